@@ -14,7 +14,7 @@ const alone = [
   "src/agent/tools/unasked.test.ts",
   "src/internal/uuid.test.ts",
   "src/models/{context-windows,model-providers,prices}.test.ts",
-  "src/session/{sandbox-backends,sandbox-opening,session-registry}.test.ts",
+  "src/session/{sandbox/sandbox-backends,sandbox/sandbox-opening,value/session-registry}.test.ts",
   "src/tree/{session-writer,to-session}.test.ts",
   "src/lifecycle/{aggregate-analytics,read-state}.test.ts",
   "src/{stores,sandboxes,workers}/**/*.test.ts",

@@ -1,10 +1,9 @@
 // The first session: two turns in an SQLite file, a second try of the answer, and what the model would be sent next.
 // #region readme
-import { createHeader, openStore, SessionTree } from "skein";
+import { createTree, openStore, openTree } from "skein";
 
 const store = await openStore("sqlite:./sessions.db");
-const { header } = await store.create(createHeader({ userId: "user-1" }));
-const tree = await SessionTree.on(store, header.id);
+const tree = await createTree(store, { userId: "user-1" });
 
 const question = await tree.appendMessage({ role: "user", content: "Name a prime above 90." });
 await tree.appendMessage({ role: "assistant", content: "91 is a prime." });
@@ -26,7 +25,7 @@ assert.deepEqual(
 
 // Another process, another day: everything is still there, the branch that was left included.
 await using again = await openStore("sqlite:./sessions.db");
-const reopened = await SessionTree.on(again, header.id);
+const reopened = await openTree(again, tree.id);
 const [root] = await reopened.getTree();
 assert.equal(root?.children.length, 2);
 assert.equal(reopened.leafId, tree.leafId);

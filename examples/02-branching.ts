@@ -1,6 +1,7 @@
 // Branching: a coding agent's session in a file, with branches, labels, a summary of what was left, and pruning.
 import assert from "node:assert/strict";
-import { type SessionHooks, SessionTree } from "skein";
+import { SessionTree } from "skein";
+import type { SessionHooks } from "skein/lifecycle";
 
 const moves: string[] = [];
 const hooks: SessionHooks = { tree: ({ fromId, targetId }) => void moves.push(`${fromId} -> ${targetId}`) };

@@ -1,6 +1,7 @@
 // Compaction: a long conversation fits its window again; nothing is lost, and it can be undone.
 import assert from "node:assert/strict";
-import { compact, contextTokens, prepareCompaction, SessionTree, shouldCompact } from "skein";
+import { SessionTree } from "skein";
+import { compact, contextTokens, prepareCompaction, shouldCompact } from "skein/context";
 import { offline } from "skein/offline";
 
 const tree = await SessionTree.inMemory();

@@ -1,10 +1,9 @@
 // Forks and checkpoints: positions in a log, not copies of it.
 import assert from "node:assert/strict";
-import { createHeader, openStore, SessionTree } from "skein";
+import { createHeader, createTree, openStore, openTree } from "skein";
 
 await using store = await openStore("sqlite:./sessions.db");
-const { header } = await store.create(createHeader({ userId: "user-1" }));
-const tree = await SessionTree.on(store, header.id);
+const tree = await createTree(store, { userId: "user-1" });
 await tree.appendMessage({ role: "user", content: "Draft a reply to the customer." }, { id: "ask" });
 await tree.appendMessage({ role: "assistant", content: "Dear customer, …" }, { id: "draft" });
 await tree.setVariables({ tone: "formal" });
@@ -33,7 +32,7 @@ assert.equal(restored.messages.length, 2);
 
 // A fork takes the log up to an entry, by reference. From then on the two go their own ways.
 const fork = await store.fork(tree.id, createHeader({ userId: "user-2" }), { at: "draft" });
-const forked = await SessionTree.on(store, fork.header.id);
+const forked = await openTree(store, fork.header.id);
 await forked.appendMessage({ role: "user", content: "Shorter, please." });
 assert.equal(fork.header.forkedFrom?.version, 2);
 assert.equal((await forked.getBranch()).length, 3);

@@ -1,7 +1,8 @@
 // Fork and merge: two attempts at the same task, each with its own copy of the files, at the same time; the better wins.
 import assert from "node:assert/strict";
-import { createAgent, lineageUsage, Session, toMermaid, validateAcyclic } from "skein";
+import { createAgent, Session } from "skein";
 import { offline } from "skein/offline";
+import { lineageUsage, toMermaid, validateAcyclic } from "skein/session";
 
 const agent = createAgent({ prompt: "You keep a small workspace.", model: offline() });
 

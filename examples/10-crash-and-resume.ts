@@ -3,7 +3,8 @@ import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
 import { appendFileSync, readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
-import { createAgent, defineTool, loadSession, resumeSession, runSessionLoop, Session } from "skein";
+import { createAgent, defineTool, resumeSession, runSessionLoop, Session } from "skein";
+import { loadSession } from "skein/files";
 import { scripted } from "skein/offline";
 
 const crashes = process.env.CRASH === "yes";

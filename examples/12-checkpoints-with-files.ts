@@ -1,6 +1,7 @@
 // Checkpoints that hold the workspace: going back brings the conversation and the files back together.
 import assert from "node:assert/strict";
-import { CheckpointManager, createAgent, createHeader, openStore, Session, SessionTree } from "skein";
+import { createAgent, createHeader, openStore, openTree, Session } from "skein";
+import { CheckpointManager } from "skein/lifecycle";
 import { offline } from "skein/offline";
 import { localBackend } from "skein/sandbox";
 
@@ -39,7 +40,7 @@ assert.equal(await planOf(), "go by train");
 assert.equal(await sandbox.exists("plan-b.txt"), false);
 
 // The conversation goes on from there, too: the leaf moves, and nothing of the log is erased.
-const tree = await SessionTree.on(store, header.id);
+const tree = await openTree(store, header.id);
 const before = tree.version;
 await tree.branch(good.leafId);
 await ask("read plan.txt");

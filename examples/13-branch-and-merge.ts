@@ -1,19 +1,11 @@
 // Branches and merges: two attempts at a reply, one taken whole, one summed up; merging twice is merging once.
 import assert from "node:assert/strict";
-import {
-  BranchManager,
-  CheckpointManager,
-  createHeader,
-  openStore,
-  SelectiveMerge,
-  SessionTree,
-  SummaryMerge,
-} from "skein";
+import { createTree, openStore, openTree } from "skein";
+import { BranchManager, CheckpointManager, SelectiveMerge, SummaryMerge } from "skein/lifecycle";
 import { scripted } from "skein/offline";
 
 await using store = await openStore("sqlite:./branches.db");
-const { header } = await store.create(createHeader({ userId: "user-1" }));
-const desk = await SessionTree.on(store, header.id);
+const desk = await createTree(store, { userId: "user-1" });
 await desk.appendMessage({ role: "user", content: "A customer wants to return a lamp after 40 days." });
 await desk.setVariables({ tone: "formal", refund: 0 });
 const { id: fromCheckpoint } = await new CheckpointManager(store).create(desk.id);
@@ -23,10 +15,10 @@ const branches = new BranchManager(store, { maxPerSession: 10 });
 const strict = await branches.fork(desk.id, "strict");
 const generous = await branches.fork(desk.id, "generous", { fromCheckpoint });
 
-const strictTree = await SessionTree.on(store, strict.sessionId);
+const strictTree = await openTree(store, strict.sessionId);
 await strictTree.appendMessage({ role: "assistant", content: "The 30 days are over; we offer a repair." });
 
-const generousTree = await SessionTree.on(store, generous.sessionId);
+const generousTree = await openTree(store, generous.sessionId);
 await generousTree.setVariables({ tone: "warm", refund: 20 });
 const offer = await generousTree.appendMessage({ role: "assistant", content: "We refund half, as a courtesy." });
 await generousTree.appendMessage({ role: "user", content: "(thinking aloud, not for the customer)" });

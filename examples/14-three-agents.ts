@@ -1,6 +1,7 @@
 // Three agents in one session: a writer, an editor, and a critic whose notes only the editor gets to see. No key needed.
 import assert from "node:assert/strict";
-import { createAgent, GroupSession, RoundRobinTurnManager, SessionManager, textOf } from "skein";
+import { createAgent, SessionManager, textOf } from "skein";
+import { GroupSession, RoundRobinTurnManager } from "skein/group";
 import { openMemoryStore } from "skein/memory";
 import { scripted } from "skein/offline";
 

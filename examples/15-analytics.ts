@@ -1,6 +1,7 @@
 // What sessions cost: one of them turn by turn, and many of them by day, model and user, without loading any turns.
 import assert from "node:assert/strict";
-import { aggregateAnalytics, computeAnalytics, SessionManager } from "skein";
+import { SessionManager } from "skein";
+import { aggregateAnalytics, computeAnalytics } from "skein/lifecycle";
 import { openMemoryStore } from "skein/memory";
 
 await using store = openMemoryStore();

@@ -3,8 +3,9 @@ import assert from "node:assert/strict";
 import { once } from "node:events";
 import type { AddressInfo } from "node:net";
 import express from "express";
-import { createAgent, openStore, SessionContext, SessionManager } from "skein";
+import { createAgent, openStore, SessionManager } from "skein";
 import { expressSession } from "skein/express";
+import { SessionContext } from "skein/lifecycle";
 import { scripted } from "skein/offline";
 
 await using store = await openStore("sqlite:./visitors.db");

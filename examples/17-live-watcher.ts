@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { fileURLToPath } from "node:url";
-import { createHeader, openStore, SessionTree, textOf } from "skein";
+import { createHeader, openStore, openTree, textOf } from "skein";
 import { createClient } from "skein/client";
 import { createServer } from "skein/http";
 
@@ -12,7 +12,7 @@ const [mode, sessionId = ""] = process.argv.slice(2);
 
 if (mode === "write") {
   await using store = await openStore(url);
-  const tree = await SessionTree.on(store, sessionId);
+  const tree = await openTree(store, sessionId);
   for (let n = 1; n <= 10; n++) await tree.appendMessage({ role: "user", content: `message ${n}` });
 } else {
   await using store = await openStore(url);

@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { Body, Controller, Get, Inject, type MiddlewareConsumer, Module, Post, Req } from "@nestjs/common";
 import { NestFactory } from "@nestjs/core";
-import type { TurnInput } from "skein";
+import type { TurnInput } from "skein/lifecycle";
 import {
   type RequestSession,
   SessionContext,

@@ -2,21 +2,20 @@
 // built step by step in docs/guides/writing-a-store.md. No key needed.
 import assert from "node:assert/strict";
 import { PGlite } from "@electric-sql/pglite";
-import { createHeader, SessionTree } from "skein";
+import { createHeader, createTree } from "skein";
 import { openPgliteStore } from "./store-on-pglite/pglite-store.ts";
 
 await using database = await PGlite.create("sessions-in-pglite");
 await using store = await openPgliteStore(database);
 
-const { header } = await store.create(createHeader({ userId: "ann" }));
-const tree = await SessionTree.on(store, header.id);
+const tree = await createTree(store, { userId: "ann" });
 await tree.appendMessage({ role: "user", content: "Which is the smallest prime above 90?" });
 await tree.appendMessage({ role: "user", content: "And the largest below?" });
 
 const [first] = await store.search("smallest prime");
-assert.equal(first?.head.header.id, header.id);
-const fork = await store.fork(header.id, createHeader({ userId: "ann" }), { at: first?.matches[0]?.entryId ?? null });
-assert.deepEqual([fork.messageCount, (await store.head(header.id))?.messageCount], [1, 2]);
+assert.equal(first?.head.header.id, tree.id);
+const fork = await store.fork(tree.id, createHeader({ userId: "ann" }), { at: first?.matches[0]?.entryId ?? null });
+assert.deepEqual([fork.messageCount, (await store.head(tree.id))?.messageCount], [1, 2]);
 
 // The log is rows, so that any program that speaks SQL can look into it.
 const { rows } = await database.query("SELECT id, version, origin_version FROM skein.sessions ORDER BY key");

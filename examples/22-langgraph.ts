@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import { AIMessage, HumanMessage } from "@langchain/core/messages";
 import { Command, interrupt, MessagesAnnotation, START, StateGraph } from "@langchain/langgraph";
-import { openStore, SessionTree } from "skein";
+import { openStore, openTree } from "skein";
 import { SkeinSaver } from "skein/langgraph";
 
 await using store = await openStore("sqlite:graph.db");
@@ -28,7 +28,7 @@ const booked = await graph.invoke(new Command({ resume: "yes" }), config);
 assert.equal(booked.messages.at(-1)?.content, "The table is booked.");
 
 // The thread is a session, and its messages are turns.
-const tree = await SessionTree.on(store, "dinner");
+const tree = await openTree(store, "dinner");
 const { messages } = await tree.buildContext();
 assert.deepEqual(
   messages.map(({ content }) => content),

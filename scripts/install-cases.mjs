@@ -102,12 +102,12 @@ await store.close();`;
 
 const tokensProgram = `
 import { countTokens } from "gpt-tokenizer";
-import { compact, createHeader, openStore, SessionTree } from "skein";
+import { createTree, openStore } from "skein";
+import { compact } from "skein/context";
 import { scripted } from "skein/offline";
 const content = "Exact, and not by the rule of thumb: internationalization.";
 const store = await openStore("memory:");
-const { header } = await store.create(createHeader());
-const tree = await SessionTree.on(store, header.id);
+const tree = await createTree(store);
 for (let turn = 0; turn < 4; turn++) await tree.appendMessage({ role: "user", content });
 const { tokensBefore } = await compact(tree, { model: scripted(["A summary."]), settings: { keepRecentTokens: 20 } });
 console.log(tokensBefore === 4 * countTokens(content) ? "exact" : "estimated");`;
@@ -117,10 +117,9 @@ ${subpaths
   .filter((subpath) => subpath !== "skein/nest" && subpath !== "skein/langgraph")
   .map((subpath, index) => `import * as part${index} from "${subpath}";\nglobalThis.part${index} = part${index};`)
   .join("\n")}
-import { createHeader, openStore, SessionTree } from "skein";
+import { createTree, openStore } from "skein";
 const store = await openStore("memory:");
-const { header } = await store.create(createHeader({ userId: "user-1" }));
-const tree = await SessionTree.on(store, header.id);
+const tree = await createTree(store, { userId: "user-1" });
 await tree.appendMessage({ role: "user", content: "hi" });
 console.log("bundled", (await tree.buildContext()).messages.length);
 await openStore("redis://127.0.0.1:1").catch(({ code }) => console.log(code));`;
@@ -130,12 +129,11 @@ import { readFileSync } from "node:fs";
 const bytes = readFileSync("client.js").length;
 console.log(bytes < 15_000 ? "small enough: " : "too large: ", bytes);`;
 
-const page = `import { createHeader, openStore, SessionTree } from "skein";
+const page = `import { createTree, openStore } from "skein";
 export const dynamic = "force-dynamic";
 export default async function Page() {
   const store = await openStore("memory:");
-  const { header } = await store.create(createHeader({ userId: "user-1" }));
-  const tree = await SessionTree.on(store, header.id);
+  const tree = await createTree(store, { userId: "user-1" });
   return <p>{(await tree.buildContext()).messages.length}</p>;
 }`;
 

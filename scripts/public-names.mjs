@@ -10,6 +10,7 @@ import { root } from "./run.mjs";
  * @property {string} name
  * @property {"class" | "const" | "function" | "interface" | "type"} kind
  * @property {string} doc the comment above its declaration, without the stars; empty where there is none
+ * @property {string} example the code that the comment shows after `@example`; empty where it shows none
  * @property {string} source the file that declares it, such as "src/session/entry.ts"
  */
 
@@ -58,7 +59,7 @@ function exportsOf(source, read) {
     } else if (statement.type === "ExportNamedDeclaration" && statement.declaration) {
       const { name, kind } = declared(statement.declaration, source);
       // The overloads of a function are one name, and the first of them has the comment.
-      if (!found.has(name)) found.set(name, { name, kind, doc: docAbove(text, statement.start), source });
+      if (!found.has(name)) found.set(name, { name, kind, ...docAbove(text, statement.start), source });
     } else if (statement.type === "ExportNamedDeclaration" && statement.source) {
       const others = exportsOf(target(source, statement.source), read);
       for (const { local, exported } of statement.specifiers) {
@@ -108,8 +109,9 @@ function declared(declaration, source) {
   }
 }
 
-/** @type {(text: string, start: number) => string} */
+/** @type {(text: string, start: number) => { doc: string, example: string }} */
 function docAbove(text, start) {
-  const comment = /\/\*\*(?<doc>(?:(?!\*\/)[\s\S])*)\*\/\s*$/.exec(text.slice(0, start))?.groups?.doc ?? "";
-  return comment.replace(/^\s*\* ?/gm, "").trim();
+  const comment = /\/\*\*(?<doc>(?:(?!\*\/)[\s\S])*)\*\/\s*$/.exec(text.slice(0, start))?.groups?.["doc"] ?? "";
+  const doc = comment.replace(/^\s*\* ?/gm, "").trim();
+  return { doc, example: /^@example\n(?<code>[\s\S]*?)(?=\n@|$(?![\s\S]))/m.exec(doc)?.groups?.["code"]?.trim() ?? "" };
 }

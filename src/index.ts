@@ -1,41 +1,91 @@
 import "./sandboxes/register-built-in.ts";
 import "./tools/register-built-in.ts";
 
-export * from "./agent/index.ts";
-export * from "./export/index.ts";
-export * from "./group/index.ts";
-export * from "./lifecycle/index.ts";
+export { drainRuns } from "./agent/active-runs.ts";
+export { type Agent, type AgentInit, createAgent } from "./agent/agent.ts";
+export type {
+  Budget,
+  LoopCompaction,
+  LoopOptions,
+  ParkOptions,
+  RequestParameters,
+  RunOptions,
+  Spending,
+} from "./agent/loop-options.ts";
+export { type LoopExecutor, streamingExecutor } from "./agent/model/loop-executor.ts";
+export { ModelError, type ModelFailure } from "./agent/model/model-error.ts";
+export type { Model, ModelDelta, ModelReply, ModelRequest, ToolSchema } from "./agent/model/model.ts";
+export type { RetryOptions } from "./agent/model/retry.ts";
+export { type ResumedSession, type ResumeOptions, resumeSession } from "./agent/persist/resume-session.ts";
+export type { Persist } from "./agent/persist/run-sink.ts";
+export type { RunError } from "./agent/run-error.ts";
+export type { Approval, RunEvent } from "./agent/run-event.ts";
+export { type CompressOptions, runSessionCompress } from "./agent/run-session-compress.ts";
+export { runSessionLoop, type SessionInput } from "./agent/run-session-loop.ts";
+export type { StandardSchema } from "./agent/schema/standard-schema.ts";
+export type { RunStatus, SessionRun } from "./agent/session-run.ts";
+export type { TelemetryOptions } from "./agent/telemetry.ts";
+export { defineTool, type ToolArguments, type ToolDefinition, type ToolParameters } from "./agent/tools/define-tool.ts";
+export type { ToolEffects } from "./agent/tools/tool-effects.ts";
+export type { ToolFailure } from "./agent/tools/tool-result.ts";
+export type { CheckedArguments, Tool, ToolContent, ToolContext } from "./agent/tools/tool.ts";
+export { UNASKED, type Unasked } from "./agent/tools/unasked.ts";
+export type { JsonObject, JsonValue } from "./internal/json.ts";
+export type { Actor } from "./lifecycle/access.ts";
+export type { SessionManagerInit } from "./lifecycle/manager-options.ts";
+export { SessionManager } from "./lifecycle/session-manager.ts";
 export {
   createModel,
   type ModelProviderFactory,
   type ModelProviderOptions,
   registerModelProvider,
 } from "./models/model-providers.ts";
-export { contextWindowOf, registerContextWindows } from "./models/context-windows.ts";
-export { costOf, type ModelPrice, priceOf, registerPrices } from "./models/prices.ts";
-export * from "./session/index.ts";
 export {
-  type CheckProgress,
-  type CheckStoreOptions,
-  checkStore,
-  type StoreReport,
-} from "./stores/doctor/check-store.ts";
+  CheckpointNotFoundError,
+  LeaseLostError,
+  LineageError,
+  SessionBusyError,
+  SessionCapacityError,
+  SessionClosedError,
+  SessionConflictError,
+  SessionDamagedError,
+  SessionError,
+  type SessionErrorCode,
+  SessionExpiredError,
+  SessionNotFoundError,
+  SessionSuspendedError,
+  SessionTransitionError,
+  UnknownEntryError,
+} from "./session/errors.ts";
+export type {
+  Entry,
+  EntryBody,
+  EntryDraft,
+  EntryOf,
+  FactBody,
+  NodeBody,
+  SessionStatus,
+  ThinkingLevel,
+} from "./session/log/entry.ts";
+export type { PathSummary, SessionHead } from "./session/log/fold.ts";
+export { createHeader, type Lineage, type SessionHeader } from "./session/log/header.ts";
+export type { Settings } from "./session/log/settings.ts";
 export {
-  type CopiedSession,
-  type CopyProgress,
-  type CopySessionOptions,
-  copySession,
-} from "./stores/copy/copy-session.ts";
-export {
-  type CopyFailure,
-  type CopyStoreOptions,
-  copyStore,
-  type StoreCopy,
-  type StoreCopyProgress,
-} from "./stores/copy/copy-store.ts";
-export { createStore } from "./stores/complete/create-store.ts";
-export { type DigestOptions, digestOf, type LogDigest } from "./stores/doctor/log-digest.ts";
-export { type OpenStoreOptions, openStore } from "./stores/open-store.ts";
-export type { FindingKind, StoreFinding } from "./stores/doctor/store-finding.ts";
-export * from "./tools/index.ts";
-export * from "./tree/index.ts";
+  type AssistantMessage,
+  type Content,
+  type ContentPart,
+  type InputMessage,
+  type Message,
+  type StopReason,
+  textOf,
+  type ToolCall,
+  type ToolMessage,
+} from "./session/message.ts";
+export type { SessionState, SessionTurn } from "./session/state/state.ts";
+export type { Checkpoint, SessionStore } from "./session/store.ts";
+export type { Usage } from "./session/usage.ts";
+export { Session } from "./session/value/session.ts";
+export { openStore, type OpenStoreOptions } from "./stores/open-store.ts";
+export type { StoreTreeOptions, TreeOptions } from "./tree/file-options.ts";
+export { createTree, openTree } from "./tree/open-tree.ts";
+export { SessionTree } from "./tree/session-tree.ts";

@@ -1,5 +1,5 @@
-import { readdirSync, readFileSync } from "node:fs";
-import { dirname, join } from "node:path";
+import { type Dirent, readdirSync, readFileSync } from "node:fs";
+import { dirname, join, relative } from "node:path";
 import { fileURLToPath } from "node:url";
 import { expect, test } from "vitest";
 import * as rules from "./architecture/rules.ts";
@@ -56,20 +56,31 @@ test("no source file is too long to read", () => {
   expect(rules.checkLengths(shipped, architecture)).toEqual([]);
 });
 
+test("no folder holds too many files to look over", () => {
+  const paths = ["src", "studio", "bench"].flatMap(listFolder);
+  expect(rules.checkFolderSizes(paths, architecture)).toEqual([]);
+});
+
 test("everything that package.json exports has a source", () => {
   const { exports } = JSON.parse(readFileSync(join(root, "package.json"), "utf8"));
   expect(rules.checkExports(exports, shipped)).toEqual([]);
 });
 
 function readFolder(folder: string): rules.SourceFile[] {
-  let names: string[] = [];
+  return listFolder(folder)
+    .filter((path) => path.endsWith(".ts"))
+    .map((path) => ({ path, text: readFileSync(join(root, path), "utf8") }));
+}
+
+function listFolder(folder: string): string[] {
+  let found: Dirent[] = [];
   try {
-    names = readdirSync(join(root, folder), { recursive: true, encoding: "utf8" });
+    found = readdirSync(join(root, folder), { recursive: true, withFileTypes: true });
   } catch {
     return [];
   }
-  return names
-    .filter((name) => name.endsWith(".ts") && !name.includes("node_modules"))
-    .map((name) => `${folder}/${name.replaceAll("\\", "/")}`)
-    .map((path) => ({ path, text: readFileSync(join(root, path), "utf8") }));
+  return found
+    .filter((entry) => entry.isFile())
+    .map((entry) => relative(root, join(entry.parentPath, entry.name)).replaceAll("\\", "/"))
+    .filter((path) => !path.includes("node_modules"));
 }

@@ -1,4 +1,4 @@
-import type { JsonObject } from "../src/session/index.ts";
+import type { JsonObject } from "../src/index.ts";
 import {
   type ExecResult,
   registerSandboxBackend,
@@ -8,7 +8,7 @@ import {
   SandboxError,
   type SandboxFile,
   type SandboxSpec,
-} from "../src/session/index.ts";
+} from "../src/sandboxes/index.ts";
 
 /** What a backend or a sandbox can be told to wait or fail at. */
 export type SandboxStep = "open" | "attach" | "restore" | "close" | "delete-snapshot";

@@ -44,51 +44,6 @@ describe("the pages of the documentation", () => {
   });
 });
 
-describe("every public name", () => {
-  test("has a sentence that says what it is", () => {
-    const silent = doors().flatMap(undocumented);
-    expect(silent).toEqual([]);
-  });
-});
-
-/** The sources that the doors of the package re-export from. */
-function doors(): string[] {
-  const seen = new Set<string>();
-  const visit = (path: string) => {
-    for (const match of read(path).matchAll(/from "(?<target>\.[^"]+)"/g)) {
-      const target = join(dirname(path), match.groups?.target ?? "");
-      if (seen.has(target)) continue;
-      seen.add(target);
-      if (target.endsWith("index.ts")) visit(target);
-    }
-  };
-  const { exports } = JSON.parse(read("package.json")) as { exports: Record<string, { default: string }> };
-  for (const { default: file } of Object.values(exports))
-    visit(file.replace("./dist/", "src/").replace(/\.js$/, ".ts"));
-  return [...seen].filter((path) => !path.endsWith("index.ts"));
-}
-
-/** Exported declarations, and methods of exported classes, without a doc comment right above them. */
-function undocumented(path: string): string[] {
-  const lines = read(path).split("\n");
-  const silent: string[] = [];
-  let inClass = false;
-  for (const [index, line] of lines.entries()) {
-    if (/^export (?:abstract )?class /.test(line)) inClass = true;
-    else if (line === "}") inClass = false;
-    const declared = /^export (?:async )?(?:abstract )?(?:const|function\*?|class|interface|type) (?<name>\w+)/.exec(
-      line,
-    )?.groups?.name;
-    const method =
-      inClass && path.includes("session-tree")
-        ? /^ {2}(?:static )?(?:async )?(?:get )?(?<name>[a-z]\w*)\(.*\{$/.exec(line)?.groups?.name
-        : undefined;
-    const name = declared ?? (method === "constructor" ? undefined : method);
-    if (name !== undefined && !/\*\/\s*$/.test(lines[index - 1] ?? "")) silent.push(`${path}: ${name}`);
-  }
-  return silent;
-}
-
 function pagesIn(folder: string): string[] {
   return readdirSync(join(root, folder), { recursive: true, encoding: "utf8" })
     .filter((name) => name.endsWith(".md"))

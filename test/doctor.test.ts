@@ -5,7 +5,7 @@ import { join } from "node:path";
 import Database from "libsql";
 import postgres from "postgres";
 import { describe, expect, test } from "vitest";
-import { createHeader } from "../src/session/header.ts";
+import { createHeader } from "../src/session/log/header.ts";
 import type { SessionStore } from "../src/session/store.ts";
 import { checkStore } from "../src/stores/doctor/check-store.ts";
 import { openJsonlStore } from "../src/stores/jsonl/index.ts";

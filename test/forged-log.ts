@@ -1,6 +1,6 @@
 import type { JsonValue } from "../src/internal/json.ts";
-import { type Entry, isNode } from "../src/session/entry.ts";
-import { createHeader, type SandboxPlacement, type SessionHeader } from "../src/session/header.ts";
+import { type Entry, isNode } from "../src/session/log/entry.ts";
+import { createHeader, type SandboxPlacement, type SessionHeader } from "../src/session/log/header.ts";
 
 /** What a forged log is made of. */
 export interface Forgery {

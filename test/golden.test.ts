@@ -3,9 +3,9 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import type { Entry } from "../src/session/entry.ts";
-import { buildContext } from "../src/session/context.ts";
-import { SessionTree } from "../src/tree/index.ts";
+import type { Entry } from "../src/session/log/entry.ts";
+import { buildContext } from "../src/session/context/context.ts";
+import { SessionTree } from "../src/index.ts";
 
 const golden = (name: string) => fileURLToPath(new URL(`golden/${name}`, import.meta.url));
 const asJson = (value: unknown) => `${JSON.stringify(value, null, 2)}\n`;

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
-import type { Entry } from "../src/session/entry.ts";
-import { createHeader, type SessionHeader } from "../src/session/header.ts";
+import type { Entry } from "../src/session/log/entry.ts";
+import { createHeader, type SessionHeader } from "../src/session/log/header.ts";
 import type { SessionStore } from "../src/session/store.ts";
 import { checkStore } from "../src/stores/doctor/check-store.ts";
 import { copySession } from "../src/stores/copy/copy-session.ts";

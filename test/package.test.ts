@@ -7,6 +7,7 @@ import { fileURLToPath, pathToFileURL } from "node:url";
 import { promisify } from "node:util";
 import { build } from "vite";
 import { afterAll, beforeAll, expect, test } from "vitest";
+import { publicNames } from "../scripts/public-names.mjs";
 import { ensureBuild } from "../scripts/setup.mjs";
 
 const root = dirname(dirname(fileURLToPath(import.meta.url)));
@@ -175,9 +176,9 @@ test("there is one class for each error, and those of another copy are known as 
   expect(printed).toBe("true false\ntrue true false\n");
 });
 
-test("its types compile for a user who checks declarations and has no optional peer", async () => {
+test("its types compile for a user who checks declarations and has no optional peer, and so do its examples", async () => {
   const imports = withoutFramework.map((subpath, index) => `export * as part${index} from "${subpath}";`);
-  await writeFile(join(consumer, "program.ts"), imports.join("\n"));
+  await writeFile(join(consumer, "program.ts"), [...imports, ...shownInComments()].join("\n"));
   const options = {
     module: "nodenext",
     target: "es2022",
@@ -221,6 +222,18 @@ test("the type check resolves every subpath to the source it is built from", asy
 
 interface Locked {
   readonly resolved?: string;
+}
+
+/** The examples in the comments of the root's functions, as a program that imports what they use. */
+function shownInComments(): string[] {
+  const atRoot = publicNames().filter(({ subpath }) => subpath === "skein");
+  const values = atRoot.filter(({ kind }) => kind === "class" || kind === "function");
+  const shown = atRoot.filter(({ example }) => example !== "");
+  expect(shown.length).toBeGreaterThan(10);
+  return [
+    `import { ${values.map(({ name }) => name).join(", ")} } from "skein";`,
+    ...shown.map(({ name, example }) => `export async function show_${name}() {\n${example}\n}`),
+  ];
 }
 
 /** Resolves to what the compiler says of a file of the consumer. */

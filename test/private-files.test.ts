@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
 import { expect, onTestFinished, test } from "vitest";
-import { createHeader } from "../src/session/header.ts";
+import { createHeader } from "../src/session/log/header.ts";
 import { openStore } from "../src/stores/open-store.ts";
 import { builtProgram } from "./cli/run-skein.ts";
 import { makeDirectory, say } from "./moving/sample-store.ts";

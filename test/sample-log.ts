@@ -1,10 +1,10 @@
-import { type AppendPlan, planNow, type StoredEntry, type Wanted } from "../src/session/append-plan.ts";
-import { checkDrafts } from "../src/session/draft.ts";
-import type { Entry, EntryBody, EntryDraft } from "../src/session/entry.ts";
-import { emptyHead, type PathSummary, type SessionHead } from "../src/session/fold.ts";
-import { createHeader, type SessionHeader } from "../src/session/header.ts";
+import { type AppendPlan, planNow, type StoredEntry, type Wanted } from "../src/session/log/append-plan.ts";
+import { checkDrafts } from "../src/session/log/draft.ts";
+import type { Entry, EntryBody, EntryDraft } from "../src/session/log/entry.ts";
+import { emptyHead, type PathSummary, type SessionHead } from "../src/session/log/fold.ts";
+import { createHeader, type SessionHeader } from "../src/session/log/header.ts";
 import type { AssistantMessage, Content, Message, ToolCall } from "../src/session/message.ts";
-import { type Settings, SettingsTable } from "../src/session/settings.ts";
+import { type Settings, SettingsTable } from "../src/session/log/settings.ts";
 import type { AppendOptions } from "../src/session/store.ts";
 import type { Usage } from "../src/session/usage.ts";
 

@@ -3,10 +3,10 @@ import type { Model, ModelDelta, ModelReply, ModelRequest } from "../src/agent/m
 import type { RunEvent } from "../src/agent/run-event.ts";
 import type { SessionRun } from "../src/agent/session-run.ts";
 import type { Tool, ToolContext } from "../src/agent/tools/tool.ts";
-import { acceptable } from "../src/session/context.ts";
+import { acceptable } from "../src/session/context/context.ts";
 import { type AssistantMessage, type Message, textOf, type ToolCall } from "../src/session/message.ts";
-import { Session } from "../src/session/session.ts";
-import type { Transcript } from "../src/session/transcript.ts";
+import { Session } from "../src/session/value/session.ts";
+import type { Transcript } from "../src/session/value/transcript.ts";
 
 /** What a person says first in a sample run. */
 export function asking(text = "Do it."): Session {

@@ -1,7 +1,7 @@
-import type { Entry, EntryDraft } from "../src/session/entry.ts";
-import { operation, Session } from "../src/session/session.ts";
+import type { Entry, EntryDraft } from "../src/session/log/entry.ts";
+import { operation, Session } from "../src/session/value/session.ts";
 import type { SessionStore } from "../src/session/store.ts";
-import { type Row, Transcript } from "../src/session/transcript.ts";
+import { type Row, Transcript } from "../src/session/value/transcript.ts";
 import { openRunSink } from "../src/agent/persist/open-run-sink.ts";
 import type { Persist, RunSink, SinkRequest } from "../src/agent/persist/run-sink.ts";
 

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, type TestContext, test, vi } from "vitest";
 import { localBackend } from "../src/sandboxes/local/index.ts";
 import { openSandboxBackend } from "../src/sandboxes/opensandbox/index.ts";
-import { type Sandbox, type SandboxBackend, SandboxError, type SandboxSpec } from "../src/session/sandbox.ts";
+import { type Sandbox, type SandboxBackend, SandboxError, type SandboxSpec } from "../src/session/sandbox/sandbox.ts";
 import { type SandboxCase, type SandboxCaseContext, sandboxCases, sandboxSkipReason } from "../src/testing/index.ts";
 import { OpenSandboxServer } from "./opensandbox-server.ts";
 import { skipBecause } from "./skip.ts";

@@ -1,10 +1,10 @@
 import fc from "fast-check";
 import type { TreeView } from "../src/http/client/index.ts";
 import { expect, test } from "vitest";
-import { readTreeView } from "../src/http/server/read-tree-view.ts";
-import type { Entry, EntryDraft } from "../src/session/entry.ts";
-import type { SessionHead } from "../src/session/fold.ts";
-import { createHeader } from "../src/session/header.ts";
+import { readTreeView } from "../src/http/server/routes/read-tree-view.ts";
+import type { Entry, EntryDraft } from "../src/session/log/entry.ts";
+import type { SessionHead } from "../src/session/log/fold.ts";
+import { createHeader } from "../src/session/log/header.ts";
 import type { SessionStore } from "../src/session/store.ts";
 import { openMemoryStore } from "../src/stores/memory/index.ts";
 import { growTree } from "../studio/src/tree/grow-tree.ts";

@@ -1,4 +1,5 @@
-import { BranchManager, CheckpointManager, createHeader, type SessionStore } from "skein";
+import { createHeader, type SessionStore } from "skein";
+import { BranchManager, CheckpointManager } from "skein/lifecycle";
 import { directoryBytes } from "../directory-bytes.ts";
 import { formatBytes, formatCount, formatMs } from "../format.ts";
 import { readIoCounters } from "../io-counters.ts";

@@ -1,14 +1,18 @@
 import type { PGliteInterface } from "@electric-sql/pglite";
+import type { SessionHead, SessionStore } from "skein";
 import {
   createStore,
+  kindOf,
   type ListPosition,
-  type SessionHead,
+  RowDriver,
+  type RowListing,
+  RUNS_BITS,
+  type Segment,
+  SessionCache,
   type SessionQuery,
-  type SessionStore,
   type StoreCapabilities,
   type StoreDriver,
-} from "skein";
-import { kindOf, RowDriver, type RowListing, RUNS_BITS, type Segment, SessionCache } from "skein/store-engine";
+} from "skein/store";
 import { prepareDatabase, select } from "./database.ts";
 import { SessionCheckpoints } from "./session-checkpoints.ts";
 import { SessionLeases } from "./session-leases.ts";

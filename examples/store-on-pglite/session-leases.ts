@@ -1,4 +1,5 @@
-import { type LeaseInfo, type LeaseTable, SessionBusyError, SessionNotFoundError } from "skein";
+import { SessionBusyError, SessionNotFoundError } from "skein";
+import type { LeaseInfo, LeaseTable } from "skein/store";
 import { type Queries, select } from "./database.ts";
 
 interface LeaseRow {

@@ -1,5 +1,5 @@
 import type { PGliteInterface, Transaction } from "@electric-sql/pglite";
-import type { DriverPurge, UndeleteOptions } from "skein";
+import type { DriverPurge, UndeleteOptions } from "skein/store";
 import { select } from "./database.ts";
 import { checkOpen } from "./session-rows.ts";
 

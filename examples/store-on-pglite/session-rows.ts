@@ -5,7 +5,7 @@ import {
   type CommitConditions,
   type EncodedPlan,
   type MakeLimits,
-  type NewSession,
+  type NewRowSession,
   type RowPort,
   RowReader,
   type RowSession,
@@ -16,7 +16,7 @@ import {
   type SessionCache,
   type StateRow,
   type StoredRow,
-} from "skein/store-engine";
+} from "skein/store";
 import { type Queries, select } from "./database.ts";
 
 /** A session as the engine knows it; the last of its segments is its own and has its key. */
@@ -135,7 +135,7 @@ export class SessionRows implements RowPort<Segment, LoadedSession> {
     );
   }
 
-  async make({ place, origin, rows }: NewSession<Segment>, limits: MakeLimits): Promise<LoadedSession> {
+  async make({ place, origin, rows }: NewRowSession<Segment>, limits: MakeLimits): Promise<LoadedSession> {
     const { header } = place.head;
     const taken = await this.#select("SELECT 1 FROM skein.sessions WHERE id = $1", [header.id]);
     if (taken.length > 0) {

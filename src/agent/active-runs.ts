@@ -19,6 +19,12 @@ export function trackRun(run: ActiveRun): void {
  * Waits for the runs of this process, or for those of these ids, before it ends. What does not finish in time is let go of
  * and can be resumed.
  *
+ * @example
+ * process.once("SIGTERM", async () => {
+ *   const { abandoned } = await drainRuns({ timeoutMs: 5_000 });
+ *   console.log("To be resumed:", abandoned);
+ * });
+ *
  * @returns the ids of the sessions that finished, and of those that were abandoned.
  */
 export async function drainRuns(

@@ -1,6 +1,6 @@
 import { SessionError } from "../session/errors.ts";
 import type { Content } from "../session/message.ts";
-import { Session } from "../session/session.ts";
+import { Session } from "../session/value/session.ts";
 import type { LoopOptions } from "./loop-options.ts";
 import type { Model } from "./model/model.ts";
 import { runSessionLoop, type SessionInput } from "./run-session-loop.ts";
@@ -34,7 +34,16 @@ export interface Agent {
   run(input: SessionInput | Content, options?: Partial<LoopOptions>): SessionRun;
 }
 
-/** An agent. @throws {SessionError} `INVALID_OPTION` without a prompt or a model, or for no word of `unasked`. */
+/**
+ * Makes an agent of instructions, a model and tools.
+ *
+ * @example
+ * const agent = createAgent({ prompt: "You answer in one sentence.", model: createModel("openai/gpt-5-mini") });
+ * const answer = await agent.run("What is a fork?");
+ * console.log(answer.text());
+ *
+ * @throws {SessionError} `INVALID_OPTION` without a prompt or a model, or for no word of `unasked`.
+ */
 export function createAgent(init: AgentInit): Agent {
   const { name, prompt, ...own } = init;
   if (typeof prompt !== "string") throw new SessionError("INVALID_OPTION", "An agent needs a prompt, as a text.");

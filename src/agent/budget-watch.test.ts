@@ -12,9 +12,9 @@ import {
   toolOf,
 } from "../../test/sample-run.ts";
 import { scripted } from "../models/scripted.ts";
-import { Session } from "../session/session.ts";
-import { sessionRegistry } from "../session/session-registry.ts";
-import { Transcript, userRow } from "../session/transcript.ts";
+import { Session } from "../session/value/session.ts";
+import { sessionRegistry } from "../session/value/session-registry.ts";
+import { Transcript, userRow } from "../session/value/transcript.ts";
 import type { LoopOptions, Spending } from "./loop-options.ts";
 import type { ModelReply } from "./model/model.ts";
 import { runSessionCompress } from "./run-session-compress.ts";

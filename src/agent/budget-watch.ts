@@ -1,6 +1,6 @@
-import { lineageUsage } from "../session/lineage-usage.ts";
-import type { Session } from "../session/session.ts";
-import { sessionRegistry } from "../session/session-registry.ts";
+import { lineageUsage } from "../session/lineage/lineage-usage.ts";
+import type { Session } from "../session/value/session.ts";
+import { sessionRegistry } from "../session/value/session-registry.ts";
 import { addCost, addUsage, NO_USAGE } from "../session/usage.ts";
 import type { Budget, LoopOptions, Spending } from "./loop-options.ts";
 

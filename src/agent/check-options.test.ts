@@ -1,9 +1,9 @@
 import { afterEach, describe, expect, test } from "vitest";
 import { asking, someAgent, toolOf } from "../../test/sample-run.ts";
 import { scripted } from "../models/scripted.ts";
-import { trackLineage } from "../session/lineage-scope.ts";
-import type { Session } from "../session/session.ts";
-import { sessionRegistry } from "../session/session-registry.ts";
+import { trackLineage } from "../session/lineage/lineage-scope.ts";
+import type { Session } from "../session/value/session.ts";
+import { sessionRegistry } from "../session/value/session-registry.ts";
 import { openMemoryStore } from "../stores/memory/index.ts";
 import { drainRuns } from "./active-runs.ts";
 import { createAgent } from "./agent.ts";

@@ -1,4 +1,4 @@
-import { shouldCompact } from "../session/compaction.ts";
+import { shouldCompact } from "../session/context/compaction.ts";
 import { SessionError, show } from "../session/errors.ts";
 import { checkName } from "../session/id.ts";
 import { checkCount } from "../stores/complete/valid-arguments.ts";

@@ -1,5 +1,5 @@
-import type { CompactionSettings } from "../session/compaction.ts";
-import type { SessionHooks } from "../session/hooks.ts";
+import type { CompactionSettings } from "../session/context/compaction.ts";
+import type { SessionHooks } from "../session/context/hooks.ts";
 import type { Usage } from "../session/usage.ts";
 import type { ContextTransform } from "./context/context-transform.ts";
 import type { LoopExecutor } from "./model/loop-executor.ts";

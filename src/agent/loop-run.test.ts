@@ -12,7 +12,7 @@ import {
   toolOf,
 } from "../../test/sample-run.ts";
 import { scripted } from "../models/scripted.ts";
-import type { Session } from "../session/session.ts";
+import type { Session } from "../session/value/session.ts";
 import { createAgent } from "./agent.ts";
 import { runSessionCompress } from "./run-session-compress.ts";
 import { runSessionLoop } from "./run-session-loop.ts";

@@ -1,12 +1,12 @@
 import { setMaxListeners } from "node:events";
 import { uuidv7 } from "../internal/uuid.ts";
 import { SessionBusyError, SessionError } from "../session/errors.ts";
-import type { Lineage } from "../session/header.ts";
+import type { Lineage } from "../session/log/header.ts";
 import type { Content } from "../session/message.ts";
-import type { Sandbox } from "../session/sandbox.ts";
-import { Session } from "../session/session.ts";
-import { sessionRegistry } from "../session/session-registry.ts";
-import type { Transcript } from "../session/transcript.ts";
+import type { Sandbox } from "../session/sandbox/sandbox.ts";
+import { Session } from "../session/value/session.ts";
+import { sessionRegistry } from "../session/value/session-registry.ts";
+import type { Transcript } from "../session/value/transcript.ts";
 import { trackRun } from "./active-runs.ts";
 import { describeThrown } from "./describe-thrown.ts";
 import { EventLog, type Unsigned } from "./event-log.ts";

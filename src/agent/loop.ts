@@ -1,9 +1,9 @@
 import { defined } from "../internal/defined.ts";
-import type { EntryDraft } from "../session/entry.ts";
+import type { EntryDraft } from "../session/log/entry.ts";
 import { SessionCapacityError } from "../session/errors.ts";
 import type { AssistantMessage, Message, ToolCall } from "../session/message.ts";
-import type { Session } from "../session/session.ts";
-import type { Row } from "../session/transcript.ts";
+import type { Session } from "../session/value/session.ts";
+import type { Row } from "../session/value/transcript.ts";
 import type { BudgetWatch } from "./budget-watch.ts";
 import { askModel, parametersOf } from "./model/ask-model.ts";
 import type { PartialReply } from "./model/collect-reply.ts";

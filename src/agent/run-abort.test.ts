@@ -14,7 +14,7 @@ import {
   toolOf,
 } from "../../test/sample-run.ts";
 import { scripted } from "../models/scripted.ts";
-import { Session } from "../session/session.ts";
+import { Session } from "../session/value/session.ts";
 import { openMemoryStore } from "../stores/memory/index.ts";
 import { runSessionLoop } from "./run-session-loop.ts";
 import type { SessionRun } from "./session-run.ts";

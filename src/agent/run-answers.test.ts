@@ -18,8 +18,8 @@ import {
 } from "../../test/sample-run.ts";
 import { entriesOf } from "../../test/sample-sink.ts";
 import { scripted } from "../models/scripted.ts";
-import type { EntryDraft } from "../session/entry.ts";
-import { answerIdOf } from "../session/open-runs.ts";
+import type { EntryDraft } from "../session/log/entry.ts";
+import { answerIdOf } from "../session/log/open-runs.ts";
 import type { SessionStore } from "../session/store.ts";
 import { openMemoryStore } from "../stores/memory/index.ts";
 import { openSqliteStore } from "../stores/sqlite/index.ts";

@@ -1,9 +1,9 @@
 import { hostname } from "node:os";
 import type { JsonObject, JsonValue } from "../internal/json.ts";
 import { uuidv7 } from "../internal/uuid.ts";
-import type { EntryOf } from "../session/entry.ts";
+import type { EntryOf } from "../session/log/entry.ts";
 import { SessionError, show } from "../session/errors.ts";
-import { answerIdOf } from "../session/open-runs.ts";
+import { answerIdOf } from "../session/log/open-runs.ts";
 import type { ParkOptions } from "./loop-options.ts";
 import { type ApprovalDecision, type AskedBefore, decisionOf } from "./persist/resume-state.ts";
 import type { Approval } from "./run-event.ts";

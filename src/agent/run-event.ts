@@ -1,6 +1,6 @@
 import type { JsonValue } from "../internal/json.ts";
 import type { AssistantMessage, StopReason, ToolMessage } from "../session/message.ts";
-import type { SandboxReach } from "../session/sandbox.ts";
+import type { SandboxReach } from "../session/sandbox/sandbox.ts";
 import type { Usage } from "../session/usage.ts";
 import type { ModelDelta } from "./model/model.ts";
 import type { ToolEffects } from "./tools/tool-effects.ts";

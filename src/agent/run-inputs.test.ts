@@ -17,7 +17,7 @@ import {
 import { actingBefore, entriesOf } from "../../test/sample-sink.ts";
 import { scripted } from "../models/scripted.ts";
 import { openMemoryStore } from "../stores/memory/index.ts";
-import type { EntryDraft } from "../session/entry.ts";
+import type { EntryDraft } from "../session/log/entry.ts";
 import { QUEUED_KEY } from "./persist/resume-state.ts";
 import { runSessionLoop } from "./run-session-loop.ts";
 import type { SessionRun } from "./session-run.ts";

@@ -16,12 +16,12 @@ import {
 } from "../../test/sample-run.ts";
 import { actingBefore, entriesOf } from "../../test/sample-sink.ts";
 import { scripted } from "../models/scripted.ts";
-import type { EntryDraft } from "../session/entry.ts";
-import { answerIdOf } from "../session/open-runs.ts";
-import type { SandboxBackend } from "../session/sandbox.ts";
+import type { EntryDraft } from "../session/log/entry.ts";
+import { answerIdOf } from "../session/log/open-runs.ts";
+import type { SandboxBackend } from "../session/sandbox/sandbox.ts";
 import { localBackend } from "../sandboxes/local/index.ts";
-import { registerSandboxBackend } from "../session/sandbox-backends.ts";
-import type { Session } from "../session/session.ts";
+import { registerSandboxBackend } from "../session/sandbox/sandbox-backends.ts";
+import type { Session } from "../session/value/session.ts";
 import type { SessionStore } from "../session/store.ts";
 import { openMemoryStore } from "../stores/memory/index.ts";
 import { loadSession } from "../tree/persisted-session.ts";

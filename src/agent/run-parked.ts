@@ -1,5 +1,5 @@
-import { sandboxBackend } from "../session/sandbox-backends.ts";
-import type { Session } from "../session/session.ts";
+import { sandboxBackend } from "../session/sandbox/sandbox-backends.ts";
+import type { Session } from "../session/value/session.ts";
 import type { Approval } from "./run-event.ts";
 
 /** How a run stops that waits for answers with nobody at work: it is on record, and goes on once they are there. */

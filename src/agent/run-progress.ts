@@ -1,12 +1,12 @@
-import { messagesOf } from "../session/context.ts";
+import { messagesOf } from "../session/context/context.ts";
 import { SessionError } from "../session/errors.ts";
-import type { EntryDraft } from "../session/entry.ts";
+import type { EntryDraft } from "../session/log/entry.ts";
 import { checkedMessage } from "../session/checked-message.ts";
 import type { Message } from "../session/message.ts";
-import type { SandboxPlacement } from "../session/header.ts";
-import type { Sandbox } from "../session/sandbox.ts";
-import { Session } from "../session/session.ts";
-import { type Row, rowOf, Transcript } from "../session/transcript.ts";
+import type { SandboxPlacement } from "../session/log/header.ts";
+import type { Sandbox } from "../session/sandbox/sandbox.ts";
+import { Session } from "../session/value/session.ts";
+import { type Row, rowOf, Transcript } from "../session/value/transcript.ts";
 import { addCost, addUsage, NO_USAGE, type Usage } from "../session/usage.ts";
 import type { EventLog } from "./event-log.ts";
 import type { SessionRoom } from "../tree/tree-backing.ts";

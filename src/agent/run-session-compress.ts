@@ -1,9 +1,9 @@
 import { defined } from "../internal/defined.ts";
 import { SessionError } from "../session/errors.ts";
-import { acceptable } from "../session/context.ts";
+import { acceptable } from "../session/context/context.ts";
 import { type AssistantMessage, type Message, textOf } from "../session/message.ts";
-import { operation, Session } from "../session/session.ts";
-import { Transcript } from "../session/transcript.ts";
+import { operation, Session } from "../session/value/session.ts";
+import { Transcript } from "../session/value/transcript.ts";
 import { askModel, parametersOf } from "./model/ask-model.ts";
 import { checkRunOptions } from "./check-options.ts";
 import type { RunOptions } from "./loop-options.ts";
@@ -23,6 +23,11 @@ const INSTRUCTION =
 
 /**
  * Asks a model for a summary of a session, and makes it the only row, a user row, of a new one. Tools are off.
+ *
+ * @example
+ * const talk = Session.fromUserMessage("A long story, told again and again.");
+ * const agent = Session.fromAgentPrompt("You sum up what you are told.");
+ * const short = await runSessionCompress(talk, agent, { model: createModel("openai/gpt-5-mini") });
  *
  * @throws {SessionError} `SUMMARY_FAILED` for an answer that calls tools, is empty, or stopped for another reason than
  * that it was done; `INVALID_OPTION` at the call, before anything is started.

@@ -12,9 +12,9 @@ import {
 } from "../../test/sample-run.ts";
 import { usage } from "../../test/sample-log.ts";
 import { scripted } from "../models/scripted.ts";
-import { Session } from "../session/session.ts";
-import { sessionRegistry } from "../session/session-registry.ts";
-import { assistantRow, systemRow, toolResultRow, Transcript, userRow } from "../session/transcript.ts";
+import { Session } from "../session/value/session.ts";
+import { sessionRegistry } from "../session/value/session-registry.ts";
+import { assistantRow, systemRow, toolResultRow, Transcript, userRow } from "../session/value/transcript.ts";
 import { createAgent } from "./agent.ts";
 import type { ModelReply, ModelRequest } from "./model/model.ts";
 import { runSessionLoop } from "./run-session-loop.ts";

@@ -1,10 +1,10 @@
 import { defined } from "../internal/defined.ts";
 import { SessionError } from "../session/errors.ts";
 import { textOf } from "../session/message.ts";
-import { HookRunner } from "../session/run-hooks.ts";
-import { operation, Session } from "../session/session.ts";
-import { sessionRegistry } from "../session/session-registry.ts";
-import { Transcript } from "../session/transcript.ts";
+import { HookRunner } from "../session/context/run-hooks.ts";
+import { operation, Session } from "../session/value/session.ts";
+import { sessionRegistry } from "../session/value/session-registry.ts";
+import { Transcript } from "../session/value/transcript.ts";
 import { SessionTree } from "../tree/session-tree.ts";
 import { BudgetWatch, spentBefore } from "./budget-watch.ts";
 import { checkLoopOptions } from "./check-options.ts";
@@ -30,6 +30,13 @@ export type SessionInput = Session | SessionRun;
  *
  * The output starts with the user's rows and goes on with what the model and the tools said; the agent's rows are sent
  * first and are not copied. Both inputs stay as they are. The run begins at once and goes on whether or not it is awaited.
+ *
+ * @example
+ * const user = Session.fromUserMessage("Which files are there?").to("local");
+ * const agent = Session.fromAgentPrompt("You keep a small workspace.");
+ * const run = runSessionLoop(user, agent, { model: createModel("openai/gpt-5-mini") });
+ * for await (const event of run) console.log(event.type);
+ * console.log((await run).text());
  *
  * @throws {SessionError} `INVALID_OPTION` or `INVALID_TOOL` at the call, before anything is started or written.
  */

@@ -7,9 +7,9 @@ import { asking, callOf, calling, saying, someAgent, toolOf } from "../../test/s
 import { openSink } from "../../test/sample-sink.ts";
 import { ModelError } from "./model/model-error.ts";
 import { scripted } from "../models/scripted.ts";
-import { lineageUsage } from "../session/lineage-usage.ts";
-import { createHeader } from "../session/header.ts";
-import { operation, type Session } from "../session/session.ts";
+import { lineageUsage } from "../session/lineage/lineage-usage.ts";
+import { createHeader } from "../session/log/header.ts";
+import { operation, type Session } from "../session/value/session.ts";
 import type { SessionStore } from "../session/store.ts";
 import { openMemoryStore } from "../stores/memory/index.ts";
 import { loadSession } from "../tree/persisted-session.ts";

@@ -13,7 +13,7 @@ import {
   toolOf,
 } from "../../test/sample-run.ts";
 import { scripted } from "../models/scripted.ts";
-import { Session } from "../session/session.ts";
+import { Session } from "../session/value/session.ts";
 import { createAgent } from "./agent.ts";
 import { EVENTS_MAX } from "./event-log.ts";
 import { runSessionCompress } from "./run-session-compress.ts";

@@ -1,8 +1,8 @@
-import type { Lineage } from "../session/header.ts";
+import type { Lineage } from "../session/log/header.ts";
 import type { Content } from "../session/message.ts";
-import type { Sandbox } from "../session/sandbox.ts";
-import type { Session } from "../session/session.ts";
-import type { Transcript } from "../session/transcript.ts";
+import type { Sandbox } from "../session/sandbox/sandbox.ts";
+import type { Session } from "../session/value/session.ts";
+import type { Transcript } from "../session/value/transcript.ts";
 import type { Approval, RunEvent } from "./run-event.ts";
 
 /** How a run stands. */

@@ -10,7 +10,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest"
 import { usage } from "../../test/sample-log.ts";
 import { asking, callOf, calling, saying, someAgent, toolOf } from "../../test/sample-run.ts";
 import { scripted } from "../models/scripted.ts";
-import { SandboxError } from "../session/sandbox.ts";
+import { SandboxError } from "../session/sandbox/sandbox.ts";
 import { createAgent } from "./agent.ts";
 import { ModelError } from "./model/model-error.ts";
 import { runSessionCompress } from "./run-session-compress.ts";

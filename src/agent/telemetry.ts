@@ -1,7 +1,7 @@
 import type { Attributes, Context, Histogram, MeterProvider, Span } from "@opentelemetry/api";
 import { SessionError } from "../session/errors.ts";
 import type { ToolCall, ToolMessage } from "../session/message.ts";
-import { SandboxError } from "../session/sandbox.ts";
+import { SandboxError } from "../session/sandbox/sandbox.ts";
 import { ModelError } from "./model/model-error.ts";
 import type { Model, ModelReply, ModelRequest } from "./model/model.ts";
 import { RunParked } from "./run-parked.ts";

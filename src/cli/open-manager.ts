@@ -1,4 +1,5 @@
-import { type ActorOptions, SessionManager, type SessionStore } from "../index.ts";
+import type { ActorOptions } from "../lifecycle/access.ts";
+import { SessionManager, type SessionStore } from "../index.ts";
 
 /** Whoever sits at the terminal, as the log names them: the user that a server without tokens of others serves, too. */
 export const LOCAL_USER = "local";

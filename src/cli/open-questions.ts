@@ -1,5 +1,6 @@
 import { reachText } from "../agent/approval-text.ts";
-import { type Approval, type OpenQuestion, type OpenRunView, SessionError } from "../index.ts";
+import { type Approval, SessionError } from "../index.ts";
+import type { OpenQuestion, OpenRunView } from "../lifecycle/runs/list-runs.ts";
 import { show } from "../session/errors.ts";
 import { printable } from "./terminal.ts";
 

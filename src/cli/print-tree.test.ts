@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { SessionTree } from "../tree/index.ts";
+import { SessionTree } from "../index.ts";
 import { printTree } from "./print-tree.ts";
 import { printable, type Terminal } from "./terminal.ts";
 

@@ -1,5 +1,6 @@
-import type { Entry, EntryOf, Message, TreeNode } from "../session/index.ts";
-import { textOf } from "../session/index.ts";
+import type { Entry, EntryOf } from "../session/log/entry.ts";
+import { type Message, textOf } from "../session/message.ts";
+import type { TreeNode } from "../session/log/tree.ts";
 import { printable, type Terminal } from "./terminal.ts";
 
 /** Prints a session's trees: a single child stays in line below its parent, only branches are indented. */

@@ -2,14 +2,16 @@ import { mkdtemp } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
+import { compact } from "../agent/context/compact.ts";
 import {
-  compact,
   createAgent,
   createHeader,
+  createTree,
   openStore,
+  openTree,
   Session,
   type SessionStore,
-  SessionTree,
+  type SessionTree,
   textOf,
 } from "../index.ts";
 import { offline } from "../models/index.ts";
@@ -28,8 +30,7 @@ async function tour(store: SessionStore, terminal: Terminal): Promise<void> {
   const step = (title: string) => terminal.line(`\n${terminal.bold(title)}`);
 
   step("1. A session is a log: every turn is one durable append.");
-  const { header } = await store.create(createHeader({ userId: "you", cwd: process.cwd() }));
-  const tree = await SessionTree.on(store, header.id);
+  const tree = await createTree(store, { userId: "you", cwd: process.cwd() });
   await tree.setName("Plan a trip");
   const question = await tree.appendMessage({ role: "user", content: "Where should I go in May: Lisbon or Oslo?" });
   const lisbon = await tree.appendMessage({
@@ -66,7 +67,7 @@ async function tour(store: SessionStore, terminal: Terminal): Promise<void> {
     tree.id,
     createHeader({ userId: "you", lineage: { parents: [tree.id], operator: "fork", kind: "op_fork", extras: [] } }),
   );
-  const forked = await SessionTree.on(store, fork.header.id);
+  const forked = await openTree(store, fork.header.id);
   await forked.appendMessage({ role: "user", content: "And if I take the night train?" });
   terminal.line(
     `   session ${forked.id} has ${forked.version} entries; the first ${fork.header.forkedFrom?.version} are those of its source`,

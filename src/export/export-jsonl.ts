@@ -1,5 +1,5 @@
-import { type Entry, isNode } from "../session/entry.ts";
-import type { SessionHeader } from "../session/header.ts";
+import { type Entry, isNode } from "../session/log/entry.ts";
+import type { SessionHeader } from "../session/log/header.ts";
 import { isSessionId } from "../session/id.ts";
 import { formatEntry } from "../stores/jsonl/log-line.ts";
 import { type ExportSource, readEntries, readPathIds } from "./export-source.ts";

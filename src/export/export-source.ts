@@ -1,7 +1,7 @@
 import { setImmediate as otherWork } from "node:timers/promises";
-import { type Entry, isNode } from "../session/entry.ts";
+import { type Entry, isNode } from "../session/log/entry.ts";
 import { notANode, SessionNotFoundError, UnknownEntryError } from "../session/errors.ts";
-import { EMPTY_PATH, type PathSummary, type SessionHead } from "../session/fold.ts";
+import { EMPTY_PATH, type PathSummary, type SessionHead } from "../session/log/fold.ts";
 import type { SessionStore } from "../session/store.ts";
 import { walkUp } from "../tree/path-reader.ts";
 import { cleanValue } from "./clean-value.ts";

@@ -1,12 +1,12 @@
 import { setImmediate as otherWork } from "node:timers/promises";
 import type { JsonObject } from "../internal/json.ts";
-import { type Entry, type EntryDraft, isNode } from "../session/entry.ts";
-import { erasedEntry } from "../session/erased-entry.ts";
-import { excessProblem } from "../session/entry-check.ts";
+import { type Entry, type EntryDraft, isNode } from "../session/log/entry.ts";
+import { erasedEntry } from "../session/log/erased-entry.ts";
+import { excessProblem } from "../session/log/entry-check.ts";
 import { SessionError } from "../session/errors.ts";
-import type { SessionHead } from "../session/fold.ts";
-import { checkHeader, type SessionHeader } from "../session/header.ts";
-import { UNKNOWN_LINEAGE } from "../session/lineage-scope.ts";
+import type { SessionHead } from "../session/log/fold.ts";
+import { checkHeader, type SessionHeader } from "../session/log/header.ts";
+import { UNKNOWN_LINEAGE } from "../session/lineage/lineage-scope.ts";
 import type { CreateOptions, SessionStore } from "../session/store.ts";
 import { erasedAmong, refuseErased } from "../stores/copy/tombstones.ts";
 import { entryProblem } from "../stores/jsonl/log-line.ts";

@@ -1,4 +1,4 @@
-import type { Entry, EntryOf } from "../session/entry.ts";
+import type { Entry, EntryOf } from "../session/log/entry.ts";
 import type { Content, ContentPart, Message, ToolCall } from "../session/message.ts";
 import type { Usage } from "../session/usage.ts";
 

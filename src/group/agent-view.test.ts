@@ -1,12 +1,12 @@
 import { describe, expect, test } from "vitest";
-import { acceptable } from "../session/context.ts";
-import type { EntryOf } from "../session/entry.ts";
+import { acceptable } from "../session/context/context.ts";
+import type { EntryOf } from "../session/log/entry.ts";
 import type { Message } from "../session/message.ts";
-import { type SessionTurn, turnOf } from "../session/state.ts";
+import { type SessionTurn, turnOf } from "../session/state/state.ts";
 import { rowsFor, visibleTo, YOUR_TURN } from "./agent-view.ts";
 import type { GroupItem } from "./group-item.ts";
 import { RoleIsolation } from "./role-isolation.ts";
-import { RoundRobinTurnManager } from "./round-robin-turn-manager.ts";
+import { RoundRobinTurnManager } from "./turns/round-robin-turn-manager.ts";
 
 function items(...messages: readonly Message[]): GroupItem[] {
   return messages.map((message, seq) => {

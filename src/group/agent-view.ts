@@ -1,9 +1,9 @@
 import type { AssistantMessage, Content, Message } from "../session/message.ts";
-import type { SessionTurn } from "../session/state.ts";
-import type { RowInit } from "../session/transcript.ts";
+import type { SessionTurn } from "../session/state/state.ts";
+import type { RowInit } from "../session/value/transcript.ts";
 import type { GroupItem } from "./group-item.ts";
 import { isEmpty } from "./is-empty.ts";
-import type { TurnManager } from "./turn-manager.ts";
+import type { TurnManager } from "./turns/turn-manager.ts";
 
 /** What an agent is told when the last word was its own, as no provider takes a request that ends with an answer. */
 export const YOUR_TURN = "It is your turn again. Go on, or say nothing.";

@@ -6,8 +6,8 @@ import type { SessionRun } from "../agent/session-run.ts";
 import type { Unasked } from "../agent/tools/unasked.ts";
 import { SessionError, show } from "../session/errors.ts";
 import { textOf } from "../session/message.ts";
-import { operation, Session } from "../session/session.ts";
-import { Transcript } from "../session/transcript.ts";
+import { operation, Session } from "../session/value/session.ts";
+import { Transcript } from "../session/value/transcript.ts";
 import { rowsFor } from "./agent-view.ts";
 import { type ExecutingAgent, type GroupSeat, isExecuting } from "./group-agent.ts";
 import { answerMessage, passDraft, refusalDraft } from "./group-drafts.ts";
@@ -16,7 +16,7 @@ import type { GroupItem } from "./group-item.ts";
 import type { GroupLog } from "./group-log.ts";
 import { GroupSink } from "./group-sink.ts";
 import { readAnswer } from "./read-answer.ts";
-import type { GroupMember } from "./turn-manager.ts";
+import type { GroupMember } from "./turns/turn-manager.ts";
 
 /** What it takes to ask an agent. */
 export interface Asking {

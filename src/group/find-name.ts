@@ -1,4 +1,4 @@
-import { wordPattern } from "./word-pattern.ts";
+import { wordPattern } from "./turns/word-pattern.ts";
 
 /** What an answer says about who is next: a name, nobody, or nothing that can be relied on. */
 export type NameFound = { readonly name: string } | "nobody" | "unclear";

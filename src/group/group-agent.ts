@@ -3,10 +3,10 @@ import type { JsonObject } from "../internal/json.ts";
 import { SessionError, show } from "../session/errors.ts";
 import { checkName } from "../session/id.ts";
 import type { Content } from "../session/message.ts";
-import type { SessionTurn } from "../session/state.ts";
+import type { SessionTurn } from "../session/state/state.ts";
 import type { Usage } from "../session/usage.ts";
 import type { Visibility } from "./group-drafts.ts";
-import type { GroupMember } from "./turn-manager.ts";
+import type { GroupMember } from "./turns/turn-manager.ts";
 
 /** What an agent is told beside what was said. */
 export interface GroupAgentContext {

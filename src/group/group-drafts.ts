@@ -1,6 +1,6 @@
 import { runErrorOf } from "../agent/run-error.ts";
 import type { JsonObject } from "../internal/json.ts";
-import type { EntryDraft } from "../session/entry.ts";
+import type { EntryDraft } from "../session/log/entry.ts";
 import type { AssistantMessage, Content, Message } from "../session/message.ts";
 import type { Usage } from "../session/usage.ts";
 import { GROUP_KEY, type GroupEnd } from "./group-progress.ts";

@@ -1,8 +1,8 @@
 import type { JsonObject, JsonValue } from "../internal/json.ts";
-import { compactionMessage, type ContextPath, messagesOf } from "../session/context.ts";
-import type { Entry } from "../session/entry.ts";
+import { compactionMessage, type ContextPath, messagesOf } from "../session/context/context.ts";
+import type { Entry } from "../session/log/entry.ts";
 import type { Content, Message } from "../session/message.ts";
-import { type SessionTurn, turnOf } from "../session/state.ts";
+import { type SessionTurn, turnOf } from "../session/state/state.ts";
 
 /** One thing that was said, as a turn and as a model is told of it. */
 export interface GroupItem {

@@ -1,9 +1,9 @@
 import { LogEar } from "../agent/persist/run-ears.ts";
 import type { SessionRoom } from "../tree/tree-backing.ts";
-import { contextPath } from "../session/context.ts";
-import { type Entry, type EntryDraft, isNode } from "../session/entry.ts";
+import { contextPath } from "../session/context/context.ts";
+import { type Entry, type EntryDraft, isNode } from "../session/log/entry.ts";
 import { SessionConflictError, SessionError } from "../session/errors.ts";
-import { inheritedCount } from "../session/fold.ts";
+import { inheritedCount } from "../session/log/fold.ts";
 import type { Guard } from "../session/store.ts";
 import { readBranch, readContextEntries } from "../tree/path-reader.ts";
 import type { SessionTree } from "../tree/session-tree.ts";

@@ -4,9 +4,9 @@ import type { JsonObject } from "../internal/json.ts";
 import { type ActorOptions, viewerOf } from "../lifecycle/access.ts";
 import { SessionError, show } from "../session/errors.ts";
 import { checkName } from "../session/id.ts";
-import { inputIdOf } from "../session/open-runs.ts";
+import { inputIdOf } from "../session/log/open-runs.ts";
 import type { GroupEvent } from "./group-event.ts";
-import { checkRounds } from "./turn-roster.ts";
+import { checkRounds } from "./turns/turn-roster.ts";
 
 const WAIT_MS_DEFAULT = 60_000;
 /** The longest time that a timer can wait. */

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import type { Entry, EntryDraft } from "../session/entry.ts";
+import type { Entry, EntryDraft } from "../session/log/entry.ts";
 import type { JsonValue } from "../internal/json.ts";
 import {
   answerMessage,

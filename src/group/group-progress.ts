@@ -1,5 +1,5 @@
 import type { JsonObject, JsonValue } from "../internal/json.ts";
-import type { Entry } from "../session/entry.ts";
+import type { Entry } from "../session/log/entry.ts";
 
 /** Under this key of a message's metadata, and as this custom type, a group keeps its marks. */
 export const GROUP_KEY = "group";

@@ -1,17 +1,17 @@
 import type { SessionManager } from "../lifecycle/session-manager.ts";
 import { SessionCapacityError, SessionError, show } from "../session/errors.ts";
 import type { Content } from "../session/message.ts";
-import type { SessionState } from "../session/state.ts";
+import type { SessionState } from "../session/state/state.ts";
 import type { TurnFilter } from "./agent-view.ts";
 import { type GroupAgent, type GroupSeat, seatOf } from "./group-agent.ts";
 import type { Visibility } from "./group-drafts.ts";
 import { checkGroupOptions, type GroupRunOptions } from "./group-options.ts";
 import type { GroupRun } from "./group-run.ts";
-import { PriorityTurnManager } from "./priority-turn-manager.ts";
+import { PriorityTurnManager } from "./turns/priority-turn-manager.ts";
 import { RoleIsolation } from "./role-isolation.ts";
-import { RoundRobinTurnManager } from "./round-robin-turn-manager.ts";
+import { RoundRobinTurnManager } from "./turns/round-robin-turn-manager.ts";
 import { RunningGroup } from "./running-group.ts";
-import type { GroupMember, TurnManager } from "./turn-manager.ts";
+import type { GroupMember, TurnManager } from "./turns/turn-manager.ts";
 
 /** What a group is made of. */
 export interface GroupSessionInit {

@@ -2,7 +2,7 @@ import { UNLIMITED } from "../agent/persist/log-sink.ts";
 import { isSaidTo, type LogEar } from "../agent/persist/run-ears.ts";
 import type { HeardFact, RunSink } from "../agent/persist/run-sink.ts";
 import type { SessionRoom } from "../tree/tree-backing.ts";
-import type { Entry, EntryDraft } from "../session/entry.ts";
+import type { Entry, EntryDraft } from "../session/log/entry.ts";
 import type { AssistantMessage, Message } from "../session/message.ts";
 import { answerMessage, passDraft, workMessage } from "./group-drafts.ts";
 import type { GroupSeat } from "./group-agent.ts";

@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import type { JsonObject } from "../internal/json.ts";
-import type { SessionTurn } from "../session/state.ts";
+import type { SessionTurn } from "../session/state/state.ts";
 import { RoleIsolation } from "./role-isolation.ts";
 
 function turn(turnId: string, metadata: JsonObject): SessionTurn {

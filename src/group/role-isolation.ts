@@ -1,5 +1,5 @@
 import type { JsonValue } from "../internal/json.ts";
-import type { SessionTurn } from "../session/state.ts";
+import type { SessionTurn } from "../session/state/state.ts";
 
 /**
  * Decides by a turn's metadata which agents of a group see it.

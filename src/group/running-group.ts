@@ -13,12 +13,12 @@ import { uuidv7 } from "../internal/uuid.ts";
 import { byOf } from "../lifecycle/access.ts";
 import type { SessionManager } from "../lifecycle/session-manager.ts";
 import { SessionError, SessionNotFoundError, SessionSuspendedError, show } from "../session/errors.ts";
-import type { Entry, EntryDraft } from "../session/entry.ts";
+import type { Entry, EntryDraft } from "../session/log/entry.ts";
 import type { Content } from "../session/message.ts";
-import { requestIdOf } from "../session/open-runs.ts";
-import type { Session } from "../session/session.ts";
-import type { SessionState } from "../session/state.ts";
-import { Transcript } from "../session/transcript.ts";
+import { requestIdOf } from "../session/log/open-runs.ts";
+import type { Session } from "../session/value/session.ts";
+import type { SessionState } from "../session/state/state.ts";
+import { Transcript } from "../session/value/transcript.ts";
 import { sessionOf } from "../tree/read-session.ts";
 import type { SessionTree } from "../tree/session-tree.ts";
 import { isExecuting } from "./group-agent.ts";
@@ -29,7 +29,7 @@ import type { GroupProgress } from "./group-progress.ts";
 import type { GroupRun } from "./group-run.ts";
 import type { CheckedGroupOptions } from "./group-options.ts";
 import { takeSession } from "./take-session.ts";
-import { type GroupParts, takeTurns, viewOf } from "./take-turns.ts";
+import { type GroupParts, takeTurns, viewOf } from "./turns/take-turns.ts";
 
 /** What a group is started with. */
 export interface GroupStart {

@@ -16,9 +16,6 @@ export {
   withSession,
 } from "./middleware/session-middleware.ts";
 export type { SessionMiddlewareOptions } from "./middleware/session-middleware-options.ts";
-export type { RunPlace } from "../workers/user-places.ts";
-export type { ParkedRun, RunWebhook } from "../workers/worker-options.ts";
 export type { Caller, ServerLogger, ServerLogLine } from "./server/server-services.ts";
 export { openTokenFile, type TokenFile, type TokenFileOptions } from "./token-file.ts";
 export type { CallerRights } from "./caller-rights.ts";
-export type * from "./wire.ts";

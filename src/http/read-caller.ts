@@ -1,5 +1,5 @@
 import { SessionError } from "../session/errors.ts";
-import { isTimestamp } from "../session/header.ts";
+import { isTimestamp } from "../session/log/header.ts";
 import { checkName } from "../session/id.ts";
 import { ALL_RIGHTS, type CallerInit } from "./caller-init.ts";
 import type { Caller } from "./server/server-services.ts";

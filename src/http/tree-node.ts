@@ -1,4 +1,4 @@
-import { type Entry, isNode } from "../session/entry.ts";
+import { type Entry, isNode } from "../session/log/entry.ts";
 import { textOf } from "../session/message.ts";
 import type { TreeNodeView } from "./wire.ts";
 

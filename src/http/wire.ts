@@ -2,13 +2,13 @@ import type { CallerRights } from "./caller-rights.ts";
 import type { JsonObject } from "../internal/json.ts";
 import type { MergeConflict, SkippedTurn } from "../lifecycle/merge/merge-strategy.ts";
 import type { OpenRunStatus } from "./run-wire.ts";
-import type { Entry, EntryDraft, SessionStatus } from "../session/entry.ts";
-import type { PathSummary, SessionHead } from "../session/fold.ts";
-import type { Lineage } from "../session/header.ts";
+import type { Entry, EntryDraft, SessionStatus } from "../session/log/entry.ts";
+import type { PathSummary, SessionHead } from "../session/log/fold.ts";
+import type { Lineage } from "../session/log/header.ts";
 import type { Content, Message, ToolCall } from "../session/message.ts";
-import type { SessionState } from "../session/state.ts";
-import type { Settings } from "../session/settings.ts";
-import type { FileChanges } from "../session/sandbox.ts";
+import type { SessionState } from "../session/state/state.ts";
+import type { Settings } from "../session/log/settings.ts";
+import type { FileChanges } from "../session/sandbox/sandbox.ts";
 import type { AggregateRow, Checkpoint, SearchMatch } from "../session/store.ts";
 import type { Usage } from "../session/usage.ts";
 
@@ -363,11 +363,6 @@ export interface AnalyticsView {
 
 /** Which answers and calls to look at. */
 export type CallAnalyticsRequest = Omit<AnalyticsRequest, "groupBy">;
-
-/** What a session may be exported as. */
-export type ExportFormat = "jsonl" | "markdown" | "html";
-
-export type { EraseReport, KeptByFork, NotCovered } from "../lifecycle/erase/erase-report.ts";
 
 /** What was found by a search. */
 export interface SearchView {

@@ -1,6 +1,6 @@
-import type { EntryDraft } from "../session/entry.ts";
+import type { EntryDraft } from "../session/log/entry.ts";
 import { SessionError, SessionNotFoundError } from "../session/errors.ts";
-import { createHeader, type SessionHeader } from "../session/header.ts";
+import { createHeader, type SessionHeader } from "../session/log/header.ts";
 import { APPEND_ENTRIES_MAX } from "../session/limits.ts";
 import type { AppendOptions, AppendResult, SessionStore } from "../session/store.ts";
 

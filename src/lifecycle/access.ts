@@ -1,5 +1,5 @@
 import { SessionError } from "../session/errors.ts";
-import type { SessionHead } from "../session/fold.ts";
+import type { SessionHead } from "../session/log/fold.ts";
 import { checkName } from "../session/id.ts";
 
 /** Who asks: a user by id. With `admin: true` they may see and change the sessions of everyone. */

@@ -1,5 +1,5 @@
-import type { SessionHead } from "../session/fold.ts";
-import type { SessionTurn } from "../session/state.ts";
+import type { SessionHead } from "../session/log/fold.ts";
+import type { SessionTurn } from "../session/state/state.ts";
 import type { SessionStore } from "../session/store.ts";
 import { readTurns } from "./read-state.ts";
 import type { FailureContext, ReportFailure } from "./report-failure.ts";

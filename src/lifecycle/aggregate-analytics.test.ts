@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { backends } from "../../test/store-backends.ts";
 import { assistant, call, usage, user } from "../../test/sample-log.ts";
-import { createHeader } from "../session/header.ts";
+import { createHeader } from "../session/log/header.ts";
 import type { SessionStore } from "../session/store.ts";
 import { type AnalyticsTotals, aggregateAnalytics } from "./aggregate-analytics.ts";
 

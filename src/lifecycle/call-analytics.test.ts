@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { assistant, call, user } from "../../test/sample-log.ts";
-import type { EntryDraft } from "../session/entry.ts";
-import { createHeader } from "../session/header.ts";
+import type { EntryDraft } from "../session/log/entry.ts";
+import { createHeader } from "../session/log/header.ts";
 import type { Message } from "../session/message.ts";
 import type { SessionStore } from "../session/store.ts";
 import { openMemoryStore } from "../stores/memory/index.ts";

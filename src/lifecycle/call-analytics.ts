@@ -1,8 +1,8 @@
 import { defined } from "../internal/defined.ts";
 import { listPages } from "../stores/complete/list-pages.ts";
-import { type CallAnalytics, CallSamples } from "../session/call-samples.ts";
-import type { Entry } from "../session/entry.ts";
-import { firstSummed, type SessionHead } from "../session/fold.ts";
+import { type CallAnalytics, CallSamples } from "../session/state/call-samples.ts";
+import type { Entry } from "../session/log/entry.ts";
+import { firstSummed, type SessionHead } from "../session/log/fold.ts";
 import type { SessionStore } from "../session/store.ts";
 import { checkAggregateQuery } from "../stores/complete/valid-query.ts";
 

@@ -1,8 +1,8 @@
 import { defined } from "../internal/defined.ts";
 import type { JsonObject } from "../internal/json.ts";
 import { SessionError, show } from "../session/errors.ts";
-import type { SandboxPlacement, SessionHeader } from "../session/header.ts";
-import { createHeader } from "../session/header.ts";
+import type { SandboxPlacement, SessionHeader } from "../session/log/header.ts";
+import { createHeader } from "../session/log/header.ts";
 import { checkName } from "../session/id.ts";
 import type { Viewer } from "./access.ts";
 

@@ -1,6 +1,6 @@
 import { SessionConflictError, SessionNotFoundError } from "../session/errors.ts";
-import type { SessionHead } from "../session/fold.ts";
-import { hasWaitingRun } from "../session/open-runs.ts";
+import type { SessionHead } from "../session/log/fold.ts";
+import { hasWaitingRun } from "../session/log/open-runs.ts";
 import type { SessionStore } from "../session/store.ts";
 
 const TRIES_MAX = 5;

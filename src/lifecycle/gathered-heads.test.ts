@@ -1,7 +1,7 @@
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { SessionError } from "../session/errors.ts";
-import { createHeader } from "../session/header.ts";
+import { createHeader } from "../session/log/header.ts";
 import type { SessionStore } from "../session/store.ts";
 import { openMemoryStore } from "../stores/memory/index.ts";
 import { GatheredHeads } from "./gathered-heads.ts";

@@ -1,4 +1,4 @@
-import type { SessionHead } from "../session/fold.ts";
+import type { SessionHead } from "../session/log/fold.ts";
 import type { SessionStore } from "../session/store.ts";
 
 interface Asked {

@@ -1,5 +1,5 @@
-import type { SessionStatus } from "../session/entry.ts";
-import type { SessionHead } from "../session/fold.ts";
+import type { SessionStatus } from "../session/log/entry.ts";
+import type { SessionHead } from "../session/log/fold.ts";
 import type { SessionPage, SessionQuery, SessionStore } from "../session/store.ts";
 import type { Viewer } from "./access.ts";
 import type { Expiry } from "./expiry.ts";

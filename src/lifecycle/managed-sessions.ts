@@ -1,11 +1,11 @@
 import { defined } from "../internal/defined.ts";
 import { listPages } from "../stores/complete/list-pages.ts";
-import type { EntryOf, SessionStatus } from "../session/entry.ts";
+import type { EntryOf, SessionStatus } from "../session/log/entry.ts";
 import { SessionCapacityError, SessionError, SessionNotFoundError, SessionTransitionError } from "../session/errors.ts";
-import type { SessionHead } from "../session/fold.ts";
-import { turnOf } from "../session/state.ts";
-import { statusError } from "../session/append-guard.ts";
-import { SessionStateMachine } from "../session/state-machine.ts";
+import type { SessionHead } from "../session/log/fold.ts";
+import { turnOf } from "../session/state/state.ts";
+import { statusError } from "../session/log/append-guard.ts";
+import { SessionStateMachine } from "../session/state/state-machine.ts";
 import type { AppendResult, Guard, SessionStore } from "../session/store.ts";
 import { type ActorOptions, byOf, isVisible, viewerOf } from "./access.ts";
 import type { AfterWrite } from "./after-write.ts";

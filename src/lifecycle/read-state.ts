@@ -1,6 +1,6 @@
-import type { EntryOf } from "../session/entry.ts";
-import type { SessionHead } from "../session/fold.ts";
-import { type SessionState, type SessionTurn, stateOf, turnOf } from "../session/state.ts";
+import type { EntryOf } from "../session/log/entry.ts";
+import type { SessionHead } from "../session/log/fold.ts";
+import { type SessionState, type SessionTurn, stateOf, turnOf } from "../session/state/state.ts";
 import type { SessionStore } from "../session/store.ts";
 import { pathAt, readBranch } from "../tree/path-reader.ts";
 

@@ -1,6 +1,6 @@
-import type { SessionStatus } from "../session/entry.ts";
+import type { SessionStatus } from "../session/log/entry.ts";
 import { SessionError, show } from "../session/errors.ts";
-import type { SessionHead } from "../session/fold.ts";
+import type { SessionHead } from "../session/log/fold.ts";
 import { PAGE_ITEMS_MAX } from "../session/limits.ts";
 import { matchesQuery } from "../session/query.ts";
 import type { SessionQuery, SessionStore } from "../session/store.ts";

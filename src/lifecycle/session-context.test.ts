@@ -1,6 +1,6 @@
 import { setImmediate } from "node:timers/promises";
 import { beforeEach, describe, expect, test } from "vitest";
-import type { SessionState } from "../session/state.ts";
+import type { SessionState } from "../session/state/state.ts";
 import { openMemoryStore } from "../stores/memory/index.ts";
 import { SessionContext } from "./session-context.ts";
 import { SessionManager } from "./session-manager.ts";

@@ -1,6 +1,6 @@
 import { AsyncLocalStorage } from "node:async_hooks";
 import { SessionError } from "../session/errors.ts";
-import type { SessionState } from "../session/state.ts";
+import type { SessionState } from "../session/state/state.ts";
 import type { SessionManager } from "./session-manager.ts";
 
 /** What `bind` gives and `unbind` takes. */

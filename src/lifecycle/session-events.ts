@@ -1,4 +1,4 @@
-import type { SessionTurn } from "../session/state.ts";
+import type { SessionTurn } from "../session/state/state.ts";
 import type { Checkpoint } from "../session/store.ts";
 import { isThenable } from "../agent/is-thenable.ts";
 import { type ReportFailure, warnOfFailure } from "./report-failure.ts";

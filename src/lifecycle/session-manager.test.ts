@@ -4,7 +4,7 @@ import { join } from "node:path";
 import fc from "fast-check";
 import { expect, onTestFinished, test } from "vitest";
 import { checkHeadIsFold } from "../testing/check-head-is-fold.ts";
-import type { SessionStatus } from "../session/entry.ts";
+import type { SessionStatus } from "../session/log/entry.ts";
 import type { SessionError } from "../session/errors.ts";
 import { openJsonlStore } from "../stores/jsonl/index.ts";
 import { openMemoryStore } from "../stores/memory/index.ts";

@@ -2,12 +2,12 @@ import { defined } from "../internal/defined.ts";
 import type { Agent } from "../agent/agent.ts";
 import type { SessionRun } from "../agent/session-run.ts";
 import { uuidv7 } from "../internal/uuid.ts";
-import { statusError } from "../session/append-guard.ts";
+import { statusError } from "../session/log/append-guard.ts";
 import { SessionNotFoundError, SessionTransitionError } from "../session/errors.ts";
-import type { SessionHead } from "../session/fold.ts";
+import type { SessionHead } from "../session/log/fold.ts";
 import type { Content } from "../session/message.ts";
-import type { Sandbox } from "../session/sandbox.ts";
-import { type SessionState, stateOf } from "../session/state.ts";
+import type { Sandbox } from "../session/sandbox/sandbox.ts";
+import { type SessionState, stateOf } from "../session/state/state.ts";
 import type {
   AppendResult,
   Checkpoint,
@@ -38,7 +38,7 @@ import {
   type DenialWord,
   ManagedRuns,
   type RunName,
-  type RunRequest,
+  type ManagedRunRequest,
 } from "./runs/managed-runs.ts";
 import {
   checkInit,
@@ -294,7 +294,7 @@ export class SessionManager implements AsyncDisposable {
    * @throws {SessionBusyError} while a run is open, with `ifBusy: "reject"`.
    * @throws {SessionError} `CONFLICT` for another request under a `runId` that is taken.
    */
-  async request(id: string, request: RunRequest, options: ActorOptions = {}): Promise<RunName> {
+  async request(id: string, request: ManagedRunRequest, options: ActorOptions = {}): Promise<RunName> {
     const { runId, sessionId } = await this.#runs.request(id, request, options);
     return { runId, sessionId };
   }

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
-import type { SessionHead } from "../session/fold.ts";
-import { createHeader } from "../session/header.ts";
+import type { SessionHead } from "../session/log/fold.ts";
+import { createHeader } from "../session/log/header.ts";
 import type { SessionStore } from "../session/store.ts";
 import { openMemoryStore } from "../stores/memory/index.ts";
 import { Expiry } from "./expiry.ts";

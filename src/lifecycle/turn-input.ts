@@ -1,8 +1,8 @@
 import { defined } from "../internal/defined.ts";
-import type { EntryDraft } from "../session/entry.ts";
+import type { EntryDraft } from "../session/log/entry.ts";
 import { SessionError, show } from "../session/errors.ts";
 import type { AssistantMessage, Message } from "../session/message.ts";
-import type { SessionTurn } from "../session/state.ts";
+import type { SessionTurn } from "../session/state/state.ts";
 import { NO_USAGE, type Usage } from "../session/usage.ts";
 
 /** A turn as a caller gives it; one that was read from a session can be given as it is. */

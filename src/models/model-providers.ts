@@ -25,6 +25,14 @@ const factories = new Map<string, ModelProviderFactory>([
 /**
  * Makes models of another kind known to `createModel`; one of the same kind takes the place of the one before.
  *
+ * @example
+ * registerModelProvider("echo", (id) => ({
+ *   provider: "echo",
+ *   id,
+ *   complete: async ({ messages }) => ({ role: "assistant", content: textOf(messages.at(-1)?.content ?? null) }),
+ * }));
+ * const model = createModel("echo/loud");
+ *
  * @throws {SessionError} `INVALID_OPTION` for a kind that is empty or holds a slash.
  */
 export function registerModelProvider(kind: string, factory: ModelProviderFactory): void {
@@ -35,6 +43,9 @@ export function registerModelProvider(kind: string, factory: ModelProviderFactor
 
 /**
  * The model of a name such as `openai/gpt-5-mini`: the provider's kind up to the first slash, then its model's id.
+ *
+ * @example
+ * const model = createModel("openai/gpt-5-mini");
  *
  * @throws {SessionError} `INVALID_OPTION` for a kind that nobody registered, and whatever the provider refuses.
  */

@@ -7,7 +7,7 @@ import "../tools/register-built-in.ts";
 import { runSessionCompress } from "../agent/run-session-compress.ts";
 import { runSessionLoop } from "../agent/run-session-loop.ts";
 import { textOf } from "../session/message.ts";
-import { Session } from "../session/session.ts";
+import { Session } from "../session/value/session.ts";
 import { offline } from "./offline.ts";
 
 const agent = Session.fromAgentPrompt("You work on files.");

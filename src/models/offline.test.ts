@@ -3,7 +3,7 @@ import { describe, expect, test } from "vitest";
 import { assistant, entryAt, user } from "../../test/sample-log.ts";
 import type { Model, ModelDelta, ModelRequest } from "../agent/model/model.ts";
 import { summaryMessages } from "../agent/context/summary-prompt.ts";
-import type { Entry } from "../session/entry.ts";
+import type { Entry } from "../session/log/entry.ts";
 import { type Message, textOf } from "../session/message.ts";
 import { offline } from "./offline.ts";
 

@@ -1,7 +1,7 @@
 import type { Model, ModelReply, ModelRequest, ToolSchema } from "../agent/model/model.ts";
 import { untilAborted } from "../agent/follow-abort.ts";
 import { type AssistantMessage, type Message, textOf, type ToolCall } from "../session/message.ts";
-import { messageTokens } from "../session/tokens.ts";
+import { messageTokens } from "../session/context/tokens.ts";
 import { deltasOfReply } from "./deltas-of-reply.ts";
 import { answerTo } from "./offline-answer.ts";
 import { argumentsFor } from "./offline-arguments.ts";

@@ -1,5 +1,5 @@
 import { show } from "../session/errors.ts";
-import type { SandboxLimits, SandboxSpec } from "../session/sandbox.ts";
+import type { SandboxLimits, SandboxSpec } from "../session/sandbox/sandbox.ts";
 
 /** What a command may use where the spec does not say. */
 export const LIMITS_DEFAULT: Required<SandboxLimits> = Object.freeze({

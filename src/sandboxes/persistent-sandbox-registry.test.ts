@@ -2,8 +2,8 @@ import { mkdir, mkdtemp, readdir, readFile, realpath, rm, stat, writeFile } from
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { beforeEach, expect, onTestFinished, test, vi } from "vitest";
-import { registerSandboxBackend } from "../session/sandbox-backends.ts";
-import type { Sandbox, SandboxSpec } from "../session/sandbox.ts";
+import { registerSandboxBackend } from "../session/sandbox/sandbox-backends.ts";
+import type { Sandbox, SandboxSpec } from "../session/sandbox/sandbox.ts";
 import { localBackend, PersistentSandboxRegistry, type SandboxRecord } from "./index.ts";
 
 let directory: string;

@@ -1,4 +1,4 @@
-import { registerSandboxBackend } from "../session/sandbox-backends.ts";
+import { registerSandboxBackend } from "../session/sandbox/sandbox-backends.ts";
 
 // Each is loaded when a session first goes there, so that a program pays only for what it uses.
 registerSandboxBackend("local", async () => (await import("./local/index.ts")).localBackend);

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { checkedMessage, isCheckedMessage } from "./checked-message.ts";
-import { checkDrafts } from "./draft.ts";
+import { checkDrafts } from "./log/draft.ts";
 import { ENTRY_BYTES_MAX } from "./limits.ts";
 
 const given = { role: "assistant", content: "yes", toolCalls: [{ id: "c", name: "n", arguments: "{}" }] };

@@ -1,6 +1,6 @@
 import { createBrand } from "../internal/brand.ts";
 import { copyJsonInside, NotJson } from "../internal/json.ts";
-import { checkMessage } from "./entry-check.ts";
+import { checkMessage } from "./log/entry-check.ts";
 import { SessionError } from "./errors.ts";
 import type { Message } from "./message.ts";
 

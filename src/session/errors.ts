@@ -1,4 +1,4 @@
-import type { SessionStatus } from "./entry.ts";
+import type { SessionStatus } from "./log/entry.ts";
 
 /** What went wrong, for programs to branch on; docs/errors.md explains each. */
 export type SessionErrorCode =

@@ -1,5 +1,5 @@
-import type { SessionStatus } from "./entry.ts";
-import type { SessionHead } from "./fold.ts";
+import type { SessionStatus } from "./log/entry.ts";
+import type { SessionHead } from "./log/fold.ts";
 
 /** One row of a listing of sessions. */
 export interface SessionSummary {

@@ -58,7 +58,12 @@ export interface ToolMessage extends MessageExtras {
 /** One message of a conversation, in no provider's dialect. */
 export type Message = InputMessage | AssistantMessage | ToolMessage;
 
-/** The text of a message's content: its text parts joined, nothing of images, files or thinking. */
+/**
+ * The text of a message's content: its text parts joined, nothing of images, files or thinking.
+ *
+ * @example
+ * textOf([{ type: "text", text: "Name a prime." }]); // "Name a prime."
+ */
 export function textOf(content: Content | null): string {
   if (content === null) return "";
   if (typeof content === "string") return content;

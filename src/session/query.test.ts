@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { header, SampleLog, timeAt, user } from "../../test/sample-log.ts";
-import { emptyHead } from "./fold.ts";
-import type { SessionHeader } from "./header.ts";
+import { emptyHead } from "./log/fold.ts";
+import type { SessionHeader } from "./log/header.ts";
 import { summaryOf } from "./listing.ts";
 import { compareForListing, listPosition, matchesQuery, parentsOf } from "./query.ts";
 

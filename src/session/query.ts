@@ -1,5 +1,5 @@
-import type { SessionHead } from "./fold.ts";
-import { matchesRuns } from "./open-runs.ts";
+import type { SessionHead } from "./log/fold.ts";
+import { matchesRuns } from "./log/open-runs.ts";
 import type { DriverQuery, ListPosition } from "./store-driver.ts";
 
 /** Whether a session is one of those a query asks for; paging and `deleted` are the store's. */

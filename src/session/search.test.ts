@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { entryAt, header, result, user } from "../../test/sample-log.ts";
-import { emptyHead } from "./fold.ts";
+import { emptyHead } from "./log/fold.ts";
 import {
   entryText,
   findTerm,

@@ -1,6 +1,6 @@
-import type { Entry } from "./entry.ts";
+import type { Entry } from "./log/entry.ts";
 import { SessionError, show } from "./errors.ts";
-import type { SessionHead } from "./fold.ts";
+import type { SessionHead } from "./log/fold.ts";
 import { textOf } from "./message.ts";
 import type { SearchMatch } from "./store.ts";
 

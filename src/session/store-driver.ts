@@ -1,7 +1,7 @@
-import type { CheckedDraft } from "./draft.ts";
-import type { Entry } from "./entry.ts";
-import type { PathSummary, SessionHead } from "./fold.ts";
-import type { SessionHeader } from "./header.ts";
+import type { CheckedDraft } from "./log/draft.ts";
+import type { Entry } from "./log/entry.ts";
+import type { PathSummary, SessionHead } from "./log/fold.ts";
+import type { SessionHeader } from "./log/header.ts";
 import type {
   AggregateQuery,
   AggregateRow,
@@ -19,7 +19,7 @@ import type {
   UndeleteOptions,
 } from "./store.ts";
 import type { SearchTerm } from "./search.ts";
-import type { Settings, SettingsNode } from "./settings.ts";
+import type { Settings, SettingsNode } from "./log/settings.ts";
 
 /** Which part of a log to read: positions strictly between `after` and `before`, at most `limit` of them. */
 export interface ReadRange {

@@ -1,9 +1,9 @@
 import type { JsonObject, JsonValue } from "../internal/json.ts";
-import type { Entry, EntryDraft, SessionStatus } from "./entry.ts";
-import type { PathSummary, SessionHead } from "./fold.ts";
-import type { SessionHeader } from "./header.ts";
-import type { RunsWord } from "./open-runs.ts";
-import type { Settings } from "./settings.ts";
+import type { Entry, EntryDraft, SessionStatus } from "./log/entry.ts";
+import type { PathSummary, SessionHead } from "./log/fold.ts";
+import type { SessionHeader } from "./log/header.ts";
+import type { RunsWord } from "./log/open-runs.ts";
+import type { Settings } from "./log/settings.ts";
 import type { Usage } from "./usage.ts";
 
 /** What must hold, in the same transaction, for an append to be written. */

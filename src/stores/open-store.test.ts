@@ -2,7 +2,7 @@ import { mkdtemp, readdir, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { createHeader } from "../session/header.ts";
+import { createHeader } from "../session/log/header.ts";
 import { openStore } from "./open-store.ts";
 
 let directory: string;

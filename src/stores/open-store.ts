@@ -1,6 +1,6 @@
 import { resolve } from "node:path";
 import { SessionError, show } from "../session/errors.ts";
-import { hideFromSandboxes } from "../session/sandbox-hidden-paths.ts";
+import { hideFromSandboxes } from "../session/sandbox/sandbox-hidden-paths.ts";
 import type { SessionStore } from "../session/store.ts";
 import { openMemoryStore } from "./memory/index.ts";
 
@@ -12,6 +12,9 @@ export interface OpenStoreOptions {
 
 /**
  * Opens the store that a URL names: `memory:`, `jsonl:./directory`, `sqlite:./file.db`, `postgres://…` or `redis://…`.
+ *
+ * @example
+ * await using store = await openStore("sqlite:./sessions.db");
  *
  * @throws {SessionError} `INVALID_OPTION` for any other URL.
  */

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
-import { type Entry, isNode } from "../session/entry.ts";
-import { EMPTY_PATH, emptyHead, type PathSummary, type SessionHead, stepHead, stepPath } from "../session/fold.ts";
-import { SettingsTable } from "../session/settings.ts";
+import { type Entry, isNode } from "../session/log/entry.ts";
+import { EMPTY_PATH, emptyHead, type PathSummary, type SessionHead, stepHead, stepPath } from "../session/log/fold.ts";
+import { SettingsTable } from "../session/log/settings.ts";
 import type { SessionStore } from "../session/store.ts";
 
 /**

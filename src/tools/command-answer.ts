@@ -1,4 +1,4 @@
-import type { ExecResult } from "../session/sandbox.ts";
+import type { ExecResult } from "../session/sandbox/sandbox.ts";
 
 /** The most characters of one stream that a model is shown; of a longer one the beginning and the end are kept. */
 export const STREAM_CHARACTERS_MAX = 30_000;

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import fc from "fast-check";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import type { ToolContext } from "../agent/tools/tool.ts";
-import type { Sandbox } from "../session/sandbox.ts";
+import type { Sandbox } from "../session/sandbox/sandbox.ts";
 import { localBackend } from "../sandboxes/local/index.ts";
 import { editWorkspaceFile } from "./edit-workspace-file.ts";
 

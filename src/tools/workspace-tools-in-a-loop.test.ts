@@ -3,8 +3,8 @@ import { runSessionLoop } from "../agent/run-session-loop.ts";
 import { scripted } from "../models/scripted.ts";
 import { localBackend } from "../sandboxes/local/index.ts";
 import { type Content, textOf } from "../session/message.ts";
-import { Session } from "../session/session.ts";
-import { workspaceTools } from "./index.ts";
+import { Session } from "../session/value/session.ts";
+import { workspaceTools } from "../sandboxes/index.ts";
 
 const pixel = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
 

@@ -4,11 +4,11 @@ import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { parseArguments } from "../agent/tools/parse-arguments.ts";
 import type { Tool, ToolContext } from "../agent/tools/tool.ts";
-import { Session } from "../session/session.ts";
-import type { Sandbox } from "../session/sandbox.ts";
+import { Session } from "../session/value/session.ts";
+import type { Sandbox } from "../session/sandbox/sandbox.ts";
 import { localBackend } from "../sandboxes/local/index.ts";
 import { STREAM_CHARACTERS_MAX } from "./command-answer.ts";
-import * as tools from "./index.ts";
+import * as tools from "../sandboxes/index.ts";
 import { LISTED_MAX } from "./list-workspace-files.ts";
 import { CHARACTERS_MAX, IMAGE_BYTES_MAX, LINES_MAX } from "./read-workspace-file.ts";
 

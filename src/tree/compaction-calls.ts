@@ -1,5 +1,5 @@
 import { SessionError } from "../session/errors.ts";
-import { type CompactionView, inspectCompaction } from "../session/inspect-compaction.ts";
+import { type CompactionView, inspectCompaction } from "../session/context/inspect-compaction.ts";
 import type { SessionTree } from "./session-tree.ts";
 
 /** Makes the context ignore a compaction; without an id, the one in force. */

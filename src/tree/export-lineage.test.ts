@@ -2,10 +2,10 @@ import { mkdir, mkdtemp, open, readdir, readFile, rm, writeFile } from "node:fs/
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { sessionToRow } from "../session/lineage-export.ts";
-import { trackLineage } from "../session/lineage-scope.ts";
-import { createUserSession } from "../session/session.ts";
-import { SessionRegistry, sessionRegistry } from "../session/session-registry.ts";
+import { sessionToRow } from "../session/lineage/lineage-export.ts";
+import { trackLineage } from "../session/lineage/lineage-scope.ts";
+import { createUserSession } from "../session/value/session.ts";
+import { SessionRegistry, sessionRegistry } from "../session/value/session-registry.ts";
 import { exportJournalJsonl, exportJsonl } from "./export-lineage.ts";
 
 let directory: string;

@@ -3,9 +3,9 @@ import { rename, unlink } from "node:fs/promises";
 import { dirname } from "node:path";
 import { makePrivateDirectory, writePrivateFile } from "../internal/private-file.ts";
 import { LineageError, SessionError, show } from "../session/errors.ts";
-import { type ExportableSession, toJsonl } from "../session/lineage-export.ts";
-import type { LineageJournal } from "../session/lineage-scope.ts";
-import { type SessionRegistry, sessionRegistry } from "../session/session-registry.ts";
+import { type ExportableSession, toJsonl } from "../session/lineage/lineage-export.ts";
+import type { LineageJournal } from "../session/lineage/lineage-scope.ts";
+import { type SessionRegistry, sessionRegistry } from "../session/value/session-registry.ts";
 
 /** How the sessions of a journal are found. */
 export interface ExportJournalOptions {

@@ -1,9 +1,9 @@
 import { join } from "node:path";
 import { uuidv7 } from "../internal/uuid.ts";
-import type { Entry, EntryDraft } from "../session/entry.ts";
+import type { Entry, EntryDraft } from "../session/log/entry.ts";
 import { SessionBusyError, SessionError } from "../session/errors.ts";
-import type { SessionHead } from "../session/fold.ts";
-import type { SessionHeader } from "../session/header.ts";
+import type { SessionHead } from "../session/log/fold.ts";
+import type { SessionHeader } from "../session/log/header.ts";
 import type { AppendOptions, AppendResult, SessionStore } from "../session/store.ts";
 import type { Damage, JsonlStore } from "../stores/jsonl/index.ts";
 import { sessionFileName } from "../stores/jsonl/places.ts";

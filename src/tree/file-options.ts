@@ -1,5 +1,5 @@
-import type { SessionHooks } from "../session/hooks.ts";
-import { type HookReport, HookRunner } from "../session/run-hooks.ts";
+import type { SessionHooks } from "../session/context/hooks.ts";
+import { type HookReport, HookRunner } from "../session/context/run-hooks.ts";
 import type { AppendResult, Guard } from "../session/store.ts";
 
 /** How a tree treats its session. */

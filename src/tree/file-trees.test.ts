@@ -3,7 +3,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import type { Message } from "../session/message.ts";
-import { defaultSessionDirectory, listSessions, SessionTree } from "./index.ts";
+import { defaultSessionDirectory, listSessions } from "./index.ts";
+import { SessionTree } from "../index.ts";
 
 const user = (content: string): Message => ({ role: "user", content });
 const assistant = (content: string): Message => ({ role: "assistant", content });

@@ -1,9 +1,9 @@
 import { stat } from "node:fs/promises";
 import { dirname, resolve } from "node:path";
-import type { Entry } from "../session/entry.ts";
+import type { Entry } from "../session/log/entry.ts";
 import { SessionError, SessionNotFoundError, show } from "../session/errors.ts";
-import { inheritedUpTo, type SessionHead } from "../session/fold.ts";
-import { createHeader } from "../session/header.ts";
+import { inheritedUpTo, type SessionHead } from "../session/log/fold.ts";
+import { createHeader } from "../session/log/header.ts";
 import { openMemoryStore } from "../stores/memory/index.ts";
 import { FileBacking, openFiles } from "./file-backing.ts";
 import type { FileOptions } from "./file-options.ts";

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
-import { createHeader } from "../session/header.ts";
-import type { EntryDraft } from "../session/entry.ts";
+import { createHeader } from "../session/log/header.ts";
+import type { EntryDraft } from "../session/log/entry.ts";
 import { openMemoryStore } from "../stores/memory/index.ts";
 import { lookBack } from "./path-reader.ts";
 

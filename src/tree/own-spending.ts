@@ -1,6 +1,6 @@
-import type { Entry } from "../session/entry.ts";
-import { EMPTY_PATH, emptyHead, firstSummed, type SessionHead, stepHead } from "../session/fold.ts";
-import type { LineageKind } from "../session/header.ts";
+import type { Entry } from "../session/log/entry.ts";
+import { EMPTY_PATH, emptyHead, firstSummed, type SessionHead, stepHead } from "../session/log/fold.ts";
+import type { LineageKind } from "../session/log/header.ts";
 import type { SessionStore } from "../session/store.ts";
 import { addUsage, type Usage } from "../session/usage.ts";
 

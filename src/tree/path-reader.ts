@@ -1,7 +1,7 @@
-import { contextOf, contextPath, type ModelContext } from "../session/context.ts";
-import { type Entry, entryCharacters } from "../session/entry.ts";
+import { contextOf, contextPath, type ModelContext } from "../session/context/context.ts";
+import { type Entry, entryCharacters } from "../session/log/entry.ts";
 import { notANode, SessionError, UnknownEntryError } from "../session/errors.ts";
-import { EMPTY_PATH, type PathSummary, type SessionHead } from "../session/fold.ts";
+import { EMPTY_PATH, type PathSummary, type SessionHead } from "../session/log/fold.ts";
 import type { SessionStore } from "../session/store.ts";
 
 const PAGE_FIRST = 32;

@@ -2,18 +2,12 @@ import { appendFile, mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/p
 import { tmpdir } from "node:os";
 import { join, relative } from "node:path";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
-import { createHeader } from "../session/header.ts";
-import { Session } from "../session/session.ts";
-import { assistantRow, type RowInit, userRow } from "../session/transcript.ts";
+import { createHeader } from "../session/log/header.ts";
+import { Session } from "../session/value/session.ts";
+import { assistantRow, type RowInit, userRow } from "../session/value/transcript.ts";
 import { openJsonlStore } from "../stores/jsonl/index.ts";
-import {
-  deleteSession,
-  listPersistedSessions,
-  loadSession,
-  openSessionWriter,
-  pruneSessions,
-  SessionTree,
-} from "./index.ts";
+import { deleteSession, listPersistedSessions, loadSession, openSessionWriter, pruneSessions } from "./index.ts";
+import { SessionTree } from "../index.ts";
 
 let directory: string;
 beforeEach(async () => {

@@ -1,11 +1,11 @@
 import { resolve, sep } from "node:path";
-import type { EntryOf } from "../session/entry.ts";
+import type { EntryOf } from "../session/log/entry.ts";
 import { SessionError, SessionNotFoundError, show } from "../session/errors.ts";
-import type { SessionHead } from "../session/fold.ts";
-import type { SessionHeader } from "../session/header.ts";
+import type { SessionHead } from "../session/log/fold.ts";
+import type { SessionHeader } from "../session/log/header.ts";
 import { checkSessionId } from "../session/id.ts";
 import type { SessionStore } from "../session/store.ts";
-import type { Transcript } from "../session/transcript.ts";
+import type { Transcript } from "../session/value/transcript.ts";
 import type { Usage } from "../session/usage.ts";
 import { finalPathOf, partialPathOf } from "../stores/jsonl/places.ts";
 import { openSessionFiles } from "./open-session-files.ts";

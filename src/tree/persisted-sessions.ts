@@ -1,7 +1,7 @@
 import { existsSync } from "node:fs";
 import { SessionError, show } from "../session/errors.ts";
-import type { SessionHead } from "../session/fold.ts";
-import type { LineageKind } from "../session/header.ts";
+import type { SessionHead } from "../session/log/fold.ts";
+import type { LineageKind } from "../session/log/header.ts";
 import { checkSessionId } from "../session/id.ts";
 import { PAGE_ITEMS_MAX } from "../session/limits.ts";
 import type { DamagedSession, SessionPage, SessionStore } from "../session/store.ts";

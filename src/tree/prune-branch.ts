@@ -1,4 +1,4 @@
-import { type Entry, isNode } from "../session/entry.ts";
+import { type Entry, isNode } from "../session/log/entry.ts";
 import { notANode, openRunError, SessionError } from "../session/errors.ts";
 import { isOnPath } from "./path-reader.ts";
 import type { SessionTree } from "./session-tree.ts";

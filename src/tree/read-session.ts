@@ -1,11 +1,11 @@
-import { compactionMessage, contextPath, messagesOf } from "../session/context.ts";
-import type { Entry } from "../session/entry.ts";
-import type { SessionHead } from "../session/fold.ts";
-import type { SandboxPlacement } from "../session/header.ts";
-import { checkBackendName } from "../session/sandbox-backends.ts";
-import { Session } from "../session/session.ts";
+import { compactionMessage, contextPath, messagesOf } from "../session/context/context.ts";
+import type { Entry } from "../session/log/entry.ts";
+import type { SessionHead } from "../session/log/fold.ts";
+import type { SandboxPlacement } from "../session/log/header.ts";
+import { checkBackendName } from "../session/sandbox/sandbox-backends.ts";
+import { Session } from "../session/value/session.ts";
 import type { SessionStore } from "../session/store.ts";
-import { type RowInit, Transcript, type TranscriptOrigin } from "../session/transcript.ts";
+import { type RowInit, Transcript, type TranscriptOrigin } from "../session/value/transcript.ts";
 import type { Usage } from "../session/usage.ts";
 import { type OwnSpending, ownSpending } from "./own-spending.ts";
 import { readContextEntries } from "./path-reader.ts";

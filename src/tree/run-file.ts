@@ -1,9 +1,9 @@
 import { stat } from "node:fs/promises";
 import { dirname, join, resolve } from "node:path";
-import type { Entry, EntryDraft } from "../session/entry.ts";
+import type { Entry, EntryDraft } from "../session/log/entry.ts";
 import { SessionBusyError, SessionError, show } from "../session/errors.ts";
-import type { SessionHead } from "../session/fold.ts";
-import type { SessionHeader } from "../session/header.ts";
+import type { SessionHead } from "../session/log/fold.ts";
+import type { SessionHeader } from "../session/log/header.ts";
 import type { AppendOptions, AppendResult, ReadOptions, SessionStore } from "../session/store.ts";
 import type { JsonlStore } from "../stores/jsonl/index.ts";
 import { finalPathOf, partialPathOf, sessionFileName } from "../stores/jsonl/places.ts";

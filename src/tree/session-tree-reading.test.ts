@@ -1,13 +1,13 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { buildContext } from "../session/context.ts";
-import { createHeader } from "../session/header.ts";
-import type { EntryDraft } from "../session/entry.ts";
+import { buildContext } from "../session/context/context.ts";
+import { createHeader } from "../session/log/header.ts";
+import type { EntryDraft } from "../session/log/entry.ts";
 import type { SessionStore } from "../session/store.ts";
 import { openMemoryStore } from "../stores/memory/index.ts";
 import { user } from "../../test/sample-log.ts";
 import { branchedTree, contentsOf, shapeOf } from "../../test/sample-tree.ts";
-import type { TreeNode } from "../session/tree.ts";
+import type { TreeNode } from "../session/log/tree.ts";
 import { SessionTree } from "./session-tree.ts";
 
 describe("reading", () => {

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
-import { createHeader } from "../session/header.ts";
-import type { SessionHooks } from "../session/hooks.ts";
+import { createHeader } from "../session/log/header.ts";
+import type { SessionHooks } from "../session/context/hooks.ts";
 import { openMemoryStore } from "../stores/memory/index.ts";
 import { assistant, user } from "../../test/sample-log.ts";
 import { branchedTree, contentsOf, shapeOf } from "../../test/sample-tree.ts";

@@ -1,5 +1,5 @@
 import type { JsonValue } from "../internal/json.ts";
-import type { ModelContext } from "../session/context.ts";
+import type { ModelContext } from "../session/context/context.ts";
 import {
   type Entry,
   type EntryDraft,
@@ -7,17 +7,17 @@ import {
   type EntryStamp,
   isNode,
   type ThinkingLevel,
-} from "../session/entry.ts";
+} from "../session/log/entry.ts";
 import { notANode, SessionConflictError, SessionNotFoundError, UnknownEntryError } from "../session/errors.ts";
-import type { SessionHead } from "../session/fold.ts";
-import type { SessionHeader } from "../session/header.ts";
-import type { Settings } from "../session/settings.ts";
-import type { CompactionView } from "../session/inspect-compaction.ts";
+import type { SessionHead } from "../session/log/fold.ts";
+import type { SessionHeader } from "../session/log/header.ts";
+import type { Settings } from "../session/log/settings.ts";
+import type { CompactionView } from "../session/context/inspect-compaction.ts";
 import type { Content, Message } from "../session/message.ts";
-import type { HookRunner } from "../session/run-hooks.ts";
-import type { Session } from "../session/session.ts";
+import type { HookRunner } from "../session/context/run-hooks.ts";
+import type { Session } from "../session/value/session.ts";
 import type { AppendOptions, AppendResult, Guard, SessionStore } from "../session/store.ts";
-import { labelsOn, type TreeNode } from "../session/tree.ts";
+import { labelsOn, type TreeNode } from "../session/log/tree.ts";
 import type { Usage } from "../session/usage.ts";
 import type { Damage } from "../stores/jsonl/index.ts";
 import { inspectCompactionOf, undoCompactionOf } from "./compaction-calls.ts";

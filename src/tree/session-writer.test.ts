@@ -2,10 +2,11 @@ import { appendFile, mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/p
 import { tmpdir } from "node:os";
 import { basename, join } from "node:path";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
-import { registerSandboxBackend } from "../session/sandbox-backends.ts";
-import { Session } from "../session/session.ts";
-import { assistantRow, type Row, Transcript, userRow } from "../session/transcript.ts";
-import { loadSession, openSessionWriter, SessionTree } from "./index.ts";
+import { registerSandboxBackend } from "../session/sandbox/sandbox-backends.ts";
+import { Session } from "../session/value/session.ts";
+import { assistantRow, type Row, Transcript, userRow } from "../session/value/transcript.ts";
+import { loadSession, openSessionWriter } from "./index.ts";
+import { SessionTree } from "../index.ts";
 import { findRun } from "./run-file.ts";
 
 let directory: string;

@@ -1,7 +1,7 @@
-import { createHeader, type SessionHeader } from "../session/header.ts";
-import type { SessionHead } from "../session/fold.ts";
-import type { Session } from "../session/session.ts";
-import { type RowInit, rowOf } from "../session/transcript.ts";
+import { createHeader, type SessionHeader } from "../session/log/header.ts";
+import type { SessionHead } from "../session/log/fold.ts";
+import type { Session } from "../session/value/session.ts";
+import { type RowInit, rowOf } from "../session/value/transcript.ts";
 import { RunFile } from "./run-file.ts";
 
 /** How a session's file is written. */

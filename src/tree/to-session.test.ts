@@ -1,11 +1,11 @@
 import { expect, test } from "vitest";
 import { assistant, calls, user, usage } from "../../test/sample-log.ts";
-import { createHeader } from "../session/header.ts";
-import { registerSandboxBackend } from "../session/sandbox-backends.ts";
+import { createHeader } from "../session/log/header.ts";
+import { registerSandboxBackend } from "../session/sandbox/sandbox-backends.ts";
 import type { ReadOptions, SessionStore } from "../session/store.ts";
-import { Transcript } from "../session/transcript.ts";
+import { Transcript } from "../session/value/transcript.ts";
 import { openMemoryStore } from "../stores/memory/index.ts";
-import { SessionTree } from "./index.ts";
+import { SessionTree } from "../index.ts";
 
 test("gives the rows of the active path with the ids of their entries, who they are, and what they spent", async () => {
   const store = openMemoryStore();

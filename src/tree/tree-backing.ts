@@ -1,6 +1,6 @@
-import type { Entry, EntryDraft } from "../session/entry.ts";
-import type { SessionHead } from "../session/fold.ts";
-import type { SessionHeader } from "../session/header.ts";
+import type { Entry, EntryDraft } from "../session/log/entry.ts";
+import type { SessionHead } from "../session/log/fold.ts";
+import type { SessionHeader } from "../session/log/header.ts";
 import type { AppendOptions, AppendResult, Guard, SessionStore } from "../session/store.ts";
 import type { Damage } from "../stores/jsonl/index.ts";
 import type { FileOptions, StoreTreeOptions } from "./file-options.ts";

@@ -1,7 +1,7 @@
 import { freezeDeep } from "../internal/freeze-deep.ts";
-import type { Entry } from "../session/entry.ts";
+import type { Entry } from "../session/log/entry.ts";
 import type { SessionStore } from "../session/store.ts";
-import { buildTree, groupChildren, labelsOf, type TreeNode } from "../session/tree.ts";
+import { buildTree, groupChildren, labelsOf, type TreeNode } from "../session/log/tree.ts";
 
 /** All entries of a session, read once and then kept up with; made only when someone asks for all of them. */
 export class TreeView {

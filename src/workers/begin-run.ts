@@ -8,8 +8,8 @@ import type { GroupSession } from "../group/group-session.ts";
 import type { DueRun } from "../lifecycle/runs/due-run.ts";
 import type { SessionManager } from "../lifecycle/session-manager.ts";
 import { SessionError, show } from "../session/errors.ts";
-import type { SessionHead } from "../session/fold.ts";
-import type { Session } from "../session/session.ts";
+import type { SessionHead } from "../session/log/fold.ts";
+import type { Session } from "../session/value/session.ts";
 import { readRunOrigin } from "./run-origin.ts";
 import type { PlaceOf } from "./user-places.ts";
 

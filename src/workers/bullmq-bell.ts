@@ -1,14 +1,6 @@
 import { SessionError, show } from "../session/errors.ts";
 import { type BellJob, type BellQueue, type BellRelay, type BullMqBackend, openBullMq } from "./bullmq-backend.ts";
-import type {
-  BellCounts,
-  Listening,
-  ListenOptions,
-  RingHandler,
-  RingOptions,
-  RunBell,
-  Subscription,
-} from "./run-bell.ts";
+import type { BellCounts, Listening, ListenOptions, RingHandler, RingOptions, RunBell } from "./run-bell.ts";
 
 const LEASE_MS_DEFAULT = 30_000;
 /** What is published goes out so late at most, together with what came since. */
@@ -131,7 +123,7 @@ class BullMqBell implements RunBell {
     this.#timer ??= setTimeout(() => this.#send(), BATCH_MS).unref();
   }
 
-  async subscribe(topic: string, hear: (data: Uint8Array) => void): Promise<Subscription> {
+  async subscribe(topic: string, hear: (data: Uint8Array) => void): Promise<Listening> {
     const relay = await this.#openRelay();
     const subscription = await relay.subscribe(topic, ({ data }) => {
       for (const text of data as readonly string[]) hear(Buffer.from(text, "base64"));

@@ -1,12 +1,4 @@
-import type {
-  BellCounts,
-  Listening,
-  ListenOptions,
-  RingHandler,
-  RingOptions,
-  RunBell,
-  Subscription,
-} from "./run-bell.ts";
+import type { BellCounts, Listening, ListenOptions, RingHandler, RingOptions, RunBell } from "./run-bell.ts";
 
 /** The longest time that a timer can wait. */
 const TIMER_MS_MAX = 2 ** 31 - 1;
@@ -81,7 +73,7 @@ export class InProcessBell implements RunBell {
     for (const hear of this.#subscribers.get(topic) ?? []) hear(data);
   }
 
-  async subscribe(topic: string, hear: (data: Uint8Array) => void): Promise<Subscription> {
+  async subscribe(topic: string, hear: (data: Uint8Array) => void): Promise<Listening> {
     const subscribers = this.#subscribers.get(topic) ?? new Set();
     this.#subscribers.set(topic, subscribers.add(hear));
     return {

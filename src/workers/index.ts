@@ -7,7 +7,6 @@ export type {
   RingHandler,
   RingOptions,
   RunBell,
-  Subscription,
 } from "./run-bell.ts";
 export { type RunWorker, startWorker, type WorkerCloseOptions } from "./start-worker.ts";
 export type { RunPlace } from "./user-places.ts";

@@ -1,6 +1,6 @@
 import { uuidv7 } from "../internal/uuid.ts";
 import { publishJson, subscribeJson } from "./live-event.ts";
-import type { RunBell, Subscription } from "./run-bell.ts";
+import type { Listening, RunBell } from "./run-bell.ts";
 
 const TOPIC = "answers";
 /** How long whoever has the run may take to say so. */
@@ -36,7 +36,7 @@ export async function giveAnswer(bell: RunBell, answer: InnerAnswer): Promise<st
 export function takeAnswers(
   bell: RunBell,
   take: (answer: InnerAnswer) => Promise<string | null | undefined>,
-): Promise<Subscription> {
+): Promise<Listening> {
   return subscribeJson<InnerAnswer & { readonly reply: string }>(bell, TOPIC, ({ reply, ...answer }) => {
     void take(answer).then(
       (runId) => runId !== undefined && publishJson(bell, reply, runId),

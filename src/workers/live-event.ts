@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
 import type { RunEvent } from "../agent/run-event.ts";
 import type { GroupEvent } from "../group/group-event.ts";
-import type { RunBell, Subscription } from "./run-bell.ts";
+import type { Listening, RunBell } from "./run-bell.ts";
 
 /** Where an event is among those of a run: at an entry of the log, and after so many that were told live since. */
 export interface EventPlace {
@@ -52,6 +52,6 @@ export async function subscribeJson<Value>(
   bell: RunBell,
   topic: string,
   hear: (value: Value) => void,
-): Promise<Subscription> {
+): Promise<Listening> {
   return bell.subscribe(topic, (data) => hear(JSON.parse(Buffer.from(data).toString()) as Value));
 }

@@ -9,7 +9,7 @@ import {
   subscribeJson,
   topicOf,
 } from "./live-event.ts";
-import type { RunBell, Subscription } from "./run-bell.ts";
+import type { Listening, RunBell } from "./run-bell.ts";
 
 const EVENTS_MAX = 5000;
 const CHARACTERS_MAX = 256_000;
@@ -26,7 +26,7 @@ interface Heard {
   events: HeardEvent[];
   characters: number;
   readonly wakes: Set<() => void>;
-  readonly subscription: Promise<Subscription>;
+  readonly subscription: Promise<Listening>;
   forgetting: NodeJS.Timeout | undefined;
 }
 

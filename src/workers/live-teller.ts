@@ -11,7 +11,7 @@ import {
   subscribeJson,
   topicOf,
 } from "./live-event.ts";
-import type { RunBell, Subscription } from "./run-bell.ts";
+import type { Listening, RunBell } from "./run-bell.ts";
 
 type Event = LiveEvent["event"];
 
@@ -29,7 +29,7 @@ export class LiveTeller {
   readonly #runs = new Map<string, ToldRun>();
   /** Until when someone looks on, by topic. */
   readonly #lookers = new Map<string, number>();
-  #subscription: Subscription | null = null;
+  #subscription: Listening | null = null;
 
   constructor(bell: RunBell) {
     this.#bell = bell;

@@ -1,6 +1,6 @@
 import { parkedHost } from "../agent/persist/claim-run.ts";
-import type { SessionHead } from "../session/fold.ts";
-import { nextRun, type OpenRun, requestIdOf } from "../session/open-runs.ts";
+import type { SessionHead } from "../session/log/fold.ts";
+import { nextRun, type OpenRun, requestIdOf } from "../session/log/open-runs.ts";
 import type { SessionStore } from "../session/store.ts";
 import type { RunBell } from "./run-bell.ts";
 import { readRunOrigin } from "./run-origin.ts";

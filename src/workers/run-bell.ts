@@ -21,14 +21,9 @@ export interface ListenOptions {
 /** Answers a ring. The signal aborts when the listener is being closed. */
 export type RingHandler = (sessionId: string, signal: AbortSignal) => Promise<void>;
 
-/** Someone who listens. */
+/** Someone who listens for rings, or for what is published. */
 export interface Listening {
-  /** Takes no more rings; resolves when those that were taken are answered. */
-  close(): Promise<void>;
-}
-
-/** Someone who is told what is published. */
-export interface Subscription {
+  /** Takes no more; resolves when the rings that were taken are answered. */
   close(): Promise<void>;
 }
 
@@ -49,7 +44,7 @@ export interface RunBell {
   listen(runners: readonly string[], handler: RingHandler, options?: ListenOptions): Promise<Listening>;
   counts(): Promise<BellCounts>;
   publish(topic: string, data: Uint8Array): Promise<void>;
-  subscribe(topic: string, hear: (data: Uint8Array) => void): Promise<Subscription>;
+  subscribe(topic: string, hear: (data: Uint8Array) => void): Promise<Listening>;
   /** Tells what goes wrong while nobody asks for anything, once for each time that it was well before; what comes back ends that. */
   onError(tell: (error: SessionError) => void): () => void;
   /** Forgets who listens and what it knows; a shared bell keeps what waits. */

@@ -1,6 +1,6 @@
 import { GROUP_KEY } from "../group/group-progress.ts";
 import type { JsonObject } from "../internal/json.ts";
-import { inheritedCount, type SessionHead } from "../session/fold.ts";
+import { inheritedCount, type SessionHead } from "../session/log/fold.ts";
 import type { SessionStore } from "../session/store.ts";
 
 /** The key under which the input of a run names who answers it, in logs of the first version. */

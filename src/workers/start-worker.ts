@@ -7,15 +7,15 @@ import type { GroupEvent } from "../group/group-event.ts";
 import type { GroupRun } from "../group/group-run.ts";
 import type { DueRun } from "../lifecycle/runs/due-run.ts";
 import { SessionError, SessionNotFoundError } from "../session/errors.ts";
-import { nextRun, requestIdOf } from "../session/open-runs.ts";
-import type { SessionHead } from "../session/fold.ts";
+import { nextRun, requestIdOf } from "../session/log/open-runs.ts";
+import type { SessionHead } from "../session/log/fold.ts";
 import { checkCount } from "../stores/complete/valid-arguments.ts";
 import { type Beginning, type BegunRun, beginRun } from "./begin-run.ts";
 import { InProcessBell } from "./in-process-bell.ts";
 import { type InnerAnswer, takeAnswers } from "./inner-answers.ts";
 import { LiveTeller } from "./live-teller.ts";
 import { postParked } from "./post-parked.ts";
-import type { Listening, RunBell, Subscription } from "./run-bell.ts";
+import type { Listening, RunBell } from "./run-bell.ts";
 import { ringNext, runnerOf, runnerOfHost } from "./ring-session.ts";
 import { openUserPlaces } from "./user-places.ts";
 import { UserSlots } from "./user-slots.ts";
@@ -114,7 +114,7 @@ class StartedWorker implements RunWorker {
     await this.#metrics.start(store, () => this.#held.size);
     const quiet = this.#bell.onError(this.#report);
     await this.#teller.start();
-    const answers: Subscription = await takeAnswers(this.#bell, (answer) => this.#takeAnswer(answer));
+    const answers: Listening = await takeAnswers(this.#bell, (answer) => this.#takeAnswer(answer));
     const leave = await sayPresent(this.#bell, () => this.view);
     this.#ends.push(
       leave,

@@ -2,8 +2,8 @@ import { createHash } from "node:crypto";
 import { rm } from "node:fs/promises";
 import { basename, join, resolve } from "node:path";
 import { SessionError } from "../session/errors.ts";
-import type { SandboxSpec } from "../session/sandbox.ts";
-import { checkBackendName, sandboxBackend } from "../session/sandbox-backends.ts";
+import type { SandboxSpec } from "../session/sandbox/sandbox.ts";
+import { checkBackendName, sandboxBackend } from "../session/sandbox/sandbox-backends.ts";
 
 /** Where tools act; a text as spec is the working directory. */
 export interface RunPlace {

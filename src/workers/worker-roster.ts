@@ -1,6 +1,6 @@
 import { publishJson, subscribeJson } from "./live-event.ts";
 import { runnerOfHost } from "./ring-session.ts";
-import type { RunBell, Subscription } from "./run-bell.ts";
+import type { Listening, RunBell } from "./run-bell.ts";
 import type { WorkerView } from "./worker-view.ts";
 
 const TOPIC = "workers";
@@ -28,7 +28,7 @@ export async function sayPresent(bell: RunBell, view: () => WorkerView): Promise
 export class WorkerRoster {
   readonly #bell: RunBell;
   readonly #workers = new Map<string, { readonly view: WorkerView; readonly heardMs: number }>();
-  #subscription: Subscription | null = null;
+  #subscription: Listening | null = null;
   #sinceMs = Number.POSITIVE_INFINITY;
   #askedMs = Number.NEGATIVE_INFINITY;
 

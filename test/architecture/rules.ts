@@ -23,6 +23,8 @@ export interface Architecture {
   readonly readsEnv: Readonly<Record<string, string>>;
   readonly readsArgv: Readonly<Record<string, string>>;
   readonly linesMax: number;
+  /** How many files one folder may hold, tests not counted. */
+  readonly folderFilesMax: number;
 }
 
 /** Checks the files of src/ that are shipped; each result is a sentence that names the file and the offence. */
@@ -177,6 +179,17 @@ export function checkLengths(files: readonly SourceFile[], { linesMax }: Archite
   });
 }
 
+/** A folder holds as many files as a reader can look over; tests stand beside what they test and do not count. */
+export function checkFolderSizes(paths: readonly string[], { folderFilesMax }: Architecture): string[] {
+  const counts = new Map<string, number>();
+  for (const path of paths.filter((path) => !/\.test\.tsx?$/.test(path))) {
+    counts.set(posix.dirname(path), (counts.get(posix.dirname(path)) ?? 0) + 1);
+  }
+  return [...counts]
+    .filter(([, files]) => files > folderFilesMax)
+    .map(([folder, files]) => `${folder} has ${files} files; ${folderFilesMax} is the limit.`);
+}
+
 /** Every file that package.json exports is compiled from a source on disk. */
 export function checkExports(exports: unknown, files: readonly SourceFile[]): string[] {
   const sources = new Set(files.map(({ path }) => path));
@@ -188,7 +201,7 @@ export function checkExports(exports: unknown, files: readonly SourceFile[]): st
   );
 }
 
-/** `src/session/entry.ts` is in `session`; a file of src/ itself is its own folder: `src/index.ts` is `index`. */
+/** `src/session/log/entry.ts` is in `session`; a file of src/ itself is its own folder: `src/index.ts` is `index`. */
 function folderOf(path: string): string {
   return (path.split("/")[1] ?? "").replace(/\.ts$/, "");
 }

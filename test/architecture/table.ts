@@ -15,8 +15,10 @@ export const architecture: Architecture = {
     agent: ["tree", ...storage],
     models: loop,
     tools: loop,
-    sandboxes: loop,
+    sandboxes: ["tools", ...loop],
     lifecycle: loop,
+    // The door of what shapes a request, which three folders know.
+    context: ["models", ...loop],
     group: parts,
     export: ["tree", ...storage],
     interop: ["export", "tree", ...storage],
@@ -56,7 +58,7 @@ export const architecture: Architecture = {
     "@openai/agents": ["src/interop/openai-agents/"],
   },
   loads: {
-    "src/cli/agents-file.ts": "the agents of whoever starts a worker or a server",
+    "src/cli/commands/serving/agents-file.ts": "the agents of whoever starts a worker or a server",
   },
   portable: { folder: "session", nodeModules: ["node:async_hooks"] },
   readsEnv: {
@@ -71,4 +73,5 @@ export const architecture: Architecture = {
     "src/cli/": "the only programs",
   },
   linesMax: 400,
+  folderFilesMax: 30,
 };

@@ -1,4 +1,4 @@
-import type { EntryDraft } from "../../src/session/entry.ts";
+import type { EntryDraft } from "../../src/session/log/entry.ts";
 
 /** What every hostile text tries to do: leave this mark on the window of the page. */
 export const MARK = "hostileMark";

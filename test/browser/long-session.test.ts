@@ -1,6 +1,6 @@
 import type { Page } from "playwright-core";
 import { expect } from "vitest";
-import type { EntryDraft } from "../../src/session/entry.ts";
+import type { EntryDraft } from "../../src/session/log/entry.ts";
 import { type BrowserTest, browserTest } from "./browser-test.ts";
 
 const TURNS = 5000;

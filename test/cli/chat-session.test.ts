@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { describe, expect, onTestFinished, test, vi } from "vitest";
 import { drainRuns } from "../../src/agent/active-runs.ts";
 import type { Unasked } from "../../src/agent/tools/unasked.ts";
-import type { Entry } from "../../src/session/entry.ts";
+import type { Entry } from "../../src/session/log/entry.ts";
 import type { SessionStore } from "../../src/session/store.ts";
 import type { ChatOutput } from "../../src/cli/chat/chat-output.ts";
 import type { ChatSession } from "../../src/cli/chat/chat-session.ts";

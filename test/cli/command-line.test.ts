@@ -4,7 +4,7 @@ import { commands } from "../../src/cli/commands.ts";
 import { commandHelp, programHelp } from "../../src/cli/help.ts";
 import { nearest } from "../../src/cli/nearest.ts";
 import { parseCommandLine } from "../../src/cli/parse-command-line.ts";
-import { createHeader } from "../../src/session/header.ts";
+import { createHeader } from "../../src/session/log/header.ts";
 import { say } from "../moving/sample-store.ts";
 import { runHere, sampleStore } from "./run-skein.ts";
 

@@ -4,7 +4,7 @@ import { expect, onTestFinished, test, vi } from "vitest";
 import { commands } from "../../src/cli/commands.ts";
 import { hashToken } from "../../src/http/api-token.ts";
 import { openTokenFile } from "../../src/http/token-file.ts";
-import { createHeader } from "../../src/session/header.ts";
+import { createHeader } from "../../src/session/log/header.ts";
 import { openStore } from "../../src/stores/open-store.ts";
 import { tamper } from "../doctor/damage.ts";
 import { makeDirectory, say } from "../moving/sample-store.ts";

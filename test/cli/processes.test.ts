@@ -3,7 +3,7 @@ import { existsSync } from "node:fs";
 import { once } from "node:events";
 import { promisify } from "node:util";
 import { expect, test } from "vitest";
-import { createHeader } from "../../src/session/header.ts";
+import { createHeader } from "../../src/session/log/header.ts";
 import { say } from "../moving/sample-store.ts";
 import { skipBecause } from "../skip.ts";
 import { builtProgram, runProcess, sampleStore } from "./run-skein.ts";

@@ -1,8 +1,8 @@
 import { readdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import Database from "libsql";
-import { createHeader } from "../../src/session/header.ts";
-import type { SessionHead } from "../../src/session/fold.ts";
+import { createHeader } from "../../src/session/log/header.ts";
+import type { SessionHead } from "../../src/session/log/fold.ts";
 import type { SessionStore } from "../../src/session/store.ts";
 import { checkpointAt, say } from "../moving/sample-store.ts";
 

@@ -1,5 +1,5 @@
 import { exportSession } from "../../src/export/index.ts";
-import type { SessionStore } from "../../src/session/index.ts";
+import type { SessionStore } from "../../src/index.ts";
 import { listPages } from "../../src/stores/complete/list-pages.ts";
 
 /** Where a store's own calls still give a word, whatever they are asked for. */

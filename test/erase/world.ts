@@ -1,10 +1,10 @@
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { AppendMerge, SessionManager, SummaryMerge } from "../../src/lifecycle/index.ts";
+import { AppendMerge, SummaryMerge } from "../../src/lifecycle/index.ts";
+import { createHeader, type EntryDraft, SessionManager, type SessionStore } from "../../src/index.ts";
 import { localBackend } from "../../src/sandboxes/local/index.ts";
 import "../../src/sandboxes/register-built-in.ts";
-import { createHeader, type EntryDraft, type SessionStore } from "../../src/session/index.ts";
 
 /** Who is erased. */
 export const ADA = "ada@example.org";

@@ -3,7 +3,7 @@ import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { exportSession } from "../../src/export/index.ts";
 import { HTML_STYLE } from "../../src/export/html-style.ts";
-import { createHeader } from "../../src/session/header.ts";
+import { createHeader } from "../../src/session/log/header.ts";
 import type { SessionStore } from "../../src/session/store.ts";
 import { openMemoryStore } from "../../src/stores/memory/index.ts";
 import { assistant, call, message, result, user } from "../sample-log.ts";

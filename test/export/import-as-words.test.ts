@@ -10,7 +10,7 @@ import { GroupSession } from "../../src/group/group-session.ts";
 import { BranchManager } from "../../src/lifecycle/merge/branch-manager.ts";
 import { SessionManager } from "../../src/lifecycle/session-manager.ts";
 import { scripted } from "../../src/models/scripted.ts";
-import { createHeader } from "../../src/session/header.ts";
+import { createHeader } from "../../src/session/log/header.ts";
 import type { SessionStore } from "../../src/session/store.ts";
 import { copySession } from "../../src/stores/copy/copy-session.ts";
 import { copyStore } from "../../src/stores/copy/copy-store.ts";

@@ -1,5 +1,5 @@
-import { createHeader } from "../../src/session/header.ts";
-import type { EntryDraft } from "../../src/session/entry.ts";
+import { createHeader } from "../../src/session/log/header.ts";
+import type { EntryDraft } from "../../src/session/log/entry.ts";
 import type { SessionStore } from "../../src/session/store.ts";
 import { assistant, call, message, result, usage, user } from "../sample-log.ts";
 

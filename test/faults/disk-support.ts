@@ -1,7 +1,7 @@
 import { randomBytes } from "node:crypto";
 import { expect, test } from "vitest";
 import { smallDiskMissing } from "../../scripts/small-disk.mjs";
-import type { EntryDraft } from "../../src/session/entry.ts";
+import type { EntryDraft } from "../../src/session/log/entry.ts";
 import type { SessionStore } from "../../src/session/store.ts";
 import { checkStore } from "../../src/stores/doctor/check-store.ts";
 import { skipBecause } from "../skip.ts";

@@ -2,7 +2,7 @@ import { copyFile, mkdir, readFile, stat, truncate, writeFile } from "node:fs/pr
 import { basename, join } from "node:path";
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import type { EntryDraft } from "../../src/session/entry.ts";
+import type { EntryDraft } from "../../src/session/log/entry.ts";
 import { openJsonlStore } from "../../src/stores/jsonl/index.ts";
 import { checkHeadIsFold } from "../../src/testing/index.ts";
 import { idsOf, makeDirectory, makeSession, openStore, user } from "./jsonl-support.ts";

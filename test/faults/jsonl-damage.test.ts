@@ -1,9 +1,9 @@
 import { appendFile, readdir, readFile, rename, stat, writeFile } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
 import { expect, test } from "vitest";
-import type { Entry, EntryDraft } from "../../src/session/entry.ts";
+import type { Entry, EntryDraft } from "../../src/session/log/entry.ts";
 import { SessionDamagedError } from "../../src/session/errors.ts";
-import { createHeader } from "../../src/session/header.ts";
+import { createHeader } from "../../src/session/log/header.ts";
 import { repairFile, sessionFileName } from "../../src/stores/jsonl/index.ts";
 import { checkHeadIsFold } from "../../src/testing/index.ts";
 import { idsOf, makeDirectory, makeSession, openStore, snapshot, user } from "./jsonl-support.ts";

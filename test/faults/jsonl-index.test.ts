@@ -2,8 +2,8 @@ import { appendFile, copyFile, readFile, rm, stat, truncate, utimes, writeFile }
 import { basename, dirname, join } from "node:path";
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import type { EntryDraft } from "../../src/session/entry.ts";
-import { createHeader } from "../../src/session/header.ts";
+import type { EntryDraft } from "../../src/session/log/entry.ts";
+import { createHeader } from "../../src/session/log/header.ts";
 import type { AppendOptions, SessionStore } from "../../src/session/store.ts";
 import { openJsonlStore } from "../../src/stores/jsonl/index.ts";
 import { openMemoryStore } from "../../src/stores/memory/index.ts";

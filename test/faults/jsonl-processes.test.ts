@@ -2,7 +2,7 @@ import { execFileSync, spawnSync } from "node:child_process";
 import { chmod, readFile, stat } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
-import type { Entry } from "../../src/session/entry.ts";
+import type { Entry } from "../../src/session/log/entry.ts";
 import { checkHeadIsFold } from "../../src/testing/index.ts";
 import { skipBecause } from "../skip.ts";
 import { makeDirectory, makeSession, openStore, snapshot, user } from "./jsonl-support.ts";

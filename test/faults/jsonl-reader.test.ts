@@ -1,7 +1,7 @@
 import { mkdir, readdir, utimes, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { createHeader } from "../../src/session/header.ts";
+import { createHeader } from "../../src/session/log/header.ts";
 import type { Checkpoint } from "../../src/session/store.ts";
 import { makeDirectory, makeSession, openStore, snapshot, user } from "./jsonl-support.ts";
 import { entriesOf } from "./store-support.ts";

@@ -1,9 +1,9 @@
 import { mkdir, writeFile } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
 import { expect, test } from "vitest";
-import type { EntryDraft } from "../../src/session/entry.ts";
-import { createHeader } from "../../src/session/header.ts";
-import type { RunsWord } from "../../src/session/open-runs.ts";
+import type { EntryDraft } from "../../src/session/log/entry.ts";
+import { createHeader } from "../../src/session/log/header.ts";
+import type { RunsWord } from "../../src/session/log/open-runs.ts";
 import type { SessionStore } from "../../src/session/store.ts";
 import { placesOf } from "../../src/stores/jsonl/places.ts";
 import { makeDirectory, openStore, user } from "./jsonl-support.ts";

@@ -1,7 +1,7 @@
 import { open, readFile, stat, utimes, writeFile } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
 import { expect, test } from "vitest";
-import type { SessionHead } from "../../src/session/fold.ts";
+import type { SessionHead } from "../../src/session/log/fold.ts";
 import type { SessionStore } from "../../src/session/store.ts";
 import { copySession } from "../../src/stores/copy/copy-session.ts";
 import { stampOf, withChecksum } from "../../src/stores/jsonl/log-index.ts";

@@ -1,7 +1,7 @@
 import { expect, onTestFinished } from "vitest";
 import { type PostgresServer, startPostgres } from "../../scripts/postgres.mjs";
 import { createSmallDisk, type SmallDisk } from "../../scripts/small-disk.mjs";
-import { createHeader } from "../../src/session/header.ts";
+import { createHeader } from "../../src/session/log/header.ts";
 import { appendAgain, appendUntilRefused, checkHolds, diskTest, largeDrafts } from "./disk-support.ts";
 import { openPool, openStore } from "./postgres-support.ts";
 import { refusalOf } from "./store-support.ts";

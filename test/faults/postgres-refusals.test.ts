@@ -7,7 +7,7 @@ import { fileURLToPath } from "node:url";
 import pg from "pg";
 import postgres from "postgres";
 import { expect, onTestFinished, test } from "vitest";
-import { createHeader } from "../../src/session/header.ts";
+import { createHeader } from "../../src/session/log/header.ts";
 import { openStore as openByUrl } from "../../src/stores/open-store.ts";
 import { openPostgresStore } from "../../src/stores/postgres/index.ts";
 import { postgresUrl } from "../postgres-server.ts";

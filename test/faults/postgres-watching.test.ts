@@ -1,7 +1,7 @@
 import { setTimeout as wait } from "node:timers/promises";
 import { expect, onTestFinished, test } from "vitest";
-import type { Entry } from "../../src/session/entry.ts";
-import { createHeader } from "../../src/session/header.ts";
+import type { Entry } from "../../src/session/log/entry.ts";
+import { createHeader } from "../../src/session/log/header.ts";
 import type { SessionStore } from "../../src/session/store.ts";
 import { appendUntilDone, clients, END_OTHERS, openPool, openStore, rowsOf, startServer } from "./postgres-support.ts";
 import { entriesOf, message } from "./store-support.ts";

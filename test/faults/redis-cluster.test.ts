@@ -3,7 +3,7 @@ import { createCluster } from "redis";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { type RedisServer, redisMissing, startRedis } from "../../scripts/redis.mjs";
 import { freePort } from "../../scripts/test-server.mjs";
-import { createHeader } from "../../src/session/header.ts";
+import { createHeader } from "../../src/session/log/header.ts";
 import type { SessionStore } from "../../src/session/store.ts";
 import { openRedisStore, type RedisClient } from "../../src/stores/redis/index.ts";
 import { skipReason, storeCases } from "../../src/testing/index.ts";

@@ -4,7 +4,7 @@ import type { Redis } from "ioredis";
 import { expect, onTestFinished } from "vitest";
 import { type RedisServer, redisMissing, startRedis } from "../../scripts/redis.mjs";
 import { createSmallDisk, type SmallDisk } from "../../scripts/small-disk.mjs";
-import { createHeader } from "../../src/session/header.ts";
+import { createHeader } from "../../src/session/log/header.ts";
 import type { SessionStore } from "../../src/session/store.ts";
 import { appendAgain, appendUntilRefused, checkHolds, diskTest, largeDrafts } from "./disk-support.ts";
 import { quiet } from "../redis-server.ts";

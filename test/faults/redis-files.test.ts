@@ -1,8 +1,9 @@
 import { randomBytes } from "node:crypto";
 import type { Redis } from "ioredis";
 import { expect } from "vitest";
-import { type EraseReport, SessionManager } from "../../src/lifecycle/index.ts";
-import { createHeader } from "../../src/session/header.ts";
+import type { EraseReport } from "../../src/lifecycle/index.ts";
+import { SessionManager } from "../../src/index.ts";
+import { createHeader } from "../../src/session/log/header.ts";
 import { filesWith } from "../erase/raw-traces.ts";
 import { openClient, openStore, ownServerTest, startServer } from "./redis-support.ts";
 import { until } from "./store-support.ts";

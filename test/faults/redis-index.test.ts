@@ -1,7 +1,7 @@
-import type { SessionHead } from "../../src/session/fold.ts";
+import type { SessionHead } from "../../src/session/log/fold.ts";
 import type { Redis } from "ioredis";
 import { expect, onTestFinished } from "vitest";
-import { createHeader } from "../../src/session/header.ts";
+import { createHeader } from "../../src/session/log/header.ts";
 import type { SessionStore } from "../../src/session/store.ts";
 import type { RedisClient } from "../../src/stores/redis/index.ts";
 import { REPLACE_RECORD } from "../../src/stores/redis/index-scripts.ts";

@@ -1,8 +1,8 @@
 import { Redis } from "ioredis";
 import { createClient } from "redis";
 import { expect, onTestFinished } from "vitest";
-import type { EntryDraft } from "../../src/session/entry.ts";
-import { createHeader } from "../../src/session/header.ts";
+import type { EntryDraft } from "../../src/session/log/entry.ts";
+import { createHeader } from "../../src/session/log/header.ts";
 import type { Checkpoint } from "../../src/session/store.ts";
 import type { RedisClient } from "../../src/stores/redis/index.ts";
 import { checkHeadIsFold } from "../../src/testing/index.ts";

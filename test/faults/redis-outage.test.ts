@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { Redis } from "ioredis";
 import type { RedisServer } from "../../scripts/redis.mjs";
-import { createHeader } from "../../src/session/header.ts";
+import { createHeader } from "../../src/session/log/header.ts";
 import type { SessionStore } from "../../src/session/store.ts";
 import { openStore as openStoreOf } from "../../src/stores/open-store.ts";
 import { openRedisStore } from "../../src/stores/redis/index.ts";

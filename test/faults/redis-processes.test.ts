@@ -1,5 +1,5 @@
 import { expect } from "vitest";
-import { createHeader } from "../../src/session/header.ts";
+import { createHeader } from "../../src/session/log/header.ts";
 import { redisUrl } from "../redis-server.ts";
 import { newPrefix, openStore, ownServerTest, redisTest } from "./redis-support.ts";
 import { askAll, start } from "./program-support.ts";

@@ -1,7 +1,7 @@
 import type { Redis } from "ioredis";
 import { expect } from "vitest";
-import type { EntryDraft } from "../../src/session/entry.ts";
-import { createHeader } from "../../src/session/header.ts";
+import type { EntryDraft } from "../../src/session/log/entry.ts";
+import { createHeader } from "../../src/session/log/header.ts";
 import type { SessionQuery, SessionStore } from "../../src/session/store.ts";
 import { KeyNames } from "../../src/stores/redis/key-names.ts";
 import { CURRENT_LEASE } from "../../src/stores/redis/session-scripts.ts";

@@ -3,7 +3,7 @@ import { once } from "node:events";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { expect, onTestFinished, test } from "vitest";
-import { resumeSession, runSessionLoop } from "../../src/agent/index.ts";
+import { resumeSession, runSessionLoop } from "../../src/index.ts";
 import { scripted } from "../../src/models/index.ts";
 import { nextEvent, resultsOf, shortly, toolOf } from "../sample-run.ts";
 import { makeDirectory } from "./jsonl-support.ts";

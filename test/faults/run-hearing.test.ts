@@ -1,7 +1,7 @@
 import { join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
-import type { EntryDraft } from "../../src/session/entry.ts";
-import { answerIdOf } from "../../src/session/open-runs.ts";
+import type { EntryDraft } from "../../src/session/log/entry.ts";
+import { answerIdOf } from "../../src/session/log/open-runs.ts";
 import type { SessionStore } from "../../src/session/store.ts";
 import { openSqliteStore } from "../../src/stores/sqlite/index.ts";
 import { makeDirectory } from "./jsonl-support.ts";

@@ -4,7 +4,7 @@ import { basename, dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import Database from "libsql";
 import { expect, test } from "vitest";
-import { createHeader } from "../../src/session/header.ts";
+import { createHeader } from "../../src/session/log/header.ts";
 import { checkHeadIsFold } from "../../src/testing/index.ts";
 import { openSqliteStore } from "../../src/stores/sqlite/index.ts";
 import { makePath, openStore, problemsOf, rowsOf } from "./sqlite-support.ts";

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { createHeader } from "../../src/session/header.ts";
+import { createHeader } from "../../src/session/log/header.ts";
 import { makePath, openStore, problemsOf, rowsOf } from "./sqlite-support.ts";
 import { askAll, start } from "./program-support.ts";
 import { expectKept, writeTogether } from "./writers-support.ts";

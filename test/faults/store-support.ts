@@ -1,4 +1,4 @@
-import type { Entry } from "../../src/session/entry.ts";
+import type { Entry } from "../../src/session/log/entry.ts";
 import type { ReadOptions, SessionStore } from "../../src/session/store.ts";
 
 /** One message. */

@@ -5,7 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { SessionTree } from "../../src/tree/index.ts";
+import { SessionTree } from "../../src/index.ts";
 
 const program = fileURLToPath(new URL("programs/tree-hold.mjs", import.meta.url));
 let directory: string;

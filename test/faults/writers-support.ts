@@ -1,4 +1,4 @@
-import type { SessionHead } from "../../src/session/fold.ts";
+import type { SessionHead } from "../../src/session/log/fold.ts";
 import { expect, onTestFinished } from "vitest";
 import type { SessionStore } from "../../src/session/store.ts";
 import { checkHeadIsFold } from "../../src/testing/index.ts";

@@ -2,9 +2,9 @@ import { mkdir, mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promis
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
-import { exportCommand } from "../../src/cli/commands/export.ts";
-import { handoff } from "../../src/cli/commands/handoff.ts";
-import { importCommand } from "../../src/cli/commands/import.ts";
+import { exportCommand } from "../../src/cli/commands/keeping/export.ts";
+import { handoff } from "../../src/cli/commands/keeping/handoff.ts";
+import { importCommand } from "../../src/cli/commands/keeping/import.ts";
 import { runProgram } from "../../src/cli/run-program.ts";
 import { goldenText, linesOf } from "./foreign-samples.ts";
 

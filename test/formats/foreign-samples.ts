@@ -2,8 +2,8 @@ import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import type { ForeignFormat, ForeignReading } from "../../src/interop/formats/index.ts";
 import { FOREIGN_FORMATS, importForeign, readForeign, writeForeign } from "../../src/interop/formats/index.ts";
-import { buildContext } from "../../src/session/context.ts";
-import type { Entry } from "../../src/session/entry.ts";
+import { buildContext } from "../../src/session/context/context.ts";
+import type { Entry } from "../../src/session/log/entry.ts";
 import type { Message } from "../../src/session/message.ts";
 import type { SessionStore } from "../../src/session/store.ts";
 

@@ -9,7 +9,7 @@ import {
   importFiles,
   importForeign,
 } from "../../src/interop/formats/index.ts";
-import { createHeader } from "../../src/session/header.ts";
+import { createHeader } from "../../src/session/log/header.ts";
 import type { SessionStore } from "../../src/session/store.ts";
 import { openMemoryStore } from "../../src/stores/memory/index.ts";
 import { entriesOf, goldenText, importText, linesOf, readText, toldIn } from "./foreign-samples.ts";

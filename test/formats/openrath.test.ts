@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { foreignFormat, writeForeign } from "../../src/interop/formats/index.ts";
-import { createHeader } from "../../src/session/header.ts";
+import { createHeader } from "../../src/session/log/header.ts";
 import { openMemoryStore } from "../../src/stores/memory/index.ts";
 import { entriesOf, goldenFiles, goldenText, importText, linesOf, toldIn, writtenText } from "./foreign-samples.ts";
 

@@ -1,4 +1,4 @@
-import { createHeader } from "../../src/session/header.ts";
+import { createHeader } from "../../src/session/log/header.ts";
 
 const TIME = "2026-01-01T00:00:00.000Z";
 

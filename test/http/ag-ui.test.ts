@@ -9,7 +9,7 @@ import { defineTool } from "../../src/agent/tools/define-tool.ts";
 import { agUiHandler } from "../../src/http/ag-ui/index.ts";
 import { hashToken } from "../../src/http/api-token.ts";
 import { type ScriptedReply, scripted } from "../../src/models/index.ts";
-import { requestIdOf } from "../../src/session/open-runs.ts";
+import { requestIdOf } from "../../src/session/log/open-runs.ts";
 import type { SessionStore } from "../../src/session/store.ts";
 import { openMemoryStore } from "../../src/stores/memory/index.ts";
 import { openSqliteStore } from "../../src/stores/sqlite/index.ts";

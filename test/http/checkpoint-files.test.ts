@@ -5,7 +5,7 @@ import { beforeEach, expect, onTestFinished, test, vi } from "vitest";
 import { createAgent } from "../../src/agent/agent.ts";
 import "../../src/sandboxes/register-built-in.ts";
 import { offline } from "../../src/models/index.ts";
-import { workspaceTools } from "../../src/tools/index.ts";
+import { workspaceTools } from "../../src/sandboxes/index.ts";
 import { CountedBackend } from "../counted-sandbox.ts";
 import { answering, gate, pausing } from "./runs-agents.ts";
 import { allOf, type Offer, openRunServer, type RunServer } from "./runs-server.ts";

@@ -9,7 +9,7 @@ const root = join(dirname(fileURLToPath(import.meta.url)), "../..");
 test.for([
   {
     door: "client",
-    shares: ["src/http/tree-node.ts", "src/internal/uuid.ts", "src/session/entry.ts", "src/session/message.ts"],
+    shares: ["src/http/tree-node.ts", "src/internal/uuid.ts", "src/session/log/entry.ts", "src/session/message.ts"],
   },
   {
     door: "ui",
@@ -19,7 +19,7 @@ test.for([
       "src/http/client/client-error.ts",
       "src/http/client/event-parser.ts",
       "src/http/handler-at.ts",
-      "src/session/open-runs.ts",
+      "src/session/log/open-runs.ts",
     ],
   },
 ])("skein/$door loads no module of Node, no package, and nothing of the server", ({ door, shares }) => {

@@ -6,7 +6,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { openSqliteStore } from "../../src/stores/sqlite/index.ts";
-import { createHeader } from "../../src/session/header.ts";
+import { createHeader } from "../../src/session/log/header.ts";
 import { HealthProber } from "../hostile/health-prober.ts";
 
 const MIB = 1024 * 1024;

@@ -10,7 +10,7 @@ import type { SessionManager } from "../../src/index.ts";
 import { localBackend } from "../../src/sandboxes/local/index.ts";
 import { skipBecause } from "../skip.ts";
 import type { SkeinServer } from "../../src/http/index.ts";
-import { checkLimits } from "../../src/http/server/check-limits.ts";
+import { checkLimits } from "../../src/http/server/gate/check-limits.ts";
 import { sendRequest } from "./server-support.ts";
 
 const root = dirname(dirname(dirname(fileURLToPath(import.meta.url))));

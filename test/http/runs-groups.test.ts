@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import type { Approval } from "../../src/agent/run-event.ts";
 import type { Agent } from "../../src/agent/agent.ts";
 import { GroupSession } from "../../src/group/group-session.ts";
-import { RoundRobinTurnManager } from "../../src/group/round-robin-turn-manager.ts";
+import { RoundRobinTurnManager } from "../../src/group/turns/round-robin-turn-manager.ts";
 import type { SessionManager } from "../../src/lifecycle/session-manager.ts";
 import { callOf, calling, toolOf } from "../sample-run.ts";
 import { answering, gate, pausing } from "./runs-agents.ts";

@@ -8,7 +8,7 @@ import { fileURLToPath } from "node:url";
 import { expect, onTestFinished, test } from "vitest";
 import { type Client, createClient } from "../../src/http/client/index.ts";
 import { SessionManager } from "../../src/lifecycle/session-manager.ts";
-import type { Entry } from "../../src/session/entry.ts";
+import type { Entry } from "../../src/session/log/entry.ts";
 import { openSqliteStore } from "../../src/stores/sqlite/index.ts";
 import { builtProgram } from "../cli/run-skein.ts";
 import { allOf, lasting, nextOf } from "./runs-server.ts";

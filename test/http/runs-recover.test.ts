@@ -3,7 +3,7 @@ import type { Agent } from "../../src/agent/agent.ts";
 import type { Model } from "../../src/agent/model/model.ts";
 import type { SinkOpener } from "../../src/agent/persist/run-sink.ts";
 import { GroupSession } from "../../src/group/group-session.ts";
-import { RoundRobinTurnManager } from "../../src/group/round-robin-turn-manager.ts";
+import { RoundRobinTurnManager } from "../../src/group/turns/round-robin-turn-manager.ts";
 import type { SessionManager } from "../../src/lifecycle/session-manager.ts";
 import { scripted } from "../../src/models/index.ts";
 import { callOf, calling, saying, toolOf } from "../sample-run.ts";

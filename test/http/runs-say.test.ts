@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import type { Approval } from "../../src/agent/run-event.ts";
 import type { RunView } from "../../src/http/client/index.ts";
-import { answerIdOf } from "../../src/session/open-runs.ts";
+import { answerIdOf } from "../../src/session/log/open-runs.ts";
 import { callOf, calling, toolOf } from "../sample-run.ts";
 import { answering, gate, pausing } from "./runs-agents.ts";
 import { allOf, logOf, nextOf, openRunServer } from "./runs-server.ts";

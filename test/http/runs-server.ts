@@ -7,15 +7,10 @@ import type { Model } from "../../src/agent/model/model.ts";
 import type { Unasked } from "../../src/agent/tools/unasked.ts";
 import type { GroupSession } from "../../src/group/group-session.ts";
 import { type Client, createClient, type RunView, type WireRunEvent } from "../../src/http/client/index.ts";
-import {
-  createServer,
-  type ServerInit,
-  type ServerLogLine,
-  type RunPlace,
-  type SkeinServer,
-} from "../../src/http/index.ts";
+import { createServer, type ServerInit, type ServerLogLine, type SkeinServer } from "../../src/http/index.ts";
+import type { RunPlace } from "../../src/workers/index.ts";
 import { SessionManager } from "../../src/lifecycle/session-manager.ts";
-import type { Entry } from "../../src/session/entry.ts";
+import type { Entry } from "../../src/session/log/entry.ts";
 import { textOf } from "../../src/session/message.ts";
 import type { SessionStore } from "../../src/session/store.ts";
 import { openMemoryStore } from "../../src/stores/memory/index.ts";

@@ -6,7 +6,7 @@ import { expect, onTestFinished, test } from "vitest";
 import { GroupSession } from "../../src/group/group-session.ts";
 import type { RunView } from "../../src/http/client/index.ts";
 import "../../src/sandboxes/register-built-in.ts";
-import { workspaceTools } from "../../src/tools/index.ts";
+import { workspaceTools } from "../../src/sandboxes/index.ts";
 import { goldenText } from "../formats/foreign-samples.ts";
 import { forgedLines } from "../forged-log.ts";
 import { callOf, calling, saying } from "../sample-run.ts";

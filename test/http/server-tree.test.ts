@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { createHeader } from "../../src/session/header.ts";
+import { createHeader } from "../../src/session/log/header.ts";
 import { scripted } from "../../src/models/index.ts";
 import { type Contract, readContract } from "./server-contract.ts";
 import { startTestServer, type TestServer } from "./server-support.ts";

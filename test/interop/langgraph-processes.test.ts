@@ -6,7 +6,7 @@ import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { expect, test } from "vitest";
 import { SkeinSaver } from "../../src/interop/langgraph/index.ts";
-import type { Entry } from "../../src/session/entry.ts";
+import type { Entry } from "../../src/session/log/entry.ts";
 import { openStore } from "../../src/stores/open-store.ts";
 
 const run = promisify(execFile);

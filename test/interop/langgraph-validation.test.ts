@@ -5,7 +5,7 @@ import { AIMessage, HumanMessage } from "@langchain/core/messages";
 import { MessagesAnnotation, START, StateGraph } from "@langchain/langgraph";
 import * as vitest from "vitest";
 import { SkeinSaver } from "../../src/interop/langgraph/index.ts";
-import { createHeader } from "../../src/session/header.ts";
+import { createHeader } from "../../src/session/log/header.ts";
 import { backends } from "../store-backends.ts";
 
 // The kit expects the functions of its runner to be global.

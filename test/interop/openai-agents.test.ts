@@ -2,7 +2,7 @@ import { type AgentInputItem, MemorySession } from "@openai/agents";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { SkeinSession } from "../../src/interop/openai-agents/index.ts";
-import type { Entry } from "../../src/session/entry.ts";
+import type { Entry } from "../../src/session/log/entry.ts";
 import { openMemoryStore } from "../../src/stores/memory/index.ts";
 
 const text = fc.string({ maxLength: 12 });

@@ -5,7 +5,7 @@ import { expect, test } from "vitest";
 import { BranchManager } from "../../src/lifecycle/merge/branch-manager.ts";
 import { readState } from "../../src/lifecycle/read-state.ts";
 import { SummaryMerge } from "../../src/lifecycle/merge/summary-merge.ts";
-import type { SessionHead } from "../../src/session/fold.ts";
+import type { SessionHead } from "../../src/session/log/fold.ts";
 import { backends } from "../store-backends.ts";
 import { entriesOf, say, sessionOf, textsOf } from "./branches-sample.ts";
 

@@ -1,9 +1,9 @@
 import { expect } from "vitest";
 import { BranchManager } from "../../src/lifecycle/merge/branch-manager.ts";
-import type { EntryDraft } from "../../src/session/entry.ts";
-import type { SessionHead } from "../../src/session/fold.ts";
+import type { EntryDraft } from "../../src/session/log/entry.ts";
+import type { SessionHead } from "../../src/session/log/fold.ts";
 import type { SessionStore } from "../../src/session/store.ts";
-import { buildContext } from "../../src/session/context.ts";
+import { buildContext } from "../../src/session/context/context.ts";
 import {
   contentsOf,
   entriesOf,

@@ -2,11 +2,11 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
-import type { Entry, EntryDraft } from "../../src/session/entry.ts";
+import type { Entry, EntryDraft } from "../../src/session/log/entry.ts";
 import type { SessionErrorCode } from "../../src/session/errors.ts";
-import { createHeader } from "../../src/session/header.ts";
+import { createHeader } from "../../src/session/log/header.ts";
 import { type Message, textOf } from "../../src/session/message.ts";
-import type { SessionState } from "../../src/session/state.ts";
+import type { SessionState } from "../../src/session/state/state.ts";
 import type { SessionStore } from "../../src/session/store.ts";
 import { backends } from "../store-backends.ts";
 

@@ -4,9 +4,9 @@ import type { MergeStrategy } from "../../src/lifecycle/merge/merge-strategy.ts"
 import { SelectiveMerge } from "../../src/lifecycle/merge/selective-merge.ts";
 import { SummaryMerge } from "../../src/lifecycle/merge/summary-merge.ts";
 import { scripted } from "../../src/models/scripted.ts";
-import { buildContext } from "../../src/session/context.ts";
-import type { EntryDraft } from "../../src/session/entry.ts";
-import type { SessionState, SessionTurn } from "../../src/session/state.ts";
+import { buildContext } from "../../src/session/context/context.ts";
+import type { EntryDraft } from "../../src/session/log/entry.ts";
+import type { SessionState, SessionTurn } from "../../src/session/state/state.ts";
 import type { SessionStore } from "../../src/session/store.ts";
 import { openMemoryStore } from "../../src/stores/memory/index.ts";
 import {

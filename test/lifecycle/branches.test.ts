@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { BranchManager } from "../../src/lifecycle/merge/branch-manager.ts";
 import { CheckpointManager } from "../../src/lifecycle/checkpoints/checkpoint-manager.ts";
-import type { SessionHead } from "../../src/session/fold.ts";
+import type { SessionHead } from "../../src/session/log/fold.ts";
 import { openMemoryStore } from "../../src/stores/memory/index.ts";
 import { contentsOf, entriesOf, onEveryStore, refuses, say, sessionOf, set, textsOf } from "./branches-sample.ts";
 

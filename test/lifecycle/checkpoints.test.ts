@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import { BranchManager } from "../../src/lifecycle/merge/branch-manager.ts";
 import { CheckpointManager } from "../../src/lifecycle/checkpoints/checkpoint-manager.ts";
 import { readState } from "../../src/lifecycle/read-state.ts";
-import type { SessionHead } from "../../src/session/fold.ts";
+import type { SessionHead } from "../../src/session/log/fold.ts";
 import type { Checkpoint, SessionStore } from "../../src/session/store.ts";
 import { openMemoryStore } from "../../src/stores/memory/index.ts";
 import { CountedBackend } from "../counted-sandbox.ts";

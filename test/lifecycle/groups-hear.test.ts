@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import { createAgent } from "../../src/agent/agent.ts";
 import { hearNow } from "../../src/agent/persist/run-ears.ts";
 import { scripted } from "../../src/models/scripted.ts";
-import { answerIdOf } from "../../src/session/open-runs.ts";
+import { answerIdOf } from "../../src/session/log/open-runs.ts";
 import { openMemoryStore } from "../../src/stores/memory/index.ts";
 import { callOf, calling, toolOf } from "../sample-run.ts";
 import { stageOn } from "./groups-sample.ts";

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { drainRuns } from "../../src/agent/active-runs.ts";
 import { SessionManager } from "../../src/lifecycle/session-manager.ts";
-import { inputIdOf, requestIdOf } from "../../src/session/open-runs.ts";
+import { inputIdOf, requestIdOf } from "../../src/session/log/open-runs.ts";
 import { openMemoryStore } from "../../src/stores/memory/index.ts";
 import { agentOf, entriesOf, hanging, linesOf, phasesOf, stageOn } from "./groups-sample.ts";
 import { payingAgent, questionIn } from "./requests-sample.ts";

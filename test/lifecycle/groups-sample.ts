@@ -7,9 +7,9 @@ import type { GroupEvent } from "../../src/group/group-event.ts";
 import { GroupSession, type GroupSessionInit } from "../../src/group/group-session.ts";
 import type { SessionManagerInit } from "../../src/lifecycle/manager-options.ts";
 import { SessionManager } from "../../src/lifecycle/session-manager.ts";
-import type { Entry } from "../../src/session/entry.ts";
+import type { Entry } from "../../src/session/log/entry.ts";
 import { textOf } from "../../src/session/message.ts";
-import type { SessionState, SessionTurn } from "../../src/session/state.ts";
+import type { SessionState, SessionTurn } from "../../src/session/state/state.ts";
 import type { SessionStore } from "../../src/session/store.ts";
 import { backends } from "../store-backends.ts";
 

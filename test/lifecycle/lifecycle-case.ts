@@ -1,6 +1,6 @@
 import { expect } from "vitest";
 import type { SessionError } from "../../src/session/errors.ts";
-import type { Entry } from "../../src/session/entry.ts";
+import type { Entry } from "../../src/session/log/entry.ts";
 import type { SessionStore } from "../../src/session/store.ts";
 import type { SessionEvent, SessionEventType } from "../../src/lifecycle/session-events.ts";
 import type { SessionManagerInit } from "../../src/lifecycle/manager-options.ts";

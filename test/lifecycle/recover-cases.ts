@@ -5,8 +5,8 @@ import { resumeSession } from "../../src/agent/persist/resume-session.ts";
 import type { SessionRun } from "../../src/agent/session-run.ts";
 import type { RecoverOptions } from "../../src/lifecycle/runs/recover-run.ts";
 import { scripted } from "../../src/models/scripted.ts";
-import type { EntryDraft } from "../../src/session/entry.ts";
-import { inputIdOf, requestIdOf } from "../../src/session/open-runs.ts";
+import type { EntryDraft } from "../../src/session/log/entry.ts";
+import { inputIdOf, requestIdOf } from "../../src/session/log/open-runs.ts";
 import { entriesOf, eventsOf, type LifecycleCase, refusal } from "./lifecycle-case.ts";
 
 import {

@@ -1,6 +1,6 @@
 import { expect } from "vitest";
 import type { SessionRun } from "../../src/agent/session-run.ts";
-import { inputIdOf, requestIdOf } from "../../src/session/open-runs.ts";
+import { inputIdOf, requestIdOf } from "../../src/session/log/open-runs.ts";
 import { entriesOf, type LifecycleCase, outcomesOf, refusal } from "./lifecycle-case.ts";
 
 import { agentOf, openIn, payingAgent, phasesIn, questionIn, saidIn, slowAgent } from "./requests-sample.ts";

@@ -3,8 +3,8 @@ import { type Agent, createAgent } from "../../src/agent/agent.ts";
 import { defineTool } from "../../src/agent/tools/define-tool.ts";
 import type { SessionManager } from "../../src/lifecycle/session-manager.ts";
 import { type ScriptedReply, scripted } from "../../src/models/scripted.ts";
-import type { Entry, EntryDraft } from "../../src/session/entry.ts";
-import { inputIdOf } from "../../src/session/open-runs.ts";
+import type { Entry, EntryDraft } from "../../src/session/log/entry.ts";
+import { inputIdOf } from "../../src/session/log/open-runs.ts";
 import type { SessionStore } from "../../src/session/store.ts";
 import { entriesOf, gate } from "./lifecycle-case.ts";
 

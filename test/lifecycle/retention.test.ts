@@ -1,8 +1,8 @@
 import { stat } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
-import type { SessionStatus } from "../../src/session/entry.ts";
-import { createHeader } from "../../src/session/header.ts";
+import type { SessionStatus } from "../../src/session/log/entry.ts";
+import { createHeader } from "../../src/session/log/header.ts";
 import type { SessionStore } from "../../src/session/store.ts";
 import { applyRetention } from "../../src/lifecycle/index.ts";
 import { digestOf } from "../../src/stores/doctor/log-digest.ts";

@@ -2,7 +2,7 @@ import { expect } from "vitest";
 import { type Agent, createAgent } from "../../src/agent/agent.ts";
 import { type ScriptedReply, scripted } from "../../src/models/scripted.ts";
 import { resumeSession } from "../../src/agent/persist/resume-session.ts";
-import type { Entry } from "../../src/session/entry.ts";
+import type { Entry } from "../../src/session/log/entry.ts";
 import { textOf, type ToolMessage } from "../../src/session/message.ts";
 import type { SessionStore } from "../../src/session/store.ts";
 import { calling, callOf, saying, toolOf } from "../sample-run.ts";

@@ -2,7 +2,7 @@ import { drainRuns } from "../../src/agent/active-runs.ts";
 import { type Agent, createAgent } from "../../src/agent/agent.ts";
 import type { SessionRun } from "../../src/agent/session-run.ts";
 import { SessionManager } from "../../src/lifecycle/session-manager.ts";
-import type { Entry } from "../../src/session/entry.ts";
+import type { Entry } from "../../src/session/log/entry.ts";
 import { SessionError } from "../../src/session/errors.ts";
 import type { Message } from "../../src/session/message.ts";
 import type { SessionStore } from "../../src/session/store.ts";

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import type { Entry } from "../../src/session/entry.ts";
+import type { Entry } from "../../src/session/log/entry.ts";
 import { checkHeadIsFold } from "../../src/testing/index.ts";
 import { makeDirectory } from "../faults/jsonl-support.ts";
 import { backends } from "../store-backends.ts";

@@ -1,6 +1,6 @@
 import { SessionError } from "../../src/session/errors.ts";
-import type { SessionHead } from "../../src/session/fold.ts";
-import type { Entry } from "../../src/session/entry.ts";
+import type { SessionHead } from "../../src/session/log/fold.ts";
+import type { Entry } from "../../src/session/log/entry.ts";
 import type { AppendOptions, Lease, SessionQuery, SessionStore } from "../../src/session/store.ts";
 import type { AppendRequest, LookRequest, Request } from "./request.ts";
 

@@ -1,5 +1,5 @@
-import type { EntryDraft, SessionStatus } from "../../src/session/entry.ts";
-import { createHeader, type SessionHeader } from "../../src/session/header.ts";
+import type { EntryDraft, SessionStatus } from "../../src/session/log/entry.ts";
+import { createHeader, type SessionHeader } from "../../src/session/log/header.ts";
 import type { AppendOptions, SessionQuery, SessionStore } from "../../src/session/store.ts";
 import type { AppendRequest, Request } from "./request.ts";
 import type { SeededRandom } from "./seeded-random.ts";

@@ -1,5 +1,5 @@
-import type { EntryDraft } from "../../src/session/entry.ts";
-import type { SessionHeader } from "../../src/session/header.ts";
+import type { EntryDraft } from "../../src/session/log/entry.ts";
+import type { SessionHeader } from "../../src/session/log/header.ts";
 import type {
   AggregateQuery,
   AppendOptions,

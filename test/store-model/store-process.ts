@@ -1,7 +1,8 @@
 import { type ChildProcess, fork } from "node:child_process";
 import { once } from "node:events";
-import type { Checkpoint, Entry, EntryDraft, LeaseInfo, SearchHit, SessionHead, SessionPage } from "../../src/index.ts";
-import { createHeader, type SessionHeader } from "../../src/session/header.ts";
+import type { Checkpoint, Entry, EntryDraft, SessionHead } from "../../src/index.ts";
+import type { LeaseInfo, SearchHit, SessionPage } from "../../src/stores/index.ts";
+import { createHeader, type SessionHeader } from "../../src/session/log/header.ts";
 import { programPath } from "../faults/program-support.ts";
 import {
   type CheckpointRequest,

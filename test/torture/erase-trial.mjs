@@ -4,7 +4,8 @@ import { createInterface } from "node:readline";
 import { isDeepStrictEqual } from "node:util";
 import { setTimeout as wait } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
-import { createHeader, digestOf, openStore, SessionManager } from "skein";
+import { createHeader, openStore, SessionManager } from "skein";
+import { digestOf } from "skein/store";
 import { openAt } from "../faults/programs/open-at.mjs";
 import { trials } from "./trials.mjs";
 

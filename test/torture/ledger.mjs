@@ -1,4 +1,4 @@
-import { checkStore } from "skein";
+import { checkStore } from "skein/store";
 import { openAt } from "../faults/programs/open-at.mjs";
 
 /** @typedef {import("skein").SessionStore} SessionStore */

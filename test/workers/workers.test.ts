@@ -6,7 +6,7 @@ import { createClient, type WireRunEvent } from "../../src/http/client/index.ts"
 import { createServer } from "../../src/http/index.ts";
 import { SessionManager } from "../../src/lifecycle/session-manager.ts";
 import { GroupSession } from "../../src/group/group-session.ts";
-import { RoundRobinTurnManager } from "../../src/group/round-robin-turn-manager.ts";
+import { RoundRobinTurnManager } from "../../src/group/turns/round-robin-turn-manager.ts";
 import type { ModelReply } from "../../src/agent/model/model.ts";
 import { openMemoryStore } from "../../src/stores/memory/index.ts";
 import { bullmqBell, inProcessBell, type RunBell, startWorker, type WorkerInit } from "../../src/workers/index.ts";

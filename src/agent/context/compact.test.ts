@@ -1,9 +1,9 @@
 import { describe, expect, test } from "vitest";
 import { assistant, call, calls, result, usage, user } from "../../../test/sample-log.ts";
 import { scripted } from "../../models/scripted.ts";
-import { COMPACTION_DEFAULTS } from "../../session/compaction.ts";
-import type { Entry, EntryOf } from "../../session/entry.ts";
-import type { SessionHooks } from "../../session/hooks.ts";
+import { COMPACTION_DEFAULTS } from "../../session/context/compaction.ts";
+import type { Entry, EntryOf } from "../../session/log/entry.ts";
+import type { SessionHooks } from "../../session/context/hooks.ts";
 import { type AssistantMessage, type Message, textOf } from "../../session/message.ts";
 import { SessionTree } from "../../tree/session-tree.ts";
 import { type CompactOptions, compact } from "./compact.ts";

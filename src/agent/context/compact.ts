@@ -1,7 +1,7 @@
-import { type CompactionPlan, type CompactionSettings, prepareCompaction } from "../../session/compaction.ts";
-import type { Entry } from "../../session/entry.ts";
+import { type CompactionPlan, type CompactionSettings, prepareCompaction } from "../../session/context/compaction.ts";
+import type { Entry } from "../../session/log/entry.ts";
 import { SessionError } from "../../session/errors.ts";
-import type { SessionHooks } from "../../session/hooks.ts";
+import type { SessionHooks } from "../../session/context/hooks.ts";
 import { addCost, addUsage } from "../../session/usage.ts";
 import type { SessionTree } from "../../tree/session-tree.ts";
 import type { Model } from "../model/model.ts";

@@ -15,10 +15,10 @@ import {
   toolOf,
 } from "../../../test/sample-run.ts";
 import { scripted, type ScriptedModel, type ScriptedReply } from "../../models/scripted.ts";
-import { acceptable } from "../../session/context.ts";
+import { acceptable } from "../../session/context/context.ts";
 import { textOf } from "../../session/message.ts";
-import { Session } from "../../session/session.ts";
-import { assistantRow, Transcript, userRow } from "../../session/transcript.ts";
+import { Session } from "../../session/value/session.ts";
+import { assistantRow, Transcript, userRow } from "../../session/value/transcript.ts";
 import { openMemoryStore } from "../../stores/memory/index.ts";
 import { SessionTree } from "../../tree/session-tree.ts";
 import type { LoopCompaction, LoopOptions } from "../loop-options.ts";

@@ -2,12 +2,12 @@ import { describe, expect, test, vi } from "vitest";
 import { user } from "../../../test/sample-log.ts";
 import { asking, callOf, calling, inShort, someAgent, toolOf } from "../../../test/sample-run.ts";
 import { scripted, type ScriptedModel } from "../../models/scripted.ts";
-import { compactionMessage } from "../../session/context.ts";
-import type { ContextPruner } from "../../session/context-pruner.ts";
+import { compactionMessage } from "../../session/context/context.ts";
+import type { ContextPruner } from "../../session/context/context-pruner.ts";
 import type { Message } from "../../session/message.ts";
-import { RelevanceContextPruner } from "../../session/relevance-context-pruner.ts";
-import { Session } from "../../session/session.ts";
-import { assistantRow, Transcript, userRow } from "../../session/transcript.ts";
+import { RelevanceContextPruner } from "../../session/context/relevance-context-pruner.ts";
+import { Session } from "../../session/value/session.ts";
+import { assistantRow, Transcript, userRow } from "../../session/value/transcript.ts";
 import { openMemoryStore } from "../../stores/memory/index.ts";
 import {
   type ContextInfo,

@@ -1,10 +1,10 @@
 import { checkedMessage } from "../../session/checked-message.ts";
-import { acceptable, compactionSummaryOf } from "../../session/context.ts";
-import type { ContextPruner } from "../../session/context-pruner.ts";
+import { acceptable, compactionSummaryOf } from "../../session/context/context.ts";
+import type { ContextPruner } from "../../session/context/context-pruner.ts";
 import { SessionError } from "../../session/errors.ts";
 import { type Message, textOf } from "../../session/message.ts";
-import { estimateTextTokens, messageTokens, type TextTokenizer } from "../../session/tokens.ts";
-import type { Transcript } from "../../session/transcript.ts";
+import { estimateTextTokens, messageTokens, type TextTokenizer } from "../../session/context/tokens.ts";
+import type { Transcript } from "../../session/value/transcript.ts";
 import { checkCount } from "../../stores/complete/valid-arguments.ts";
 import { describeThrown } from "../describe-thrown.ts";
 

@@ -4,12 +4,12 @@ import {
   type CompactionSettings,
   prepareCompaction,
   shouldCompact,
-} from "../../session/compaction.ts";
-import { acceptable, compactionMessage, compactionSummaryOf } from "../../session/context.ts";
-import type { Entry, EntryOf } from "../../session/entry.ts";
+} from "../../session/context/compaction.ts";
+import { acceptable, compactionMessage, compactionSummaryOf } from "../../session/context/context.ts";
+import type { Entry, EntryOf } from "../../session/log/entry.ts";
 import type { Message } from "../../session/message.ts";
-import { messageTokens } from "../../session/tokens.ts";
-import { type Row, Transcript } from "../../session/transcript.ts";
+import { messageTokens } from "../../session/context/tokens.ts";
+import { type Row, Transcript } from "../../session/value/transcript.ts";
 
 type CompactionBody = Omit<EntryOf<"compaction">, "seq" | "parentId" | "timestamp">;
 

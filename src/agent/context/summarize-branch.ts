@@ -1,5 +1,5 @@
-import type { Entry } from "../../session/entry.ts";
-import { fileOperations } from "../../session/file-operations.ts";
+import type { Entry } from "../../session/log/entry.ts";
+import { fileOperations } from "../../session/context/file-operations.ts";
 import type { SessionTree } from "../../tree/session-tree.ts";
 import type { Model } from "../model/model.ts";
 import { spendingOf, summarize } from "./summarize.ts";

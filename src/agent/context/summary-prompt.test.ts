@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { assistant, call, calls, entryAt, result, user } from "../../../test/sample-log.ts";
-import type { Entry } from "../../session/entry.ts";
+import type { Entry } from "../../session/log/entry.ts";
 import { type Message, textOf } from "../../session/message.ts";
 import { SUMMARY_SYSTEM_PROMPT, type SummaryRequest, summaryMessages, tellsAnything } from "./summary-prompt.ts";
 

@@ -1,5 +1,5 @@
-import { acceptable, messagesOf } from "../../session/context.ts";
-import type { Entry } from "../../session/entry.ts";
+import { acceptable, messagesOf } from "../../session/context/context.ts";
+import type { Entry } from "../../session/log/entry.ts";
 import { type Message, textOf } from "../../session/message.ts";
 
 /** What the model is told to be while it summarises. */

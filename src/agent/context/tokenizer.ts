@@ -1,4 +1,4 @@
-import { estimateTextTokens, type TextTokenizer } from "../../session/tokens.ts";
+import { estimateTextTokens, type TextTokenizer } from "../../session/context/tokens.ts";
 
 let loaded: Promise<TextTokenizer> | null = null;
 

@@ -2,7 +2,7 @@ import { describe, expect, test } from "vitest";
 import { gate } from "../../../test/counted-sandbox.ts";
 import { asking, callOf, calling, resultsOf, saying, shortly, someAgent, toolOf } from "../../../test/sample-run.ts";
 import { scripted } from "../../models/scripted.ts";
-import type { Session } from "../../session/session.ts";
+import type { Session } from "../../session/value/session.ts";
 import { type LoopExecutor, streamingExecutor } from "./loop-executor.ts";
 import { ModelError } from "./model-error.ts";
 import type { ModelDelta, ModelReply, ModelRequest } from "./model.ts";

@@ -1,4 +1,4 @@
-import type { Session } from "../../session/session.ts";
+import type { Session } from "../../session/value/session.ts";
 import { collectReply } from "./collect-reply.ts";
 import type { Model, ModelDelta, ModelReply, ModelRequest, ToolSchema } from "./model.ts";
 import type { Tool, ToolContext } from "../tools/tool.ts";
@@ -16,7 +16,14 @@ export interface LoopExecutor {
   toolSchemas?(): readonly ToolSchema[];
 }
 
-/** An executor that streams a model's answers to a listener; tools are run by `inner` where it is given. */
+/**
+ * An executor that streams a model's answers to a listener; tools are run by `inner` where it is given.
+ *
+ * @example
+ * const model = createModel("openai/gpt-5-mini");
+ * const executor = streamingExecutor(model, (delta) => console.log(delta.type));
+ * await createAgent({ prompt: "You are brief.", model, executor }).run("Hello");
+ */
 export function streamingExecutor(
   model: Model,
   onEvent: (delta: ModelDelta) => void,

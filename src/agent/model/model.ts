@@ -1,6 +1,6 @@
 import type { JsonObject, JsonValue } from "../../internal/json.ts";
 import type { AssistantMessage, Message, StopReason } from "../../session/message.ts";
-import type { ThinkingLevel } from "../../session/entry.ts";
+import type { ThinkingLevel } from "../../session/log/entry.ts";
 import type { Usage } from "../../session/usage.ts";
 
 /** A tool as a model is told of it. */

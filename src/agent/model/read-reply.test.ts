@@ -11,7 +11,7 @@ import {
   toolOf,
 } from "../../../test/sample-run.ts";
 import { scripted } from "../../models/scripted.ts";
-import { Session } from "../../session/session.ts";
+import { Session } from "../../session/value/session.ts";
 import type { ModelReply } from "./model.ts";
 import { runSessionLoop } from "../run-session-loop.ts";
 

@@ -1,9 +1,9 @@
 import { hostname } from "node:os";
-import { describeOpen } from "../../session/append-guard.ts";
-import type { Entry, EntryDraft, EntryOf } from "../../session/entry.ts";
+import { describeOpen } from "../../session/log/append-guard.ts";
+import type { Entry, EntryDraft, EntryOf } from "../../session/log/entry.ts";
 import { SessionBusyError, SessionError, show } from "../../session/errors.ts";
-import type { SessionHead } from "../../session/fold.ts";
-import { type OpenRun, requestIdOf } from "../../session/open-runs.ts";
+import type { SessionHead } from "../../session/log/fold.ts";
+import { type OpenRun, requestIdOf } from "../../session/log/open-runs.ts";
 import type { AppendOptions, AppendResult, SessionStore } from "../../session/store.ts";
 import type { RunHold } from "./log-sink.ts";
 

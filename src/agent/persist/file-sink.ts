@@ -1,4 +1,4 @@
-import { NO_SETTINGS } from "../../session/settings.ts";
+import { NO_SETTINGS } from "../../session/log/settings.ts";
 import { RunFile } from "../../tree/run-file.ts";
 import { headerOf } from "../../tree/session-writer.ts";
 import type { OpenedSink, RunOutcome, SinkRequest } from "./run-sink.ts";

@@ -1,7 +1,7 @@
-import { type Entry, type EntryDraft, isNode } from "../../session/entry.ts";
+import { type Entry, type EntryDraft, isNode } from "../../session/log/entry.ts";
 import { SessionConflictError, SessionError } from "../../session/errors.ts";
 import type { AppendOptions, AppendResult, Guard, SessionStore } from "../../session/store.ts";
-import type { TranscriptOrigin } from "../../session/transcript.ts";
+import type { TranscriptOrigin } from "../../session/value/transcript.ts";
 import type { SessionRoom } from "../../tree/tree-backing.ts";
 import type { HeardFact, KeptEntries, ParkedFact, RunLease, RunOutcome, RunSink } from "./run-sink.ts";
 import { isSaidTo, LogEar } from "./run-ears.ts";

@@ -15,9 +15,9 @@ import {
 } from "../../../test/sample-run.ts";
 import { backends } from "../../../test/store-backends.ts";
 import { scripted } from "../../models/scripted.ts";
-import { Session } from "../../session/session.ts";
+import { Session } from "../../session/value/session.ts";
 import type { SessionStore } from "../../session/store.ts";
-import { userRow } from "../../session/transcript.ts";
+import { userRow } from "../../session/value/transcript.ts";
 import { openMemoryStore } from "../../stores/memory/index.ts";
 import { drainRuns } from "../active-runs.ts";
 import type { LoopOptions } from "../loop-options.ts";

@@ -1,6 +1,6 @@
 import { SessionError, show } from "../../session/errors.ts";
 import type { SessionStore } from "../../session/store.ts";
-import { Transcript } from "../../session/transcript.ts";
+import { Transcript } from "../../session/value/transcript.ts";
 import { SessionTree } from "../../tree/session-tree.ts";
 import { openFileSink } from "./file-sink.ts";
 import { openStoreSink } from "./store-sink.ts";

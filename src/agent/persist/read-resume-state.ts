@@ -1,8 +1,8 @@
-import { type Entry, type EntryOf, isNode } from "../../session/entry.ts";
-import { isOwn, type SessionHead } from "../../session/fold.ts";
-import type { SandboxPlacement, SessionHeader } from "../../session/header.ts";
+import { type Entry, type EntryOf, isNode } from "../../session/log/entry.ts";
+import { isOwn, type SessionHead } from "../../session/log/fold.ts";
+import type { SandboxPlacement, SessionHeader } from "../../session/log/header.ts";
 import type { SessionStore } from "../../session/store.ts";
-import type { Transcript } from "../../session/transcript.ts";
+import type { Transcript } from "../../session/value/transcript.ts";
 import {
   type ApprovalDecision,
   type AskedBefore,

@@ -1,8 +1,8 @@
 import { expect, test } from "vitest";
 import { assistant, message, user } from "../../../test/sample-log.ts";
 import { modelOf, saying } from "../../../test/sample-run.ts";
-import type { EntryDraft } from "../../session/entry.ts";
-import { createHeader } from "../../session/header.ts";
+import type { EntryDraft } from "../../session/log/entry.ts";
+import { createHeader } from "../../session/log/header.ts";
 import { openMemoryStore } from "../../stores/memory/index.ts";
 import { resumeSession } from "./resume-session.ts";
 import { runSessionLoop } from "../run-session-loop.ts";

@@ -8,7 +8,7 @@ import { asking, callOf, calling, inShort, nextEvent, saying, someAgent, toolOf 
 import { backends } from "../../../test/store-backends.ts";
 import { BranchManager } from "../../lifecycle/merge/branch-manager.ts";
 import { scripted } from "../../models/scripted.ts";
-import { createHeader } from "../../session/header.ts";
+import { createHeader } from "../../session/log/header.ts";
 import type { SessionStore } from "../../session/store.ts";
 import { openMemoryStore } from "../../stores/memory/index.ts";
 import { SessionTree } from "../../tree/session-tree.ts";

@@ -1,6 +1,6 @@
 import { SessionBusyError, SessionNotFoundError } from "../../session/errors.ts";
-import type { SessionHead } from "../../session/fold.ts";
-import { Session } from "../../session/session.ts";
+import type { SessionHead } from "../../session/log/fold.ts";
+import { Session } from "../../session/value/session.ts";
 import type { SessionStore } from "../../session/store.ts";
 import { openFile } from "../../tree/file-trees.ts";
 import { findSessionFile, type PersistedOptions } from "../../tree/persisted-session.ts";
@@ -24,6 +24,11 @@ export interface ResumedSession {
 /**
  * A kept session, by its id or path or in a store, ready for the next loop: with the same identity, its usage, the
  * agent's instructions and the place of its sandbox. A run that stopped between a call and its result goes on there.
+ *
+ * @example
+ * const store = await openStore("sqlite:./sessions.db");
+ * const { user, agent } = await resumeSession({ store, sessionId: "the-id-of-a-session" });
+ * await runSessionLoop(user, agent, { model: createModel("openai/gpt-5-mini"), persist: store });
  *
  * @throws {SessionBusyError} while a run still goes on in it. In a store on a server (PostgreSQL, Redis), and where the
  * process was on another machine or in another container, a run whose process died holds it for up to half a minute more.

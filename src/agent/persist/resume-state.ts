@@ -1,7 +1,7 @@
 import type { JsonValue } from "../../internal/json.ts";
-import type { SandboxPlacement } from "../../session/header.ts";
+import type { SandboxPlacement } from "../../session/log/header.ts";
 import type { Content } from "../../session/message.ts";
-import type { Transcript } from "../../session/transcript.ts";
+import type { Transcript } from "../../session/value/transcript.ts";
 
 /** What a person decided about a call: it may run, or it may not, with the reason. */
 export type ApprovalDecision =

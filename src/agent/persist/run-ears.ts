@@ -1,4 +1,4 @@
-import type { Entry } from "../../session/entry.ts";
+import type { Entry } from "../../session/log/entry.ts";
 import type { SessionStore } from "../../session/store.ts";
 import type { HeardFact } from "./run-sink.ts";
 

@@ -2,11 +2,11 @@ import fc from "fast-check";
 import { expect, test } from "vitest";
 import { message, user as said } from "../../../test/sample-log.ts";
 import { openSink } from "../../../test/sample-sink.ts";
-import type { Entry } from "../../session/entry.ts";
-import { createHeader } from "../../session/header.ts";
-import { Session } from "../../session/session.ts";
+import type { Entry } from "../../session/log/entry.ts";
+import { createHeader } from "../../session/log/header.ts";
+import { Session } from "../../session/value/session.ts";
 import type { ReadOptions, SessionStore } from "../../session/store.ts";
-import { type RowInit, Transcript } from "../../session/transcript.ts";
+import { type RowInit, Transcript } from "../../session/value/transcript.ts";
 import { openMemoryStore } from "../../stores/memory/index.ts";
 import { SessionTree } from "../../tree/session-tree.ts";
 

@@ -1,11 +1,11 @@
 import { sameJson } from "../../internal/json.ts";
-import { messagesOf } from "../../session/context.ts";
-import type { EntryDraft } from "../../session/entry.ts";
-import type { SessionHead } from "../../session/fold.ts";
-import { inputIdOf } from "../../session/open-runs.ts";
-import { operation, Session } from "../../session/session.ts";
+import { messagesOf } from "../../session/context/context.ts";
+import type { EntryDraft } from "../../session/log/entry.ts";
+import type { SessionHead } from "../../session/log/fold.ts";
+import { inputIdOf } from "../../session/log/open-runs.ts";
+import { operation, Session } from "../../session/value/session.ts";
 import type { SessionStore } from "../../session/store.ts";
-import { type Row, Transcript } from "../../session/transcript.ts";
+import { type Row, Transcript } from "../../session/value/transcript.ts";
 import { addCost, addUsage } from "../../session/usage.ts";
 import { pathAt, readBranch } from "../../tree/path-reader.ts";
 import { readTranscript, sessionOf } from "../../tree/read-session.ts";

@@ -19,8 +19,8 @@ import {
 } from "../../../test/sample-run.ts";
 import { backends } from "../../../test/store-backends.ts";
 import { scripted } from "../../models/scripted.ts";
-import type { Entry } from "../../session/entry.ts";
-import type { Session } from "../../session/session.ts";
+import type { Entry } from "../../session/log/entry.ts";
+import type { Session } from "../../session/value/session.ts";
 import type { SessionStore } from "../../session/store.ts";
 import { openMemoryStore } from "../../stores/memory/index.ts";
 import { loadSession } from "../../tree/persisted-session.ts";

@@ -1,10 +1,10 @@
 import type { JsonValue } from "../../internal/json.ts";
-import type { Entry, EntryDraft, EntryOf, FactBody } from "../../session/entry.ts";
-import type { SandboxPlacement } from "../../session/header.ts";
+import type { Entry, EntryDraft, EntryOf, FactBody } from "../../session/log/entry.ts";
+import type { SandboxPlacement } from "../../session/log/header.ts";
 import type { SessionError } from "../../session/errors.ts";
-import type { Session } from "../../session/session.ts";
+import type { Session } from "../../session/value/session.ts";
 import type { SessionStore } from "../../session/store.ts";
-import type { TranscriptOrigin } from "../../session/transcript.ts";
+import type { TranscriptOrigin } from "../../session/value/transcript.ts";
 import type { Usage } from "../../session/usage.ts";
 import type { SessionTree } from "../../tree/session-tree.ts";
 import type { SessionRoom } from "../../tree/tree-backing.ts";

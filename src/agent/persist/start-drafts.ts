@@ -1,9 +1,9 @@
 import { sameJson } from "../../internal/json.ts";
 import { uuidv7 } from "../../internal/uuid.ts";
-import type { EntryDraft } from "../../session/entry.ts";
-import type { Settings } from "../../session/settings.ts";
+import type { EntryDraft } from "../../session/log/entry.ts";
+import type { Settings } from "../../session/log/settings.ts";
 import type { SessionStore } from "../../session/store.ts";
-import type { Row, Transcript } from "../../session/transcript.ts";
+import type { Row, Transcript } from "../../session/value/transcript.ts";
 
 /** What a run writes before its first own row: that it started, after the agent's instructions where the path has others. */
 export function startDrafts(started: EntryDraft, systemPrompt: string | null, settings: Settings): EntryDraft[] {

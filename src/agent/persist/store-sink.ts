@@ -1,8 +1,8 @@
-import type { SessionHead } from "../../session/fold.ts";
-import type { Session } from "../../session/session.ts";
-import { NO_SETTINGS } from "../../session/settings.ts";
+import type { SessionHead } from "../../session/log/fold.ts";
+import type { Session } from "../../session/value/session.ts";
+import { NO_SETTINGS } from "../../session/log/settings.ts";
 import type { SessionStore } from "../../session/store.ts";
-import { Transcript } from "../../session/transcript.ts";
+import { Transcript } from "../../session/value/transcript.ts";
 import { readTranscript } from "../../tree/read-session.ts";
 import { headerOf } from "../../tree/session-writer.ts";
 import type { OpenedSink, SinkRequest } from "./run-sink.ts";

@@ -51,6 +51,14 @@ export interface ToolDefinition<S extends ToolParameters> {
  * Arguments are checked before `execute` sees them; what does not fit goes back to the model with the place and the
  * reason. Of a Standard Schema, `execute` gets the output, with defaults and conversions applied.
  *
+ * @example
+ * const findOrder = defineTool({
+ *   name: "find_order",
+ *   description: "Returns one order by its number.",
+ *   parameters: { type: "object", properties: { number: { type: "string" } }, required: ["number"] },
+ *   execute: ({ number }) => `Order ${number} is on its way.`,
+ * });
+ *
  * @throws {SessionError} `INVALID_TOOL` when the definition cannot work: a name that providers refuse, no description,
  * a broken JSON Schema, or a schema that gives none.
  */

@@ -15,8 +15,8 @@ import {
 } from "../../../test/sample-run.ts";
 import { scripted } from "../../models/scripted.ts";
 import type { ToolCall } from "../../session/message.ts";
-import { SandboxError } from "../../session/sandbox.ts";
-import type { Session } from "../../session/session.ts";
+import { SandboxError } from "../../session/sandbox/sandbox.ts";
+import type { Session } from "../../session/value/session.ts";
 import { defineTool } from "./define-tool.ts";
 import { runSessionLoop } from "../run-session-loop.ts";
 import type { Tool } from "./tool.ts";

@@ -1,6 +1,6 @@
-import type { EntryDraft } from "../../session/entry.ts";
+import type { EntryDraft } from "../../session/log/entry.ts";
 import type { ToolCall, ToolMessage } from "../../session/message.ts";
-import type { Row } from "../../session/transcript.ts";
+import type { Row } from "../../session/value/transcript.ts";
 import { copyJson, type JsonValue } from "../../internal/json.ts";
 import { isThenable } from "../is-thenable.ts";
 import type { LoopExecutor } from "../model/loop-executor.ts";

@@ -1,8 +1,8 @@
 import type { JsonObject } from "../../internal/json.ts";
 import { checkedMessage } from "../../session/checked-message.ts";
-import { checkMessage } from "../../session/entry-check.ts";
+import { checkMessage } from "../../session/log/entry-check.ts";
 import { type Content, type ToolCall, type ToolMessage, textOf } from "../../session/message.ts";
-import { SandboxError, type SandboxFailure } from "../../session/sandbox.ts";
+import { SandboxError, type SandboxFailure } from "../../session/sandbox/sandbox.ts";
 import { describeThrown } from "../describe-thrown.ts";
 import type { ToolContent } from "./tool.ts";
 

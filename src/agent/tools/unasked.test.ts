@@ -1,8 +1,8 @@
 import { describe, expect, test } from "vitest";
 import { asking, callOf, calling, nextEvent, resultsOf, someAgent, toolOf } from "../../../test/sample-run.ts";
 import { scripted } from "../../models/scripted.ts";
-import { registerSandboxBackend } from "../../session/sandbox-backends.ts";
-import type { SandboxBackend, SandboxReach } from "../../session/sandbox.ts";
+import { registerSandboxBackend } from "../../session/sandbox/sandbox-backends.ts";
+import type { SandboxBackend, SandboxReach } from "../../session/sandbox/sandbox.ts";
 import { openMemoryStore } from "../../stores/memory/index.ts";
 import { drainRuns } from "../active-runs.ts";
 import { createAgent } from "../agent.ts";

@@ -17,7 +17,7 @@ import { type ChatInit, ChatSession } from "../chat/chat-session.ts";
 import { REASONS } from "../chat/run-chat.ts";
 import { AT_TERMINAL } from "../open-manager.ts";
 import { approvalOf, questionsOf } from "../open-questions.ts";
-import { workspaceAt } from "../workspace-option.ts";
+import { workspaceAt } from "../options/workspace-option.ts";
 import type { acp, SessionSettings } from "./acp-sdk.ts";
 import { settingsOf } from "./editor-settings.ts";
 import { openServers } from "./open-servers.ts";

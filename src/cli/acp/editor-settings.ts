@@ -1,7 +1,7 @@
 import { UNASKED } from "../../index.ts";
 import type { ChatSession } from "../chat/chat-session.ts";
 import { modelName } from "../chat/model-name.ts";
-import { offeredModels } from "../offered-models.ts";
+import { offeredModels } from "../options/offered-models.ts";
 import type { SessionSettings } from "./acp-sdk.ts";
 
 /** What an editor can set in a session, and how it is set: what runs unasked, as modes and as an option, and the model. */

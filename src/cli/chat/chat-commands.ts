@@ -1,4 +1,4 @@
-import { findSession } from "../session-reference.ts";
+import { findSession } from "../options/session-reference.ts";
 import { printable } from "../terminal.ts";
 import { type ChatCommand, idFrom, saying } from "./chat-command.ts";
 import { modelName } from "./model-name.ts";

@@ -13,8 +13,8 @@ import {
   type SessionTree,
   type Tool,
   type Unasked,
-  workspaceTools,
 } from "../../index.ts";
+import { workspaceTools } from "../../tools/workspace-tools.ts";
 import { forgetConsent } from "../../agent/persist/resume-state.ts";
 import type { ChatOutput } from "./chat-output.ts";
 import { untilFree } from "./until-free.ts";

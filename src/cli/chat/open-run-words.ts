@@ -1,4 +1,4 @@
-import type { OpenRunView } from "../../index.ts";
+import type { OpenRunView } from "../../lifecycle/runs/list-runs.ts";
 import { approvalOf, questionsOf, type WaitingQuestion } from "../open-questions.ts";
 import { printable, shortTime } from "../terminal.ts";
 import { approvalQuestion } from "./approval-question.ts";

@@ -1,12 +1,12 @@
 import {
   CheckpointNotFoundError,
-  messageTokens,
   type Message,
   SessionError,
   type SessionTree,
   textOf,
   type Usage,
 } from "../../index.ts";
+import { messageTokens } from "../../session/context/tokens.ts";
 import { openRunsOf } from "../../lifecycle/runs/list-runs.ts";
 import {
   checkpointWithFiles,

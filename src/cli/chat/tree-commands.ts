@@ -1,4 +1,5 @@
-import { compact, type Entry, type EntryOf, SessionError, type SessionTree, textOf } from "../../index.ts";
+import { compact } from "../../agent/context/compact.ts";
+import { type Entry, type EntryOf, SessionError, type SessionTree, textOf } from "../../index.ts";
 import { show } from "../../session/errors.ts";
 import { printTree } from "../print-tree.ts";
 import { createTerminal, printable } from "../terminal.ts";

@@ -4,7 +4,7 @@ import type { ChatSession } from "../chat/chat-session.ts";
 import { CHAT_JSON, CHAT_OPTIONS, openChat } from "../chat/open-chat.ts";
 import { runChat } from "../chat/run-chat.ts";
 import type { Command, CommandContext } from "../command.ts";
-import { findSession, SESSION_ARGUMENT } from "../session-reference.ts";
+import { findSession, SESSION_ARGUMENT } from "../options/session-reference.ts";
 
 /** Talks with an agent in a session. */
 export const chat: Command = {

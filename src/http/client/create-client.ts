@@ -1,5 +1,5 @@
-import type { SessionStatus } from "../../session/entry.ts";
-import type { CallAnalytics } from "../../session/call-samples.ts";
+import type { SessionStatus } from "../../session/log/entry.ts";
+import type { CallAnalytics } from "../../session/state/call-samples.ts";
 import type { AnalyticsRequest, AnalyticsView, CallAnalyticsRequest, Catalogue, Me, SearchView } from "../wire.ts";
 import type { FleetView } from "../run-wire.ts";
 import { CheckpointsClient } from "./checkpoints-client.ts";

@@ -1,6 +1,6 @@
-import type { SessionAnalytics } from "../../session/analytics.ts";
-import type { Entry } from "../../session/entry.ts";
-import type { SessionState } from "../../session/state.ts";
+import type { SessionAnalytics } from "../../session/state/analytics.ts";
+import type { Entry } from "../../session/log/entry.ts";
+import type { SessionState } from "../../session/state/state.ts";
 import type * as wire from "../wire.ts";
 import { allPages } from "./all-pages.ts";
 import { type EventStream, followEvents, type FollowOptions } from "./event-stream.ts";
@@ -15,7 +15,7 @@ export interface ReadPath {
 
 /** How a session is exported. */
 export interface ExportRequest {
-  readonly format?: wire.ExportFormat;
+  readonly format?: "jsonl" | "markdown" | "html";
   /** Leave out what looks like a secret. */
   readonly sanitize?: boolean;
   readonly leafId?: string;

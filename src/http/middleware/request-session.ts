@@ -6,7 +6,7 @@ import type { SessionManager } from "../../lifecycle/session-manager.ts";
 import type { TurnInput } from "../../lifecycle/turn-input.ts";
 import { SessionNotFoundError } from "../../session/errors.ts";
 import type { Content } from "../../session/message.ts";
-import type { SessionState } from "../../session/state.ts";
+import type { SessionState } from "../../session/state/state.ts";
 import type { SessionTree } from "../../tree/session-tree.ts";
 
 /** What the session of a request needs of whoever finds it. */

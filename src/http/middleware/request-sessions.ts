@@ -1,10 +1,10 @@
 import { type RequestBinding, requestBinding } from "../../lifecycle/session-context.ts";
 import type { SessionManager } from "../../lifecycle/session-manager.ts";
 import { SessionError, show } from "../../session/errors.ts";
-import type { SessionHead } from "../../session/fold.ts";
+import type { SessionHead } from "../../session/log/fold.ts";
 import { checkName } from "../../session/id.ts";
-import { NO_SETTINGS, type Settings } from "../../session/settings.ts";
-import { type SessionState, stateOf } from "../../session/state.ts";
+import { NO_SETTINGS, type Settings } from "../../session/log/settings.ts";
+import { type SessionState, stateOf } from "../../session/state/state.ts";
 import { candidateIds, hasCookie, isHttps, type RequestParts } from "./request-parts.ts";
 import { RequestSession, type SessionSource } from "./request-session.ts";
 import { CookieTimes, sessionCookie } from "./session-cookie.ts";

@@ -1,4 +1,4 @@
-import type { SessionHeader } from "../../session/header.ts";
+import type { SessionHeader } from "../../session/log/header.ts";
 import { LruCache } from "../../internal/lru-cache.ts";
 
 // A session that never expires is remembered for as long as browsers keep a cookie at most: 400 days.

@@ -1,25 +1,25 @@
 import { randomUUID } from "node:crypto";
 import { Hono, type MiddlewareHandler } from "hono";
-import { mountAbout } from "./about-routes.ts";
-import { mountAnalytics } from "./analytics-routes.ts";
+import { mountAbout } from "./routes/about-routes.ts";
+import { mountAnalytics } from "./routes/analytics-routes.ts";
 import { BodyBudget } from "./body-budget.ts";
-import { mountBranches } from "./branches-routes.ts";
-import type { CheckedLimits } from "./check-limits.ts";
-import { mountCheckpoints } from "./checkpoints-routes.ts";
-import { mountContext } from "./context-routes.ts";
-import { mountEntries } from "./entries-routes.ts";
-import { type Gate, isGuarded } from "./gate.ts";
+import { mountBranches } from "./routes/branches-routes.ts";
+import type { CheckedLimits } from "./gate/check-limits.ts";
+import { mountCheckpoints } from "./routes/checkpoints-routes.ts";
+import { mountContext } from "./routes/context-routes.ts";
+import { mountEntries } from "./routes/entries-routes.ts";
+import { type Gate, isGuarded } from "./gate/gate.ts";
 import { HttpError } from "./http-error.ts";
 import { problemResponse } from "./problem.ts";
 import type { Route, ServerApp, ServerContext, ServerEnvironment } from "./route.ts";
 import { mountRuns } from "./runs/mount-runs.ts";
-import { mountSearch } from "./search-routes.ts";
+import { mountSearch } from "./routes/search-routes.ts";
 import type { ServerLogger, ServerServices } from "./server-services.ts";
-import { mountSessions } from "./sessions-routes.ts";
+import { mountSessions } from "./routes/sessions-routes.ts";
 import type { StudioFiles } from "./studio-files.ts";
-import { mountTransfer } from "./transfer-routes.ts";
-import { mountTree } from "./tree-routes.ts";
-import { mountUsers } from "./users-routes.ts";
+import { mountTransfer } from "./routes/transfer-routes.ts";
+import { mountTree } from "./routes/tree-routes.ts";
+import { mountUsers } from "./routes/users-routes.ts";
 
 const HEADERS: Readonly<Record<string, string>> = {
   "content-security-policy": "default-src 'none'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'",

@@ -9,10 +9,10 @@ import { agentsByName, checkBell, modelsById } from "../../workers/worker-option
 import { WorkerRoster } from "../../workers/worker-roster.ts";
 import type { CloseOptions, ServerInit, SkeinServer } from "../create-server.ts";
 import { isLoopback } from "../loopback.ts";
-import { checkLimits } from "./check-limits.ts";
+import { checkLimits } from "./gate/check-limits.ts";
 import { createApp } from "./create-app.ts";
-import { Doorkeeper } from "./doorkeeper.ts";
-import { Gate } from "./gate.ts";
+import { Doorkeeper } from "./gate/doorkeeper.ts";
+import { Gate } from "./gate/gate.ts";
 import { NodeListener } from "./node-listener.ts";
 import type { ServerServices } from "./server-services.ts";
 import { StudioFiles } from "./studio-files.ts";

@@ -1,4 +1,4 @@
-import { inputIdOf } from "../../session/open-runs.ts";
+import { inputIdOf } from "../../session/log/open-runs.ts";
 
 const INPUT = /^run:(.+?)(?:~[0-9a-f-]{36})?\/input$/s;
 

@@ -1,5 +1,5 @@
 import type { UIMessage } from "./ai-sdk.ts";
-import type { SessionTurn } from "../../session/state.ts";
+import type { SessionTurn } from "../../session/state/state.ts";
 import { answerIdOf, messageIdOf } from "./message-id.ts";
 import { callOf, callParts, partsOf, type UICall, type UIPart } from "./ui-parts.ts";
 

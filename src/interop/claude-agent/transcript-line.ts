@@ -1,6 +1,6 @@
 import type { JsonObject, JsonValue } from "../../internal/json.ts";
-import type { Entry, EntryDraft } from "../../session/entry.ts";
-import { isTimestamp } from "../../session/header.ts";
+import type { Entry, EntryDraft } from "../../session/log/entry.ts";
+import { isTimestamp } from "../../session/log/header.ts";
 import type { Content, ContentPart, Message, ToolCall } from "../../session/message.ts";
 import type { Usage } from "../../session/usage.ts";
 

@@ -6,7 +6,7 @@ import { type SessionFile, sessionFiles } from "./session-files.ts";
 import type { ImportTarget } from "./stored-log.ts";
 
 /** How files are followed. */
-export interface FollowOptions {
+export interface FollowFilesOptions {
   /** How long a file must rest before an answer that its last line belongs to counts as whole (default 3 s). */
   readonly restMs?: number;
   /** How often the files are looked at (default 1 s). */
@@ -41,7 +41,7 @@ const FORGET_MS = 10 * 60 * 1000;
 export async function followFiles(
   target: ImportTarget,
   places: readonly FollowedPlace[],
-  options: FollowOptions,
+  options: FollowFilesOptions,
 ): Promise<void> {
   const { restMs = 3000, pollMs = 1000, signal } = options;
   const started = Date.now();

@@ -1,7 +1,7 @@
 import type { JsonObject, JsonValue } from "../../internal/json.ts";
-import type { WholeDraft } from "../../session/draft.ts";
-import type { Entry, FactBody, NodeBody } from "../../session/entry.ts";
-import type { Lineage, SessionHeader } from "../../session/header.ts";
+import type { WholeDraft } from "../../session/log/draft.ts";
+import type { Entry, FactBody, NodeBody } from "../../session/log/entry.ts";
+import type { Lineage, SessionHeader } from "../../session/log/header.ts";
 import type { ReadReport, WriteReport } from "./foreign-report.ts";
 
 /** The programs whose sessions can be read and written. */

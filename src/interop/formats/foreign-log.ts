@@ -1,6 +1,6 @@
-import { type Entry, isNode } from "../../session/entry.ts";
-import { giveDraft } from "../../session/draft.ts";
-import { isTimestamp } from "../../session/header.ts";
+import { type Entry, isNode } from "../../session/log/entry.ts";
+import { giveDraft } from "../../session/log/draft.ts";
+import { isTimestamp } from "../../session/log/header.ts";
 import { isName } from "../../session/id.ts";
 import { ID_CHARACTERS_MAX } from "../../session/limits.ts";
 import type {

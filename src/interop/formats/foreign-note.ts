@@ -1,5 +1,5 @@
 import type { JsonObject } from "../../internal/json.ts";
-import type { SessionHeader } from "../../session/header.ts";
+import type { SessionHeader } from "../../session/log/header.ts";
 import type { ForeignHeader, FormatName } from "./foreign-format.ts";
 
 /** What the header of an imported session says about where it comes from. */

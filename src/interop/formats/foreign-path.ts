@@ -1,4 +1,4 @@
-import { isNode } from "../../session/entry.ts";
+import { isNode } from "../../session/log/entry.ts";
 import type { ForeignSource } from "./foreign-format.ts";
 
 /** The branch that a session stands on, for formats that know no other. */

@@ -1,4 +1,4 @@
-import type { Entry } from "../../session/entry.ts";
+import type { Entry } from "../../session/log/entry.ts";
 
 /** Which foreign id each node got while a log is written, so that children find their parents. */
 export class ForeignTree {

@@ -16,7 +16,7 @@ export { type LostLine, ReadReport, WriteReport } from "./foreign-report.ts";
 export { detectFormat, FOREIGN_FORMATS, foreignFormat, formatOfText } from "./formats.ts";
 export { type ForeignReading, type ForeignSession, readForeign } from "./read-foreign.ts";
 export { type ForeignWriting, type WriteForeignOptions, writeForeign } from "./write-foreign.ts";
-export { type FollowedPlace, type FollowOptions, followFiles } from "./follow-files.ts";
+export { type FollowedPlace, type FollowFilesOptions, followFiles } from "./follow-files.ts";
 export { FileImport, type ImportedFile, type ImportedSession, importForeign } from "./import-file.ts";
 export { type ImportFilesOptions, type ImportStep, importFiles } from "./import-files.ts";
 export { ImportMemory, importMemoryName, type RememberedFile } from "./import-memory.ts";

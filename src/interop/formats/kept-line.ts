@@ -1,4 +1,4 @@
-import type { Entry, NodeBody } from "../../session/entry.ts";
+import type { Entry, NodeBody } from "../../session/log/entry.ts";
 import type { FormatName } from "./foreign-format.ts";
 
 /** The most characters of a line in one entry: none takes more than six bytes as JSON, and an entry has 8 MiB. */

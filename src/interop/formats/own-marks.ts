@@ -1,5 +1,5 @@
 import type { JsonObject } from "../../internal/json.ts";
-import type { NodeBody } from "../../session/entry.ts";
+import type { NodeBody } from "../../session/log/entry.ts";
 import type { AssistantMessage, Content } from "../../session/message.ts";
 
 /** Entries that a model is told about, and that other programs know only as words of the user. */

@@ -1,6 +1,6 @@
 import type { JsonObject, JsonValue } from "../../internal/json.ts";
 import { sameJson } from "../../internal/json.ts";
-import type { Entry } from "../../session/entry.ts";
+import type { Entry } from "../../session/log/entry.ts";
 import type { FormatName } from "./foreign-format.ts";
 
 /**

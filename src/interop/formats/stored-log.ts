@@ -1,7 +1,7 @@
-import { bodyOf, type Entry, isNode } from "../../session/entry.ts";
+import { bodyOf, type Entry, isNode } from "../../session/log/entry.ts";
 import { SessionConflictError, SessionError } from "../../session/errors.ts";
-import type { SessionHead } from "../../session/fold.ts";
-import { createHeader, type Lineage, type SessionHeader } from "../../session/header.ts";
+import type { SessionHead } from "../../session/log/fold.ts";
+import { createHeader, type Lineage, type SessionHeader } from "../../session/log/header.ts";
 import { isCwd } from "../../session/id.ts";
 import type { CreateOptions, SessionStore } from "../../session/store.ts";
 import { canonicalJson } from "../../stores/doctor/log-digest.ts";

@@ -1,6 +1,6 @@
-import { type Entry, isNode } from "../../session/entry.ts";
+import { type Entry, isNode } from "../../session/log/entry.ts";
 import { SessionNotFoundError } from "../../session/errors.ts";
-import type { SessionHead } from "../../session/fold.ts";
+import type { SessionHead } from "../../session/log/fold.ts";
 import type { SessionStore } from "../../session/store.ts";
 import { createSanitizer, type Sanitizer } from "../../export/index.ts";
 import type { ForeignFormat, ForeignSource, Handoff } from "./foreign-format.ts";

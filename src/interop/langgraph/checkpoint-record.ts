@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
 import type { Checkpoint } from "@langchain/langgraph-checkpoint";
 import type { JsonValue } from "../../internal/json.ts";
-import type { Entry } from "../../session/entry.ts";
+import type { Entry } from "../../session/log/entry.ts";
 import { ID_CHARACTERS_MAX } from "../../session/limits.ts";
 
 /** What a checkpoint changed about a channel: a part of what the entry `on` left there. One value is a list of one item. */

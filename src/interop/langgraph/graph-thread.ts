@@ -2,7 +2,7 @@ import type { RunnableConfig } from "@langchain/core/runnables";
 import * as langgraph from "@langchain/langgraph-checkpoint";
 import type { JsonValue } from "../../internal/json.ts";
 import { LruCache } from "../../internal/lru-cache.ts";
-import type { EntryDraft } from "../../session/entry.ts";
+import type { EntryDraft } from "../../session/log/entry.ts";
 import { SessionError } from "../../session/errors.ts";
 import type { SessionStore } from "../../session/store.ts";
 import { lookBack } from "../../tree/path-reader.ts";

@@ -4,7 +4,7 @@ import type { SerializerProtocol } from "@langchain/langgraph-checkpoint";
 import { type JsonObject, type JsonValue, sameJson } from "../../internal/json.ts";
 import { LruCache } from "../../internal/lru-cache.ts";
 import { uuidv7 } from "../../internal/uuid.ts";
-import type { Entry, EntryDraft } from "../../session/entry.ts";
+import type { Entry, EntryDraft } from "../../session/log/entry.ts";
 import { CHECKPOINT, type ChannelChange, type CheckpointRecord, dataOf } from "./checkpoint-record.ts";
 import { isTurnMessage, type SerializedMessage, serializedOf, turnOf } from "./message-turn.ts";
 

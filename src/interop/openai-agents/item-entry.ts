@@ -1,6 +1,6 @@
 import type { AgentInputItem } from "@openai/agents";
 import type { JsonObject, JsonValue } from "../../internal/json.ts";
-import type { Entry, EntryDraft } from "../../session/entry.ts";
+import type { Entry, EntryDraft } from "../../session/log/entry.ts";
 import type { Content, ContentPart, Message } from "../../session/message.ts";
 
 /** The `customType` of an entry with an item that is no turn, such as a reasoning item. */

@@ -1,9 +1,9 @@
 import type { AgentInputItem, Session } from "@openai/agents";
 import { uuidv7 } from "../../internal/uuid.ts";
-import type { Entry } from "../../session/entry.ts";
+import type { Entry } from "../../session/log/entry.ts";
 import { SessionConflictError } from "../../session/errors.ts";
-import type { SessionHead } from "../../session/fold.ts";
-import { createHeader } from "../../session/header.ts";
+import type { SessionHead } from "../../session/log/fold.ts";
+import { createHeader } from "../../session/log/header.ts";
 import type { SessionStore } from "../../session/store.ts";
 import { walkUp } from "../../tree/path-reader.ts";
 import { appendToSession } from "../append-to-session.ts";

@@ -1,10 +1,10 @@
 import type { JsonObject } from "../../internal/json.ts";
 import { uuidv7 } from "../../internal/uuid.ts";
 import { CheckpointNotFoundError, SessionNotFoundError } from "../../session/errors.ts";
-import type { SessionHead } from "../../session/fold.ts";
-import { frozenCopy } from "../../session/frozen-copy.ts";
-import type { FileChanges, Sandbox } from "../../session/sandbox.ts";
-import { type SessionState, stateOf } from "../../session/state.ts";
+import type { SessionHead } from "../../session/log/fold.ts";
+import { frozenCopy } from "../../session/state/frozen-copy.ts";
+import type { FileChanges, Sandbox } from "../../session/sandbox/sandbox.ts";
+import { type SessionState, stateOf } from "../../session/state/state.ts";
 import type { Checkpoint, SessionStore } from "../../session/store.ts";
 import { pathAt } from "../../tree/path-reader.ts";
 import { checkCount } from "../../stores/complete/valid-arguments.ts";

@@ -1,4 +1,4 @@
-import type { SessionHeader } from "../../session/header.ts";
+import type { SessionHeader } from "../../session/log/header.ts";
 import type { SessionStore } from "../../session/store.ts";
 import { listPages } from "../../stores/complete/list-pages.ts";
 

@@ -1,7 +1,7 @@
-import { statusError } from "../../session/append-guard.ts";
+import { statusError } from "../../session/log/append-guard.ts";
 import { CheckpointNotFoundError } from "../../session/errors.ts";
-import type { SessionHead } from "../../session/fold.ts";
-import type { Sandbox } from "../../session/sandbox.ts";
+import type { SessionHead } from "../../session/log/fold.ts";
+import type { Sandbox } from "../../session/sandbox/sandbox.ts";
 import type { SessionStore } from "../../session/store.ts";
 import { type ActorOptions, byOf, viewerOf } from "../access.ts";
 import type { ManagedSessions } from "../managed-sessions.ts";

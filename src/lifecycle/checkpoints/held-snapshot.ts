@@ -1,7 +1,7 @@
 import type { JsonObject } from "../../internal/json.ts";
 import { SessionError, show } from "../../session/errors.ts";
-import { type FileChanges, type Sandbox, SandboxError } from "../../session/sandbox.ts";
-import { sandboxBackend } from "../../session/sandbox-backends.ts";
+import { type FileChanges, type Sandbox, SandboxError } from "../../session/sandbox/sandbox.ts";
+import { sandboxBackend } from "../../session/sandbox/sandbox-backends.ts";
 import type { Checkpoint } from "../../session/store.ts";
 
 /** What a checkpoint holds of a sandbox: its files at that moment, and the backend that keeps them. */

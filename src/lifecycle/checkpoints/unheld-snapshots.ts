@@ -1,4 +1,4 @@
-import { sandboxBackend } from "../../session/sandbox-backends.ts";
+import { sandboxBackend } from "../../session/sandbox/sandbox-backends.ts";
 import type { SessionStore } from "../../session/store.ts";
 import { listPages } from "../../stores/complete/list-pages.ts";
 import { canonicalJson } from "../../stores/doctor/log-digest.ts";

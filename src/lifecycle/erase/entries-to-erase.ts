@@ -1,5 +1,5 @@
-import type { Entry } from "../../session/entry.ts";
-import { isErased } from "../../session/erased-entry.ts";
+import type { Entry } from "../../session/log/entry.ts";
+import { isErased } from "../../session/log/erased-entry.ts";
 
 /** What is known of who or what is erased, when a session of someone else is looked through. */
 export interface ErasedWords {

@@ -1,15 +1,15 @@
 import { setTimeout as wait } from "node:timers/promises";
 import { uuidv7 } from "../../internal/uuid.ts";
-import type { Entry } from "../../session/entry.ts";
+import type { Entry } from "../../session/log/entry.ts";
 import { SessionBusyError, SessionError, SessionNotFoundError, show } from "../../session/errors.ts";
 import { checkName, checkSessionId } from "../../session/id.ts";
-import { requestIdOf } from "../../session/open-runs.ts";
+import { requestIdOf } from "../../session/log/open-runs.ts";
 import type { Lease, SessionStore } from "../../session/store.ts";
 import { markErased } from "../../stores/copy/tombstones.ts";
 import type { CheckpointManager } from "../checkpoints/checkpoint-manager.ts";
 import { type ErasePlan, type PlannedCleaning, readPlan, writePlan } from "./erase-plan.ts";
 import type { EraseOptions, EraseReport, EraseTarget, NotCovered } from "./erase-report.ts";
-import { erasedEntry } from "../../session/erased-entry.ts";
+import { erasedEntry } from "../../session/log/erased-entry.ts";
 import { Pace } from "./pace.ts";
 import { planErase } from "./plan-erase.ts";
 

@@ -1,5 +1,5 @@
 import { type ArchivedFile, tarOf } from "../../internal/tar.ts";
-import type { Entry } from "../../session/entry.ts";
+import type { Entry } from "../../session/log/entry.ts";
 import { checkName } from "../../session/id.ts";
 import type { Checkpoint, SessionStore } from "../../session/store.ts";
 import { authoredBy, type FoundSession, findSessions, readFound } from "./found-session.ts";

@@ -1,5 +1,5 @@
-import type { Entry } from "../../session/entry.ts";
-import type { SessionHead } from "../../session/fold.ts";
+import type { Entry } from "../../session/log/entry.ts";
+import type { SessionHead } from "../../session/log/fold.ts";
 import { parentsOf } from "../../session/query.ts";
 import type { SessionQuery, SessionStore } from "../../session/store.ts";
 import { listPages } from "../../stores/complete/list-pages.ts";

@@ -1,4 +1,4 @@
-import type { SessionState } from "../../session/state.ts";
+import type { SessionState } from "../../session/state/state.ts";
 import type { MergeContext, MergeOutcome, MergeStrategy } from "./merge-strategy.ts";
 
 /**

@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import type { EntryDraft } from "../../session/entry.ts";
-import { createHeader } from "../../session/header.ts";
+import type { EntryDraft } from "../../session/log/entry.ts";
+import { createHeader } from "../../session/log/header.ts";
 import { textOf } from "../../session/message.ts";
 import { openMemoryStore } from "../../stores/memory/index.ts";
 import { BranchManager } from "./branch-manager.ts";

@@ -1,8 +1,8 @@
 import { defined } from "../../internal/defined.ts";
 import { uuidv7 } from "../../internal/uuid.ts";
-import { statusError } from "../../session/append-guard.ts";
-import { type EntryDraft, type EntryOf, isNode } from "../../session/entry.ts";
-import { checkSettingsBytes } from "../../session/settings-meter.ts";
+import { statusError } from "../../session/log/append-guard.ts";
+import { type EntryDraft, type EntryOf, isNode } from "../../session/log/entry.ts";
+import { checkSettingsBytes } from "../../session/log/settings-meter.ts";
 import {
   CheckpointNotFoundError,
   SessionCapacityError,
@@ -11,10 +11,10 @@ import {
   show,
   UnknownEntryError,
 } from "../../session/errors.ts";
-import type { SessionHead } from "../../session/fold.ts";
-import { createHeader, type SessionHeader } from "../../session/header.ts";
+import type { SessionHead } from "../../session/log/fold.ts";
+import { createHeader, type SessionHeader } from "../../session/log/header.ts";
 import { APPEND_ENTRIES_MAX, ID_CHARACTERS_MAX } from "../../session/limits.ts";
-import { type SessionState, stateOf, turnOf } from "../../session/state.ts";
+import { type SessionState, stateOf, turnOf } from "../../session/state/state.ts";
 import type { AppendOptions, SessionStore } from "../../session/store.ts";
 import { checkCount } from "../../stores/complete/valid-arguments.ts";
 import { AppendMerge } from "./append-merge.ts";

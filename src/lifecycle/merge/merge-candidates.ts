@@ -1,8 +1,8 @@
 import { type JsonObject, sameJson } from "../../internal/json.ts";
-import type { Entry, EntryDraft } from "../../session/entry.ts";
+import type { Entry, EntryDraft } from "../../session/log/entry.ts";
 import { SessionError, show } from "../../session/errors.ts";
-import { type SessionState, turnOf } from "../../session/state.ts";
-import { type KeyDiff, StateDiff } from "../../session/state-diff.ts";
+import { type SessionState, turnOf } from "../../session/state/state.ts";
+import { type KeyDiff, StateDiff } from "../../session/state/state-diff.ts";
 import { type ForkChain, writerOf } from "./fork-chain.ts";
 import type { MergeOutcome, MergeStrategy } from "./merge-strategy.ts";
 import { type Candidate, type Origin, takeOver } from "./take-over.ts";

@@ -1,5 +1,5 @@
 import { type JsonObject, type JsonValue, sameJson } from "../../internal/json.ts";
-import type { Entry, EntryDraft } from "../../session/entry.ts";
+import type { Entry, EntryDraft } from "../../session/log/entry.ts";
 import type { SessionStore } from "../../session/store.ts";
 import type { MergeConflict, SkippedTurn } from "./merge-strategy.ts";
 import { type Candidate, isThere } from "./take-over.ts";

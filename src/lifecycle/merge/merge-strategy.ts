@@ -1,6 +1,6 @@
 import type { JsonObject, JsonValue } from "../../internal/json.ts";
-import type { Entry, EntryDraft } from "../../session/entry.ts";
-import type { SessionState, SessionTurn } from "../../session/state.ts";
+import type { Entry, EntryDraft } from "../../session/log/entry.ts";
+import type { SessionState, SessionTurn } from "../../session/state/state.ts";
 import type { TurnInput } from "../turn-input.ts";
 
 /** What a strategy can look at beside the two states. */

@@ -1,8 +1,14 @@
-import { type AppendPlan, type Found, planLater, type StoredEntry, type Wanted } from "../../session/append-plan.ts";
-import { checkDrafts } from "../../session/draft.ts";
-import type { EntryDraft } from "../../session/entry.ts";
-import type { SessionHead } from "../../session/fold.ts";
-import { readSettings, type Settings, type SettingsNode } from "../../session/settings.ts";
+import {
+  type AppendPlan,
+  type Found,
+  planLater,
+  type StoredEntry,
+  type Wanted,
+} from "../../session/log/append-plan.ts";
+import { checkDrafts } from "../../session/log/draft.ts";
+import type { EntryDraft } from "../../session/log/entry.ts";
+import type { SessionHead } from "../../session/log/fold.ts";
+import { readSettings, type Settings, type SettingsNode } from "../../session/log/settings.ts";
 import type { AppendOptions, SessionStore } from "../../session/store.ts";
 
 /** What an append would come to, and what would be set after it; nothing is written. */

@@ -1,5 +1,5 @@
 import { SessionError } from "../../session/errors.ts";
-import type { SessionState, SessionTurn } from "../../session/state.ts";
+import type { SessionState, SessionTurn } from "../../session/state/state.ts";
 import type { MergeContext, MergeOutcome, MergeStrategy, SkippedTurn } from "./merge-strategy.ts";
 
 /**

@@ -1,9 +1,9 @@
 import type { Model } from "../../agent/model/model.ts";
 import { type Summary, spendingOf, summarize } from "../../agent/context/summarize.ts";
 import { tellsAnything } from "../../agent/context/summary-prompt.ts";
-import type { Entry, EntryDraft, EntryOf } from "../../session/entry.ts";
+import type { Entry, EntryDraft, EntryOf } from "../../session/log/entry.ts";
 import { SessionError } from "../../session/errors.ts";
-import { type SessionState, type SessionTurn, turnOf } from "../../session/state.ts";
+import { type SessionState, type SessionTurn, turnOf } from "../../session/state/state.ts";
 import type { MergeContext, MergeOutcome, MergeStrategy } from "./merge-strategy.ts";
 
 /** Who writes the summary: a model, or a function of your own. */

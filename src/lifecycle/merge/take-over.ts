@@ -1,6 +1,6 @@
 import { defined } from "../../internal/defined.ts";
 import { type JsonObject, sameJson } from "../../internal/json.ts";
-import { bodyOf, type Entry, type EntryDraft } from "../../session/entry.ts";
+import { bodyOf, type Entry, type EntryDraft } from "../../session/log/entry.ts";
 import type { Message } from "../../session/message.ts";
 
 /** Where a merged turn was said; a strategy's own turn has no `turnId` there. */

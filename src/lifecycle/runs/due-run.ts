@@ -1,8 +1,8 @@
 import { endOf, hostElsewhere, readRequest } from "../../agent/persist/claim-run.ts";
-import type { EntryDraft, EntryOf } from "../../session/entry.ts";
+import type { EntryDraft, EntryOf } from "../../session/log/entry.ts";
 import { SessionConflictError, SessionError } from "../../session/errors.ts";
-import type { SessionHead } from "../../session/fold.ts";
-import { answerIdOf, isExpired, nextRun, type OpenRun } from "../../session/open-runs.ts";
+import type { SessionHead } from "../../session/log/fold.ts";
+import { answerIdOf, isExpired, nextRun, type OpenRun } from "../../session/log/open-runs.ts";
 import type { SessionStore } from "../../session/store.ts";
 import type { ActorOptions } from "../access.ts";
 import type { ManagedRunsInit } from "./managed-runs.ts";

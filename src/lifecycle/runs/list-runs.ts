@@ -1,10 +1,10 @@
 import { readRequest } from "../../agent/persist/claim-run.ts";
 import { defined } from "../../internal/defined.ts";
 import type { JsonObject, JsonValue } from "../../internal/json.ts";
-import type { EntryOf } from "../../session/entry.ts";
+import type { EntryOf } from "../../session/log/entry.ts";
 import { SessionError, show } from "../../session/errors.ts";
-import type { SessionHead } from "../../session/fold.ts";
-import { inputIdOf, type OpenRun, type RunsWord } from "../../session/open-runs.ts";
+import type { SessionHead } from "../../session/log/fold.ts";
+import { inputIdOf, type OpenRun, type RunsWord } from "../../session/log/open-runs.ts";
 import type { SessionStore } from "../../session/store.ts";
 import type { Viewer } from "../access.ts";
 

@@ -5,16 +5,22 @@ import { openTreeSink } from "../../agent/persist/tree-sink.ts";
 import type { OpenedSink, SinkRequest } from "../../agent/persist/run-sink.ts";
 import type { SessionRun } from "../../agent/session-run.ts";
 import { uuidv7 } from "../../internal/uuid.ts";
-import { describeOpen, statusError } from "../../session/append-guard.ts";
+import { describeOpen, statusError } from "../../session/log/append-guard.ts";
 import { SessionBusyError, SessionError, show } from "../../session/errors.ts";
-import type { SessionHead } from "../../session/fold.ts";
+import type { SessionHead } from "../../session/log/fold.ts";
 import type { Content } from "../../session/message.ts";
-import { inputIdOf } from "../../session/open-runs.ts";
-import { operation, Session } from "../../session/session.ts";
-import { rowOf, Transcript } from "../../session/transcript.ts";
+import { inputIdOf } from "../../session/log/open-runs.ts";
+import { operation, Session } from "../../session/value/session.ts";
+import { rowOf, Transcript } from "../../session/value/transcript.ts";
 import type { SessionTree } from "../../tree/session-tree.ts";
 import { type ActorOptions, byOf } from "../access.ts";
-import { checkIfBusy, type IfBusy, type ManagedRuns, type ManagedRunsInit, type RunRequest } from "./managed-runs.ts";
+import {
+  checkIfBusy,
+  type IfBusy,
+  type ManagedRuns,
+  type ManagedRunsInit,
+  type ManagedRunRequest,
+} from "./managed-runs.ts";
 
 const WAIT_MS_DEFAULT = 60_000;
 /** The longest time that a timer can wait. */
@@ -90,7 +96,7 @@ async function openAtOnce(managed: ManagedRun, request: SinkRequest, options: Ac
 async function openInTurn(
   managed: ManagedRun,
   request: SinkRequest,
-  asked: RunRequest,
+  asked: ManagedRunRequest,
   options: ActorOptions & { readonly waitMs: number },
 ): Promise<OpenedSink> {
   const { sessionId, runs } = managed;
@@ -148,7 +154,7 @@ function isTaken(error: unknown): boolean {
   return error instanceof SessionError && (error.code === "SESSION_BUSY" || error.code === "CONFLICT");
 }
 
-function requestOf(agent: Agent, input: Content, loop: Partial<LoopOptions>): RunRequest {
+function requestOf(agent: Agent, input: Content, loop: Partial<LoopOptions>): ManagedRunRequest {
   const model = loop.model && `${loop.model.provider}/${loop.model.id}`;
   return { input, ...defined({ agent: agent.name ?? undefined, model, deadline: loop.deadline }) };
 }

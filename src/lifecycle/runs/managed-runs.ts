@@ -3,11 +3,11 @@ import { readRequest } from "../../agent/persist/claim-run.ts";
 import { hearNow } from "../../agent/persist/run-ears.ts";
 import type { JsonObject } from "../../internal/json.ts";
 import { uuidv7 } from "../../internal/uuid.ts";
-import type { EntryDraft, EntryOf } from "../../session/entry.ts";
+import type { EntryDraft, EntryOf } from "../../session/log/entry.ts";
 import { SessionConflictError, SessionError, show } from "../../session/errors.ts";
-import { isOwn, type SessionHead } from "../../session/fold.ts";
+import { isOwn, type SessionHead } from "../../session/log/fold.ts";
 import type { Content } from "../../session/message.ts";
-import { answerIdOf, isExpired, moveIdOf, type OpenRun, requestIdOf } from "../../session/open-runs.ts";
+import { answerIdOf, isExpired, moveIdOf, type OpenRun, requestIdOf } from "../../session/log/open-runs.ts";
 import type { AppendOptions, AppendResult, SessionStore } from "../../session/store.ts";
 import { type ActorOptions, byOf } from "../access.ts";
 import type { ManagedSessions } from "../managed-sessions.ts";
@@ -26,7 +26,7 @@ const REQUEST_OPTIONS: readonly string[] = [
 export type IfBusy = "reject" | "enqueue" | "interrupt";
 
 /** What is asked of a session. */
-export interface RunRequest {
+export interface ManagedRunRequest {
   /** Who is to answer: an agent or a group, by name (default: the only one that whoever runs it has). */
   readonly agent?: string;
   readonly group?: string;
@@ -92,7 +92,11 @@ export class ManagedRuns {
   }
 
   /** Puts a request on record; the session's head with it. */
-  async request(id: string, request: RunRequest, options: ActorOptions): Promise<RunName & { head: SessionHead }> {
+  async request(
+    id: string,
+    request: ManagedRunRequest,
+    options: ActorOptions,
+  ): Promise<RunName & { head: SessionHead }> {
     const { runId = uuidv7(), ifBusy = "reject" } = checkRequest(request);
     const draft = requestDraft(runId, request);
     const drafts = [...moveDrafts(runId, request), draft];
@@ -253,17 +257,17 @@ function cancelDraft(runId: string, reason: string | undefined): EntryDraft {
 /** Something of a request, under an id that makes it safe to repeat. */
 type AskDraft = EntryDraft & { readonly id: string };
 
-function moveDrafts(runId: string, { from }: RunRequest): readonly AskDraft[] {
+function moveDrafts(runId: string, { from }: ManagedRunRequest): readonly AskDraft[] {
   return from === undefined ? [] : [{ type: "leaf", id: moveIdOf(runId), targetId: from }];
 }
 
-function requestDraft(runId: string, request: RunRequest): AskDraft {
+function requestDraft(runId: string, request: ManagedRunRequest): AskDraft {
   const { input, agent, group, model, options, notBefore, deadline } = request;
   const given = defined({ agent, group, model, options, notBefore, deadline });
   return { type: "run_request", id: requestIdOf(runId), runId, input, ...given };
 }
 
-function checkRequest(request: RunRequest): RunRequest {
+function checkRequest(request: ManagedRunRequest): ManagedRunRequest {
   if (typeof request !== "object" || request === null) {
     throw new SessionError("INVALID_OPTION", "A request for a run is an object with an input.");
   }

@@ -10,7 +10,7 @@ import { resumeStateOf } from "../../agent/persist/resume-state.ts";
 import type { SinkRequest } from "../../agent/persist/run-sink.ts";
 import type { SessionRun } from "../../agent/session-run.ts";
 import { SessionBusyError, SessionCapacityError, SessionError, show } from "../../session/errors.ts";
-import type { Session } from "../../session/session.ts";
+import type { Session } from "../../session/value/session.ts";
 import type { ActorOptions } from "../access.ts";
 import { type DueRun, findDueRun } from "./due-run.ts";
 import { inputSession, type ManagedRun, ringingAfter } from "./manage-run.ts";

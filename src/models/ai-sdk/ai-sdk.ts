@@ -1,6 +1,6 @@
 import type { Model, ModelRequest } from "../../agent/model/model.ts";
 import type { JsonObject } from "../../internal/json.ts";
-import type { ThinkingLevel } from "../../session/entry.ts";
+import type { ThinkingLevel } from "../../session/log/entry.ts";
 import { SessionError, show } from "../../session/errors.ts";
 import { checkPrice, type ModelPrice } from "../prices.ts";
 import { type Call, startCall } from "../wire/call.ts";

@@ -1,7 +1,7 @@
 import { lstatSync } from "node:fs";
 import { realpath } from "node:fs/promises";
 import { dirname } from "node:path";
-import { SandboxError } from "../../session/sandbox.ts";
+import { SandboxError } from "../../session/sandbox/sandbox.ts";
 import { isIn } from "./follow-links.ts";
 import { findProgram } from "./find-program.ts";
 import { type HostView, viewOfHost } from "./host-view.ts";

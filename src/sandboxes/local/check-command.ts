@@ -1,5 +1,5 @@
 import { show } from "../../session/errors.ts";
-import { type ExecOptions, SandboxError } from "../../session/sandbox.ts";
+import { type ExecOptions, SandboxError } from "../../session/sandbox/sandbox.ts";
 import { environmentProblem, isTimeout } from "./check-spec.ts";
 
 const SHELL = "/bin/sh";

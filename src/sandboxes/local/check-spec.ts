@@ -1,6 +1,6 @@
 import { isAbsolute, resolve } from "node:path";
 import { SessionError, show } from "../../session/errors.ts";
-import { SandboxError, type SandboxSpec } from "../../session/sandbox.ts";
+import { SandboxError, type SandboxSpec } from "../../session/sandbox/sandbox.ts";
 import { limitsProblem } from "../command-limits.ts";
 import { isIsolationWord } from "./isolation.ts";
 

@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { beforeEach, expect, onTestFinished, test, vi } from "vitest";
 import type { JsonObject } from "../../internal/json.ts";
-import type { FileChange, FileChanges } from "../../session/sandbox.ts";
+import type { FileChange, FileChanges } from "../../session/sandbox/sandbox.ts";
 import { compareTrees } from "./compare-trees.ts";
 import { PinnedDirectory } from "./pinned-directory.ts";
 import { compareSnapshots, removeSnapshot, takeSnapshot } from "./snapshot-store.ts";

@@ -1,6 +1,6 @@
 import { constants, type Stats } from "node:fs";
 import { type FileHandle, lstat, open, readdir, readlink } from "node:fs/promises";
-import type { FileChange, FileChanges } from "../../session/sandbox.ts";
+import type { FileChange, FileChanges } from "../../session/sandbox/sandbox.ts";
 import type { PinnedDirectory } from "./pinned-directory.ts";
 
 const CHANGES_MAX = 1000;

@@ -2,7 +2,7 @@ import { constants, type Stats } from "node:fs";
 import { type FileHandle, lstat, open, readdir, rename, stat, unlink } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
 import { show } from "../../session/errors.ts";
-import { SandboxError, type SandboxFile } from "../../session/sandbox.ts";
+import { SandboxError, type SandboxFile } from "../../session/sandbox/sandbox.ts";
 import type { Confinement } from "./confinement.ts";
 import { isMissing, onPath } from "./file-failure.ts";
 import { isScratch, removeTree, scratchName } from "./file-tree.ts";

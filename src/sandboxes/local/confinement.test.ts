@@ -4,7 +4,7 @@ import { join } from "node:path";
 import fc from "fast-check";
 import { beforeEach, expect, onTestFinished, test } from "vitest";
 import { skipBecause } from "../../../test/skip.ts";
-import { type Sandbox, SandboxError } from "../../session/sandbox.ts";
+import { type Sandbox, SandboxError } from "../../session/sandbox/sandbox.ts";
 import { ConfinedFiles } from "./confined-files.ts";
 import { Confinement } from "./confinement.ts";
 import { localBackend } from "./local-backend.ts";

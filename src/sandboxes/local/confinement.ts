@@ -1,7 +1,7 @@
 import { realpath } from "node:fs/promises";
 import { basename, dirname, join, resolve, sep } from "node:path";
 import { show } from "../../session/errors.ts";
-import { SandboxError } from "../../session/sandbox.ts";
+import { SandboxError } from "../../session/sandbox/sandbox.ts";
 import { followLinks, isIn } from "./follow-links.ts";
 import { hiddenPaths } from "./hidden-paths.ts";
 

@@ -1,6 +1,6 @@
 import { constants } from "node:os";
 import { show } from "../../session/errors.ts";
-import { type ExecResult, SandboxError, type SandboxLimits, type SandboxSpec } from "../../session/sandbox.ts";
+import { type ExecResult, SandboxError, type SandboxLimits, type SandboxSpec } from "../../session/sandbox/sandbox.ts";
 import { LIMITS_DEFAULT } from "../command-limits.ts";
 import { type Bubblewrap, bubblewrapArguments } from "./bubblewrap.ts";
 import type { Confinement } from "./confinement.ts";

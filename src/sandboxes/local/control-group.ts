@@ -1,7 +1,7 @@
 import { mkdir, readdir, readFile, rmdir, writeFile } from "node:fs/promises";
 import { dirname, join, relative } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import type { SandboxLimits } from "../../session/sandbox.ts";
+import type { SandboxLimits } from "../../session/sandbox/sandbox.ts";
 import { isIn } from "./follow-links.ts";
 import { RunningCommand } from "./running-command.ts";
 

@@ -1,4 +1,4 @@
-import { SandboxError, type SandboxFailure } from "../../session/sandbox.ts";
+import { SandboxError, type SandboxFailure } from "../../session/sandbox/sandbox.ts";
 import { show } from "../../session/errors.ts";
 
 const KINDS: Readonly<Record<string, SandboxFailure>> = {

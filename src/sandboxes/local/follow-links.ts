@@ -1,7 +1,7 @@
 import { readlink, realpath } from "node:fs/promises";
 import { basename, dirname, join, resolve, sep } from "node:path";
 import { show } from "../../session/errors.ts";
-import { SandboxError } from "../../session/sandbox.ts";
+import { SandboxError } from "../../session/sandbox/sandbox.ts";
 import { isMissing } from "./file-failure.ts";
 
 const LINKS_MAX = 40;

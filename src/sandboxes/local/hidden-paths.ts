@@ -1,6 +1,6 @@
 import { existsSync } from "node:fs";
 import { join } from "node:path";
-import { pathsHiddenFromSandboxes } from "../../session/sandbox-hidden-paths.ts";
+import { pathsHiddenFromSandboxes } from "../../session/sandbox/sandbox-hidden-paths.ts";
 import { skeinHome } from "../../tree/home.ts";
 import { followLinks } from "./follow-links.ts";
 

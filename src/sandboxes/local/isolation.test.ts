@@ -4,8 +4,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { beforeEach, expect, onTestFinished, type TestContext, test, vi } from "vitest";
 import { skipBecause } from "../../../test/skip.ts";
-import { createHeader } from "../../session/header.ts";
-import { type Sandbox, SandboxError, type SandboxSpec } from "../../session/sandbox.ts";
+import { createHeader } from "../../session/log/header.ts";
+import { type Sandbox, SandboxError, type SandboxSpec } from "../../session/sandbox/sandbox.ts";
 import { openSqliteStore } from "../../stores/sqlite/index.ts";
 import { localBackend } from "./local-backend.ts";
 

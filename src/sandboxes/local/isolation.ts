@@ -1,4 +1,4 @@
-import type { SandboxSpec } from "../../session/sandbox.ts";
+import type { SandboxSpec } from "../../session/sandbox/sandbox.ts";
 import { type Bubblewrap, findBubblewrap } from "./bubblewrap.ts";
 import { hostEnvironment } from "./host-environment.ts";
 

@@ -2,7 +2,7 @@ import { stat } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, onTestFinished, type TestContext, test } from "vitest";
 import { skipBecause } from "../../../test/skip.ts";
-import type { Sandbox, SandboxLimits } from "../../session/sandbox.ts";
+import type { Sandbox, SandboxLimits } from "../../session/sandbox/sandbox.ts";
 import { findControlGroups } from "./control-group.ts";
 import { localBackend } from "./local-backend.ts";
 

@@ -15,7 +15,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { beforeEach, expect, onTestFinished, test, vi } from "vitest";
 import { skipBecause } from "../../../test/skip.ts";
-import type { Sandbox, SandboxSpec } from "../../session/sandbox.ts";
+import type { Sandbox, SandboxSpec } from "../../session/sandbox/sandbox.ts";
 import { localBackend } from "./local-backend.ts";
 
 let directory: string;

@@ -10,7 +10,7 @@ import {
   SandboxError,
   type SandboxReach,
   type SandboxSpec,
-} from "../../session/sandbox.ts";
+} from "../../session/sandbox/sandbox.ts";
 import { checkSpec } from "./check-spec.ts";
 import { Confinement } from "./confinement.ts";
 import { doing, failureCode, isMissing, onPath } from "./file-failure.ts";

@@ -8,7 +8,7 @@ import {
   SandboxError,
   type SandboxFile,
   type SandboxSpec,
-} from "../../session/sandbox.ts";
+} from "../../session/sandbox/sandbox.ts";
 import { commandTimeoutMs } from "../command-limits.ts";
 import type { Bubblewrap } from "./bubblewrap.ts";
 import { checkCommand, checkExecOptions } from "./check-command.ts";

@@ -2,7 +2,7 @@ import { existsSync, constants } from "node:fs";
 import { chmod, type FileHandle, mkdir, open, readlink, realpath } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
 import { show } from "../../session/errors.ts";
-import { SandboxError } from "../../session/sandbox.ts";
+import { SandboxError } from "../../session/sandbox/sandbox.ts";
 import { failureCode, isMissing } from "./file-failure.ts";
 
 const OPEN_DIRECTORY = constants.O_RDONLY | constants.O_DIRECTORY | constants.O_NOFOLLOW;

@@ -1,6 +1,6 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { release } from "node:os";
-import type { SandboxLimits } from "../../session/sandbox.ts";
+import type { SandboxLimits } from "../../session/sandbox/sandbox.ts";
 
 const BLOCK_BYTES = 512;
 const KIBIBYTE = 1024;

@@ -4,7 +4,7 @@ import { mkdir, readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { expect, onTestFinished, test, vi } from "vitest";
 import { skipBecause } from "../../../test/skip.ts";
-import type { ExecResult, Sandbox, SandboxSpec } from "../../session/sandbox.ts";
+import type { ExecResult, Sandbox, SandboxSpec } from "../../session/sandbox/sandbox.ts";
 import { localBackend } from "./local-backend.ts";
 
 /** Without isolation, whose process namespace ends all by itself and gives other process ids. */

@@ -3,7 +3,7 @@ import { constants } from "node:os";
 import { setTimeout as sleep } from "node:timers/promises";
 import { uuidv7 } from "../../internal/uuid.ts";
 import { show } from "../../session/errors.ts";
-import { type ExecResult, SandboxError } from "../../session/sandbox.ts";
+import { type ExecResult, SandboxError } from "../../session/sandbox/sandbox.ts";
 import { KeptOutput } from "./kept-output.ts";
 import { COMMAND_VARIABLE, ProcessFamily } from "./process-family.ts";
 

@@ -4,7 +4,7 @@ import { makePrivateDirectory, writePrivateFile } from "../../internal/private-f
 import { copyJson, type JsonObject } from "../../internal/json.ts";
 import { uuidv7 } from "../../internal/uuid.ts";
 import { show } from "../../session/errors.ts";
-import { type FileChanges, SandboxError } from "../../session/sandbox.ts";
+import { type FileChanges, SandboxError } from "../../session/sandbox/sandbox.ts";
 import { skeinHome } from "../../tree/home.ts";
 import { compareTrees } from "./compare-trees.ts";
 import { doing, isMissing } from "./file-failure.ts";

@@ -4,7 +4,7 @@ import type { AddressInfo } from "node:net";
 import { inspect } from "node:util";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { OpenSandboxServer } from "../../../test/opensandbox-server.ts";
-import { type Sandbox, SandboxError, type SandboxSpec } from "../../session/sandbox.ts";
+import { type Sandbox, SandboxError, type SandboxSpec } from "../../session/sandbox/sandbox.ts";
 import { openSandboxBackend, type OpenSandboxOptions } from "./index.ts";
 
 const KEY = "key-4711-secret";

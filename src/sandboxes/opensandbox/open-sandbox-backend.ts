@@ -7,7 +7,7 @@ import {
   SandboxError,
   type SandboxReach,
   type SandboxSpec,
-} from "../../session/sandbox.ts";
+} from "../../session/sandbox/sandbox.ts";
 import {
   connectRemote,
   createRemote,

@@ -1,5 +1,5 @@
 import { SessionError } from "../../session/errors.ts";
-import type { SandboxSpec } from "../../session/sandbox.ts";
+import type { SandboxSpec } from "../../session/sandbox/sandbox.ts";
 import { remoteFailure } from "./remote-failure.ts";
 
 /** How an OpenSandbox server is reached, and what its sandboxes are like. */

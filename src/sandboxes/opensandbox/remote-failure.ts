@@ -1,5 +1,5 @@
 import { SessionError } from "../../session/errors.ts";
-import { SandboxError, type SandboxFailure } from "../../session/sandbox.ts";
+import { SandboxError, type SandboxFailure } from "../../session/sandbox/sandbox.ts";
 
 interface ClientError {
   readonly statusCode?: number;

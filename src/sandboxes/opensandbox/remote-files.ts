@@ -1,7 +1,7 @@
 import { posix } from "node:path";
 import { uuidv7 } from "../../internal/uuid.ts";
 import { show } from "../../session/errors.ts";
-import { SandboxError, type SandboxFile } from "../../session/sandbox.ts";
+import { SandboxError, type SandboxFile } from "../../session/sandbox/sandbox.ts";
 import type { RemoteSandbox } from "./opensandbox-client.ts";
 import { lookScript, placeScript, removeScript } from "./remote-script.ts";
 import type { RemoteShell } from "./remote-shell.ts";

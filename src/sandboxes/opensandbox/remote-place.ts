@@ -9,7 +9,7 @@ import {
   SandboxError,
   type SandboxFile,
   type SandboxSpec,
-} from "../../session/sandbox.ts";
+} from "../../session/sandbox/sandbox.ts";
 import { commandTimeoutMs } from "../command-limits.ts";
 import { checkCommand, checkExecOptions } from "../local/check-command.ts";
 import { type OpenSandboxOptions, type RemoteSandbox, TIMEOUT_SECONDS } from "./opensandbox-client.ts";

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { show } from "../../session/errors.ts";
-import { type ExecResult, SandboxError } from "../../session/sandbox.ts";
+import { type ExecResult, SandboxError } from "../../session/sandbox/sandbox.ts";
 import type { RemoteEvent, RemoteSandbox } from "./opensandbox-client.ts";
 import { type CommandScript, commandScript, endScript } from "./remote-script.ts";
 

@@ -2,7 +2,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { JsonObject } from "../../internal/json.ts";
 import { uuidv7 } from "../../internal/uuid.ts";
 import { show } from "../../session/errors.ts";
-import { SandboxError, type SandboxSpec } from "../../session/sandbox.ts";
+import { SandboxError, type SandboxSpec } from "../../session/sandbox/sandbox.ts";
 import { createRemote, type OpenSandboxOptions, type RemoteSandbox } from "./opensandbox-client.ts";
 import { packScript, unpackScript } from "./remote-script.ts";
 import { RemoteShell } from "./remote-shell.ts";

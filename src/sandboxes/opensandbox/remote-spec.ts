@@ -1,6 +1,6 @@
 import { posix } from "node:path";
 import { SessionError, show } from "../../session/errors.ts";
-import { SandboxError, type SandboxSpec } from "../../session/sandbox.ts";
+import { SandboxError, type SandboxSpec } from "../../session/sandbox/sandbox.ts";
 import { limitsProblem } from "../command-limits.ts";
 import { environmentProblem, isTimeout } from "../local/check-spec.ts";
 import { isIsolationWord } from "../local/isolation.ts";

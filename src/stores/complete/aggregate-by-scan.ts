@@ -1,5 +1,5 @@
-import type { Entry } from "../../session/entry.ts";
-import { firstSummed, type SessionHead } from "../../session/fold.ts";
+import type { Entry } from "../../session/log/entry.ts";
+import { firstSummed, type SessionHead } from "../../session/log/fold.ts";
 import type { Message } from "../../session/message.ts";
 import type { AggregateKey, AggregateQuery, AggregateRow } from "../../session/store.ts";
 import { addCost, addUsage, NO_USAGE, type Usage } from "../../session/usage.ts";

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { skipBecause } from "../../../test/skip.ts";
-import type { Entry } from "../../session/entry.ts";
-import { createHeader } from "../../session/header.ts";
+import type { Entry } from "../../session/log/entry.ts";
+import { createHeader } from "../../session/log/header.ts";
 import type { StoreDriver } from "../../session/store-driver.ts";
 import type { AppendResult, SessionStore } from "../../session/store.ts";
 import { skipReason, storeCases } from "../../testing/index.ts";

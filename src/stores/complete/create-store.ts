@@ -1,14 +1,14 @@
-import { NOTHING_FOUND, planNow } from "../../session/append-plan.ts";
-import { type CheckedDraft, checkDrafts } from "../../session/draft.ts";
-import type { Entry, EntryDraft } from "../../session/entry.ts";
+import { NOTHING_FOUND, planNow } from "../../session/log/append-plan.ts";
+import { type CheckedDraft, checkDrafts } from "../../session/log/draft.ts";
+import type { Entry, EntryDraft } from "../../session/log/entry.ts";
 import { LeaseLostError, SessionConflictError, SessionError, SessionNotFoundError } from "../../session/errors.ts";
-import { emptyHead, type PathSummary, type SessionHead } from "../../session/fold.ts";
-import { checkHeader, type SessionHeader } from "../../session/header.ts";
+import { emptyHead, type PathSummary, type SessionHead } from "../../session/log/fold.ts";
+import { checkHeader, type SessionHeader } from "../../session/log/header.ts";
 import { checkName, checkSessionId } from "../../session/id.ts";
 import { PAGE_ITEMS_MAX } from "../../session/limits.ts";
-import { hasWaitingRun } from "../../session/open-runs.ts";
+import { hasWaitingRun } from "../../session/log/open-runs.ts";
 import { parseSearch } from "../../session/search.ts";
-import { NO_SETTINGS, type Settings } from "../../session/settings.ts";
+import { NO_SETTINGS, type Settings } from "../../session/log/settings.ts";
 import type { DriverQuery, LeaseTable, StoreDriver } from "../../session/store-driver.ts";
 import type {
   AggregateQuery,

@@ -1,4 +1,4 @@
-import type { SessionHead } from "../../session/fold.ts";
+import type { SessionHead } from "../../session/log/fold.ts";
 import type { CacheWeights } from "../../internal/lru-cache.ts";
 
 /** Settings and metadata are the same object until they change, so that each is measured once. */

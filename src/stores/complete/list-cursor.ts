@@ -1,5 +1,5 @@
 import { SessionError, show } from "../../session/errors.ts";
-import { isTimestamp } from "../../session/header.ts";
+import { isTimestamp } from "../../session/log/header.ts";
 import { isSessionId } from "../../session/id.ts";
 import type { ListPosition } from "../../session/store-driver.ts";
 

@@ -1,4 +1,4 @@
-import type { SessionHead } from "../../session/fold.ts";
+import type { SessionHead } from "../../session/log/fold.ts";
 import { listPosition } from "../../session/query.ts";
 import type { SessionPage, SessionQuery } from "../../session/store.ts";
 import type { ListPosition, StoreDriver } from "../../session/store-driver.ts";

@@ -1,8 +1,8 @@
 import { freezeDeep } from "../../internal/freeze-deep.ts";
-import { type AppendPlan, planFirst } from "../../session/append-plan.ts";
-import { checkDrafts } from "../../session/draft.ts";
-import type { Entry } from "../../session/entry.ts";
-import { emptyHead, type SessionHead } from "../../session/fold.ts";
+import { type AppendPlan, planFirst } from "../../session/log/append-plan.ts";
+import { checkDrafts } from "../../session/log/draft.ts";
+import type { Entry } from "../../session/log/entry.ts";
+import { emptyHead, type SessionHead } from "../../session/log/fold.ts";
 
 /** What a log is planned from, and the plan of all of it. */
 export interface LogPlan {

@@ -1,4 +1,4 @@
-import type { SessionHead } from "../../session/fold.ts";
+import type { SessionHead } from "../../session/log/fold.ts";
 import { entryText, findTerm, headTexts, matchOf, type SearchTerm } from "../../session/search.ts";
 import type { SearchHit, SearchMatch, SessionQuery } from "../../session/store.ts";
 import { readRange } from "./valid-arguments.ts";

@@ -1,5 +1,5 @@
-import type { Entry } from "../../session/entry.ts";
-import type { SessionHead } from "../../session/fold.ts";
+import type { Entry } from "../../session/log/entry.ts";
+import type { SessionHead } from "../../session/log/fold.ts";
 import { PAGE_ITEMS_MAX } from "../../session/limits.ts";
 import { listPosition } from "../../session/query.ts";
 import type { ListPosition, ReadRange } from "../../session/store-driver.ts";

@@ -1,6 +1,6 @@
-import type { SessionStatus } from "../../session/entry.ts";
+import type { SessionStatus } from "../../session/log/entry.ts";
 import { SessionError, show } from "../../session/errors.ts";
-import { isTimestamp } from "../../session/header.ts";
+import { isTimestamp } from "../../session/log/header.ts";
 import { checkName, checkSessionId } from "../../session/id.ts";
 import type { DriverPurge, ReadRange } from "../../session/store-driver.ts";
 import type {

@@ -1,6 +1,6 @@
 import { copyJson, NotJson } from "../../internal/json.ts";
 import { SessionError, show } from "../../session/errors.ts";
-import { isTimestamp } from "../../session/header.ts";
+import { isTimestamp } from "../../session/log/header.ts";
 import { checkName, checkSessionId } from "../../session/id.ts";
 import { ENTRY_BYTES_MAX } from "../../session/limits.ts";
 import type { Checkpoint } from "../../session/store.ts";

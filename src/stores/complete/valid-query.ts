@@ -1,8 +1,8 @@
 import { SessionError, show } from "../../session/errors.ts";
-import { isTimestamp } from "../../session/header.ts";
+import { isTimestamp } from "../../session/log/header.ts";
 import { checkCwd, checkName, checkSessionId } from "../../session/id.ts";
 import { PAGE_ITEMS_MAX } from "../../session/limits.ts";
-import type { RunsWord } from "../../session/open-runs.ts";
+import type { RunsWord } from "../../session/log/open-runs.ts";
 import type { ListPosition } from "../../session/store-driver.ts";
 import type { AggregateKey, AggregateQuery, SessionQuery } from "../../session/store.ts";
 import { checkCount, isStatusFilter } from "./valid-arguments.ts";

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
-import type { Entry, EntryDraft } from "../../session/entry.ts";
-import { createHeader } from "../../session/header.ts";
+import type { Entry, EntryDraft } from "../../session/log/entry.ts";
+import { createHeader } from "../../session/log/header.ts";
 import type { StoreDriver } from "../../session/store-driver.ts";
 import { createStore } from "./create-store.ts";
 import { MemoryDriver } from "../memory/memory-driver.ts";

@@ -1,4 +1,4 @@
-import type { Entry } from "../../session/entry.ts";
+import type { Entry } from "../../session/log/entry.ts";
 import { SessionNotFoundError } from "../../session/errors.ts";
 import type { StoreDriver, Subscription } from "../../session/store-driver.ts";
 import type { WatchOptions } from "../../session/store.ts";

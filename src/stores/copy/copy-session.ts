@@ -1,6 +1,6 @@
-import type { Entry } from "../../session/entry.ts";
+import type { Entry } from "../../session/log/entry.ts";
 import { SessionError, SessionNotFoundError, show } from "../../session/errors.ts";
-import { inheritedUpTo, type SessionHead } from "../../session/fold.ts";
+import { inheritedUpTo, type SessionHead } from "../../session/log/fold.ts";
 import type { Checkpoint, SessionStore } from "../../session/store.ts";
 import { erasedAmong, hasErased, refuseErased } from "./tombstones.ts";
 import { canonicalJson, digestOf, firstDifference, headerText, type LogDigest } from "../doctor/log-digest.ts";

@@ -1,6 +1,6 @@
 import { SessionError } from "../../session/errors.ts";
-import type { SessionHead } from "../../session/fold.ts";
-import type { SessionHeader } from "../../session/header.ts";
+import type { SessionHead } from "../../session/log/fold.ts";
+import type { SessionHeader } from "../../session/log/header.ts";
 import type { DamagedSession, SessionQuery, SessionStore } from "../../session/store.ts";
 import { checkCount } from "../complete/valid-arguments.ts";
 import { type CopyProgress, copySession } from "./copy-session.ts";

@@ -1,8 +1,8 @@
 import { createHash } from "node:crypto";
-import type { Entry } from "../../session/entry.ts";
-import { isErased } from "../../session/erased-entry.ts";
+import type { Entry } from "../../session/log/entry.ts";
+import { isErased } from "../../session/log/erased-entry.ts";
 import { SessionError } from "../../session/errors.ts";
-import type { SessionHeader } from "../../session/header.ts";
+import type { SessionHeader } from "../../session/log/header.ts";
 import type { SessionStore, StoreEraser } from "../../session/store.ts";
 
 /** What was erased. */

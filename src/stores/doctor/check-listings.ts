@@ -1,5 +1,5 @@
 import { show } from "../../session/errors.ts";
-import type { SessionHead } from "../../session/fold.ts";
+import type { SessionHead } from "../../session/log/fold.ts";
 import { PAGE_ITEMS_MAX } from "../../session/limits.ts";
 import { matchesQuery, parentsOf } from "../../session/query.ts";
 import type { SessionQuery, SessionStore } from "../../session/store.ts";

@@ -1,8 +1,15 @@
-import { type Entry, isNode } from "../../session/entry.ts";
+import { type Entry, isNode } from "../../session/log/entry.ts";
 import { show } from "../../session/errors.ts";
-import { EMPTY_PATH, emptyHead, type PathSummary, type SessionHead, stepHead, stepPath } from "../../session/fold.ts";
+import {
+  EMPTY_PATH,
+  emptyHead,
+  type PathSummary,
+  type SessionHead,
+  stepHead,
+  stepPath,
+} from "../../session/log/fold.ts";
 import { entryText } from "../../session/search.ts";
-import { SettingsTable } from "../../session/settings.ts";
+import { SettingsTable } from "../../session/log/settings.ts";
 import type { SessionStore } from "../../session/store.ts";
 import { canonicalJson } from "./log-digest.ts";
 import type { FindingKind } from "./store-finding.ts";

@@ -1,6 +1,6 @@
-import { isNode } from "../../session/entry.ts";
+import { isNode } from "../../session/log/entry.ts";
 import { SessionError, show } from "../../session/errors.ts";
-import type { SessionHead } from "../../session/fold.ts";
+import type { SessionHead } from "../../session/log/fold.ts";
 import { PAGE_ITEMS_MAX } from "../../session/limits.ts";
 import type { SessionStore } from "../../session/store.ts";
 import { type CheckedLog, checkLog, type ReportOwn } from "./check-log.ts";

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
-import { createHeader } from "../../session/header.ts";
-import type { EntryDraft } from "../../session/entry.ts";
-import type { SessionHeader } from "../../session/header.ts";
+import { createHeader } from "../../session/log/header.ts";
+import type { EntryDraft } from "../../session/log/entry.ts";
+import type { SessionHeader } from "../../session/log/header.ts";
 import { canonicalJson, digestOf } from "./log-digest.ts";
 import { openMemoryStore } from "../memory/index.ts";
 

@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
-import type { Entry } from "../../session/entry.ts";
-import type { SessionHeader } from "../../session/header.ts";
+import type { Entry } from "../../session/log/entry.ts";
+import type { SessionHeader } from "../../session/log/header.ts";
 import type { SessionStore } from "../../session/store.ts";
 
 /** The digest of a session's header and of its first `version` entries. */

@@ -1,12 +1,12 @@
 import { constants } from "node:fs";
 import { access } from "node:fs/promises";
 import { basename } from "node:path";
-import type { CheckedDraft } from "../../session/draft.ts";
-import type { Entry } from "../../session/entry.ts";
-import type { PathSummary, SessionHead } from "../../session/fold.ts";
-import type { SessionHeader } from "../../session/header.ts";
+import type { CheckedDraft } from "../../session/log/draft.ts";
+import type { Entry } from "../../session/log/entry.ts";
+import type { PathSummary, SessionHead } from "../../session/log/fold.ts";
+import type { SessionHeader } from "../../session/log/header.ts";
 import { idleSince, isOpen } from "../../session/query.ts";
-import { NO_SETTINGS, readSettings, type Settings, type SettingsNode } from "../../session/settings.ts";
+import { NO_SETTINGS, readSettings, type Settings, type SettingsNode } from "../../session/log/settings.ts";
 import type {
   DriverForkOptions,
   DriverPurge,

@@ -1,8 +1,8 @@
 import { resolve } from "node:path";
-import { checkDrafts } from "../../session/draft.ts";
-import type { EntryDraft } from "../../session/entry.ts";
-import type { SessionHead } from "../../session/fold.ts";
-import { checkHeader, type SessionHeader } from "../../session/header.ts";
+import { checkDrafts } from "../../session/log/draft.ts";
+import type { EntryDraft } from "../../session/log/entry.ts";
+import type { SessionHead } from "../../session/log/fold.ts";
+import { checkHeader, type SessionHeader } from "../../session/log/header.ts";
 import type { SessionStore } from "../../session/store.ts";
 import { createStore } from "../complete/create-store.ts";
 import { storeClosed } from "../complete/store-closed.ts";

@@ -1,7 +1,7 @@
 import { closeSync, fstatSync, openSync, type Stats, statSync } from "node:fs";
 import { SessionDamagedError, SessionError } from "../../session/errors.ts";
-import { emptyHead, type SessionHead } from "../../session/fold.ts";
-import { FORMAT_VERSION } from "../../session/header.ts";
+import { emptyHead, type SessionHead } from "../../session/log/fold.ts";
+import { FORMAT_VERSION } from "../../session/log/header.ts";
 import { readHeader } from "./log-header.ts";
 import {
   type FileStamp,

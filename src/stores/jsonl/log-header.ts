@@ -1,7 +1,7 @@
 import { basename } from "node:path";
 import { crc32 } from "node:zlib";
 import { SessionDamagedError, SessionError, show } from "../../session/errors.ts";
-import { checkHeader, FORMAT_VERSION, type SessionHeader } from "../../session/header.ts";
+import { checkHeader, FORMAT_VERSION, type SessionHeader } from "../../session/log/header.ts";
 import { HEADER_BYTES_MAX } from "../../session/limits.ts";
 import { NEWLINE, parseJson, type RawLine } from "./log-line.ts";
 import { parseFileName } from "./places.ts";

@@ -14,11 +14,11 @@ import {
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
-import type { Entry, EntryBody } from "../../session/entry.ts";
-import { isNode } from "../../session/entry.ts";
-import { EMPTY_PATH, emptyHead, type PathSummary, stepHead, stepPath } from "../../session/fold.ts";
-import { createHeader } from "../../session/header.ts";
-import { type SettingsNode, SettingsTable } from "../../session/settings.ts";
+import type { Entry, EntryBody } from "../../session/log/entry.ts";
+import { isNode } from "../../session/log/entry.ts";
+import { EMPTY_PATH, emptyHead, type PathSummary, stepHead, stepPath } from "../../session/log/fold.ts";
+import { createHeader } from "../../session/log/header.ts";
+import { type SettingsNode, SettingsTable } from "../../session/log/settings.ts";
 import { readIndex, writeIndex } from "./log-index.ts";
 import { placesOf } from "./places.ts";
 

@@ -12,9 +12,9 @@ import {
 import { dirname } from "node:path";
 import { crc32 } from "node:zlib";
 import { narrowPrivateFile, PRIVATE_DIRECTORY, PRIVATE_FILE_MODE } from "../../internal/private-file.ts";
-import { EMPTY_PATH, type SessionHead } from "../../session/fold.ts";
-import type { SessionHeader } from "../../session/header.ts";
-import type { SettingsNode } from "../../session/settings.ts";
+import { EMPTY_PATH, type SessionHead } from "../../session/log/fold.ts";
+import type { SessionHeader } from "../../session/log/header.ts";
+import type { SettingsNode } from "../../session/log/settings.ts";
 import { decodeHead, decodePath, headState, settingsState, type EntryState, settingsIn } from "../rows/entry-state.ts";
 import type { Places } from "./places.ts";
 import { readChunk } from "./read-lines.ts";

@@ -1,6 +1,6 @@
 import { isUtf8 } from "node:buffer";
-import type { Entry } from "../../session/entry.ts";
-import { bodyProblem, stampProblem } from "../../session/entry-check.ts";
+import type { Entry } from "../../session/log/entry.ts";
+import { bodyProblem, stampProblem } from "../../session/log/entry-check.ts";
 import { show } from "../../session/errors.ts";
 
 /** The most bytes of one line, which is what one append may take as a whole. */

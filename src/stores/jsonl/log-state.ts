@@ -1,10 +1,10 @@
 import { closeSync, fstatSync, openSync } from "node:fs";
 import { freezeDeep } from "../../internal/freeze-deep.ts";
-import type { StoredEntry } from "../../session/append-plan.ts";
-import { type Entry, isNode } from "../../session/entry.ts";
+import type { StoredEntry } from "../../session/log/append-plan.ts";
+import { type Entry, isNode } from "../../session/log/entry.ts";
 import { SessionDamagedError, show } from "../../session/errors.ts";
-import { EMPTY_PATH, type PathSummary, type SessionHead, stepHead, stepPath } from "../../session/fold.ts";
-import type { SettingsNode } from "../../session/settings.ts";
+import { EMPTY_PATH, type PathSummary, type SessionHead, stepHead, stepPath } from "../../session/log/fold.ts";
+import type { SettingsNode } from "../../session/log/settings.ts";
 import type { ReadRange } from "../../session/store-driver.ts";
 import type { Anchor, IndexReach, LogIdentity, LogPoint } from "./log-index.ts";
 import { countEntries, entriesIn, parseLine, type RawLine } from "./log-line.ts";

@@ -2,11 +2,11 @@ import { closeSync, fdatasync, fstatSync, ftruncateSync, openSync, writeSync } f
 import { unlink } from "node:fs/promises";
 import { promisify } from "node:util";
 import { narrowPrivateFile } from "../../internal/private-file.ts";
-import { type AppendPlan, type Found, planNow, type StoredEntry, type Wanted } from "../../session/append-plan.ts";
-import type { CheckedDraft } from "../../session/draft.ts";
+import { type AppendPlan, type Found, planNow, type StoredEntry, type Wanted } from "../../session/log/append-plan.ts";
+import type { CheckedDraft } from "../../session/log/draft.ts";
 import { SessionBusyError, SessionError, SessionNotFoundError } from "../../session/errors.ts";
-import { FORMAT_VERSION } from "../../session/header.ts";
-import type { Entry } from "../../session/entry.ts";
+import { FORMAT_VERSION } from "../../session/log/header.ts";
+import type { Entry } from "../../session/log/entry.ts";
 import type { AppendOptions, AppendResult } from "../../session/store.ts";
 import { planAgain } from "../complete/plan-again.ts";
 import { readToken } from "./file-leases.ts";

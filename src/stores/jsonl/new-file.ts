@@ -5,7 +5,7 @@ import { promisify } from "node:util";
 import { PRIVATE_FILE_MODE } from "../../internal/private-file.ts";
 import { uuidv7 } from "../../internal/uuid.ts";
 import { SessionError, show } from "../../session/errors.ts";
-import type { SessionHeader } from "../../session/header.ts";
+import type { SessionHeader } from "../../session/log/header.ts";
 import type { LogIdentity } from "./log-index.ts";
 import { formatLine } from "./log-line.ts";
 import { type LogPart, openLog } from "./log-state.ts";

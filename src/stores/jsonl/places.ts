@@ -1,5 +1,5 @@
 import { basename, dirname, join } from "node:path";
-import type { SessionHeader } from "../../session/header.ts";
+import type { SessionHeader } from "../../session/log/header.ts";
 import { isSessionId } from "../../session/id.ts";
 
 /** How the file of a session that is still being written by one run ends. */

@@ -1,5 +1,5 @@
-import { type Entry, isNode } from "../../session/entry.ts";
-import { isTimestamp } from "../../session/header.ts";
+import { type Entry, isNode } from "../../session/log/entry.ts";
+import { isTimestamp } from "../../session/log/header.ts";
 import { checkName } from "../../session/id.ts";
 import { entryProblem, parseJson, type RawLine } from "./log-line.ts";
 

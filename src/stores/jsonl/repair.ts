@@ -3,7 +3,7 @@ import { unlink } from "node:fs/promises";
 import { resolve } from "node:path";
 import { PRIVATE_FILE_MODE } from "../../internal/private-file.ts";
 import { FileLock } from "../../internal/file-lock.ts";
-import type { Entry } from "../../session/entry.ts";
+import type { Entry } from "../../session/log/entry.ts";
 import { SessionBusyError } from "../../session/errors.ts";
 import { formatEntry } from "./log-line.ts";
 import { putFile, writeAll, writeLines } from "./new-file.ts";

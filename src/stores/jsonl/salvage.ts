@@ -1,12 +1,19 @@
 import { fstatSync } from "node:fs";
 import { basename } from "node:path";
 import { freezeDeep } from "../../internal/freeze-deep.ts";
-import { type Entry, isNode } from "../../session/entry.ts";
+import { type Entry, isNode } from "../../session/log/entry.ts";
 import { SessionError, show } from "../../session/errors.ts";
-import { EMPTY_PATH, emptyHead, type PathSummary, type SessionHead, stepHead, stepPath } from "../../session/fold.ts";
-import { createHeader, type SessionHeader } from "../../session/header.ts";
+import {
+  EMPTY_PATH,
+  emptyHead,
+  type PathSummary,
+  type SessionHead,
+  stepHead,
+  stepPath,
+} from "../../session/log/fold.ts";
+import { createHeader, type SessionHeader } from "../../session/log/header.ts";
 import { isSessionId } from "../../session/id.ts";
-import type { SettingsNode } from "../../session/settings.ts";
+import type { SettingsNode } from "../../session/log/settings.ts";
 import type { ReadRange } from "../../session/store-driver.ts";
 import { MemoryLog } from "../memory/memory-log.ts";
 import { parseHeader, readFirstLine } from "./log-header.ts";

@@ -1,7 +1,7 @@
 import { readdirSync, statSync } from "node:fs";
 import { basename, dirname, join, resolve } from "node:path";
 import { SessionDamagedError, SessionError, SessionNotFoundError, show } from "../../session/errors.ts";
-import type { SessionHead } from "../../session/fold.ts";
+import type { SessionHead } from "../../session/log/fold.ts";
 import type { DamagedSession } from "../../session/store.ts";
 import { type FileOptions, LogFile } from "./log-file.ts";
 import { isLogName, PARTIAL_SUFFIX, parseFileName } from "./places.ts";

@@ -1,6 +1,6 @@
 import { join } from "node:path";
 import { SessionError } from "../../session/errors.ts";
-import type { SessionHead } from "../../session/fold.ts";
+import type { SessionHead } from "../../session/log/fold.ts";
 import { matchesQuery, pageOfHeads } from "../../session/query.ts";
 import type { ListPosition } from "../../session/store-driver.ts";
 import type { DamagedSession, SessionPage, SessionQuery } from "../../session/store.ts";

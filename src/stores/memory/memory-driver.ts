@@ -6,9 +6,9 @@ import {
   planNow,
   type StoredEntry,
   type Wanted,
-} from "../../session/append-plan.ts";
-import type { CheckedDraft } from "../../session/draft.ts";
-import type { Entry } from "../../session/entry.ts";
+} from "../../session/log/append-plan.ts";
+import type { CheckedDraft } from "../../session/log/draft.ts";
+import type { Entry } from "../../session/log/entry.ts";
 import {
   SessionCapacityError,
   SessionError,
@@ -16,11 +16,11 @@ import {
   show,
   UnknownEntryError,
 } from "../../session/errors.ts";
-import { emptyHead, type PathSummary, type SessionHead } from "../../session/fold.ts";
-import { forkedHeader } from "../../session/forked-header.ts";
-import type { SessionHeader } from "../../session/header.ts";
+import { emptyHead, type PathSummary, type SessionHead } from "../../session/log/fold.ts";
+import { forkedHeader } from "../../session/log/forked-header.ts";
+import type { SessionHeader } from "../../session/log/header.ts";
 import { idleSince, isOpen, matchesQuery, pageOfHeads } from "../../session/query.ts";
-import { readSettings, type Settings, type SettingsNode } from "../../session/settings.ts";
+import { readSettings, type Settings, type SettingsNode } from "../../session/log/settings.ts";
 import type {
   DriverForkOptions,
   DriverPurge,

@@ -1,6 +1,6 @@
-import type { AddedEntry } from "../../session/append-plan.ts";
-import type { Entry } from "../../session/entry.ts";
-import type { SettingsNode } from "../../session/settings.ts";
+import type { AddedEntry } from "../../session/log/append-plan.ts";
+import type { Entry } from "../../session/log/entry.ts";
+import type { SettingsNode } from "../../session/log/settings.ts";
 import type { ReadRange } from "../../session/store-driver.ts";
 
 /**

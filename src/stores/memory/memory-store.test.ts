@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
-import { giveDraft, type WholeDraft } from "../../session/draft.ts";
-import type { EntryDraft } from "../../session/entry.ts";
-import { createHeader } from "../../session/header.ts";
+import { giveDraft, type WholeDraft } from "../../session/log/draft.ts";
+import type { EntryDraft } from "../../session/log/entry.ts";
+import { createHeader } from "../../session/log/header.ts";
 import { checkHeadIsFold } from "../../testing/index.ts";
 import { openMemoryStore } from "./memory-store.ts";
 

@@ -1,5 +1,5 @@
 import { SessionError } from "../../session/errors.ts";
-import type { SessionHead } from "../../session/fold.ts";
+import type { SessionHead } from "../../session/log/fold.ts";
 import type { ListPosition } from "../../session/store-driver.ts";
 import { filterOf, type ListedQuery, type SessionFilter } from "../sql/session-filter.ts";
 import type { SqlListing } from "../sql/sql-driver.ts";

@@ -1,4 +1,4 @@
-import type { SessionHead } from "../../session/fold.ts";
+import type { SessionHead } from "../../session/log/fold.ts";
 import type { StoreDriver, Subscription } from "../../session/store-driver.ts";
 import type { StoreCapabilities } from "../../session/store.ts";
 import { SessionCache } from "../rows/session-cache.ts";

@@ -1,12 +1,12 @@
 import { freezeDeep } from "../../internal/freeze-deep.ts";
 import { SessionError } from "../../session/errors.ts";
-import type { SessionHead } from "../../session/fold.ts";
-import type { SessionHeader } from "../../session/header.ts";
+import type { SessionHead } from "../../session/log/fold.ts";
+import type { SessionHeader } from "../../session/log/header.ts";
 import { parentsOf } from "../../session/query.ts";
 import { type Asking, runLater } from "../rows/asking.ts";
 import type { EncodedPlan } from "../rows/encode-plan.ts";
 import { sessionExists } from "../rows/row-maker.ts";
-import type { CommitConditions, MakeLimits, NewSession, StateRow, StoredRow } from "../rows/row-port.ts";
+import type { CommitConditions, MakeLimits, NewRowSession, StateRow, StoredRow } from "../rows/row-port.ts";
 import { RowReader } from "../rows/row-reader.ts";
 import { runsColumns, sameRuns } from "../rows/runs-columns.ts";
 import { clipSegments, type Segment, segmentsAfter } from "../rows/segments.ts";
@@ -175,7 +175,7 @@ export class PostgresPort implements SqlPort<LoadedSession> {
     return this.#handle.transaction((transaction) => runLater(steps(this.inside(transaction))));
   }
 
-  async make({ place, origin, rows }: NewSession<Segment>, limits: MakeLimits): Promise<LoadedSession> {
+  async make({ place, origin, rows }: NewRowSession<Segment>, limits: MakeLimits): Promise<LoadedSession> {
     const { header } = place.head;
     const { schema, dialect } = this.#handle;
     const taken = await this.runner.rows(`SELECT 1 AS taken FROM ${schema}.sessions WHERE id = $1`, [header.id]);

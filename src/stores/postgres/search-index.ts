@@ -1,5 +1,5 @@
 import { entryText, type SearchTerm } from "../../session/search.ts";
-import type { Entry } from "../../session/entry.ts";
+import type { Entry } from "../../session/log/entry.ts";
 import type { LogRange, Segment } from "../rows/segments.ts";
 import type { SearchIndex as TextIndex } from "../sql/session-search.ts";
 import { fromJsonb } from "./jsonb-text.ts";

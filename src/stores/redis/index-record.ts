@@ -1,4 +1,4 @@
-import { type RunsIndex, runsIndexOf } from "../../session/open-runs.ts";
+import { type RunsIndex, runsIndexOf } from "../../session/log/open-runs.ts";
 import { parentsOf } from "../../session/query.ts";
 import type { SessionQuery } from "../../session/store.ts";
 import { kindOf, RUNS_BITS, type RunsKind } from "../rows/runs-columns.ts";

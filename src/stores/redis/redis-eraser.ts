@@ -1,7 +1,7 @@
 import { setTimeout as wait } from "node:timers/promises";
 import { uuidv7 } from "../../internal/uuid.ts";
-import { NOTHING_FOUND } from "../../session/append-plan.ts";
-import type { Entry } from "../../session/entry.ts";
+import { NOTHING_FOUND } from "../../session/log/append-plan.ts";
+import type { Entry } from "../../session/log/entry.ts";
 import { SessionError, SessionNotFoundError } from "../../session/errors.ts";
 import type { StoreEraser } from "../../session/store.ts";
 import { planAgain } from "../complete/plan-again.ts";

@@ -1,11 +1,11 @@
 import { freezeDeep } from "../../internal/freeze-deep.ts";
 import { uuidv7 } from "../../internal/uuid.ts";
 import { SessionBusyError, SessionError, SessionNotFoundError } from "../../session/errors.ts";
-import type { SessionHeader } from "../../session/header.ts";
+import type { SessionHeader } from "../../session/log/header.ts";
 import { type Asking, runLater } from "../rows/asking.ts";
 import type { EncodedPlan } from "../rows/encode-plan.ts";
 import { sessionExists } from "../rows/row-maker.ts";
-import type { CommitConditions, MakeLimits, NewSession, RowPort, StateRow, StoredRow } from "../rows/row-port.ts";
+import type { CommitConditions, MakeLimits, NewRowSession, RowPort, StateRow, StoredRow } from "../rows/row-port.ts";
 import { RowReader } from "../rows/row-reader.ts";
 import { clipSegments } from "../rows/segments.ts";
 import { SessionCache } from "../rows/session-cache.ts";
@@ -136,7 +136,7 @@ export class RedisPort implements RowPort<Segment, StoredSession> {
     return runLater(steps(this));
   }
 
-  async make(session: NewSession<Segment>, limits: MakeLimits): Promise<StoredSession> {
+  async make(session: NewRowSession<Segment>, limits: MakeLimits): Promise<StoredSession> {
     const { header } = session.place.head;
     if ((await this.handle.command("EXISTS", this.handle.names.session(header.id))) === 1)
       throw sessionExists(header.id);
@@ -161,7 +161,7 @@ export class RedisPort implements RowPort<Segment, StoredSession> {
     );
   }
 
-  #makeWithin(limits: MakeLimits, uid: string, session: NewSession<Segment>): Promise<StoredSession> {
+  #makeWithin(limits: MakeLimits, uid: string, session: NewRowSession<Segment>): Promise<StoredSession> {
     const { id, userId, forkedFrom } = session.place.head.header;
     const counted = [
       { part: "forks", name: forkedFrom?.sessionId, max: limits.maxForks },
@@ -172,7 +172,7 @@ export class RedisPort implements RowPort<Segment, StoredSession> {
 
   async #make(
     uid: string,
-    { place, origin, rows }: NewSession<Segment>,
+    { place, origin, rows }: NewRowSession<Segment>,
     renew: () => Promise<void>,
   ): Promise<StoredSession> {
     const { header } = place.head;

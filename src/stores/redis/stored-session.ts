@@ -1,4 +1,4 @@
-import type { SessionHead } from "../../session/fold.ts";
+import type { SessionHead } from "../../session/log/fold.ts";
 import type { RowSession } from "../rows/row-port.ts";
 import type { Segment } from "./segments.ts";
 

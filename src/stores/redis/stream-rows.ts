@@ -1,4 +1,4 @@
-import type { Entry } from "../../session/entry.ts";
+import type { Entry } from "../../session/log/entry.ts";
 import type { StoredRow } from "../rows/row-port.ts";
 import type { RedisReply } from "./redis-client.ts";
 

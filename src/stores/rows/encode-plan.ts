@@ -1,4 +1,4 @@
-import type { AddedEntry, AppendPlan, StoredEntry } from "../../session/append-plan.ts";
+import type { AddedEntry, AppendPlan, StoredEntry } from "../../session/log/append-plan.ts";
 import { SessionError } from "../../session/errors.ts";
 import { encodeState, type HeadPlace, sameFacts } from "./entry-state.ts";
 import type { StoredRow } from "./row-port.ts";

@@ -1,8 +1,8 @@
-import type { StoredEntry } from "../../session/append-plan.ts";
-import type { SessionStatus } from "../../session/entry.ts";
-import { inheritedCount, type PathSummary, type SessionHead } from "../../session/fold.ts";
-import { type OpenRun, readOpenRuns } from "../../session/open-runs.ts";
-import { type Settings, type SettingsChange, type SettingsNode, wholeSettings } from "../../session/settings.ts";
+import type { StoredEntry } from "../../session/log/append-plan.ts";
+import type { SessionStatus } from "../../session/log/entry.ts";
+import { inheritedCount, type PathSummary, type SessionHead } from "../../session/log/fold.ts";
+import { type OpenRun, readOpenRuns } from "../../session/log/open-runs.ts";
+import { type Settings, type SettingsChange, type SettingsNode, wholeSettings } from "../../session/log/settings.ts";
 import { NO_USAGE, USAGE_FIELDS, type Usage } from "../../session/usage.ts";
 import { freezeDeep } from "../../internal/freeze-deep.ts";
 

@@ -1,6 +1,6 @@
 import { setTimeout as wait } from "node:timers/promises";
-import { NOTHING_KNOWN, planAppend, type PlannedAppend, type Wanted } from "../../session/append-plan.ts";
-import type { CheckedDraft } from "../../session/draft.ts";
+import { NOTHING_KNOWN, planAppend, type PlannedAppend, type Wanted } from "../../session/log/append-plan.ts";
+import type { CheckedDraft } from "../../session/log/draft.ts";
 import { SessionBusyError, SessionError, SessionNotFoundError } from "../../session/errors.ts";
 import type { AppendOptions, AppendResult } from "../../session/store.ts";
 import { type Asking, ask } from "./asking.ts";

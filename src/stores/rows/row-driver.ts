@@ -1,10 +1,10 @@
 import { TimestampClock } from "../../internal/timestamp-clock.ts";
-import type { CheckedDraft } from "../../session/draft.ts";
-import type { Entry } from "../../session/entry.ts";
+import type { CheckedDraft } from "../../session/log/draft.ts";
+import type { Entry } from "../../session/log/entry.ts";
 import { SessionNotFoundError } from "../../session/errors.ts";
-import type { PathSummary, SessionHead } from "../../session/fold.ts";
-import type { SessionHeader } from "../../session/header.ts";
-import { readSettings, type Settings, type SettingsNode } from "../../session/settings.ts";
+import type { PathSummary, SessionHead } from "../../session/log/fold.ts";
+import type { SessionHeader } from "../../session/log/header.ts";
+import { readSettings, type Settings, type SettingsNode } from "../../session/log/settings.ts";
 import type {
   DriverForkOptions,
   DriverPurge,

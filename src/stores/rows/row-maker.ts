@@ -1,10 +1,10 @@
 import { freezeDeep } from "../../internal/freeze-deep.ts";
-import { NOTHING_FOUND, planFirst } from "../../session/append-plan.ts";
-import type { CheckedDraft } from "../../session/draft.ts";
+import { NOTHING_FOUND, planFirst } from "../../session/log/append-plan.ts";
+import type { CheckedDraft } from "../../session/log/draft.ts";
 import { SessionError, SessionNotFoundError, UnknownEntryError } from "../../session/errors.ts";
-import { emptyHead, type SessionHead } from "../../session/fold.ts";
-import { forkedHeader } from "../../session/forked-header.ts";
-import type { SessionHeader } from "../../session/header.ts";
+import { emptyHead, type SessionHead } from "../../session/log/fold.ts";
+import { forkedHeader } from "../../session/log/forked-header.ts";
+import type { SessionHeader } from "../../session/log/header.ts";
 import type { DriverForkOptions } from "../../session/store-driver.ts";
 import { type Asking, ask } from "./asking.ts";
 import { encodePlan } from "./encode-plan.ts";

@@ -33,7 +33,7 @@ export interface CommitConditions {
 }
 
 /** A session that is to be made. */
-export interface NewSession<Part extends LogRange> {
+export interface NewRowSession<Part extends LogRange> {
   readonly place: HeadPlace;
   /** What it takes over from another session's log. */
   readonly origin: readonly Part[];
@@ -75,7 +75,7 @@ export interface RowPort<Part extends LogRange, Session extends RowSession<Part>
   /** Runs steps on a port where, if the store can, nothing comes in between. They may be run several times. */
   locked<T>(steps: (port: RowPort<Part, Session>) => Asking<T>): Reply<T>;
   /** Makes a session. @throws {SessionError} `SESSION_EXISTS` or `CAPACITY`. Called under `locked`. */
-  make(session: NewSession<Part>, limits: MakeLimits): Reply<Session>;
+  make(session: NewRowSession<Part>, limits: MakeLimits): Reply<Session>;
   /** The error for a row that is not there, as it was purged under its reader or the store is damaged. */
   missing(seq: number): SessionError;
 }

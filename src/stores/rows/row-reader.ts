@@ -1,9 +1,9 @@
 import { freezeDeep } from "../../internal/freeze-deep.ts";
-import { type Found, NOTHING_FOUND, type StoredEntry, type Wanted } from "../../session/append-plan.ts";
-import type { Entry } from "../../session/entry.ts";
-import { EMPTY_PATH, emptyHead, type PathSummary } from "../../session/fold.ts";
-import type { SessionHeader } from "../../session/header.ts";
-import type { SettingsNode } from "../../session/settings.ts";
+import { type Found, NOTHING_FOUND, type StoredEntry, type Wanted } from "../../session/log/append-plan.ts";
+import type { Entry } from "../../session/log/entry.ts";
+import { EMPTY_PATH, emptyHead, type PathSummary } from "../../session/log/fold.ts";
+import type { SessionHeader } from "../../session/log/header.ts";
+import type { SettingsNode } from "../../session/log/settings.ts";
 import { type Asking, ask } from "./asking.ts";
 import { decodeHead, decodePath, type EntryState, type HeadPlace, settingsIn } from "./entry-state.ts";
 import type { RowPort, RowSession, StateRow } from "./row-port.ts";

@@ -1,5 +1,5 @@
-import type { SessionHead } from "../../session/fold.ts";
-import { type RunsIndex, runsIndexOf, type RunsWord } from "../../session/open-runs.ts";
+import type { SessionHead } from "../../session/log/fold.ts";
+import { type RunsIndex, runsIndexOf, type RunsWord } from "../../session/log/open-runs.ts";
 
 /** What the row of a session tells listings of its open runs. */
 export interface RunsColumns {

@@ -1,4 +1,4 @@
-import type { SessionHead } from "../../session/fold.ts";
+import type { SessionHead } from "../../session/log/fold.ts";
 import { HEAD_WEIGHTS } from "../complete/head-weight.ts";
 import { LruCache } from "../../internal/lru-cache.ts";
 

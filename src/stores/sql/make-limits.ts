@@ -1,5 +1,5 @@
 import { SessionCapacityError } from "../../session/errors.ts";
-import type { SessionHeader } from "../../session/header.ts";
+import type { SessionHeader } from "../../session/log/header.ts";
 import { type Asking, ask } from "../rows/asking.ts";
 import type { MakeLimits } from "../rows/row-port.ts";
 import type { SqlDialect, SqlRunner } from "./sql-database.ts";

@@ -1,4 +1,4 @@
-import type { Entry } from "../../session/entry.ts";
+import type { Entry } from "../../session/log/entry.ts";
 import { SessionError } from "../../session/errors.ts";
 import type { SearchTerm } from "../../session/search.ts";
 import type { ListPosition, ReadRange } from "../../session/store-driver.ts";

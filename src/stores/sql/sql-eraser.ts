@@ -1,5 +1,5 @@
-import { NOTHING_FOUND } from "../../session/append-plan.ts";
-import type { Entry } from "../../session/entry.ts";
+import { NOTHING_FOUND } from "../../session/log/append-plan.ts";
+import type { Entry } from "../../session/log/entry.ts";
 import { SessionNotFoundError } from "../../session/errors.ts";
 import type { StoreEraser } from "../../session/store.ts";
 import { planAgain } from "../complete/plan-again.ts";

@@ -1,5 +1,5 @@
 import { SessionError } from "../../session/errors.ts";
-import type { SessionHead } from "../../session/fold.ts";
+import type { SessionHead } from "../../session/log/fold.ts";
 import { compareForListing, idleSince } from "../../session/query.ts";
 import type { ListPosition } from "../../session/store-driver.ts";
 import { kindOf } from "../rows/runs-columns.ts";

@@ -1,7 +1,7 @@
 import Database from "libsql";
 import { expect, onTestFinished, test } from "vitest";
-import type { EntryDraft } from "../../session/entry.ts";
-import { createHeader } from "../../session/header.ts";
+import type { EntryDraft } from "../../session/log/entry.ts";
+import { createHeader } from "../../session/log/header.ts";
 import type { SessionStore } from "../../session/store.ts";
 import { checkHeadIsFold } from "../../testing/index.ts";
 import type { SqliteDatabase } from "./sqlite-handle.ts";

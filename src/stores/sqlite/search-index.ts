@@ -1,4 +1,4 @@
-import type { Entry } from "../../session/entry.ts";
+import type { Entry } from "../../session/log/entry.ts";
 import { entryText, type SearchTerm } from "../../session/search.ts";
 import { type LogRange, SEQ_MAX, type Segment } from "../rows/segments.ts";
 import type { SearchIndex as TextIndex } from "../sql/session-search.ts";

@@ -1,12 +1,12 @@
 import { freezeDeep } from "../../internal/freeze-deep.ts";
 import { SessionError } from "../../session/errors.ts";
-import type { SessionHead } from "../../session/fold.ts";
-import type { SessionHeader } from "../../session/header.ts";
+import type { SessionHead } from "../../session/log/fold.ts";
+import type { SessionHeader } from "../../session/log/header.ts";
 import { parentsOf } from "../../session/query.ts";
 import { type Asking, runNow } from "../rows/asking.ts";
 import type { EncodedPlan } from "../rows/encode-plan.ts";
 import { sessionExists } from "../rows/row-maker.ts";
-import type { CommitConditions, MakeLimits, NewSession, StateRow, StoredRow } from "../rows/row-port.ts";
+import type { CommitConditions, MakeLimits, NewRowSession, StateRow, StoredRow } from "../rows/row-port.ts";
 import { RowReader } from "../rows/row-reader.ts";
 import { runsColumns, sameRuns } from "../rows/runs-columns.ts";
 import { SEQ_MAX, type Segment, segmentsAfter } from "../rows/segments.ts";
@@ -127,7 +127,7 @@ export class SqlitePort implements SqlPort<SqlSession> {
     });
   }
 
-  make({ place, origin, rows }: NewSession<Segment>, limits: MakeLimits): SqlSession {
+  make({ place, origin, rows }: NewRowSession<Segment>, limits: MakeLimits): SqlSession {
     const { head } = place;
     const { header } = head;
     const taken = this.runner.row("SELECT 1 FROM sessions WHERE id = ?", [header.id]);

@@ -7,7 +7,7 @@ import { runInNewContext } from "node:vm";
 import Database from "libsql";
 import { expect, onTestFinished, test } from "vitest";
 import { skipBecause } from "../../../test/skip.ts";
-import { createHeader } from "../../session/header.ts";
+import { createHeader } from "../../session/log/header.ts";
 import { type SqliteDatabase, SqliteHandle } from "./sqlite-handle.ts";
 import { openSqliteStore } from "./sqlite-store.ts";
 

@@ -2,7 +2,7 @@ import { dirname, resolve } from "node:path";
 import { setTimeout as wait } from "node:timers/promises";
 import { claimPrivateFile, makePrivateDirectory, narrowPrivateFile } from "../../internal/private-file.ts";
 import { SessionError, show } from "../../session/errors.ts";
-import { hideFromSandboxes } from "../../session/sandbox-hidden-paths.ts";
+import { hideFromSandboxes } from "../../session/sandbox/sandbox-hidden-paths.ts";
 import type { SessionStore } from "../../session/store.ts";
 import { createStore } from "../complete/create-store.ts";
 import { openSqlite } from "./open-sqlite.ts";

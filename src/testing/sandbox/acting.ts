@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { type Sandbox, SandboxError, type SandboxFailure } from "../../session/sandbox.ts";
+import { type Sandbox, SandboxError, type SandboxFailure } from "../../session/sandbox/sandbox.ts";
 
 const WAIT_MS_MAX = 20_000;
 const POLL_MS = 20;

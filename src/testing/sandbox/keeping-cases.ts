@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import type { JsonObject } from "../../internal/json.ts";
-import type { FileChange, FileChanges, Sandbox, SandboxBackend } from "../../session/sandbox.ts";
+import type { FileChange, FileChanges, Sandbox, SandboxBackend } from "../../session/sandbox/sandbox.ts";
 import { fails, pathsOf, shell, textOf } from "./acting.ts";
 import type { SandboxCase } from "./sandbox-case.ts";
 

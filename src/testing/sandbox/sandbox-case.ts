@@ -1,4 +1,4 @@
-import type { Sandbox, SandboxBackend, SandboxSpec } from "../../session/sandbox.ts";
+import type { Sandbox, SandboxBackend, SandboxSpec } from "../../session/sandbox/sandbox.ts";
 
 /**
  * What a case needs that not every sandbox has.

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import type { EntryDraft } from "../../session/entry.ts";
+import type { EntryDraft } from "../../session/log/entry.ts";
 import type { SessionStore } from "../../session/store.ts";
 import { checkHeadIsFold } from "../check-head-is-fold.ts";
 import type { StoreCase } from "../store-case.ts";

@@ -1,8 +1,8 @@
 import assert from "node:assert/strict";
-import type { Entry } from "../../session/entry.ts";
+import type { Entry } from "../../session/log/entry.ts";
 import { type SessionErrorCode, SessionError } from "../../session/errors.ts";
-import type { SessionHead } from "../../session/fold.ts";
-import { createHeader, type SessionHeader } from "../../session/header.ts";
+import type { SessionHead } from "../../session/log/fold.ts";
+import { createHeader, type SessionHeader } from "../../session/log/header.ts";
 import type { ReadOptions, SessionQuery, SessionStore } from "../../session/store.ts";
 
 const PAGES_MAX = 10_000;

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
-import { EMPTY_PATH } from "../../session/fold.ts";
-import { createHeader } from "../../session/header.ts";
+import { EMPTY_PATH } from "../../session/log/fold.ts";
+import { createHeader } from "../../session/log/header.ts";
 import type { SessionStore } from "../../session/store.ts";
 import type { StoreCase } from "../store-case.ts";
 import { makeThree } from "./append-cases.ts";

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
-import type { EntryDraft, SessionStatus } from "../../session/entry.ts";
+import type { EntryDraft, SessionStatus } from "../../session/log/entry.ts";
 import type { SessionErrorCode } from "../../session/errors.ts";
-import { createHeader } from "../../session/header.ts";
+import { createHeader } from "../../session/log/header.ts";
 import { checkHeadIsFold } from "../check-head-is-fold.ts";
 import type { StoreCase } from "../store-case.ts";
 import { makeThree } from "./append-cases.ts";

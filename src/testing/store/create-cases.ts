@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
-import type { EntryDraft } from "../../session/entry.ts";
-import { createHeader } from "../../session/header.ts";
+import type { EntryDraft } from "../../session/log/entry.ts";
+import { createHeader } from "../../session/log/header.ts";
 import type { SessionStore } from "../../session/store.ts";
 import { checkHeadIsFold } from "../check-head-is-fold.ts";
 import type { StoreCase } from "../store-case.ts";

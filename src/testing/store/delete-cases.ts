@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { createHeader } from "../../session/header.ts";
+import { createHeader } from "../../session/log/header.ts";
 import { checkHeadIsFold } from "../check-head-is-fold.ts";
 import { openAgain, type StoreCase } from "../store-case.ts";
 import { makeThree } from "./append-cases.ts";

@@ -1,4 +1,4 @@
-import type { EntryDraft } from "../../session/entry.ts";
+import type { EntryDraft } from "../../session/log/entry.ts";
 import type { AssistantMessage } from "../../session/message.ts";
 
 type Stamp = Pick<EntryDraft, "id" | "timestamp" | "parentId">;

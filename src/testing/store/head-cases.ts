@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import type { EntryDraft } from "../../session/entry.ts";
+import type { EntryDraft } from "../../session/log/entry.ts";
 import { FIRST_MESSAGE_CHARACTERS_MAX } from "../../session/limits.ts";
 import { checkHeadIsFold } from "../check-head-is-fold.ts";
 import type { StoreCase } from "../store-case.ts";

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import type { SessionErrorCode } from "../../session/errors.ts";
-import { createHeader } from "../../session/header.ts";
+import { createHeader } from "../../session/log/header.ts";
 import { ID_CHARACTERS_MAX } from "../../session/limits.ts";
 import type { Checkpoint } from "../../session/store.ts";
 import { checkHeadIsFold } from "../check-head-is-fold.ts";

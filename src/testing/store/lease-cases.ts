@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import type { EntryDraft } from "../../session/entry.ts";
+import type { EntryDraft } from "../../session/log/entry.ts";
 import { OPEN_RUNS_MAX } from "../../session/limits.ts";
 import { openAgain, type StoreCase } from "../store-case.ts";
 import { makeThree } from "./append-cases.ts";

@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { createHeader } from "../../session/header.ts";
+import { createHeader } from "../../session/log/header.ts";
 import type { SessionQuery, SessionStore } from "../../session/store.ts";
 import type { StoreCase } from "../store-case.ts";
 import { headOf, listAll, make, refuses } from "./asking.ts";

@@ -1,5 +1,5 @@
-import type { EntryDraft } from "../../session/entry.ts";
-import { isNode } from "../../session/entry.ts";
+import type { EntryDraft } from "../../session/log/entry.ts";
+import { isNode } from "../../session/log/entry.ts";
 import type { SessionStore } from "../../session/store.ts";
 import { assistant, compaction, label, leaf, name, spending, status, user, variables } from "./drafts.ts";
 

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
-import type { EntryDraft } from "../../session/entry.ts";
-import { answerIdOf, requestIdOf, type RunsWord } from "../../session/open-runs.ts";
+import type { EntryDraft } from "../../session/log/entry.ts";
+import { answerIdOf, requestIdOf, type RunsWord } from "../../session/log/open-runs.ts";
 import type { SessionStore } from "../../session/store.ts";
 import { openAgain, type StoreCase } from "../store-case.ts";
 import { entriesOf, headOf, listAll, make, openIn, refuses, unchanged } from "./asking.ts";

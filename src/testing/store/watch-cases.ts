@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import type { Entry } from "../../session/entry.ts";
+import type { Entry } from "../../session/log/entry.ts";
 import type { SessionStore, WatchOptions } from "../../session/store.ts";
 import { openAgain, type StoreCase } from "../store-case.ts";
 import { makeThree } from "./append-cases.ts";

@@ -8,7 +8,7 @@ import type { Server as Mcp } from "@modelcontextprotocol/sdk/server/index.js";
 import { StreamableHTTPServerTransport } from "@modelcontextprotocol/sdk/server/streamableHttp.js";
 import { afterEach, describe, expect, test, vi } from "vitest";
 import type { ToolContent, ToolContext } from "../../agent/tools/tool.ts";
-import { Session } from "../../session/session.ts";
+import { Session } from "../../session/value/session.ts";
 import { type McpTools, mcpTools, openMcpTools } from "./index.ts";
 
 const program = new URL("../../../test/mcp-server.mjs", import.meta.url).href;

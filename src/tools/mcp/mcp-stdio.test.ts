@@ -9,7 +9,7 @@ import { runSessionLoop } from "../../agent/run-session-loop.ts";
 import type { Tool, ToolContent, ToolContext } from "../../agent/tools/tool.ts";
 import type { Unasked } from "../../agent/tools/unasked.ts";
 import { scripted } from "../../models/scripted.ts";
-import { Session } from "../../session/session.ts";
+import { Session } from "../../session/value/session.ts";
 import { type McpTools, openMcpTools } from "./index.ts";
 
 const program = join(dirname(fileURLToPath(import.meta.url)), "../../../test/mcp-server.mjs");

@@ -1,6 +1,6 @@
 import { type ReactNode, useRef, useState } from "react";
 import { Shown } from "../request/shown.tsx";
-import { formatCount } from "../sessions/amounts.ts";
+import { formatCount } from "../sessions/list/amounts.ts";
 import { BackLink } from "../shell/back-link.tsx";
 import { useTitle } from "../shell/use-title.ts";
 import { type AnalyticsChoice, AnalyticsControls } from "./analytics-controls.tsx";

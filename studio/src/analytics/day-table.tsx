@@ -1,5 +1,5 @@
 import { type ReactNode, useState } from "react";
-import { formatCost, formatCount, formatDuration } from "../sessions/amounts.ts";
+import { formatCost, formatCount, formatDuration } from "../sessions/list/amounts.ts";
 import type { AnalyticsRow } from "./metric.ts";
 
 /** The numbers of every day on which something happened, the latest first. */

@@ -3,7 +3,7 @@ import type { Client, ListedSession } from "skein/client";
 import { Shown } from "../request/shown.tsx";
 import { useClient } from "../request/use-client.ts";
 import { useRevised } from "../request/use-revised.ts";
-import { formatCost, formatCount, formatDuration } from "../sessions/amounts.ts";
+import { formatCost, formatCount, formatDuration } from "../sessions/list/amounts.ts";
 import { titleOf } from "../sessions/session-look.ts";
 import { addressOf } from "../shell/place.ts";
 

@@ -1,5 +1,5 @@
 import type { AnalyticsView, Client } from "skein/client";
-import { formatCompact, formatCost, formatCount, formatDuration } from "../sessions/amounts.ts";
+import { formatCompact, formatCost, formatCount, formatDuration } from "../sessions/list/amounts.ts";
 
 /** How long answers took and which tools were called, as the server says it. */
 export type CallFigures = Awaited<ReturnType<Client["callAnalytics"]>>;

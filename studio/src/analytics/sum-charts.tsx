@@ -1,6 +1,6 @@
 import type { ReactNode } from "react";
 import { visibleText } from "../markdown/visible-text.ts";
-import { formatCount } from "../sessions/amounts.ts";
+import { formatCount } from "../sessions/list/amounts.ts";
 import { DayChart } from "./day-chart.tsx";
 import { type AnalyticsRow, type CallFigures, type Metric, withLatency } from "./metric.ts";
 import { RankedBars, type RankedItem } from "./ranked-bars.tsx";

@@ -1,5 +1,5 @@
 import type { ReactNode } from "react";
-import { formatCompact, formatCost, formatCount, formatDuration } from "../sessions/amounts.ts";
+import { formatCompact, formatCost, formatCount, formatDuration } from "../sessions/list/amounts.ts";
 import type { AnalyticsRow, Latency } from "./metric.ts";
 
 /** What everything adds up to, as figures. */

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import type { SessionTurn } from "../../../src/session/state.ts";
+import type { SessionTurn } from "../../../src/session/state/state.ts";
 import { askedEdits } from "./asked-edits.ts";
 
 const turn = (fields: Partial<SessionTurn>): SessionTurn => ({

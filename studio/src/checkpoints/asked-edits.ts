@@ -1,5 +1,5 @@
-import type { SessionTurn } from "../../../src/session/state.ts";
-import { type FileEdit, fileEditOf } from "../transcript/file-edit.ts";
+import type { SessionTurn } from "../../../src/session/state/state.ts";
+import { type FileEdit, fileEditOf } from "../transcript/content/file-edit.ts";
 
 /** A file that tools were asked to change, with each change in its order. */
 export interface AskedFile {

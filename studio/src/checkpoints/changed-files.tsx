@@ -1,8 +1,8 @@
 import { type ReactNode, useState } from "react";
-import type { FileChange, FileChanges } from "../../../src/session/sandbox.ts";
+import type { FileChange, FileChanges } from "../../../src/session/sandbox/sandbox.ts";
 import { visibleText } from "../markdown/visible-text.ts";
-import { DiffView } from "../transcript/diff-view.tsx";
-import { Fold } from "../transcript/fold.tsx";
+import { DiffView } from "../transcript/content/diff-view.tsx";
+import { Fold } from "../transcript/content/fold.tsx";
 import { editOf, whyNotShown } from "./file-change.ts";
 
 const PAGE = 100;

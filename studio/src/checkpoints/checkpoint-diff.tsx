@@ -1,5 +1,5 @@
 import { type ReactNode, useState } from "react";
-import type { SessionTurn } from "../../../src/session/state.ts";
+import type { SessionTurn } from "../../../src/session/state/state.ts";
 import type { Checkpoint } from "../../../src/session/store.ts";
 import { visibleText } from "../markdown/visible-text.ts";
 import { contentText } from "../request/message-text.ts";

@@ -1,10 +1,10 @@
 import { type ReactNode, useMemo } from "react";
 import type { CheckpointDiff } from "skein/client";
-import type { SessionTurn } from "../../../src/session/state.ts";
+import type { SessionTurn } from "../../../src/session/state/state.ts";
 import { visibleText } from "../markdown/visible-text.ts";
 import { MAY_NOT, useMay } from "../request/use-me.ts";
-import { DiffView } from "../transcript/diff-view.tsx";
-import { Fold } from "../transcript/fold.tsx";
+import { DiffView } from "../transcript/content/diff-view.tsx";
+import { Fold } from "../transcript/content/fold.tsx";
 import { type AskedFile, askedEdits } from "./asked-edits.ts";
 import { ChangedFiles } from "./changed-files.tsx";
 

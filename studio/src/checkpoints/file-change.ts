@@ -1,5 +1,5 @@
-import type { FileChange } from "../../../src/session/sandbox.ts";
-import type { FileEdit } from "../transcript/file-edit.ts";
+import type { FileChange } from "../../../src/session/sandbox/sandbox.ts";
+import type { FileEdit } from "../transcript/content/file-edit.ts";
 
 /** What is different in a file as lines can show it; null where there are none, or none that differ. */
 export function editOf({ path, change, before, after }: FileChange): FileEdit | null {

@@ -1,6 +1,6 @@
 import type { JsonObject, JsonValue } from "../../../src/internal/json.ts";
-import type { SessionTurn } from "../../../src/session/state.ts";
-import type { KeyDiff, StateDiff } from "../../../src/session/state-diff.ts";
+import type { SessionTurn } from "../../../src/session/state/state.ts";
+import type { KeyDiff, StateDiff } from "../../../src/session/state/state-diff.ts";
 
 /** A value that two states have differently; undefined where one has none. */
 export interface ValueChange {

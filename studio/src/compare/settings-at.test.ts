@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import type { Entry } from "../../../src/session/entry.ts";
+import type { Entry } from "../../../src/session/log/entry.ts";
 import { differencesOf, foldSettings } from "./settings-at.ts";
 
 const change = (set: Record<string, string>, unset: string[] = [], systemPrompt?: string): Entry => ({

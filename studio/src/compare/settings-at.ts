@@ -1,5 +1,5 @@
 import type { Client, SessionView } from "skein/client";
-import type { Entry } from "../../../src/session/entry.ts";
+import type { Entry } from "../../../src/session/log/entry.ts";
 import type { TreeNodeView } from "skein/client";
 
 /** What a branch has set at its end. */

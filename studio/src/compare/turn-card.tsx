@@ -1,5 +1,5 @@
 import { type ReactNode, useState } from "react";
-import { formatCompact, formatCost } from "../sessions/amounts.ts";
+import { formatCompact, formatCost } from "../sessions/list/amounts.ts";
 import { visibleText } from "../markdown/visible-text.ts";
 import type { Piece } from "./compare-words.ts";
 import type { TurnRow } from "./turn-row.ts";

@@ -1,5 +1,5 @@
 import { type ReactNode, useState } from "react";
-import type { Entry } from "../../../src/session/entry.ts";
+import type { Entry } from "../../../src/session/log/entry.ts";
 import { contentText, messageText } from "../request/message-text.ts";
 import { visibleText } from "../markdown/visible-text.ts";
 import { Shown } from "../request/shown.tsx";

@@ -1,7 +1,7 @@
 import type { ReactNode } from "react";
 import { visibleText } from "../markdown/visible-text.ts";
 import { addressOf } from "../shell/place.ts";
-import { formatTime } from "../transcript/format.ts";
+import { formatTime } from "../transcript/content/format.ts";
 
 /** A run in one line: its session, who answers in it, for whom, and since when. */
 export function FleetRun({

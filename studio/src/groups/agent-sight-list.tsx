@@ -1,5 +1,5 @@
 import { type ReactNode, useMemo } from "react";
-import type { Entry } from "../../../src/session/entry.ts";
+import type { Entry } from "../../../src/session/log/entry.ts";
 import { Markdown } from "../markdown/markdown.tsx";
 import { visibleText } from "../markdown/visible-text.ts";
 import { spokenText } from "../request/spoken-text.ts";

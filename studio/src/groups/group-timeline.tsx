@@ -1,6 +1,6 @@
 import { type ReactNode, useEffect, useRef } from "react";
 import { visibleText } from "../markdown/visible-text.ts";
-import { fullTime } from "../sessions/amounts.ts";
+import { fullTime } from "../sessions/list/amounts.ts";
 import { addressOf } from "../shell/place.ts";
 import { colourClass } from "./agent-badge.tsx";
 import type { GroupTurn } from "./group-turn.ts";

@@ -1,7 +1,7 @@
 import { type ReactNode, useState } from "react";
 import { Markdown } from "../markdown/markdown.tsx";
 import { visibleText } from "../markdown/visible-text.ts";
-import { ageOf, formatCompact, formatCost, fullTime } from "../sessions/amounts.ts";
+import { ageOf, formatCompact, formatCost, fullTime } from "../sessions/list/amounts.ts";
 import { AgentBadge, colourClass } from "./agent-badge.tsx";
 import type { GroupTurn } from "./group-turn.ts";
 import type { Speaker } from "./speakers.ts";

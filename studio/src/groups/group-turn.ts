@@ -1,4 +1,4 @@
-import type { Entry } from "../../../src/session/entry.ts";
+import type { Entry } from "../../../src/session/log/entry.ts";
 import type { Message } from "../../../src/session/message.ts";
 import { spokenText } from "../request/spoken-text.ts";
 

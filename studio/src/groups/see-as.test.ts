@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import type { Entry } from "../../../src/session/entry.ts";
+import type { Entry } from "../../../src/session/log/entry.ts";
 import type { Message } from "../../../src/session/message.ts";
 import { groupTurnOf } from "./group-turn.ts";
 import { seeAs } from "./see-as.ts";

@@ -2,8 +2,8 @@
 import { rowsFor, visibleTo } from "../../../src/group/agent-view.ts";
 import { contextItems } from "../../../src/group/group-item.ts";
 import { RoleIsolation } from "../../../src/group/role-isolation.ts";
-import { contextPath } from "../../../src/session/context.ts";
-import type { Entry } from "../../../src/session/entry.ts";
+import { contextPath } from "../../../src/session/context/context.ts";
+import type { Entry } from "../../../src/session/log/entry.ts";
 import type { Message } from "../../../src/session/message.ts";
 
 /** One message as an agent is told of it. */

@@ -1,5 +1,5 @@
 import type { ReactNode } from "react";
-import { formatCompact, formatCost } from "../sessions/amounts.ts";
+import { formatCompact, formatCost } from "../sessions/list/amounts.ts";
 import { AgentBadge } from "./agent-badge.tsx";
 import type { Speaker } from "./speakers.ts";
 

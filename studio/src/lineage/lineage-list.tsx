@@ -1,7 +1,7 @@
 import type { ReactNode } from "react";
 import type { LineageNodeView, LineageView } from "skein/client";
 import { visibleText } from "../markdown/visible-text.ts";
-import { ageOf, formatCompact, formatCost, fullTime } from "../sessions/amounts.ts";
+import { ageOf, formatCompact, formatCost, fullTime } from "../sessions/list/amounts.ts";
 import { addressOf } from "../shell/place.ts";
 import { kindOf, type SessionsById, shortId, titleOf } from "./describe-session.ts";
 

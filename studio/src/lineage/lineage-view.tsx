@@ -4,7 +4,7 @@ import { Shown } from "../request/shown.tsx";
 import { useClient } from "../request/use-client.ts";
 import { useRevised } from "../request/use-revised.ts";
 import type { SessionProps } from "../session/session-props.ts";
-import { formatCompact, formatCost } from "../sessions/amounts.ts";
+import { formatCompact, formatCost } from "../sessions/list/amounts.ts";
 import { addressOf } from "../shell/place.ts";
 import { totalOf } from "./describe-session.ts";
 import { LineageGraph } from "./lineage-graph.tsx";

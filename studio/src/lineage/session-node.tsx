@@ -2,7 +2,7 @@ import { Handle, type Node, type NodeProps, Position, useReactFlow } from "@xyfl
 import type { FocusEvent, ReactNode } from "react";
 import type { LineageNodeView } from "skein/client";
 import { visibleText } from "../markdown/visible-text.ts";
-import { formatCompact, formatCost, fullTime } from "../sessions/amounts.ts";
+import { formatCompact, formatCost, fullTime } from "../sessions/list/amounts.ts";
 import { addressOf } from "../shell/place.ts";
 import { kindOf, shortId } from "./describe-session.ts";
 import { NODE_HEIGHT, NODE_WIDTH } from "./lay-out-lineage.ts";

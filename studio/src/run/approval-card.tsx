@@ -4,7 +4,7 @@ import { useInbox } from "../questions/use-inbox.ts";
 import { useAction } from "../request/use-action.ts";
 import { useClient } from "../request/use-client.ts";
 import { MAY_NOT, useMay } from "../request/use-me.ts";
-import { formatTime } from "../transcript/format.ts";
+import { formatTime } from "../transcript/content/format.ts";
 import { answerQuestion, type Asked } from "./asked.ts";
 import "./run.css";
 

@@ -1,9 +1,9 @@
 import { type Client, ClientError, type QuestionView } from "skein/client";
 import type { Approval } from "../../../src/agent/run-event.ts";
-import type { Entry } from "../../../src/session/entry.ts";
-import { answerIdOf } from "../../../src/session/open-runs.ts";
+import type { Entry } from "../../../src/session/log/entry.ts";
+import { answerIdOf } from "../../../src/session/log/open-runs.ts";
 import { visibleText } from "../markdown/visible-text.ts";
-import { formatTime } from "../transcript/format.ts";
+import { formatTime } from "../transcript/content/format.ts";
 
 /** A question of a run, as its log or its events tell it. */
 export type Asked = Approval | QuestionView;

@@ -1,11 +1,11 @@
 import type { ReactNode } from "react";
 import type { AssistantMessage } from "../../../src/session/message.ts";
 import { Markdown } from "../markdown/markdown.tsx";
-import { AnswerBody } from "../transcript/answer-body.tsx";
-import { AnswerFacts } from "../transcript/answer-facts.tsx";
-import { Thinking } from "../transcript/content-view.tsx";
-import { RowHead } from "../transcript/row-head.tsx";
-import { ToolCallView } from "../transcript/tool-call-view.tsx";
+import { AnswerBody } from "../transcript/rows/answer-body.tsx";
+import { AnswerFacts } from "../transcript/rows/answer-facts.tsx";
+import { Thinking } from "../transcript/content/content-view.tsx";
+import { RowHead } from "../transcript/rows/row-head.tsx";
+import { ToolCallView } from "../transcript/content/tool-call-view.tsx";
 import type { LiveRound } from "./run-state.ts";
 import "./run.css";
 

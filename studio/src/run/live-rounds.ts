@@ -1,6 +1,6 @@
-import type { Entry } from "../../../src/session/entry.ts";
+import type { Entry } from "../../../src/session/log/entry.ts";
 import type { AssistantMessage } from "../../../src/session/message.ts";
-import { textOf } from "../transcript/said.ts";
+import { textOf } from "../transcript/content/said.ts";
 import type { LiveRound } from "./run-state.ts";
 
 /** How many entries at the end of a path are looked through for the rounds of a run. */

@@ -1,7 +1,7 @@
 import type { ReactNode } from "react";
 import type { ToolCall } from "../../../src/session/message.ts";
 import { useTalkActions } from "../transcript/talk-actions.ts";
-import { type CallState, ToolCallFold } from "../transcript/tool-call-fold.tsx";
+import { type CallState, ToolCallFold } from "../transcript/content/tool-call-fold.tsx";
 import { ApprovalCard } from "./approval-card.tsx";
 import { type RunCalls, useRunCalls } from "./run-context.ts";
 

@@ -1,5 +1,5 @@
 import type { ReactNode } from "react";
-import type { Entry } from "../../../src/session/entry.ts";
+import type { Entry } from "../../../src/session/log/entry.ts";
 import type { Approval } from "../../../src/agent/run-event.ts";
 import { ApprovalCard } from "./approval-card.tsx";
 import { useRunCalls } from "./run-context.ts";

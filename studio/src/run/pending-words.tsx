@@ -1,8 +1,8 @@
 import { type ReactNode, useCallback, useEffect, useState } from "react";
-import type { Entry } from "../../../src/session/entry.ts";
+import type { Entry } from "../../../src/session/log/entry.ts";
 import type { Content } from "../../../src/session/message.ts";
 import { visibleText } from "../markdown/visible-text.ts";
-import { textOf } from "../transcript/said.ts";
+import { textOf } from "../transcript/content/said.ts";
 import type { SayHow } from "./say-how.tsx";
 
 interface Word {

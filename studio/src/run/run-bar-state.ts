@@ -1,5 +1,5 @@
 import type { SessionView } from "skein/client";
-import { formatTime } from "../transcript/format.ts";
+import { formatTime } from "../transcript/content/format.ts";
 
 /** How the open run of a session stands, in a sentence, and what can be done about it. */
 export interface RunBarState {

@@ -1,6 +1,6 @@
 import type { WireRunEvent } from "skein/client";
 import { expect, test } from "vitest";
-import type { Entry } from "../../../src/session/entry.ts";
+import type { Entry } from "../../../src/session/log/entry.ts";
 import { roundsToShow } from "./live-rounds.ts";
 import { hear, NOTHING_HEARD, type RunState } from "./run-state.ts";
 

@@ -1,10 +1,12 @@
 import { type ReactNode, useCallback, useEffect, useId, useRef, useState } from "react";
-import type { EraseReport } from "skein/client";
+import type { UsersClient } from "skein/client";
 import { useAction } from "../request/use-action.ts";
 import { useClient } from "../request/use-client.ts";
 import { useReturnFocus } from "../shell/use-return-focus.ts";
 import { announceChange, withdrawUndo } from "./session-signals.ts";
 import "./session-actions.css";
+
+type EraseReport = Awaited<ReturnType<UsersClient["erase"]>>;
 
 /** Shows what would be erased of a user, erases it once that is confirmed, and shows what was. */
 export function EraseDialog({ userId, onClose }: { readonly userId: string; readonly onClose: () => void }): ReactNode {

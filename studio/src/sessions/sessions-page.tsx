@@ -2,7 +2,7 @@ import type { ReactNode } from "react";
 import { Shown } from "../request/shown.tsx";
 import { useClient } from "../request/use-client.ts";
 import { useRevised } from "../request/use-revised.ts";
-import { ImportButton } from "./import-button.tsx";
+import { ImportButton } from "./import/import-button.tsx";
 import { useNewSession } from "./use-new-session.ts";
 import "./sessions.css";
 import "./sessions-page.css";

@@ -1,5 +1,8 @@
-import type { ExportFormat, ListedSession } from "skein/client";
+import type { ExportRequest, ListedSession } from "skein/client";
 import { titleOf } from "../sessions/session-look.ts";
+
+/** What a session can be saved as. */
+export type ExportFormat = NonNullable<ExportRequest["format"]>;
 
 const ENDINGS: Readonly<Record<ExportFormat, string>> = { html: "html", markdown: "md", jsonl: "jsonl" };
 

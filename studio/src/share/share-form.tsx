@@ -1,8 +1,8 @@
 import { type FormEvent, type ReactNode, useCallback, useEffect, useId, useRef, useState } from "react";
-import type { ExportFormat, ListedSession } from "skein/client";
+import type { ListedSession } from "skein/client";
 import { useAction } from "../request/use-action.ts";
 import { useClient } from "../request/use-client.ts";
-import { fileNameOf } from "./file-name.ts";
+import { type ExportFormat, fileNameOf } from "./file-name.ts";
 import { saveFile } from "./save-file.ts";
 
 const FORMATS: readonly { readonly value: ExportFormat; readonly name: string; readonly about: string }[] = [

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import type { Entry } from "../../../src/session/entry.ts";
+import type { Entry } from "../../../src/session/log/entry.ts";
 import { continues, joinLatest, joinOlder } from "./join-pages.ts";
 
 const entry = (number: number, parent: number | null = number - 1): Entry =>

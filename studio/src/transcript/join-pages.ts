@@ -1,4 +1,4 @@
-import type { Entry } from "../../../src/session/entry.ts";
+import type { Entry } from "../../../src/session/log/entry.ts";
 
 /** What is held of a path: its latest entries, oldest first, and the cursor of those before them. */
 export interface HeldPath {

@@ -14,7 +14,7 @@ import type { SessionProps } from "../session/session-props.ts";
 import { TreePanel } from "../tree/tree-panel.tsx";
 import { useTree } from "../tree/use-tree.ts";
 import { labelsOf } from "./labels-of.ts";
-import { lastQuestion } from "./rows.ts";
+import { lastQuestion } from "./rows/rows.ts";
 import { TalkActionsContext } from "./talk-actions.ts";
 import { Transcript } from "./transcript.tsx";
 import { useLoadedPath } from "./use-loaded-path.ts";

@@ -1,9 +1,9 @@
 import { type ReactNode, useEffect, useMemo, useRef } from "react";
 import type { TreeView } from "skein/client";
-import { Elsewhere } from "./elsewhere.tsx";
+import { Elsewhere } from "./rows/elsewhere.tsx";
 import type { Labels } from "./labels-of.ts";
-import { RowView } from "./row-view.tsx";
-import { rowsOf } from "./rows.ts";
+import { RowView } from "./rows/row-view.tsx";
+import { rowsOf } from "./rows/rows.ts";
 import { useFollowEnd } from "./use-follow-end.ts";
 import { useKeepPlace } from "./use-keep-place.ts";
 import type { LoadedPath } from "./use-loaded-path.ts";

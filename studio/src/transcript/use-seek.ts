@@ -1,7 +1,7 @@
 import { useEffect, useRef, useState } from "react";
 import type { TreeView } from "skein/client";
 import type { LoadedPath } from "./use-loaded-path.ts";
-import type { Row } from "./rows.ts";
+import type { Row } from "./rows/rows.ts";
 
 /** How many entries before the one that is sought are loaded with it. */
 const BEFORE_ENTRIES = 30;

@@ -1,6 +1,6 @@
 import type { ReactNode } from "react";
 import type { TreeNodeView } from "skein/client";
-import { bodyOf, type Entry } from "../../../src/session/entry.ts";
+import { bodyOf, type Entry } from "../../../src/session/log/entry.ts";
 import { LongText } from "../markdown/long-text.tsx";
 import { visibleText } from "../markdown/visible-text.ts";
 import { contentText, messageText } from "../request/message-text.ts";

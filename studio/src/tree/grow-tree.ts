@@ -1,5 +1,5 @@
 import { type TreeNodeView, type TreeView, treeNodeOf } from "skein/client";
-import type { Entry } from "../../../src/session/entry.ts";
+import type { Entry } from "../../../src/session/log/entry.ts";
 import type { Checkpoint } from "../../../src/session/store.ts";
 
 /**

@@ -1,6 +1,6 @@
 import { useRef } from "react";
 import type { Client, TreeView } from "skein/client";
-import type { Entry } from "../../../src/session/entry.ts";
+import type { Entry } from "../../../src/session/log/entry.ts";
 import { useClient } from "../request/use-client.ts";
 import type { Requested } from "../request/use-request.ts";
 import { useRevised } from "../request/use-revised.ts";

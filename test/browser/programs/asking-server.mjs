@@ -2,16 +2,10 @@
 // JSON. Only reading runs unasked; where its tools act, commands can reach everything. `ask_helper` runs an agent itself.
 // node asking-server.mjs <path> <port>
 import { fileURLToPath } from "node:url";
-import {
-  createAgent,
-  defineTool,
-  GroupSession,
-  registerSandboxBackend,
-  RoundRobinTurnManager,
-  SessionManager,
-  workspaceTools,
-} from "skein";
+import { createAgent, defineTool, SessionManager } from "skein";
+import { GroupSession, RoundRobinTurnManager } from "skein/group";
 import { createServer } from "skein/http";
+import { registerSandboxBackend, workspaceTools } from "skein/sandbox";
 import { openSqliteStore } from "skein/sqlite";
 
 const [path = "", port = "0"] = process.argv.slice(2);

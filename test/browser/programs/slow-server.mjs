@@ -3,7 +3,8 @@
 // node slow-server.mjs <path> <port> <seconds that its clock is ahead>
 import { setTimeout as wait } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
-import { createAgent, GroupSession, RoundRobinTurnManager, SessionManager } from "skein";
+import { createAgent, SessionManager } from "skein";
+import { GroupSession, RoundRobinTurnManager } from "skein/group";
 import { createServer } from "skein/http";
 import { offline } from "skein/offline";
 import { openSqliteStore } from "skein/sqlite";

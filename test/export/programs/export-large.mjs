@@ -1,5 +1,5 @@
 // Exports the only session of a directory and prints how many characters came out; run it with little memory.
-import { exportSession } from "skein";
+import { exportSession } from "skein/export";
 import { openJsonlStore } from "skein/jsonl";
 
 const [directory = "", id = "", wanted] = process.argv.slice(2);

@@ -8,7 +8,7 @@ import { openAt } from "./open-at.mjs";
 const TTL_MS = 10 * 60 * 1000;
 /** @type {SessionStore | null} */
 let store = null;
-/** The leases that were taken here, by session. @type {Map<string, import("skein").Lease>} */
+/** The leases that were taken here, by session. @type {Map<string, import("skein/store").Lease>} */
 const leases = new Map();
 
 /** What is more than a call of the store's method of that name. @type {Record<string, (...args: any[]) => Promise<unknown>>} */

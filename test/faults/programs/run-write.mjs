@@ -2,7 +2,8 @@
 // node run-write.mjs <file|jsonl|sqlite> <path> <session id> <start|resume|hold|fill>
 import { writeSync } from "node:fs";
 import { openRunSink } from "../../../src/agent/persist/open-run-sink.ts";
-import { resumeSession, Session, Transcript } from "../../../src/index.ts";
+import { resumeSession, Session } from "../../../src/index.ts";
+import { Transcript } from "../../../src/session/index.ts";
 import { openJsonlStore } from "../../../src/stores/jsonl/index.ts";
 import { openSqliteStore } from "../../../src/stores/sqlite/index.ts";
 

@@ -4,16 +4,8 @@
 import { once } from "node:events";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
-import {
-  createAgent,
-  createHeader,
-  exportJsonl,
-  openSessionWriter,
-  openStore,
-  Session,
-  SessionManager,
-  SessionTree,
-} from "skein";
+import { createAgent, createHeader, openStore, Session, SessionManager, SessionTree } from "skein";
+import { exportJsonl, openSessionWriter } from "skein/files";
 import { offline } from "skein/offline";
 import { PersistentSandboxRegistry } from "skein/sandbox";
 

@@ -3,9 +3,11 @@
 // node serve-hostile.mjs <directory>; the directory has a file `tokens`, and gets the rest.
 import { mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
-import { createAgent, GroupSession, RoundRobinTurnManager, SessionManager, workspaceTools } from "skein";
+import { createAgent, SessionManager } from "skein";
+import { GroupSession, RoundRobinTurnManager } from "skein/group";
 import { createServer, openTokenFile } from "skein/http";
 import { scripted } from "skein/offline";
+import { workspaceTools } from "skein/sandbox";
 import { openSqliteStore } from "skein/sqlite";
 
 const [directory = ""] = process.argv.slice(2);

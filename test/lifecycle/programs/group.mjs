@@ -2,7 +2,8 @@
 // node group.mjs <jsonl or sqlite> <directory> <run or resume> <seconds that the clock is ahead> <who hangs, or nobody>
 import { writeSync } from "node:fs";
 import { join } from "node:path";
-import { GroupSession, SessionManager } from "skein";
+import { SessionManager } from "skein";
+import { GroupSession } from "skein/group";
 import { openJsonlStore } from "skein/jsonl";
 import { openSqliteStore } from "skein/sqlite";
 

@@ -1,9 +1,9 @@
 // Copies a store to another, and prints how far it is after every part.
 // node copy-store.mjs <sqlite file to copy from> <jsonl|sqlite> <place to copy to>
 import { writeSync } from "node:fs";
-import { copyStore } from "skein";
 import { openJsonlStore } from "skein/jsonl";
 import { openSqliteStore } from "skein/sqlite";
+import { copyStore } from "skein/store";
 
 const [path = "", kind = "", place = ""] = process.argv.slice(2);
 const from = await openSqliteStore({ path });

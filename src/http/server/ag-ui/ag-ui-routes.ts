@@ -1,8 +1,8 @@
 import { z } from "zod";
 import { type JsonObject, sameJson } from "../../../internal/json.ts";
-import type { EntryDraft } from "../../../session/entry.ts";
-import { inputIdOf } from "../../../session/open-runs.ts";
-import { checkRight } from "../admission.ts";
+import type { EntryDraft } from "../../../session/log/entry.ts";
+import { inputIdOf } from "../../../session/log/open-runs.ts";
+import { checkRight } from "../gate/admission.ts";
 import type { ChatParts } from "../chat/chat-routes.ts";
 import { readSoFar, type SoFar } from "../chat/chat-session.ts";
 import { route, type RouteCall, type ServerApp } from "../route.ts";
@@ -13,7 +13,7 @@ import { answerQuestions } from "../runs/speak-to-run.ts";
 import { streamRun } from "../runs/stream-run.ts";
 import { named, refuse } from "../schema.ts";
 import type { ServerServices } from "../server-services.ts";
-import { openTree, visibleHead, visibleOrNewHead } from "../session-access.ts";
+import { openTree, visibleHead, visibleOrNewHead } from "../routes/session-access.ts";
 import { AgUiSource } from "./ag-ui-source.ts";
 import { answersOf, checkVersion, type RunInput, runInput, wordsOf } from "./run-input.ts";
 

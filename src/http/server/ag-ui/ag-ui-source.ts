@@ -1,6 +1,6 @@
 import type { Approval, RunEvent } from "../../../agent/run-event.ts";
 import { type JsonObject, sameJson } from "../../../internal/json.ts";
-import { inputIdOf } from "../../../session/open-runs.ts";
+import { inputIdOf } from "../../../session/log/open-runs.ts";
 import { messageIdOf } from "../../ui/message-id.ts";
 import { readSoFar, type SoFar } from "../chat/chat-session.ts";
 import type { RouteCall } from "../route.ts";

@@ -1,7 +1,7 @@
 import { z } from "zod";
 import type { JsonObject, JsonValue } from "../../../internal/json.ts";
 import type { Content, ContentPart } from "../../../session/message.ts";
-import { inputIdOf } from "../../../session/open-runs.ts";
+import { inputIdOf } from "../../../session/log/open-runs.ts";
 import { messageIdOf } from "../../ui/message-id.ts";
 import type { UITurn } from "../../ui/to-ui-messages.ts";
 import type { QuestionAnswer } from "../runs/speak-to-run.ts";

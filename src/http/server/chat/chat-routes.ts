@@ -1,10 +1,10 @@
 import { z } from "zod";
 import type { RunEvent } from "../../../agent/run-event.ts";
-import type { SessionHead } from "../../../session/fold.ts";
+import type { SessionHead } from "../../../session/log/fold.ts";
 import type { ChatRequest, ChatView, StopChat } from "../../chat-wire.ts";
 import { AnswerWriter } from "../../ui/answer-writer.ts";
 import { answerIdOfRun } from "../../ui/message-id.ts";
-import { checkRight } from "../admission.ts";
+import { checkRight } from "../gate/admission.ts";
 import { answer, noContent, route, type RouteCall, type ServerApp } from "../route.ts";
 import { type Backlog, draining, requestRun } from "../runs/request-run.ts";
 import { type FedEvent, framesOf } from "../runs/run-feed.ts";
@@ -14,7 +14,7 @@ import { answerQuestions, cancelRun } from "../runs/speak-to-run.ts";
 import { streamRun } from "../runs/stream-run.ts";
 import { id, jsonObject, list, named, opaque } from "../schema.ts";
 import type { ServerServices } from "../server-services.ts";
-import { visibleHead, visibleOrNewHead } from "../session-access.ts";
+import { visibleHead, visibleOrNewHead } from "../routes/session-access.ts";
 import { lastMessageOf } from "./chat-message.ts";
 import { askedBy, readChat } from "./chat-session.ts";
 

@@ -1,19 +1,19 @@
 import type { JsonObject } from "../../../internal/json.ts";
 import { uuidv7 } from "../../../internal/uuid.ts";
-import type { EntryOf } from "../../../session/entry.ts";
+import type { EntryOf } from "../../../session/log/entry.ts";
 import { SessionNotFoundError } from "../../../session/errors.ts";
-import type { SessionHead } from "../../../session/fold.ts";
-import { inputIdOf, requestIdOf } from "../../../session/open-runs.ts";
+import type { SessionHead } from "../../../session/log/fold.ts";
+import { inputIdOf, requestIdOf } from "../../../session/log/open-runs.ts";
 import type { SessionStore } from "../../../session/store.ts";
 import { walkUp } from "../../../tree/path-reader.ts";
 import type { ChatRequest, ChatView } from "../../chat-wire.ts";
 import { messageIdOf, runIdOf } from "../../ui/message-id.ts";
 import { toUIMessages, type UITurn } from "../../ui/to-ui-messages.ts";
-import { ANSWER_CHARACTERS_MAX } from "../answer-bytes.ts";
+import { ANSWER_CHARACTERS_MAX } from "../routes/answer-bytes.ts";
 import type { AskedRun } from "../runs/request-run.ts";
 import { openRunOf, readRun } from "../runs/run-views.ts";
 import type { Caller, ServerServices } from "../server-services.ts";
-import { mayBegin, visibleHead } from "../session-access.ts";
+import { mayBegin, visibleHead } from "../routes/session-access.ts";
 import type { ChatMessage } from "./chat-message.ts";
 
 /** The run that a person's message asks for: a new one, another answer to it, or an answer to what it says now. */

@@ -1,12 +1,12 @@
-import { statusError } from "../../../session/append-guard.ts";
+import { statusError } from "../../../session/log/append-guard.ts";
 import { show } from "../../../session/errors.ts";
-import type { SessionHead } from "../../../session/fold.ts";
-import { requestIdOf } from "../../../session/open-runs.ts";
+import type { SessionHead } from "../../../session/log/fold.ts";
+import { requestIdOf } from "../../../session/log/open-runs.ts";
 import type { SessionStore } from "../../../session/store.ts";
 import type { RunRequest } from "../../run-wire.ts";
 import { HttpError } from "../http-error.ts";
 import type { Caller, ServerServices } from "../server-services.ts";
-import { visibleHead } from "../session-access.ts";
+import { visibleHead } from "../routes/session-access.ts";
 
 /** For how long it is known how many wait. */
 const COUNTED_MS = 250;

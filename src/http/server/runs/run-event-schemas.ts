@@ -3,7 +3,7 @@ import type { RunError } from "../../../agent/run-error.ts";
 import type { AssistantMessage, ToolMessage } from "../../../session/message.ts";
 import type { WireRunEvent } from "../../run-wire.ts";
 import { components, json, jsonObject, named } from "../schema.ts";
-import { message, usage } from "../wire-schemas.ts";
+import { message, usage } from "../routes/wire-schemas.ts";
 import { approval } from "./run-schemas.ts";
 
 const text = z.string();

@@ -1,4 +1,4 @@
-import type { SessionHead } from "../../../session/fold.ts";
+import type { SessionHead } from "../../../session/log/fold.ts";
 import { LiveHearer } from "../../../workers/live-hearer.ts";
 import type { ServerApp } from "../route.ts";
 import type { ServerServices } from "../server-services.ts";

@@ -2,7 +2,7 @@ import { z } from "zod";
 import type { Approval } from "../../../agent/run-event.ts";
 import { REASON_CHARACTERS_MAX } from "../../../session/limits.ts";
 import type { Content } from "../../../session/message.ts";
-import type { SandboxReach } from "../../../session/sandbox.ts";
+import type { SandboxReach } from "../../../session/sandbox/sandbox.ts";
 import type {
   AnswerRequest,
   FleetView,
@@ -14,7 +14,7 @@ import type {
 } from "../../run-wire.ts";
 import type { Page } from "../../wire.ts";
 import { content, id, json, limit, named, queryInteger } from "../schema.ts";
-import { problem } from "../wire-schemas.ts";
+import { problem } from "../routes/wire-schemas.ts";
 
 const text = z.string();
 const reason = text.max(REASON_CHARACTERS_MAX);

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
-import type { Entry, EntryDraft } from "../../../session/entry.ts";
-import { answerIdOf, requestIdOf } from "../../../session/open-runs.ts";
+import type { Entry, EntryDraft } from "../../../session/log/entry.ts";
+import { answerIdOf, requestIdOf } from "../../../session/log/open-runs.ts";
 import type { WireRunEvent } from "../../run-wire.ts";
 import { RunStory } from "./run-story.ts";
 

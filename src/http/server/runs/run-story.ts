@@ -2,9 +2,9 @@ import type { Approval } from "../../../agent/run-event.ts";
 import type { RunError } from "../../../agent/run-error.ts";
 import type { GroupOutcome } from "../../../group/group-event.ts";
 import { type GroupEnd, groupMarkOf } from "../../../group/group-progress.ts";
-import type { Entry, EntryOf } from "../../../session/entry.ts";
+import type { Entry, EntryOf } from "../../../session/log/entry.ts";
 import { textOf } from "../../../session/message.ts";
-import { type OpenRun, stepRuns } from "../../../session/open-runs.ts";
+import { type OpenRun, stepRuns } from "../../../session/log/open-runs.ts";
 import type { RunView, QuestionView, WireRunEvent } from "../../run-wire.ts";
 import { recordedError } from "./wire-event.ts";
 

@@ -1,7 +1,7 @@
 import { parkedHost } from "../../../agent/persist/claim-run.ts";
-import { inheritedCount, isOwn, type SessionHead } from "../../../session/fold.ts";
+import { inheritedCount, isOwn, type SessionHead } from "../../../session/log/fold.ts";
 import { show } from "../../../session/errors.ts";
-import { type OpenRun, requestIdOf } from "../../../session/open-runs.ts";
+import { type OpenRun, requestIdOf } from "../../../session/log/open-runs.ts";
 import { runnerOfHost } from "../../../workers/ring-session.ts";
 import type { ListRuns, QuestionView, RunView } from "../../run-wire.ts";
 import type { Page } from "../../wire.ts";

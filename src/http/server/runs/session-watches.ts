@@ -1,6 +1,6 @@
-import type { Entry } from "../../../session/entry.ts";
+import type { Entry } from "../../../session/log/entry.ts";
 import { SessionNotFoundError } from "../../../session/errors.ts";
-import type { SessionHead } from "../../../session/fold.ts";
+import type { SessionHead } from "../../../session/log/fold.ts";
 import type { SessionStore } from "../../../session/store.ts";
 import { HttpError } from "../http-error.ts";
 import { FRAME_CHARACTERS_MAX, type FrameSource } from "./event-streams.ts";

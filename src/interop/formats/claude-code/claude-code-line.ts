@@ -1,5 +1,5 @@
 import type { JsonObject, JsonValue } from "../../../internal/json.ts";
-import type { Entry } from "../../../session/entry.ts";
+import type { Entry } from "../../../session/log/entry.ts";
 import type { AssistantMessage } from "../../../session/message.ts";
 import type { ForeignLine } from "../foreign-format.ts";
 import { asUuid, uuidFrom } from "../foreign-id.ts";

@@ -1,5 +1,5 @@
 import type { JsonObject, JsonValue } from "../../../internal/json.ts";
-import type { NodeBody } from "../../../session/entry.ts";
+import type { NodeBody } from "../../../session/log/entry.ts";
 import type { FindRest, ForeignBody, ForeignLine, ForeignLogSink } from "../foreign-format.ts";
 import { digest } from "../foreign-id.ts";
 import type { ReadReport } from "../foreign-report.ts";

@@ -1,5 +1,5 @@
 import type { JsonObject, JsonValue } from "../../../internal/json.ts";
-import type { Entry } from "../../../session/entry.ts";
+import type { Entry } from "../../../session/log/entry.ts";
 import type { AssistantMessage, ContentPart, Message } from "../../../session/message.ts";
 import { addUsage, NO_USAGE, type Usage } from "../../../session/usage.ts";
 import type { WriteReport } from "../foreign-report.ts";

@@ -1,5 +1,5 @@
 import type { JsonObject, JsonValue } from "../../../internal/json.ts";
-import { type Entry, isNode } from "../../../session/entry.ts";
+import { type Entry, isNode } from "../../../session/log/entry.ts";
 import type { ForeignSource } from "../foreign-format.ts";
 import { WriteReport } from "../foreign-report.ts";
 import { pathOf } from "../foreign-path.ts";

@@ -1,5 +1,5 @@
 import type { JsonObject } from "../../../internal/json.ts";
-import { type Entry, isNode } from "../../../session/entry.ts";
+import { type Entry, isNode } from "../../../session/log/entry.ts";
 import type { AssistantMessage, Content, ContentPart, ToolMessage } from "../../../session/message.ts";
 import type { ForeignSource } from "../foreign-format.ts";
 import { noteOf } from "../foreign-note.ts";

@@ -1,5 +1,5 @@
 import type { JsonObject, JsonValue } from "../../../internal/json.ts";
-import type { Entry } from "../../../session/entry.ts";
+import type { Entry } from "../../../session/log/entry.ts";
 import { type Message, textOf } from "../../../session/message.ts";
 import type { Usage } from "../../../session/usage.ts";
 import type { ForeignBody } from "../foreign-format.ts";

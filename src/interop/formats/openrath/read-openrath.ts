@@ -1,5 +1,5 @@
 import type { JsonObject, JsonValue } from "../../../internal/json.ts";
-import type { Lineage, LineageKind } from "../../../session/header.ts";
+import type { Lineage, LineageKind } from "../../../session/log/header.ts";
 import { NO_USAGE } from "../../../session/usage.ts";
 import type { FindRest, ForeignLine, ForeignLogSink, ForeignReader, ForeignSink } from "../foreign-format.ts";
 import { timestampOf } from "../foreign-log.ts";

@@ -1,5 +1,5 @@
 import type { JsonObject } from "../../../internal/json.ts";
-import { type Entry, isNode } from "../../../session/entry.ts";
+import { type Entry, isNode } from "../../../session/log/entry.ts";
 import { addUsage, NO_USAGE, type Usage } from "../../../session/usage.ts";
 import type { ForeignSource } from "../foreign-format.ts";
 import { asUuid } from "../foreign-id.ts";

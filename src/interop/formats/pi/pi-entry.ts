@@ -1,5 +1,5 @@
 import type { JsonObject, JsonValue } from "../../../internal/json.ts";
-import type { Entry, NodeBody } from "../../../session/entry.ts";
+import type { Entry, NodeBody } from "../../../session/log/entry.ts";
 import type { ForeignBody } from "../foreign-format.ts";
 import type { WriteReport } from "../foreign-report.ts";
 import { isFields, textIn } from "../foreign-values.ts";

@@ -1,0 +1,66 @@
+import { compact as compactTree } from "../../../agent/context/compact.ts";
+import { createModel, type Entry, SessionTree } from "../../../index.ts";
+import { type Command, type CommandContext, textOption } from "../../command.ts";
+import { MODEL_OPTION } from "../../options/model-option.ts";
+import { countOption } from "../../options/option-values.ts";
+import { findSession, SESSION_ARGUMENT } from "../../options/session-reference.ts";
+
+/** Compacts a session. */
+export const compact: Command = {
+  name: "compact",
+  summary: "Replace the older part of a session's context by a summary; the log keeps every word.",
+  arguments: [SESSION_ARGUMENT],
+  options: {
+    model: { ...MODEL_OPTION, what: "who writes the summary" },
+    instructions: { value: "TEXT", what: "what the summary should look after in particular" },
+    "keep-recent-tokens": { value: "N", what: "how much of the end stays word for word" },
+    undo: { what: "bring what the last compaction left out back into the context" },
+  },
+  examples: [
+    { line: "skein compact last --model anthropic/claude-sonnet-4-5", what: "let a model sum up the latest session" },
+    { line: "skein compact last --undo", what: "and take it back" },
+  ],
+  json: {
+    sessionId: "the session's id",
+    entry: "the compaction as it is in the log; null when there was nothing to do, and for --undo",
+  },
+  store: "existing",
+  async run(context) {
+    await using store = await context.openStore();
+    const { header } = await findSession(store, context.positionals[0] as string);
+    const tree = await SessionTree.on(store, header.id);
+    const undoes = context.values["undo"] === true;
+    const entry = undoes ? await undo(tree) : await compactNow(tree, context);
+    if (context.json) context.printJson({ sessionId: tree.id, entry });
+    else
+      context.print(
+        undoes ? `The last compaction of session ${tree.id} does not count any more.` : sentenceOf(tree.id, entry),
+      );
+    return 0;
+  },
+};
+
+async function undo(tree: SessionTree): Promise<null> {
+  await tree.undoCompaction();
+  return null;
+}
+
+async function compactNow(tree: SessionTree, { values, signal, progress }: CommandContext): Promise<Entry | null> {
+  const [instructions, keepRecentTokens] = [
+    textOption(values, "instructions"),
+    countOption(values, "keep-recent-tokens", 0),
+  ];
+  const model = createModel(textOption(values, "model") ?? "offline");
+  progress(`${model.provider}/${model.id} writes the summary`);
+  return compactTree(tree, {
+    model,
+    signal,
+    ...(instructions !== undefined && { instructions }),
+    ...(keepRecentTokens !== undefined && { settings: { keepRecentTokens } }),
+  });
+}
+
+function sentenceOf(sessionId: string, entry: Entry | null): string {
+  if (entry?.type !== "compaction") return `Session ${sessionId} is short enough; there is nothing to compact.`;
+  return `The context of session ${sessionId}, ${entry.tokensBefore} tokens, begins with a summary now.`;
+}

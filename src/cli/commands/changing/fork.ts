@@ -1,0 +1,48 @@
+import { counted } from "../../counted.ts";
+import { SessionError } from "../../../index.ts";
+import { type Command, textOption } from "../../command.ts";
+import { openManager } from "../../open-manager.ts";
+import { findEntryId, findSession, SESSION_ARGUMENT } from "../../options/session-reference.ts";
+
+/** Forks a session. */
+export const fork: Command = {
+  name: "fork",
+  summary: "Make a new session that begins with what another one says.",
+  arguments: [SESSION_ARGUMENT, { name: "branch", optional: true, what: 'the name of the branch (default "fork")' }],
+  options: {
+    at: { value: "ENTRY", what: "begin with what was said up to this entry" },
+    checkpoint: { value: "ID", what: "begin with what was said up to this checkpoint" },
+  },
+  examples: [
+    { line: "skein fork last other-plan", what: "go on in two directions" },
+    { line: "skein fork last --checkpoint 0199b7", what: "go on from an earlier point" },
+  ],
+  json: {
+    sessionId: "the new session's id",
+    parentSessionId: "the session that it was forked from",
+    branchName: "the name of the branch",
+    version: "how many entries it begins with",
+  },
+  store: "existing",
+  async run(context) {
+    const [reference = "", branch = "fork"] = context.positionals;
+    const [at, fromCheckpoint] = [textOption(context.values, "at"), textOption(context.values, "checkpoint")];
+    if (at !== undefined && fromCheckpoint !== undefined) {
+      throw new SessionError("INVALID_OPTION", "A fork begins at --at or at --checkpoint; give one of them.");
+    }
+    await using store = await context.openStore();
+    await using manager = openManager(store);
+    const head = await findSession(store, reference);
+    const { sessionId, parentSessionId, branchName, version } = await manager.fork(head.header.id, branch, {
+      turns: false,
+      ...(at !== undefined && { at: await findEntryId(store, head, at) }),
+      ...(fromCheckpoint !== undefined && { fromCheckpoint }),
+    });
+    if (context.json) context.printJson({ sessionId, parentSessionId, branchName, version });
+    else
+      context.print(
+        `Session ${sessionId} begins with ${counted(version, "entry", "entries")} of session ${head.header.id}.`,
+      );
+    return 0;
+  },
+};

@@ -1,0 +1,79 @@
+import { counted } from "../../counted.ts";
+import { AppendMerge } from "../../../lifecycle/merge/append-merge.ts";
+import { createModel, SessionError } from "../../../index.ts";
+import type { MergeResult, MergeStrategy } from "../../../lifecycle/merge/merge-strategy.ts";
+import { SelectiveMerge } from "../../../lifecycle/merge/selective-merge.ts";
+import { SummaryMerge } from "../../../lifecycle/merge/summary-merge.ts";
+import { type Command, type CommandContext, textOption, textsOption } from "../../command.ts";
+import { MODEL_OPTION } from "../../options/model-option.ts";
+import { openManager } from "../../open-manager.ts";
+import { findSession } from "../../options/session-reference.ts";
+import { printable } from "../../terminal.ts";
+
+/** Merges a branch into its parent. */
+export const merge: Command = {
+  name: "merge",
+  summary: "Bring what a branch said since it was forked into its parent.",
+  arguments: [
+    { name: "parent", what: "the session that gets it; named as in show" },
+    { name: "branch", what: "the session that was forked from it" },
+  ],
+  options: {
+    strategy: {
+      value: "NAME",
+      default: "append",
+      choices: ["append", "selective", "summary"],
+      what: "all new turns, those that --turn names, or one summary",
+    },
+    turn: { value: "ID", repeated: true, what: "a turn to bring over, with --strategy selective" },
+    model: { ...MODEL_OPTION, what: "who writes the summary, with --strategy summary" },
+    "dry-run": { what: "only say what would be done" },
+  },
+  examples: [
+    { line: "skein merge 0199a3 0199b7 --dry-run", what: "see what a merge would bring" },
+    { line: "skein merge 0199a3 0199b7 --strategy summary", what: "bring one summary instead of every turn" },
+  ],
+  json: {
+    sessionId: "the parent's id",
+    dryRun: "whether nothing was written",
+    appended: "what was appended, in order: id and type",
+    skipped: "turns that were not: turnId and reason (present, unknown, torn)",
+    conflicts: "variables that both sides changed: key, parent, branch, base",
+    version: "how many entries the parent has then",
+  },
+  store: "existing",
+  async run(context) {
+    const strategy = strategyOf(context);
+    const [parent = "", branch = ""] = context.positionals;
+    await using store = await context.openStore();
+    await using manager = openManager(store);
+    const parentId = (await findSession(store, parent)).header.id;
+    const branchId = (await findSession(store, branch)).header.id;
+    const dryRun = context.values["dry-run"] === true;
+    const result = await manager.merge(parentId, branchId, { strategy, dryRun, turns: false });
+    if (context.json) {
+      const appended = result.appended.map(({ id, type }) => ({ id, type }));
+      const { skipped, conflicts, state } = result;
+      context.printJson({ sessionId: parentId, dryRun, appended, skipped, conflicts, version: state.version });
+    } else print(context, parentId, result, dryRun);
+    return 0;
+  },
+};
+
+function strategyOf({ values, signal }: CommandContext): MergeStrategy {
+  const [name, turns] = [textOption(values, "strategy"), textsOption(values, "turn")];
+  if ((name === "selective") !== turns.length > 0) {
+    throw new SessionError("INVALID_OPTION", "--strategy selective and --turn belong together; give both or neither.");
+  }
+  if (name === "selective") return new SelectiveMerge(turns);
+  if (name === "append") return new AppendMerge();
+  return new SummaryMerge({ model: createModel(textOption(values, "model") ?? "offline"), signal });
+}
+
+function print({ terminal }: CommandContext, parentId: string, result: MergeResult, dryRun: boolean): void {
+  for (const { id, type } of result.appended) terminal.line(`+ ${printable(type)} ${printable(id ?? "", 512)}`);
+  for (const { turnId, reason } of result.skipped) terminal.line(`skipped: ${printable(turnId, 512)}: ${reason}`);
+  for (const { key } of result.conflicts) terminal.line(`both changed: ${printable(key)}; the branch's value counts`);
+  const verb = dryRun ? "would get" : "got";
+  terminal.line(`Session ${printable(parentId, 512)} ${verb} ${counted(result.appended.length, "entry", "entries")}.`);
+}

@@ -1,0 +1,100 @@
+import { counted } from "../../counted.ts";
+import { copySession } from "../../../stores/copy/copy-session.ts";
+import { copyStore, type StoreCopy } from "../../../stores/copy/copy-store.ts";
+import { openStore, SessionError, type SessionStore } from "../../../index.ts";
+import { type Command, type CommandContext, textOption, textsOption } from "../../command.ts";
+import { countOption } from "../../options/option-values.ts";
+import { openExistingStore } from "../../open-existing-store.ts";
+
+/** Copies sessions from one store to another. */
+export const copy: Command = {
+  name: "copy",
+  summary: "Copy sessions to another store; run it again to go on where it ended.",
+  arguments: [],
+  options: {
+    from: { value: "URL", what: "the store to copy from (default: the one that other commands use)" },
+    to: { value: "URL", what: "the store to copy to; made if it is not there" },
+    session: { value: "ID", repeated: true, what: "copy only this session" },
+    deleted: { what: "also copy deleted sessions, as deleted ones" },
+    concurrency: { value: "N", default: "4", what: "how many sessions to copy at a time" },
+  },
+  examples: [
+    { line: "skein copy --from sqlite:./skein.db --to jsonl:./sessions", what: "every session as a readable file" },
+  ],
+  json: {
+    sessions: "how many sessions are the same in both stores",
+    entriesWritten: "how many entries were written",
+    checkpoints: "how many checkpoints were copied",
+    forked: "how many of the sessions share their entries with their source",
+    failures: "sessions that were not copied: sessionId, code, message",
+  },
+  store: "none",
+  async run(context) {
+    const { values } = context;
+    const [source, target] = [textOption(values, "from") ?? context.storeUrl, textOption(values, "to")];
+    if (target === undefined || source === target) {
+      throw new SessionError("INVALID_OPTION", "copy needs --to with the URL of another store than --from.");
+    }
+    const concurrency = countOption(values, "concurrency") ?? 4;
+    await using from = await openExistingStore(source);
+    await using to = await openStore(target);
+    const sessions = textsOption(values, "session");
+    const result =
+      sessions.length > 0 ? await copyEach(from, to, sessions, context) : await copyAll(from, to, concurrency, context);
+    const failures = result.failures.map(({ sessionId, error }) => ({
+      sessionId,
+      code: error.code,
+      message: error.message,
+    }));
+    if (context.json) context.printJson({ ...result, failures });
+    else {
+      for (const { sessionId, message } of failures) context.print(`not copied: ${sessionId ?? ""}: ${message}`);
+      context.print(
+        `${counted(result.sessions, "session is", "sessions are")} the same in both stores; ${counted(result.entriesWritten, "entry was", "entries were")} written.`,
+      );
+    }
+    return failures.length === 0 ? 0 : 1;
+  },
+};
+
+async function copyAll(
+  from: SessionStore,
+  to: SessionStore,
+  concurrency: number,
+  context: CommandContext,
+): Promise<StoreCopy> {
+  const { values, signal, progress } = context;
+  return copyStore(from, to, {
+    signal,
+    includeDeleted: values["deleted"] === true,
+    concurrency,
+    onProgress: ({ sessionsDone, sessionsTotal }) => progress(`${sessionsDone} of ${sessionsTotal} sessions copied`),
+  });
+}
+
+async function copyEach(
+  from: SessionStore,
+  to: SessionStore,
+  sessions: readonly string[],
+  { signal, progress }: CommandContext,
+): Promise<StoreCopy> {
+  const total = { sessions: 0, entriesWritten: 0, checkpoints: 0, forked: 0 };
+  const failures: { readonly sessionId: string; readonly error: SessionError }[] = [];
+  for (const id of new Set(sessions)) {
+    try {
+      const copied = await copySession(from, to, id, {
+        signal,
+        onProgress: ({ version, versionTotal }) => progress(`${id}: ${version} of ${versionTotal} entries copied`),
+      });
+      total.sessions += 1;
+      total.entriesWritten += copied.appended;
+      total.checkpoints += copied.checkpoints;
+      total.forked += copied.forked ? 1 : 0;
+    } catch (error) {
+      signal.throwIfAborted();
+      if (!(error instanceof SessionError)) throw error;
+      failures.push({ sessionId: id, error });
+    }
+  }
+  return { ...total, failures };
+}

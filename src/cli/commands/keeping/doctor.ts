@@ -1,0 +1,102 @@
+import { counted } from "../../counted.ts";
+import { checkStore, type StoreReport } from "../../../stores/doctor/check-store.ts";
+import type { StoreFinding } from "../../../stores/doctor/store-finding.ts";
+import { unheldSnapshots } from "../../../lifecycle/checkpoints/unheld-snapshots.ts";
+import { defaultStoreUrl } from "../../../tree/home.ts";
+import { type RepairReport, repairFile } from "../../../stores/jsonl/index.ts";
+import { listPages } from "../../../stores/complete/list-pages.ts";
+import { SessionError, type SessionStore } from "../../../index.ts";
+import { type Command, type CommandContext, textsOption } from "../../command.ts";
+
+/** Reads every log of a store and says what does not fit. */
+export const doctor: Command = {
+  name: "doctor",
+  summary: "Check that heads, indexes and checkpoints of a store are what its logs say.",
+  arguments: [],
+  options: {
+    session: { value: "ID", repeated: true, what: "check only this session" },
+    snapshots: {
+      what: "also look for snapshots on this machine that no checkpoint of the store holds (always for the default store)",
+    },
+    repair: { what: "first repair damaged files (jsonl only); the bytes taken out are kept beside each file" },
+  },
+  examples: [
+    { line: "skein doctor", what: "check the default store" },
+    { line: "skein doctor --store jsonl:./sessions --repair", what: "repair what a crash or a disk damaged" },
+  ],
+  json: {
+    sessions: "how many sessions were read",
+    entries: "how many entries they have",
+    findings: "what is wrong: sessionId, kind, message",
+    repaired: "the files that were repaired: path, damage, sideFile",
+  },
+  store: "existing",
+  async run(context) {
+    const { storeUrl: url } = context;
+    const repairs = context.values["repair"] === true;
+    if (repairs && !url.startsWith("jsonl:")) {
+      throw new SessionError("INVALID_OPTION", "Only files can be repaired: --repair needs a jsonl: store.");
+    }
+    const repaired = repairs ? await repairAll(context) : [];
+    await using store = await context.openStore();
+    const report = await check(store, context);
+    const looks = context.values["snapshots"] === true || (url === defaultStoreUrl() && noneChosen(context));
+    const findings = [...report.findings, ...(looks ? await snapshotFindings(store) : [])];
+    if (context.json) context.printJson({ ...report, findings, repaired });
+    else print({ ...report, findings }, repaired, context);
+    return findings.length === 0 ? 0 : 1;
+  },
+};
+
+function noneChosen({ values }: CommandContext): boolean {
+  return textsOption(values, "session").length === 0;
+}
+
+async function snapshotFindings(store: SessionStore): Promise<readonly StoreFinding[]> {
+  return (await unheldSnapshots(store)).map((name) => ({
+    sessionId: null,
+    kind: "leftover",
+    message: `Snapshot ${name} on this machine is held by no checkpoint of this store.`,
+  }));
+}
+
+async function check(store: SessionStore, { values, signal, progress }: CommandContext): Promise<StoreReport> {
+  const sessions = textsOption(values, "session");
+  return checkStore(store, {
+    signal,
+    ...(sessions.length > 0 && { sessions }),
+    onProgress: ({ sessionsDone, sessionsTotal, findings }) =>
+      progress(`${sessionsDone} of ${sessionsTotal} sessions checked, ${findings} findings`),
+  });
+}
+
+/** Repairs every file that cannot be read, and says why where it cannot be repaired. */
+async function repairAll({ fail, signal, openStore }: CommandContext): Promise<RepairReport[]> {
+  const repaired: RepairReport[] = [];
+  await using store = await openStore();
+  for await (const { damaged } of listPages(store)) {
+    for (const { path } of damaged) {
+      signal.throwIfAborted();
+      try {
+        repaired.push(await repairFile(path));
+      } catch (error) {
+        if (!(error instanceof SessionError)) throw error;
+        fail(`${path} was not repaired: ${error.message}`);
+      }
+    }
+  }
+  return repaired;
+}
+
+function print(report: StoreReport, repaired: readonly RepairReport[], { print: line }: CommandContext): void {
+  for (const { path, damage, sideFile } of repaired) {
+    const kept = sideFile === null ? "" : ` What was taken out is in ${sideFile}.`;
+    line(`repaired: ${path}, in ${damage.length} places.${kept}`);
+  }
+  for (const { sessionId, kind, message } of report.findings) line(`${kind}: ${sessionId ?? "(store)"}: ${message}`);
+  const result =
+    report.findings.length === 0 ? "nothing is wrong" : counted(report.findings.length, "finding", "findings");
+  line(
+    `${counted(report.sessions, "session", "sessions")} with ${counted(report.entries, "entry", "entries")}: ${result}.`,
+  );
+}

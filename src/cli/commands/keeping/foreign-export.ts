@@ -1,0 +1,69 @@
+import {
+  type ForeignWriting,
+  FOREIGN_FORMATS,
+  foreignFormat,
+  type WriteReport,
+  writeForeign,
+} from "../../../interop/formats/index.ts";
+import type { SessionHead, SessionStore } from "../../../index.ts";
+import { type CommandContext, textOption } from "../../command.ts";
+import { counted } from "../../counted.ts";
+import { findSession } from "../../options/session-reference.ts";
+import { batches, refuseExisting, writeNewFile } from "./write-new-file.ts";
+
+/** The names of the programs whose sessions can be written. */
+export const FOREIGN_NAMES: readonly string[] = FOREIGN_FORMATS.map(({ name }) => name);
+
+/** Writes a session as the program that `--to` names would have. */
+export async function exportForeign(context: CommandContext, output: string | undefined): Promise<number> {
+  const { values, signal } = context;
+  const replace = values["force"] === true;
+  if (output !== undefined && !replace) await refuseExisting(output);
+  await using store = await context.openStore();
+  const head = await findSession(store, context.positionals[0] as string);
+  const writing = await beginWriting(context, store, head);
+  if (output === undefined) {
+    for await (const batch of batches(writing.pieces, signal)) await context.write(batch);
+    for (const line of reportLines(writing.report, values["sanitize"] === true)) context.fail(line);
+    return 0;
+  }
+  const bytes = await writeNewFile(output, batches(writing.pieces, signal), replace);
+  const [session, format] = [head.header.id, textOption(values, "to")];
+  if (context.json) context.printJson({ session, format, output, bytes, report: reportJson(writing.report) });
+  else {
+    context.print(`${output}: a session of ${format}, ${bytes} bytes.`);
+    for (const line of reportLines(writing.report, values["sanitize"] === true)) context.print(line);
+  }
+  return 0;
+}
+
+/** Begins to write a session with the options of the command line. */
+export async function beginWriting(
+  { values }: CommandContext,
+  store: SessionStore,
+  head: SessionHead,
+  foreignId?: string,
+): Promise<ForeignWriting> {
+  const cwd = textOption(values, "cwd");
+  return writeForeign(foreignFormat(textOption(values, "to") ?? ""), store, head.header.id, {
+    sanitize: values["sanitize"] === true,
+    ...(cwd === undefined ? {} : { cwd }),
+    ...(foreignId === undefined ? {} : { foreignId }),
+  });
+}
+
+/** What a person should know about what was written. */
+export function reportLines(report: WriteReport, sanitized: boolean): string[] {
+  const lines: string[] = [];
+  const left = [...report.left].map(([type, count]) => `${count} ${type}`).join(", ");
+  if (left !== "") lines.push(`What the program has no place for was left out: ${left}.`);
+  const secrets = counted(report.secrets, "text that looks like a secret", "texts that look like secrets");
+  if (report.secrets > 0 && sanitized) lines.push(`It was written without ${secrets}.`);
+  if (report.secrets > 0 && !sanitized) lines.push(`It holds ${secrets}; --sanitize takes them out.`);
+  return lines;
+}
+
+/** The report as JSON. */
+export function reportJson({ written, verbatim, secrets, left }: WriteReport): object {
+  return { written, verbatim, secrets, left: Object.fromEntries(left) };
+}

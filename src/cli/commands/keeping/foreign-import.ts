@@ -1,0 +1,122 @@
+import { join } from "node:path";
+import {
+  type ForeignFormat,
+  followFiles,
+  ImportMemory,
+  type ImportTarget,
+  importFiles,
+  importMemoryName,
+  type ImportStep,
+} from "../../../interop/formats/index.ts";
+import { userHome } from "../../../tree/home.ts";
+import { type CommandContext, textOption } from "../../command.ts";
+import { counted } from "../../counted.ts";
+import { LOCAL_USER } from "../../open-manager.ts";
+import { momentOption } from "../../options/option-values.ts";
+
+/** How many lines that could not be read are named. */
+const LOST_NAMED_MAX = 20;
+
+/** What an import came to. */
+interface ImportSum {
+  files: number;
+  /** Files that no program is known to write. */
+  unknown: number;
+  entries: number;
+  readonly sessions: { new: number; grown: number; same: number; deleted: number };
+  readonly lines: { mapped: number; kept: number; tooLarge: number; doubled: number; lost: number };
+  readonly lost: { readonly file: string; readonly line: number; readonly reason: string }[];
+}
+
+/** Imports the sessions of another program: a file, or all below a directory; null finds out which program it is. */
+export async function importForeignFiles(
+  context: CommandContext,
+  format: ForeignFormat | null,
+  path: string | undefined,
+): Promise<number> {
+  const { values, signal } = context;
+  const userId = textOption(values, "user") ?? LOCAL_USER;
+  const dryRun = values["dry-run"] === true;
+  await using store = await context.openStore();
+  const target: ImportTarget = { store, userId, dryRun };
+  const memory = await ImportMemory.open(join(userHome(), "imports", importMemoryName(context.storeUrl, userId)));
+  const since = momentOption(values, "since")?.getTime();
+  const sum: ImportSum = {
+    ...{ files: 0, unknown: 0, entries: 0, lost: [] },
+    sessions: { new: 0, grown: 0, same: 0, deleted: 0 },
+    lines: { mapped: 0, kept: 0, tooLarge: 0, doubled: 0, lost: 0 },
+  };
+  const options = {
+    ...{ format, signal },
+    ...(path === undefined ? {} : { path }),
+    ...(since === undefined ? {} : { since }),
+    ...(dryRun ? {} : { memory }),
+  };
+  for await (const step of importFiles(target, options)) {
+    addStep(sum, step);
+    context.progress(
+      `${step.number} of ${counted(step.files, "file", "files")}, ${counted(sum.entries, "entry", "entries")}`,
+    );
+  }
+  if (!dryRun) await memory.save();
+  if (context.json) context.printJson(sum);
+  else printSum(context, sum, dryRun);
+  if (values["follow"] === true && format !== null && !dryRun) await follow(context, target, format, path);
+  return sum.lines.lost > 0 ? 1 : 0;
+}
+
+/** Imports what is added to the files from now on, until the program is told to stop. */
+async function follow(
+  { signal, print, fail, json, printJson }: CommandContext,
+  target: ImportTarget,
+  format: ForeignFormat,
+  path: string | undefined,
+): Promise<void> {
+  if (!json) print("Following the files; stop it with Ctrl-C.");
+  await followFiles(target, [{ format, ...(path === undefined ? {} : { path }) }], {
+    signal,
+    onImported({ sessions }) {
+      for (const { sessionId: session, added } of sessions.filter(({ outcome }) => outcome !== "same")) {
+        if (json) printJson({ session, entries: added });
+        else print(`${session}: ${counted(added, "entry", "entries")} since it is followed.`);
+      }
+    },
+    onFailure: (error, file) => fail(`${file} could not be imported: ${(error as Error).message}`),
+  });
+}
+
+function addStep(sum: ImportSum, { path, format, sessions, report }: ImportStep): void {
+  sum.files++;
+  if (format === null) sum.unknown++;
+  for (const { outcome, added } of sessions) {
+    sum.sessions[outcome]++;
+    sum.entries += added;
+  }
+  for (const field of ["mapped", "kept", "tooLarge", "doubled", "lost"] as const) sum.lines[field] += report[field];
+  for (const { line, reason } of report.lostLines) {
+    if (sum.lost.length < LOST_NAMED_MAX) sum.lost.push({ file: path, line, reason });
+  }
+}
+
+function printSum(
+  { print, fail }: CommandContext,
+  { files, unknown, entries, sessions, lines, lost }: ImportSum,
+  dryRun: boolean,
+): void {
+  for (const { file, line, reason } of lost) fail(`${file}, line ${line}, could not be read: ${reason}.`);
+  const known = counted(files - unknown, "file", "files");
+  const found = `${sessions.new} new, ${sessions.grown} with more than before, ${sessions.same} as they were`;
+  print(
+    `${known}: ${counted(sessions.new + sessions.grown + sessions.same, "session", "sessions")} (${found}); ${counted(entries, "entry", "entries")} ${dryRun ? "would be added" : "added"}.`,
+  );
+  const read = [`${lines.mapped} became entries`, `${lines.kept} are kept as they are`];
+  if (lines.tooLarge > 0) read.push(`${lines.tooLarge} of these are too large for one entry`);
+  if (lines.doubled > 0) read.push(`${lines.doubled} were there twice`);
+  if (lines.lost > 0) read.push(`${lines.lost} could not be read`);
+  if (lines.mapped + lines.kept + lines.lost > 0) print(`Of the lines that were read, ${read.join(", ")}.`);
+  if (sessions.deleted > 0)
+    print(
+      `${counted(sessions.deleted, "session was", "sessions were")} deleted here and left so; skein undelete brings one back.`,
+    );
+  if (unknown > 0) print(`${counted(unknown, "file is", "files are")} of no program that is known.`);
+}

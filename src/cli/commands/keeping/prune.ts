@@ -1,0 +1,119 @@
+import { counted } from "../../counted.ts";
+import { applyRetention, type RetentionOptions, type RetentionReport } from "../../../lifecycle/retention.ts";
+import { openStore, SessionError, type SessionStatus, type SessionStore } from "../../../index.ts";
+import { type Command, type CommandContext, textOption, textsOption } from "../../command.ts";
+import { ageOption, countOption, momentOption } from "../../options/option-values.ts";
+import { STATUS_OPTION } from "../reading/list.ts";
+
+/** Later than any deletion: this command's own, and one by a server's clock that is ahead. */
+const END_OF_TIME = new Date("9999-12-31T23:59:59.999Z");
+
+/** Deletes what was kept long enough. */
+export const prune: Command = {
+  name: "prune",
+  summary: "Delete sessions that nobody has touched for a time, and remove deleted ones for good.",
+  details:
+    "A deleted session can be brought back with skein undelete until --purge removes it. A session that runs, or that a fork builds on, loses nothing that is needed.",
+  arguments: [],
+  options: {
+    "older-than": { value: "AGE", what: "delete sessions without an append for this long, as in 30d or 12h" },
+    erase: { value: "AGE", what: "erase sessions for good, without a trash, as skein erase does" },
+    status: STATUS_OPTION,
+    user: { value: "ID", what: "only sessions of this user" },
+    archive: { value: "URL", what: "copy each session to this store first" },
+    purge: {
+      value: "AGE",
+      what: "remove for good what was deleted this long ago, as in 7d; 0d for all of it, also what is deleted now",
+    },
+    vacuum: { what: "after --purge, give the space back to the file system where the store can" },
+    limit: { value: "N", what: "delete at most so many" },
+    "dry-run": { what: "only say what would be deleted" },
+  },
+  examples: [
+    { line: "skein prune --older-than 30d --status closed --dry-run", what: "see what would go" },
+    {
+      line: "skein prune --older-than 90d --archive jsonl:./archive --purge 7d",
+      what: "keep a copy, and free the space a week later",
+    },
+  ],
+  json: {
+    dryRun: "whether nothing was done",
+    deleted: "the ids of the sessions that were deleted, or would be",
+    erased: "the ids of the sessions that were erased, or would be",
+    archived: "how many of them the archive has",
+    purged: "how many deleted sessions are gone for good",
+    vacuumed: "whether the space was given back",
+    failures: "sessions that are due and were left: sessionId, code, message",
+  },
+  store: "existing",
+  async run(context) {
+    const options = optionsOf(context);
+    const archiveUrl = textOption(context.values, "archive");
+    if (archiveUrl === context.storeUrl) {
+      throw new SessionError("INVALID_OPTION", "--archive is the store itself; name another one.");
+    }
+    await using store = await context.openStore();
+    await using archive = archiveUrl === undefined ? null : await openStore(archiveUrl);
+    const report = await applyRetention(store, { ...options, ...archiveOf(archive) });
+    const failures = report.failures.map(({ sessionId, error }) => ({
+      sessionId,
+      code: error.code,
+      message: error.message,
+    }));
+    const dryRun = options.dryRun === true;
+    if (context.json) context.printJson({ dryRun, ...report, failures });
+    else print(context, report, dryRun);
+    return failures.length === 0 ? 0 : 1;
+  },
+};
+
+function archiveOf(archive: SessionStore | null): Pick<RetentionOptions, "archive"> {
+  return archive === null ? {} : { archive };
+}
+
+function optionsOf({ values, signal, progress }: CommandContext): RetentionOptions {
+  const [olderThan, erase] = [momentOption(values, "older-than"), momentOption(values, "erase")];
+  const purge = ageOption(values, "purge") === 0 ? END_OF_TIME : momentOption(values, "purge");
+  const [userId, limit] = [textOption(values, "user"), countOption(values, "limit")];
+  const status = textsOption(values, "status") as readonly SessionStatus[];
+  if (olderThan === undefined && purge === undefined && erase === undefined) {
+    throw new SessionError(
+      "INVALID_OPTION",
+      "prune needs --older-than, --erase or --purge, or several of them; see skein prune --help.",
+    );
+  }
+  if (
+    olderThan === undefined &&
+    erase === undefined &&
+    (status.length > 0 || userId !== undefined || limit !== undefined)
+  ) {
+    throw new SessionError(
+      "INVALID_OPTION",
+      "--status, --user and --limit choose what --older-than deletes and --erase erases; give one of them, too.",
+    );
+  }
+  const which = { ...(status.length > 0 && { status }), ...(userId !== undefined && { userId }) };
+  return {
+    signal,
+    dryRun: values["dry-run"] === true,
+    vacuum: values["vacuum"] === true,
+    onProgress: ({ looked, deleted }) => progress(`${looked} sessions looked at, ${deleted} deleted`),
+    ...(purge !== undefined && { purgeAfter: { olderThan: purge } }),
+    ...(limit !== undefined && { limit }),
+    ...(olderThan !== undefined && { deleteAfter: { olderThan, ...which } }),
+    ...(erase !== undefined && { eraseAfter: { olderThan: erase, ...which } }),
+  };
+}
+
+function print({ print: line }: CommandContext, report: RetentionReport, dryRun: boolean): void {
+  for (const id of report.deleted) line(`${dryRun ? "would be deleted" : "deleted"}: ${id}`);
+  for (const id of report.erased) line(`${dryRun ? "would be erased" : "erased"}: ${id}`);
+  for (const { sessionId, error } of report.failures) line(`left: ${sessionId}: ${error.message}`);
+  const [count, erased] = [report.deleted.length, report.erased.length];
+  if (erased > 0) line(`${counted(erased, "session", "sessions")} ${dryRun ? "would be erased" : "erased"}.`);
+  if (dryRun) line(`${counted(count, "session", "sessions")} would be deleted.`);
+  else
+    line(
+      `${counted(count, "session was", "sessions were")} deleted, ${report.archived} of them archived; ${counted(report.purged, "is", "are")} gone for good.`,
+    );
+}

@@ -1,0 +1,81 @@
+import { link, rename, stat, unlink } from "node:fs/promises";
+import { basename, dirname, join } from "node:path";
+import { openPrivateFile } from "../../../internal/private-file.ts";
+import { SessionError } from "../../../index.ts";
+import { show } from "../../../session/errors.ts";
+
+const BATCH_CHARACTERS = 64 * 1024;
+
+/** The same text in pieces that are worth writing. */
+export async function* batches(
+  pieces: AsyncIterable<string>,
+  signal: AbortSignal,
+): AsyncGenerator<string, void, undefined> {
+  let batch = "";
+  for await (const piece of pieces) {
+    signal.throwIfAborted();
+    batch += piece;
+    if (batch.length < BATCH_CHARACTERS) continue;
+    yield batch;
+    batch = "";
+  }
+  if (batch !== "") yield batch;
+}
+
+/** Writes beside the file and puts it in place when it is whole. Resolves to how many bytes it has. */
+export async function writeNewFile(
+  path: string,
+  batches: AsyncIterable<string | Uint8Array>,
+  replace: boolean,
+): Promise<number> {
+  if (!replace) await refuseExisting(path);
+  const temporary = join(dirname(path), `.${basename(path)}.${process.pid}.tmp`);
+  try {
+    const handle = await openPrivateFile(temporary, "w");
+    let bytes = 0;
+    try {
+      for await (const batch of batches) {
+        await handle.appendFile(batch);
+        bytes += Buffer.byteLength(batch);
+      }
+    } finally {
+      await handle.close();
+    }
+    await (replace ? rename(temporary, path) : publish(temporary, path));
+    return bytes;
+  } catch (cause) {
+    if (cause instanceof SessionError) throw cause;
+    const { code } = cause as NodeJS.ErrnoException;
+    if (code === undefined) throw cause;
+    throw new SessionError("STORE_FAILED", `${show(path)} could not be written (${code}); it is as it was.`, { cause });
+  } finally {
+    await unlink(temporary).catch(() => {});
+  }
+}
+
+/** A link never takes the place of a file that came in the meantime; not every file system has links. */
+async function publish(temporary: string, path: string): Promise<void> {
+  try {
+    await link(temporary, path);
+  } catch (cause) {
+    if ((cause as NodeJS.ErrnoException).code === "EEXIST" || (await exists(path))) throw alreadyThere(path, cause);
+    await rename(temporary, path);
+  }
+}
+
+/** @throws {SessionError} `INVALID_OPTION` when the file is there. */
+export async function refuseExisting(path: string): Promise<void> {
+  if (await exists(path)) throw alreadyThere(path);
+}
+
+/** Whether there is such a file. */
+export async function exists(path: string): Promise<boolean> {
+  return stat(path).then(
+    () => true,
+    () => false,
+  );
+}
+
+function alreadyThere(path: string, cause?: unknown): SessionError {
+  return new SessionError("INVALID_OPTION", `${show(path)} is there already; give --force to replace it.`, { cause });
+}

@@ -1,0 +1,95 @@
+import {
+  type AggregateAnalytics,
+  type AnalyticsQuery,
+  type AnalyticsTotals,
+  aggregateAnalytics,
+} from "../../../lifecycle/aggregate-analytics.ts";
+import { SessionError, type SessionStatus } from "../../../index.ts";
+import { show } from "../../../session/errors.ts";
+import { type Command, type CommandContext, type CommandValues, textOption, textsOption } from "../../command.ts";
+import { tableLines } from "../../table.ts";
+import { printable } from "../../terminal.ts";
+import { STATUS_OPTION } from "./list.ts";
+
+const NUMBERS = ["SESSIONS", "TURNS", "TOOL CALLS", "TOKENS", "COST (USD)"].map((title) => ({ title, right: true }));
+
+/** Adds up what sessions spent. */
+export const stats: Command = {
+  name: "stats",
+  summary: "Add up turns, tokens and cost, by day, by model and by user.",
+  details:
+    "What a fork took over counts once, in the session where it was said; a session that has said nothing of its own is not counted.",
+  arguments: [],
+  options: {
+    by: {
+      value: "WHAT",
+      repeated: true,
+      choices: ["day", "model", "user"],
+      what: "only this table (default: all three)",
+    },
+    user: { value: "ID", what: "only sessions of this user" },
+    status: STATUS_OPTION,
+    from: { value: "DATE", what: "only turns from this day or time on (UTC)" },
+    to: { value: "DATE", what: "only turns before this day or time (UTC)" },
+  },
+  examples: [
+    { line: "skein stats --by model", what: "what each model cost" },
+    { line: "skein stats --from 2026-01-01 --to 2026-02-01 --json", what: "a month, for a program" },
+  ],
+  json: {
+    totals: "the sums: sessions, totalTurns, toolCalls, totalTokens, totalCost (USD), usage",
+    byDay: "the same for each day (UTC), with day",
+    byModel: "the same for each model, with model as provider/model, or null",
+    byUser: "the same for each user, with user, or null",
+  },
+  store: "existing",
+  async run(context) {
+    const query = queryOf(context.values);
+    await using store = await context.openStore();
+    const analytics = await aggregateAnalytics(store, query);
+    if (context.json) context.printJson(analytics);
+    else print(context, analytics);
+    return 0;
+  },
+};
+
+function print({ terminal, values }: CommandContext, { totals, byDay, byModel, byUser }: AggregateAnalytics): void {
+  const wanted = textsOption(values, "by");
+  const tables = {
+    day: byDay.map((row) => [row.day, row] as const),
+    model: byModel.map((row) => [row.model ?? "(none)", row] as const),
+    user: byUser.map((row) => [row.user ?? "(none)", row] as const),
+  };
+  for (const [name, rows] of Object.entries(tables)) {
+    if (wanted.length > 0 && !wanted.includes(name)) continue;
+    const cells = [...rows, ["all", totals] as const].map(([key, sums]) => [printable(key, 60), ...numbersOf(sums)]);
+    for (const line of tableLines([{ title: name.toUpperCase() }, ...NUMBERS], cells)) terminal.line(line);
+    terminal.line();
+  }
+}
+
+function numbersOf({ sessions, totalTurns, toolCalls, totalTokens, totalCost }: AnalyticsTotals): string[] {
+  return [sessions, totalTurns, toolCalls, totalTokens].map(String).concat(totalCost.toFixed(4));
+}
+
+function queryOf(values: CommandValues): AnalyticsQuery {
+  const [userId, from, to] = [textOption(values, "user"), timeOption(values, "from"), timeOption(values, "to")];
+  const status = textsOption(values, "status") as readonly SessionStatus[];
+  return {
+    ...(userId !== undefined && { userId }),
+    ...(status.length > 0 && { status }),
+    ...(from !== undefined && { from }),
+    ...(to !== undefined && { to }),
+  };
+}
+
+function timeOption(values: CommandValues, name: string): string | undefined {
+  const text = textOption(values, name);
+  if (text === undefined) return undefined;
+  const time = /^\d{4}-\d\d-\d\d(?:T[\d:.]+Z)?$/.test(text) ? new Date(text) : new Date(Number.NaN);
+  if (!Number.isNaN(time.getTime())) return time.toISOString();
+  throw new SessionError(
+    "INVALID_OPTION",
+    `--${name} is ${show(text)}; give a date, as in 2026-01-31 or 2026-01-31T12:00:00Z.`,
+  );
+}

@@ -1,0 +1,87 @@
+import type { OpenRunView, RunsQuery } from "../../../lifecycle/runs/list-runs.ts";
+import { openRunsOf } from "../../../lifecycle/runs/list-runs.ts";
+import { type Command, type CommandContext, textOption } from "../../command.ts";
+import { openManager } from "../../open-manager.ts";
+import { countOption } from "../../options/option-values.ts";
+import { readRuns } from "./read-runs.ts";
+import { findSession, SESSION_ARGUMENT } from "../../options/session-reference.ts";
+import { tableLines } from "../../table.ts";
+import { printable, shortTime } from "../../terminal.ts";
+
+const STATES = ["parked", "interrupted", "requested", "running"] as const satisfies RunsQuery["state"][];
+
+const COLUMNS = [
+  { title: "SESSION" },
+  { title: "RUN" },
+  { title: "STATE" },
+  { title: "AGENT" },
+  { title: "SINCE" },
+  { title: "BY" },
+  { title: "WAITS FOR" },
+];
+
+/** Lists runs that have not ended. */
+export const runs: Command = {
+  name: "runs",
+  summary: "List the runs that have not ended: who asked for them, and what they wait for.",
+  details:
+    "A run is requested while it waits to begin or to go on, running while some process has it, parked while it waits for an answer, and interrupted when its process is gone; skein recover goes on with the last two and with what is requested.",
+  arguments: [{ ...SESSION_ARGUMENT, optional: true }],
+  options: {
+    state: { value: "STATE", choices: STATES, what: "only runs that stand so" },
+    limit: { value: "N", default: "100", what: "how many" },
+  },
+  examples: [
+    { line: "skein runs", what: "all runs that have not ended" },
+    { line: "skein runs --state interrupted --json", what: "those whose process is gone, for a program" },
+  ],
+  json: {
+    runs: "the runs: sessionId, userId, runId, state, agent, group, requestedAt, by, notBefore, questions, expiresAt",
+    more: "whether there are more",
+  },
+  store: "existing",
+  async run(context) {
+    const { runs: found, more } = await findRuns(context);
+    if (context.json) context.printJson({ runs: found, more });
+    else {
+      if (found.length === 0) context.print("No run is open.");
+      else for (const line of tableLines(COLUMNS, found.map(rowOf))) context.terminal.line(line);
+      if (more) context.fail("There are more; ask for them with a larger --limit.");
+    }
+    return 0;
+  },
+};
+
+async function findRuns(context: CommandContext): ReturnType<typeof readRuns> {
+  const { positionals, values } = context;
+  const state = textOption(values, "state") as RunsQuery["state"] | undefined;
+  const limit = countOption(values, "limit") ?? Number.MAX_SAFE_INTEGER;
+  await using store = await context.openStore();
+  const [reference] = positionals;
+  if (reference === undefined) {
+    await using manager = openManager(store);
+    return await readRuns(manager, state === undefined ? STATES : [state], { limit });
+  }
+  const open = await openRunsOf(store, await findSession(store, reference));
+  const wanted = open.filter((run) => state === undefined || run.state === state);
+  return { runs: wanted.slice(0, limit), more: wanted.length > limit };
+}
+
+function rowOf(run: OpenRunView): readonly string[] {
+  const since = run.questions[0]?.askedAt ?? run.requestedAt;
+  return [
+    printable(run.sessionId, 512),
+    printable(run.runId, 512),
+    run.state,
+    printable(run.agent ?? run.group ?? ""),
+    since === null ? "" : shortTime(since),
+    printable(run.by ?? ""),
+    waitsFor(run),
+  ];
+}
+
+function waitsFor({ state, questions, notBefore }: OpenRunView): string {
+  if (questions.length > 0) return `an answer: ${questions.map(({ name }) => printable(name ?? "a tool")).join(", ")}`;
+  if (state === "requested") return notBefore === undefined ? "its turn" : shortTime(notBefore);
+  return state === "interrupted" ? "skein recover" : "";
+}

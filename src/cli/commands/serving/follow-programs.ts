@@ -1,0 +1,54 @@
+import { join } from "node:path";
+import { SessionError, type SessionStore } from "../../../index.ts";
+import {
+  followFiles,
+  foreignFormat,
+  ImportMemory,
+  importFiles,
+  importMemoryName,
+} from "../../../interop/formats/index.ts";
+import { userHome } from "../../../tree/home.ts";
+import { type CommandContext, textOption } from "../../command.ts";
+import { LOCAL_USER } from "../../open-manager.ts";
+
+/** The option that takes in sessions of other programs as they grow. */
+export const FOLLOW_OPTION = {
+  value: "PROGRAMS",
+  what: "import the sessions of these programs of yours and what they add, as in claude-code,codex,pi",
+} as const;
+
+/**
+ * Imports the sessions of the programs that `--follow` names, and then what is added to them, until the program is told to
+ * stop. What cannot be imported is told, and the rest goes on.
+ *
+ * @throws {SessionError} `INVALID_OPTION` at once for a program that is not known, or on a server for others.
+ */
+export function followPrograms(context: CommandContext, store: SessionStore): Promise<void> {
+  const { values, signal, storeUrl, fail } = context;
+  const names = textOption(values, "follow")?.split(",") ?? [];
+  if (names.length > 0 && textOption(values, "token-file") !== undefined) {
+    const message =
+      "--follow takes in your own sessions; leave it out on a server for others, or leave out --token-file.";
+    throw new SessionError("INVALID_OPTION", message);
+  }
+  const places = names.map((name) => ({ format: foreignFormat(name.trim()) }));
+  const target = { store, userId: LOCAL_USER };
+  const onFailure = (error: unknown, path: string) => {
+    if (!signal.aborted) fail(`${path} could not be imported: ${(error as Error).message}`);
+  };
+  return importThenFollow();
+
+  async function importThenFollow(): Promise<void> {
+    const memory = await ImportMemory.open(join(userHome(), "imports", importMemoryName(storeUrl, LOCAL_USER)));
+    for (const { format } of places) {
+      try {
+        for await (const _step of importFiles(target, { format, memory, signal })) if (signal.aborted) return;
+      } catch (error) {
+        onFailure(error, format.home());
+      }
+    }
+    if (places.length === 0 || signal.aborted) return;
+    await memory.save().catch((error: unknown) => onFailure(error, "The list of what was imported"));
+    await followFiles(target, places, { signal, onFailure });
+  }
+}

@@ -1,0 +1,126 @@
+import type { Model, ModelRequest } from "../../agent/model/model.ts";
+import { type RetryOptions, withRetries } from "../../agent/model/retry.ts";
+import { untilAborted } from "../../agent/follow-abort.ts";
+import { SessionError } from "../../session/errors.ts";
+import { textOf } from "../../session/message.ts";
+import type { SessionTurn } from "../../session/state/state.ts";
+import { findName } from "../find-name.ts";
+import type { GroupMember, GroupView, TurnManager } from "./turn-manager.ts";
+import { TurnRoster } from "./turn-roster.ts";
+
+/** How many of the latest turns the model is shown. */
+export const TURNS_SHOWN_MAX = 40;
+/** How many characters of each turn the model is shown. */
+export const TURN_CHARACTERS_SHOWN_MAX = 2000;
+
+/** How a model chooses the next speaker. */
+export interface LlmTurnManagerOptions {
+  /** Ends the conversation after so many turns of agents (default 10). */
+  readonly maxRounds?: number;
+  /** What to choose by, beside what was said. */
+  readonly instructions?: string;
+  readonly retry?: RetryOptions;
+}
+
+/**
+ * A model picks who speaks next, or that nobody does. It sees the latest turns, private ones included, and answers with
+ * nothing but a name. An answer that names no agent, or several, is asked for once more; then the conversation ends.
+ */
+export class LlmTurnManager implements TurnManager {
+  readonly #roster: TurnRoster;
+  readonly #model: Model;
+  readonly #instructions: string;
+  readonly #retry: RetryOptions;
+
+  constructor(model: Model, options: LlmTurnManagerOptions = {}) {
+    const { maxRounds = 10, instructions = "", retry = {} } = options;
+    if (typeof model?.complete !== "function") {
+      throw new SessionError("INVALID_OPTION", "A turn manager that asks a model needs one.");
+    }
+    if (typeof instructions !== "string") throw new SessionError("INVALID_OPTION", "The instructions are not a text.");
+    this.#roster = new TurnRoster(maxRounds);
+    this.#model = model;
+    this.#instructions = instructions.trim();
+    this.#retry = retry;
+  }
+
+  register(agentName: string, role: string): void {
+    this.#roster.register(agentName, role);
+  }
+
+  async selectNext(sessionId: string, view?: GroupView): Promise<string | null> {
+    const { turns, agents, moves, maxRounds } = this.#roster.view(sessionId, view);
+    if (agents.length === 0 || moves.length >= maxRounds) return null;
+    const signal = view?.signal ?? new AbortController().signal;
+    const name = await this.#ask(this.#request(turns, agents), agents, signal);
+    return this.#roster.selected(sessionId, view, name);
+  }
+
+  async isComplete(sessionId: string, view?: GroupView): Promise<boolean> {
+    const { moves, maxRounds } = this.#roster.view(sessionId, view);
+    return moves.length >= maxRounds;
+  }
+
+  filterVisible(turns: readonly SessionTurn[], _options: { readonly agentName: string }): readonly SessionTurn[] {
+    return turns;
+  }
+
+  recordTurns(sessionId: string, turns: readonly SessionTurn[]): void {
+    this.#roster.record(sessionId, turns);
+  }
+
+  recordProgress(sessionId: string, view: GroupView, over: boolean): void {
+    this.#roster.recordProgress(sessionId, view, over);
+  }
+
+  async #ask(request: ModelRequest, agents: readonly GroupMember[], signal: AbortSignal): Promise<string | null> {
+    const names = agents.map(({ name }) => name);
+    const first = await this.#complete(request, signal);
+    const found = findName(first, names);
+    if (found === "nobody") return null;
+    if (found !== "unclear") return found.name;
+    const again = await this.#complete(askedAgain(request, first, names), signal);
+    const second = findName(again, names);
+    return typeof second === "string" ? null : second.name;
+  }
+
+  async #complete(request: ModelRequest, signal: AbortSignal): Promise<string> {
+    const attempt = () => untilAborted(this.#model.complete(request, { signal }), signal);
+    const { content } = await withRetries(attempt, this.#retry, signal, () => {});
+    return textOf(content);
+  }
+
+  #request(turns: readonly SessionTurn[], agents: readonly GroupMember[]): ModelRequest {
+    const members = agents.map(({ name, role }) => `- ${name} (${role})`).join("\n");
+    const system = [
+      "You moderate a conversation between agents. Decide who speaks next.",
+      `The agents:\n${members}`,
+      this.#instructions,
+      'Answer with the name of one agent and nothing else, or with "nobody" when the conversation has come to its end.',
+    ];
+    const said = turns.flatMap(lineOf).slice(-TURNS_SHOWN_MAX).join("\n\n");
+    return {
+      messages: [
+        { role: "system", content: system.filter((part) => part !== "").join("\n\n") },
+        { role: "user", content: `<conversation>\n${said}\n</conversation>\n\nWho speaks next?` },
+      ],
+    };
+  }
+}
+
+function askedAgain(request: ModelRequest, answer: string, names: readonly string[]): ModelRequest {
+  const said = answer.trim() === "" ? "(nothing)" : answer;
+  const reminder = `That does not name one agent. Answer with one of these names and nothing else: ${names.join(", ")}, or nobody.`;
+  return {
+    ...request,
+    messages: [...request.messages, { role: "assistant", content: said }, { role: "user", content: reminder }],
+  };
+}
+
+/** What a turn says; nothing for what tools answer and for turns without text. */
+function lineOf({ role, agent, content }: SessionTurn): readonly string[] {
+  const text = textOf(content).trim();
+  if (role === "tool" || text === "") return [];
+  const cut = text.length > TURN_CHARACTERS_SHOWN_MAX ? `${text.slice(0, TURN_CHARACTERS_SHOWN_MAX)}…` : text;
+  return [`${agent ?? role}: ${cut}`];
+}

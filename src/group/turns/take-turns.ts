@@ -1,0 +1,94 @@
+import { runErrorOf } from "../../agent/run-error.ts";
+import { untilAborted } from "../../agent/follow-abort.ts";
+import { SessionCapacityError, SessionError, show } from "../../session/errors.ts";
+import { type TurnFilter, visibleTo } from "../agent-view.ts";
+import { type Asking, askAgent } from "../ask-agent.ts";
+import type { GroupSeat } from "../group-agent.ts";
+import { failureDraft } from "../group-drafts.ts";
+import type { GroupOutcome } from "../group-event.ts";
+import type { GroupProgress } from "../group-progress.ts";
+import type { GroupView, TurnManager } from "./turn-manager.ts";
+
+/** What a group consists of. */
+export interface GroupParts {
+  /** Everyone in the group, in the order in which they joined; someone may join while it works. */
+  readonly seats: ReadonlyMap<string, GroupSeat>;
+  readonly turnManager: TurnManager;
+  readonly isolation: TurnFilter;
+}
+
+/** What a group at work needs beside its parts. */
+export interface GroupWork extends Omit<Asking, "agents" | "messageId"> {
+  /** The limit of this run; null for the one that the message was given with. */
+  readonly maxRounds: number | null;
+}
+
+/**
+ * Lets agents have their goes until the group comes to its end. Before each one the log is looked at, so that a group
+ * goes on in another process where it stopped in this one.
+ */
+export async function takeTurns(parts: GroupParts, work: GroupWork): Promise<GroupOutcome> {
+  const { log, signal, emit } = work;
+  while (true) {
+    signal.throwIfAborted();
+    await log.refresh();
+    const progress = log.progress as GroupProgress;
+    const next = await nextOf(parts, work, progress);
+    if (typeof next !== "string") return next;
+    const seat = parts.seats.get(next);
+    if (seat === undefined) {
+      throw new SessionError("INVALID_OPTION", `The turn manager chose ${show(next)}, who is not in the group.`);
+    }
+    // An agent that could not be heard is not asked: what it did could not be told.
+    if (log.room?.left === 0) throw new SessionCapacityError("turns in a session", log.room.limit);
+    emit({ type: "agent-selected", agent: next, move: progress.moves.length + 1 });
+    const visible = visibleTo(next, log.items, parts.isolation, parts.turnManager);
+    try {
+      const asking = { ...work, agents: membersOf(parts.seats), messageId: progress.messageId };
+      emit(await askAgent(seat, visible, asking));
+    } catch (thrown) {
+      signal.throwIfAborted();
+      // Not the agent has failed, but what it was to be kept in.
+      if (log.broken !== null) throw log.broken;
+      await log.append([failureDraft(next, thrown)]);
+      const error = runErrorOf(thrown);
+      emit({ type: "agent-failed", agent: next, error });
+      return { reason: "agent-failed", agent: next, error };
+    }
+  }
+}
+
+/** What a turn manager decides by. */
+export function viewOf(
+  { seats }: GroupParts,
+  { log, maxRounds, signal }: Pick<GroupWork, "log" | "maxRounds" | "signal">,
+): Required<GroupView> {
+  const progress = log.progress as GroupProgress;
+  return {
+    turns: log.items.map(({ turn }) => turn),
+    agents: membersOf(seats),
+    moves: progress.moves.map(({ agent }) => agent),
+    maxRounds: maxRounds ?? progress.maxRounds,
+    signal,
+  };
+}
+
+/** Who speaks next, or how the group came to its end. */
+async function nextOf(parts: GroupParts, work: GroupWork, { moves }: GroupProgress): Promise<string | GroupOutcome> {
+  const { sessionId, signal } = work;
+  const { turnManager } = parts;
+  const view = viewOf(parts, work);
+  turnManager.recordProgress?.(sessionId, view, false);
+  const { agents, maxRounds } = view;
+  const latest = moves.slice(-agents.length);
+  if (latest.length === agents.length && latest.every(({ kind }) => kind === "passed")) return { reason: "all-passed" };
+  // A turn manager may count differently; this holds for all of them.
+  if (moves.length >= maxRounds * agents.length) return { reason: "max-rounds" };
+  const over = await untilAborted(Promise.resolve(turnManager.isComplete(sessionId, view)), signal);
+  const next = over ? null : await untilAborted(Promise.resolve(turnManager.selectNext(sessionId, view)), signal);
+  return next ?? { reason: "complete" };
+}
+
+function membersOf(seats: GroupParts["seats"]): GroupView["agents"] {
+  return [...seats.values()].map(({ name, role }) => ({ name, role }));
+}

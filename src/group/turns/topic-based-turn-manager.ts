@@ -1,0 +1,98 @@
+import { SessionError, show } from "../../session/errors.ts";
+import { textOf } from "../../session/message.ts";
+import type { SessionTurn } from "../../session/state/state.ts";
+import type { GroupView, TurnManager } from "./turn-manager.ts";
+import { TurnRoster } from "./turn-roster.ts";
+import { textPattern, wordPattern } from "./word-pattern.ts";
+
+/** Which agent a keyword leads to. Pairs keep their order whatever the keywords; an object puts whole numbers first. */
+export type Topics = Readonly<Record<string, string>> | Iterable<readonly [keyword: string, agentName: string]>;
+
+/** How keywords are looked for. */
+export interface TopicOptions {
+  /** False finds a keyword inside of longer words, too (default true). */
+  readonly wholeWords?: boolean;
+}
+
+interface Topic {
+  readonly pattern: RegExp;
+  readonly agentName: string;
+}
+
+/** Whoever is responsible for a keyword in the latest turn speaks next; the first keyword in the given order wins. */
+export class TopicBasedTurnManager implements TurnManager {
+  readonly #roster: TurnRoster;
+  readonly #topics: readonly Topic[];
+  readonly #fallbackAgent: string | null;
+
+  /** Without a keyword in the latest turn, the fallback speaks; without one, the conversation ends. It also ends after `maxRounds` turns of agents. */
+  constructor(topics: Topics, fallbackAgent: string | null = null, maxRounds = 10, options: TopicOptions = {}) {
+    this.#roster = new TurnRoster(maxRounds);
+    this.#topics = readTopics(topics, options.wholeWords ?? true);
+    if (fallbackAgent !== null && typeof fallbackAgent !== "string") {
+      throw new SessionError("INVALID_OPTION", `The fallback agent is ${show(fallbackAgent)}; give a name or null.`);
+    }
+    this.#fallbackAgent = fallbackAgent;
+  }
+
+  register(agentName: string, role: string): void {
+    this.#roster.register(agentName, role);
+  }
+
+  async selectNext(sessionId: string, view?: GroupView): Promise<string | null> {
+    const { turns, moves, maxRounds } = this.#roster.view(sessionId, view);
+    const next = moves.length < maxRounds ? this.#responsibleFor(latestText(turns)) : null;
+    return this.#roster.selected(sessionId, view, next);
+  }
+
+  async isComplete(sessionId: string, view?: GroupView): Promise<boolean> {
+    const { moves, maxRounds } = this.#roster.view(sessionId, view);
+    return moves.length >= maxRounds;
+  }
+
+  filterVisible(turns: readonly SessionTurn[], _options: { readonly agentName: string }): readonly SessionTurn[] {
+    return turns;
+  }
+
+  recordTurns(sessionId: string, turns: readonly SessionTurn[]): void {
+    this.#roster.record(sessionId, turns);
+  }
+
+  recordProgress(sessionId: string, view: GroupView, over: boolean): void {
+    this.#roster.recordProgress(sessionId, view, over);
+  }
+
+  #responsibleFor(text: string): string | null {
+    const topic = this.#topics.find(({ pattern }) => text.search(pattern) >= 0);
+    return topic?.agentName ?? this.#fallbackAgent;
+  }
+}
+
+function readTopics(topics: Topics, wholeWords: boolean): readonly Topic[] {
+  if (typeof topics !== "object" || topics === null) {
+    throw new SessionError("INVALID_OPTION", "The topics are neither an object nor a list of pairs.");
+  }
+  const pairs =
+    Symbol.iterator in topics ? [...(topics as Iterable<readonly [string, string]>)] : Object.entries(topics);
+  return pairs.map(([keyword, agentName]) => {
+    if (typeof keyword !== "string" || keyword.trim() === "") {
+      throw new SessionError(
+        "INVALID_OPTION",
+        `The topic ${show(keyword)} is not a keyword; give a text that is not empty.`,
+      );
+    }
+    if (typeof agentName !== "string") {
+      throw new SessionError("INVALID_OPTION", `The topic ${show(keyword)} leads to no agent; give a name.`);
+    }
+    const text = keyword.trim();
+    return { pattern: wholeWords ? wordPattern(text) : textPattern(text), agentName };
+  });
+}
+
+/** What was said last to everyone: answers of tools, calls of them and failures say nothing. */
+function latestText(turns: readonly SessionTurn[]): string {
+  const latest = turns.findLast(
+    ({ role, toolCalls = [], stopReason }) => role !== "tool" && toolCalls.length === 0 && stopReason !== "error",
+  );
+  return latest === undefined ? "" : textOf(latest.content);
+}

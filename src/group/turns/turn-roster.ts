@@ -1,0 +1,104 @@
+import { SessionError, show } from "../../session/errors.ts";
+import { checkName } from "../../session/id.ts";
+import type { SessionTurn } from "../../session/state/state.ts";
+import type { GroupMember, GroupView } from "./turn-manager.ts";
+
+/** For how many sessions a turn manager remembers what it was told; the oldest are forgotten first. */
+export const RECORDED_SESSIONS_MAX = 1000;
+
+/** A view with nothing left out. */
+export type WholeView = Required<Omit<GroupView, "signal">>;
+
+interface Recorded {
+  readonly turns: readonly SessionTurn[];
+  /** Who was selected since the last message of a person. */
+  readonly selected: readonly string[];
+  /** Whether a group has come to its end there. */
+  readonly over: boolean;
+}
+
+/** The agents that a turn manager knows and, for whoever asks it without a view, what was said. */
+export class TurnRoster {
+  readonly #members = new Map<string, GroupMember>();
+  readonly #recorded = new Map<string, Recorded>();
+  readonly #maxRounds: number;
+
+  constructor(maxRounds: number) {
+    this.#maxRounds = checkRounds(maxRounds);
+  }
+
+  register(name: string, role: string): void {
+    checkName(name, "an agent");
+    if (typeof role !== "string") throw new SessionError("INVALID_OPTION", `The role of ${show(name)} is not a text.`);
+    this.#members.set(name, { name, role });
+  }
+
+  record(sessionId: string, turns: readonly SessionTurn[]): void {
+    const before = this.#recorded.get(sessionId);
+    const spoken = speakersIn(turns);
+    const sameQuestion = before !== undefined && questionOf(before.turns) === questionOf(turns);
+    // Turns that nobody signed do not tell who spoke; what was selected for them does.
+    const selected = spoken.length > 0 || !sameQuestion ? spoken : before.selected;
+    this.#remember(sessionId, { turns, selected, over: sameQuestion && before.over });
+  }
+
+  /** Remembers how far a group has come, for whoever asks without a view. */
+  recordProgress(sessionId: string, { turns, moves = speakersIn(turns) }: GroupView, over: boolean): void {
+    this.#remember(sessionId, { turns, selected: moves, over });
+  }
+
+  /** The view that was given, or what is known without one. */
+  view(sessionId: string, given?: GroupView): WholeView {
+    if (given !== undefined) {
+      const { turns, agents, moves = speakersIn(turns), maxRounds = this.#maxRounds } = given;
+      return { turns, agents, moves, maxRounds: Math.min(maxRounds, this.#maxRounds) };
+    }
+    const { turns, selected, over } = this.#recorded.get(sessionId) ?? NOTHING;
+    // A conversation that is over has no rounds left, however its manager counts them.
+    const maxRounds = over ? 0 : this.#maxRounds;
+    return { turns, agents: [...this.#members.values()], moves: selected, maxRounds };
+  }
+
+  /** Counts a selection that was made without a view, and gives it back. */
+  selected(sessionId: string, given: GroupView | undefined, name: string | null): string | null {
+    if (given === undefined && name !== null) {
+      const before = this.#recorded.get(sessionId) ?? NOTHING;
+      this.#remember(sessionId, { ...before, selected: [...before.selected, name] });
+    }
+    return name;
+  }
+
+  #remember(sessionId: string, recorded: Recorded): void {
+    this.#recorded.delete(sessionId);
+    this.#recorded.set(sessionId, recorded);
+    const [oldest] = this.#recorded.keys();
+    if (this.#recorded.size > RECORDED_SESSIONS_MAX && oldest !== undefined) this.#recorded.delete(oldest);
+  }
+}
+
+/** @throws {SessionError} `INVALID_OPTION` unless it may be a number of rounds. */
+export function checkRounds(maxRounds: number): number {
+  if (Number.isSafeInteger(maxRounds) && maxRounds >= 1) return maxRounds;
+  throw new SessionError("INVALID_OPTION", `maxRounds is ${show(maxRounds)}; give a whole number of 1 or more.`);
+}
+
+const NOTHING: Recorded = { turns: [], selected: [], over: false };
+
+/** Who answered the last message of a person, in order. */
+function speakersIn(turns: readonly SessionTurn[]): readonly string[] {
+  const asked = turns.findLastIndex(isQuestion);
+  return turns.slice(asked + 1).flatMap((turn) => (turn.agent !== undefined && isAnswer(turn) ? [turn.agent] : []));
+}
+
+/** An answer that calls tools is not finished, and one that failed or was broken off is none. */
+function isAnswer({ role, toolCalls = [], stopReason }: SessionTurn): boolean {
+  return role === "assistant" && toolCalls.length === 0 && stopReason !== "error" && stopReason !== "aborted";
+}
+
+function questionOf(turns: readonly SessionTurn[]): string | null {
+  return turns.findLast(isQuestion)?.turnId ?? null;
+}
+
+function isQuestion({ role, agent }: SessionTurn): boolean {
+  return role === "user" && agent === undefined;
+}

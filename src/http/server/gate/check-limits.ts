@@ -1,0 +1,67 @@
+import { SessionError } from "../../../session/errors.ts";
+import { checkCount } from "../../../stores/complete/valid-arguments.ts";
+import type { ServerLimits } from "../../create-server.ts";
+import type { RateLimit } from "./rate-limiter.ts";
+import { CONTENT_PARTS_CEILING } from "../schema.ts";
+
+const MIB = 1024 * 1024;
+const RATE_DEFAULT: RateLimit = { requestsPerSecond: 50, burst: 200 };
+const TIMEOUT_MS_MAX = 2 ** 31 - 1;
+
+/** All limits of a server, with the defaults for those that were not given. */
+export interface CheckedLimits extends Required<ServerLimits> {
+  readonly rate: RateLimit | null;
+}
+
+/** @throws {SessionError} `INVALID_OPTION` for a limit that makes no sense. */
+export function checkLimits(limits: ServerLimits, guarded: boolean): CheckedLimits {
+  const checked = withDefaults(limits, guarded);
+  const { headersTimeoutMs, requestTimeoutMs, contentPartsMax, rate, ...counts } = checked;
+  for (const [name, value] of Object.entries(counts)) checkCount(value, `limits.${name}`, 1);
+  checkCount(contentPartsMax, "limits.contentPartsMax", 1, CONTENT_PARTS_CEILING);
+  checkCount(headersTimeoutMs, "limits.headersTimeoutMs", 1, TIMEOUT_MS_MAX);
+  checkCount(requestTimeoutMs, "limits.requestTimeoutMs", headersTimeoutMs, TIMEOUT_MS_MAX);
+  if (rate !== null && !(rate.requestsPerSecond > 0 && rate.burst >= 1)) {
+    throw invalid("limits.rate needs requestsPerSecond above 0 and a burst of 1 or more.");
+  }
+  const largest = largestBody(checked);
+  if (checked.bodyBytesPerUser < largest || checked.bodyBytesAtOnce < checked.bodyBytesPerUser) {
+    throw invalid(
+      `limits.bodyBytesPerUser must be ${largest} or more, so that the largest body fits, and limits.bodyBytesAtOnce no less than that.`,
+    );
+  }
+  return checked;
+}
+
+function withDefaults(limits: ServerLimits, guarded: boolean): CheckedLimits {
+  const bodies = {
+    bodyBytesMax: limits.bodyBytesMax ?? MIB,
+    bodyValuesMax: limits.bodyValuesMax ?? 200_000,
+    contentBytesMax: limits.contentBytesMax ?? 16 * MIB,
+    contentPartsMax: limits.contentPartsMax ?? 1000,
+    importBytesMax: limits.importBytesMax ?? 16 * MIB,
+    importEntriesMax: limits.importEntriesMax ?? 10_000,
+  };
+  // Four of the largest for each user, so that whoever raises one limit need not think of the other.
+  const bodyBytesPerUser = limits.bodyBytesPerUser ?? Math.max(64 * MIB, 4 * largestBody(bodies));
+  return {
+    ...bodies,
+    bodyBytesPerUser,
+    bodyBytesAtOnce: limits.bodyBytesAtOnce ?? 3 * bodyBytesPerUser,
+    streamsPerUser: limits.streamsPerUser ?? 20,
+    maxRunsPerUser: limits.maxRunsPerUser ?? 10,
+    maxWaiting: limits.maxWaiting ?? 10_000,
+    urlCharactersMax: limits.urlCharactersMax ?? 16_384,
+    headersTimeoutMs: limits.headersTimeoutMs ?? 10_000,
+    requestTimeoutMs: limits.requestTimeoutMs ?? 120_000,
+    rate: limits.rate === undefined ? (guarded ? RATE_DEFAULT : null) : limits.rate,
+  };
+}
+
+function largestBody(limits: Pick<CheckedLimits, "bodyBytesMax" | "contentBytesMax" | "importBytesMax">): number {
+  return Math.max(limits.bodyBytesMax, limits.contentBytesMax, limits.importBytesMax);
+}
+
+function invalid(message: string): SessionError {
+  return new SessionError("INVALID_OPTION", message);
+}

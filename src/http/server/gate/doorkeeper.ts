@@ -1,0 +1,107 @@
+import type { ApiToken, TokenSource } from "../../api-token.ts";
+import { ALL_RIGHTS, type Authenticate } from "../../caller-init.ts";
+import { type KnownCaller, readCaller } from "../../read-caller.ts";
+import type { Admission } from "./admission.ts";
+import { HttpError } from "../http-error.ts";
+import type { Caller } from "../server-services.ts";
+import { TokenTable } from "./token-table.ts";
+
+const LOCAL: Caller = Object.freeze({ userId: "local", admin: true, may: ALL_RIGHTS });
+const OPEN: Admission = { caller: LOCAL, holds: () => true };
+
+/** What says who someone is; null for what a server does without. */
+export interface DoorInit {
+  readonly tokens: readonly ApiToken[] | TokenSource | null;
+  readonly authenticate: Authenticate | null;
+  /** Logs what went wrong with the tokens of a source. */
+  readonly report: (error: unknown) => void;
+}
+
+/**
+ * Tells who a request comes from.
+ *
+ * - A token of the table counts first, then what the application's own sign-in says. Without both, everyone is `local`.
+ * - While the table cannot be known, nobody comes in by a token.
+ */
+export class Doorkeeper {
+  readonly #init: DoorInit;
+  #read: readonly ApiToken[] | null = null;
+  #table: TokenTable | null = null;
+
+  /** @throws {SessionError} `INVALID_OPTION` or `INVALID_ID` for a token that makes no sense. */
+  constructor(init: DoorInit) {
+    this.#init = init;
+    const { tokens } = init;
+    if (tokens !== null && !("current" in tokens)) this.#take(tokens);
+  }
+
+  /** Whether anyone is asked who they are. */
+  get guarded(): boolean {
+    return this.#init.tokens !== null || this.#init.authenticate !== null;
+  }
+
+  /** @throws {HttpError} `UNAUTHORIZED`, `TOKEN_EXPIRED` or `TOKENS_UNAVAILABLE`. */
+  async identify(request: Request): Promise<Admission> {
+    const { tokens, authenticate } = this.#init;
+    if (tokens === null && authenticate === null) return OPEN;
+    const table = this.#currentTable();
+    const given = /^Bearer +(\S+) *$/i.exec(request.headers.get("authorization") ?? "")?.[1];
+    const kept = given === undefined ? null : (table?.find(given) ?? null);
+    if (kept !== null) return admitted(kept, () => this.#currentTable()?.has(kept) === true);
+    const known = authenticate === null ? null : await ask(authenticate, request);
+    if (known !== null) return admitted(known, () => true);
+    if (tokens !== null && table === null) {
+      throw new HttpError("TOKENS_UNAVAILABLE", "The server cannot tell now whose token is good; try again later.");
+    }
+    if (given === undefined) throw unauthorized("UNAUTHORIZED", "Say who you are: Authorization: Bearer <token>.");
+    throw unauthorized("UNAUTHORIZED", "The token is not one of this server's.");
+  }
+
+  /** The table that counts now; null where there is none, or none can be known. */
+  #currentTable(): TokenTable | null {
+    const { tokens, report } = this.#init;
+    if (tokens === null || !("current" in tokens)) return this.#table;
+    try {
+      this.#take(tokens.current());
+      return this.#table;
+    } catch (error) {
+      report(error);
+      return null;
+    }
+  }
+
+  #take(tokens: readonly ApiToken[] | null): void {
+    if (tokens === this.#read) return;
+    this.#read = tokens;
+    // A table that cannot be made must not leave the one before it in force.
+    this.#table = null;
+    if (tokens !== null) this.#table = new TokenTable(tokens);
+  }
+}
+
+function admitted({ caller, expiresAtMs }: KnownCaller, isKnown: () => boolean): Admission {
+  const isOver = (): boolean => Date.now() >= expiresAtMs;
+  if (isOver()) throw unauthorized("TOKEN_EXPIRED", "The token has expired; get a new one.");
+  return { caller, holds: () => !isOver() && isKnown() };
+}
+
+/** What an application says is checked as strictly as what an operator writes, as a mistake in it opens the door. */
+async function ask(authenticate: Authenticate, request: Request): Promise<KnownCaller | null> {
+  try {
+    const init = await authenticate(request);
+    if (init === null) return null;
+    if (typeof init !== "object") throw new TypeError("It gave neither a caller nor null.");
+    return readCaller(init);
+  } catch (cause) {
+    // Wrapped, as an error of ours that it passes on would be answered as one of the request.
+    const why = cause instanceof Error ? (cause.stack ?? cause.message) : String(cause);
+    throw new Error(`authenticate failed, so nobody came in: ${why}`, { cause });
+  }
+}
+
+function unauthorized(code: "UNAUTHORIZED" | "TOKEN_EXPIRED", message: string): HttpError {
+  const error = code === "TOKEN_EXPIRED" ? ' error="invalid_token"' : "";
+  return new HttpError(code, message, {
+    headers: { "www-authenticate": `Bearer realm="skein"${error && `,${error}`}` },
+  });
+}

@@ -1,0 +1,102 @@
+import type { Admission } from "./admission.ts";
+import type { Doorkeeper } from "./doorkeeper.ts";
+import { HttpError } from "../http-error.ts";
+import { type RateLimit, RateLimiter } from "./rate-limiter.ts";
+
+const LOOPBACK: ReadonlySet<string> = new Set(["localhost", "127.0.0.1", "[::1]"]);
+
+/** Who is let in, and how often. */
+export interface GateOptions {
+  readonly door: Doorkeeper;
+  readonly allowedOrigins: readonly string[];
+  readonly rate: RateLimit | null;
+  readonly urlCharactersMax: number;
+}
+
+/** Looks at every request before anything is done for it. */
+export class Gate {
+  readonly #options: GateOptions;
+  readonly #rate: RateLimiter | null;
+
+  constructor(options: GateOptions) {
+    this.#options = options;
+    this.#rate = options.rate === null ? null : new RateLimiter(options.rate);
+  }
+
+  /**
+   * `path` is the path of the request as routes see it.
+   *
+   * @throws {HttpError} for a request that must not have come here: too long, to another host, from another site.
+   */
+  checkOrigin(request: Request, path: string): void {
+    const { url, headers } = request;
+    const { urlCharactersMax, door } = this.#options;
+    if (url.length > urlCharactersMax) {
+      throw new HttpError("URL_TOO_LONG", `The URL is longer than ${urlCharactersMax} characters.`);
+    }
+    const host = headers.get("host") ?? new URL(url).host;
+    // A page of another site can make a browser send requests here, under a name that it has made mean this machine.
+    if (!door.guarded && !LOOPBACK.has(hostnameOf(host))) {
+      throw new HttpError("FOREIGN_HOST", "Without tokens, this server answers to localhost only.");
+    }
+    if (this.sharedWith(request) !== null) return;
+    const origin = headers.get("origin");
+    // What is guarded may stand behind a proxy, which knows the origin that the server has for its own pages.
+    const foreign = !door.guarded && origin !== null && origin !== `http://${host}`;
+    if (foreign || isOfAnotherSite(request, path)) {
+      throw new HttpError("FOREIGN_ORIGIN", "Pages of other sites cannot use this server.");
+    }
+  }
+
+  /** Who a request comes from. @throws {HttpError} for nobody who is known, and `RATE_LIMITED`. */
+  async admit(request: Request, address: string): Promise<Admission> {
+    const admission = await this.#identify(request, address);
+    this.#rate?.take(`user ${admission.caller.userId}`);
+    return admission;
+  }
+
+  /**
+   * For a request that anyone may make. What is open to all counts by itself, so that whoever guesses tokens does not take
+   * the health route away from others at the same address.
+   *
+   * @throws {HttpError} `RATE_LIMITED`.
+   */
+  admitAnyone(address: string, openPath = ""): void {
+    this.#rate?.take(`address ${address} ${openPath}`);
+  }
+
+  /** The origin whose pages may read the answer; null for none. */
+  sharedWith({ headers }: Request): string | null {
+    const origin = headers.get("origin");
+    return origin !== null && this.#options.allowedOrigins.includes(origin) ? origin : null;
+  }
+
+  async #identify(request: Request, address: string): Promise<Admission> {
+    try {
+      return await this.#options.door.identify(request);
+    } catch (error) {
+      this.admitAnyone(address);
+      throw error;
+    }
+  }
+}
+
+/**
+ * Whether a browser says that a page of another site or of another port has sent the request. Going to a page here from
+ * there, as by a link, is no such request.
+ */
+function isOfAnotherSite({ method, headers }: Request, path: string): boolean {
+  const site = headers.get("sec-fetch-site") ?? "none";
+  if (site !== "cross-site" && site !== "same-site") return false;
+  return method !== "GET" || headers.get("sec-fetch-mode") !== "navigate" || isGuarded(path);
+}
+
+/** Whether a path is for callers who say who they are, and no page: what is under `/api/` and `/agui/`. */
+export function isGuarded(path: string): boolean {
+  return path.startsWith("/api/") || path.startsWith("/agui/");
+}
+
+/** The name of a `Host`, without its port. */
+function hostnameOf(host: string): string {
+  return host.toLowerCase().replace(/:\d*$/, "");
+}

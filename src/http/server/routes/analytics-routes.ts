@@ -1,0 +1,188 @@
+import { z } from "zod";
+import { type CallQuery, callAnalytics } from "../../../lifecycle/call-analytics.ts";
+import { type SessionAnalytics, computeAnalytics } from "../../../session/state/analytics.ts";
+import { type CallAnalytics, CallSamples } from "../../../session/state/call-samples.ts";
+import { SessionNotFoundError } from "../../../session/errors.ts";
+import { edges } from "../../../session/lineage/lineage.ts";
+import { toDot, toMermaid } from "../../../session/lineage/lineage-diagram.ts";
+import { toJsonl } from "../../../session/lineage/lineage-export.ts";
+import { lineageUsage } from "../../../session/lineage/lineage-usage.ts";
+import type { AggregateQuery, AggregateRow } from "../../../session/store.ts";
+import type { AnalyticsView, LineageNodeView, LineageView } from "../../wire.ts";
+import { ANSWER_CHARACTERS_MAX } from "./answer-bytes.ts";
+import { type LineageSession, readLineage } from "./read-lineage.ts";
+import { answer, route, type ServerApp } from "../route.ts";
+import { id, named, queryList } from "../schema.ts";
+import type { ServerServices } from "../server-services.ts";
+import { visibleHead } from "./session-access.ts";
+import { lineage, status, usage } from "./wire-schemas.ts";
+
+const text = z.string();
+const amount = z.number().min(0);
+
+const sessionAnalytics = named<SessionAnalytics>(
+  "SessionAnalytics",
+  z.object({
+    sessionId: text,
+    totalTurns: amount,
+    totalTokens: amount,
+    totalCost: amount,
+    durationSeconds: amount,
+    agentsUsed: z.array(text),
+    toolsInvoked: z.array(text),
+    avgResponseTimeMs: amount,
+    modelsUsed: z.array(text),
+  }),
+);
+
+const aggregateRow = named<AggregateRow>(
+  "AnalyticsRow",
+  z.object({
+    day: text.optional(),
+    model: text.nullable().optional(),
+    user: text.nullable().optional(),
+    sessions: amount,
+    messages: amount,
+    toolCalls: amount,
+    usage,
+    cost: amount,
+  }),
+);
+const analyticsView = named<AnalyticsView>("Analytics", z.object({ rows: z.array(aggregateRow) }));
+
+const measured = { answers: amount, medianMs: amount, p95Ms: amount };
+const callSums = named<CallAnalytics>(
+  "CallAnalytics",
+  z.object({
+    sessions: amount,
+    complete: z.boolean(),
+    latency: z.object(measured).nullable(),
+    byDay: z.array(z.object({ day: text, ...measured })),
+    byModel: z.array(z.object({ model: text.nullable(), ...measured })),
+    byUser: z.array(z.object({ user: text.nullable(), ...measured })),
+    tools: z.array(z.object({ tool: text, calls: amount, failed: amount })),
+  }),
+);
+const period = { userId: id.optional(), from: text.optional(), to: text.optional() };
+
+const lineageNode = named<LineageNodeView>(
+  "LineageNode",
+  z.object({
+    id: text,
+    name: text.nullable(),
+    branchName: text.nullable(),
+    lineage: lineage.nullable(),
+    status: status.nullable(),
+    usage: usage.nullable(),
+    cost: amount.nullable(),
+    createdAt: text.nullable(),
+  }),
+);
+
+const lineageView = named<LineageView>(
+  "LineageGraph",
+  z.object({
+    nodes: z.array(lineageNode),
+    edges: z.array(z.object({ parent: text, child: text })),
+    usage,
+    cost: amount,
+  }),
+);
+
+/** What sessions add up to, and where they came from. */
+export function mountAnalytics(app: ServerApp, services: ServerServices): void {
+  mountSums(app, services);
+  mountCalls(app, services);
+  mountLineage(app, services);
+}
+
+function mountSums(app: ServerApp, services: ServerServices): void {
+  const { manager, store } = services;
+  route(app, {
+    method: "get",
+    path: "/api/sessions/:id/analytics",
+    operationId: "getSessionAnalytics",
+    summary: "What the turns of a session add up to.",
+    answers: { 200: { description: "The sums.", schema: sessionAnalytics } },
+    async handle({ param, as }) {
+      const state = await manager.getState(param("id"), { ...as, charactersMax: ANSWER_CHARACTERS_MAX });
+      if (state === null) throw new SessionNotFoundError(param("id"));
+      return answer(computeAnalytics(state));
+    },
+  });
+  route(app, {
+    method: "get",
+    path: "/api/analytics",
+    operationId: "getAnalytics",
+    summary: "Sums over many sessions; those of everyone only for an administrator.",
+    query: z.strictObject({ ...period, groupBy: queryList(z.enum(["day", "model", "user"])).optional() }),
+    answers: { 200: { description: "The sums.", schema: analyticsView } },
+    async handle({ query, caller }) {
+      const { userId, groupBy = [], ...times } = query;
+      if (!caller.admin && userId !== undefined && userId !== caller.userId) return answer({ rows: [] });
+      const whose = caller.admin ? userId : caller.userId;
+      const asked = { ...times, groupBy, ...(whose === undefined ? {} : { userId: whose }) };
+      return answer({ rows: await store.aggregate(asked as AggregateQuery) });
+    },
+  });
+}
+
+function mountCalls(app: ServerApp, { store }: ServerServices): void {
+  route(app, {
+    method: "get",
+    path: "/api/analytics/calls",
+    operationId: "getCallAnalytics",
+    summary: "How long answers took and which tools were called, in the latest sessions that the caller may see.",
+    query: z.strictObject(period),
+    answers: { 200: { description: "The figures.", schema: callSums } },
+    async handle({ query, caller }) {
+      const { userId, ...times } = query;
+      if (!caller.admin && userId !== undefined && userId !== caller.userId) return answer(new CallSamples().sum(NONE));
+      const whose = caller.admin ? userId : caller.userId;
+      const asked = { ...times, ...(whose === undefined ? {} : { userId: whose }) };
+      return answer(await callAnalytics(store, asked as CallQuery));
+    },
+  });
+}
+
+const NONE = { sessions: 0, complete: true } as const;
+
+function mountLineage(app: ServerApp, services: ServerServices): void {
+  route(app, {
+    method: "get",
+    path: "/api/sessions/:id/lineage",
+    operationId: "readLineage",
+    summary: "The sessions that this one came from and that came from it, as data or as a diagram.",
+    query: z.strictObject({ format: z.enum(["mermaid", "dot", "jsonl"]).optional() }),
+    answers: { 200: { description: "The lineage; with a format, as text.", schema: lineageView } },
+    async handle({ param, query, caller }) {
+      const sessions = await readLineage(services, await visibleHead(services, param("id"), caller), caller);
+      if (query.format === undefined) return answer(lineageViewOf(sessions, param("id")));
+      const write = { mermaid: toMermaid, dot: toDot, jsonl: toJsonl }[query.format];
+      return new Response(write(sessions), { headers: { "content-type": "text/plain; charset=utf-8" } });
+    },
+  });
+}
+
+function lineageViewOf(sessions: readonly LineageSession[], sessionId: string): LineageView {
+  const arrows = edges(sessions);
+  const known = new Set(sessions.map((session) => session.id));
+  const missing = new Set(arrows.map(({ parent }) => parent).filter((parent) => !known.has(parent)));
+  return {
+    nodes: [...sessions.map(nodeOf), ...[...missing].map(missingNode)],
+    edges: arrows,
+    ...lineageUsage(sessions, sessionId),
+  };
+}
+
+function nodeOf({ id: sessionId, lineage: from, head, usage: spent, cost }: LineageSession): LineageNodeView {
+  const { name, status: now, header } = head;
+  const { createdAt, forkedFrom } = header;
+  const branchName = forkedFrom?.branchName ?? null;
+  return { id: sessionId, name, branchName, lineage: from, status: now, usage: spent, cost, createdAt };
+}
+
+function missingNode(sessionId: string): LineageNodeView {
+  const nothing = { name: null, branchName: null, lineage: null, status: null };
+  return { id: sessionId, ...nothing, usage: null, cost: null, createdAt: null };
+}

@@ -1,0 +1,140 @@
+import { z } from "zod";
+import { AppendMerge } from "../../../lifecycle/merge/append-merge.ts";
+import type { MergeConflict, MergeStrategy, SkippedTurn } from "../../../lifecycle/merge/merge-strategy.ts";
+import { SelectiveMerge } from "../../../lifecycle/merge/selective-merge.ts";
+import { SummaryMerge } from "../../../lifecycle/merge/summary-merge.ts";
+import type { SessionHead } from "../../../session/log/fold.ts";
+import type { SessionQuery } from "../../../session/store.ts";
+import { encodeSegment } from "../../path-segment.ts";
+import type { ForkRequest, MergeRequest, MergeView } from "../../wire.ts";
+import { checkRight } from "../gate/admission.ts";
+import { answer, route, type ServerApp } from "../route.ts";
+import { id, json, limit, list, type Loose, named, refuse } from "../schema.ts";
+import type { ServerServices } from "../server-services.ts";
+import { listedViews, modelFor, readView, visibleHead } from "./session-access.ts";
+import { sessionPage, sessionState, sessionView } from "./wire-schemas.ts";
+
+const text = z.string();
+const TURNS_MAX = 10_000;
+
+const forkRequest = named<ForkRequest>(
+  "ForkRequest",
+  z.strictObject({ branchName: id, at: id.nullable().optional(), fromCheckpoint: id.optional() }),
+);
+
+const mergeRequest = named<MergeRequest>(
+  "MergeRequest",
+  z.strictObject({
+    branchId: id,
+    strategy: z.enum(["append", "selective", "summary"]).optional(),
+    turnIds: list(text, TURNS_MAX).optional(),
+    model: text.optional(),
+    dryRun: z.boolean().optional(),
+  }),
+);
+
+const skippedTurn = named<SkippedTurn>(
+  "SkippedTurn",
+  z.object({ turnId: text, reason: z.enum(["present", "unknown", "torn"]) }),
+);
+
+const mergeConflict = named<MergeConflict>(
+  "MergeConflict",
+  // What has no value there is not in the JSON.
+  z.object({
+    key: text,
+    parent: json.optional(),
+    branch: json.optional(),
+    base: json.optional(),
+  }) as unknown as z.ZodType<Loose<MergeConflict>>,
+);
+
+const mergeView = named<MergeView>(
+  "Merge",
+  z.object({
+    state: sessionState,
+    appended: z.array(text),
+    skipped: z.array(skippedTurn),
+    conflicts: z.array(mergeConflict),
+  }),
+);
+
+/** Forking sessions and merging them back. */
+export function mountBranches(app: ServerApp, services: ServerServices): void {
+  mountForks(app, services);
+  mountMerges(app, services);
+}
+
+function mountForks(app: ServerApp, services: ServerServices): void {
+  const { manager } = services;
+  route(app, {
+    method: "post",
+    path: "/api/sessions/:id/forks",
+    operationId: "forkSession",
+    summary: "A new session that begins with what this one says, up to an entry or a checkpoint if one is named.",
+    body: forkRequest,
+    answers: { 201: { description: "The new session.", schema: sessionView } },
+    async handle({ param, body: { branchName, ...from }, caller, as }) {
+      const { sessionId } = await manager.fork(param("id"), branchName, {
+        ...from,
+        ...as,
+        turns: false,
+        counted: true,
+      });
+      const headers = { location: `/api/sessions/${encodeSegment(sessionId)}` };
+      return answer(await readView(services, sessionId, caller), { status: 201, headers });
+    },
+  });
+  route(app, {
+    method: "get",
+    path: "/api/sessions/:id/forks",
+    operationId: "listForks",
+    summary: "A page of the sessions that were made from this one.",
+    query: z.strictObject({ limit: limit.optional(), cursor: text.optional() }),
+    answers: { 200: { description: "The page.", schema: sessionPage } },
+    async handle({ param, query, caller, as }) {
+      const { header } = await visibleHead(services, param("id"), caller);
+      const { items, next } = await manager.list({ ...(query as SessionQuery), parentId: header.id }, as);
+      return answer({ items: await listedViews(services, items), next });
+    },
+  });
+}
+
+function mountMerges(app: ServerApp, services: ServerServices): void {
+  const { manager } = services;
+  route(app, {
+    method: "post",
+    path: "/api/sessions/:id/merges",
+    operationId: "mergeBranch",
+    summary:
+      "Brings what a fork said since it was made into this session; with `dryRun`, only says what that would do.",
+    body: mergeRequest,
+    problems: [502],
+    answers: { 200: { description: "What it did; the state comes without turns.", schema: mergeView } },
+    async handle({ param, body, caller, as, signal }) {
+      // Also a dry run has the model write its summary.
+      if (body.strategy === "summary") checkRight(caller, "run");
+      const head = await visibleHead(services, param("id"), caller);
+      const { state, appended, skipped, conflicts } = await manager.merge(head.header.id, body.branchId, {
+        ...as,
+        turns: false,
+        strategy: strategyOf(services, body, head, signal),
+        dryRun: body.dryRun ?? false,
+      });
+      return answer({ state, appended: appended.map((draft) => draft.id), skipped, conflicts });
+    },
+  });
+}
+
+function strategyOf(
+  services: ServerServices,
+  { strategy = "append", turnIds, model }: MergeRequest,
+  head: SessionHead,
+  signal: AbortSignal,
+): MergeStrategy {
+  if (turnIds !== undefined && strategy !== "selective") refuse("body.turnIds", "Only a selective merge takes turns.");
+  if (model !== undefined && strategy !== "summary") refuse("body.model", "Only a summary merge takes a model.");
+  if (strategy === "append") return new AppendMerge();
+  if (strategy === "summary") return new SummaryMerge({ model: modelFor(services, model, head), signal });
+  return new SelectiveMerge(turnIds ?? refuse("body.turnIds", "A selective merge needs the ids of the turns."));
+}

@@ -1,0 +1,170 @@
+import { z } from "zod";
+import type { JsonObject } from "../../../internal/json.ts";
+import { CheckpointManager } from "../../../lifecycle/checkpoints/checkpoint-manager.ts";
+import {
+  checkpointWithFiles,
+  restoreWithFiles,
+  type SessionFilesOptions,
+} from "../../../lifecycle/checkpoints/session-files.ts";
+import { CheckpointNotFoundError } from "../../../session/errors.ts";
+import type { FileChanges } from "../../../session/sandbox/sandbox.ts";
+import { StateDiff } from "../../../session/state/state-diff.ts";
+import { encodeSegment } from "../../path-segment.ts";
+import type { CheckpointDiff, CheckpointList, NewCheckpoint, RestoredSession, RestoreRequest } from "../../wire.ts";
+import { checkRight } from "../gate/admission.ts";
+import { answer, noContent, route, type ServerApp } from "../route.ts";
+import { jsonObject, named, queryFlag, refuse } from "../schema.ts";
+import type { ServerServices } from "../server-services.ts";
+import { readView, visibleCheckpoint, visibleHead } from "./session-access.ts";
+import { checkpoint, restoredSession } from "./wire-schemas.ts";
+
+const newCheckpoint = named<NewCheckpoint>(
+  "NewCheckpoint",
+  z.strictObject({ metadata: jsonObject.optional(), files: z.boolean().optional() }),
+);
+const restoreRequest = named<RestoreRequest>("RestoreRequest", z.strictObject({ files: z.boolean().optional() }));
+const checkpointList = named<CheckpointList>("CheckpointList", z.object({ items: z.array(checkpoint) }));
+
+const fileChanges = named<FileChanges>(
+  "FileChanges",
+  z.object({
+    changes: z.array(
+      z.object({
+        path: z.string(),
+        change: z.enum(["added", "removed", "changed"]),
+        before: z.string().optional(),
+        after: z.string().optional(),
+      }),
+    ),
+    truncated: z.boolean(),
+  }),
+);
+
+const checkpointDiff = named<CheckpointDiff>(
+  "CheckpointDiff",
+  z.object({
+    from: checkpoint,
+    to: checkpoint,
+    state: jsonObject,
+    files: fileChanges.nullable(),
+  }),
+);
+
+/** Positions in a log that can be returned to. */
+export function mountCheckpoints(app: ServerApp, services: ServerServices): void {
+  mountOfSession(app, services);
+  mountOne(app, services);
+  mountRestoring(app, services);
+  mountComparing(app, services);
+}
+
+function mountOfSession(app: ServerApp, services: ServerServices): void {
+  const { manager, store } = services;
+  const placeOf = placeIn(services);
+  route(app, {
+    method: "get",
+    path: "/api/sessions/:id/checkpoints",
+    operationId: "listCheckpoints",
+    summary: "The checkpoints of a session, oldest first.",
+    answers: { 200: { description: "The checkpoints.", schema: checkpointList } },
+    async handle({ param, caller }) {
+      const { header } = await visibleHead(services, param("id"), caller);
+      return answer({ items: await store.listCheckpoints(header.id) });
+    },
+  });
+  route(app, {
+    method: "post",
+    path: "/api/sessions/:id/checkpoints",
+    operationId: "createCheckpoint",
+    summary: "Marks where the session stands now, with `files` together with the files of its place.",
+    body: newCheckpoint,
+    problems: [502],
+    answers: { 201: { description: "The checkpoint.", schema: checkpoint } },
+    async handle({ param, body: { files, ...init }, caller, as }) {
+      if (files === true) checkRight(caller, "files");
+      const made = await (files === true
+        ? checkpointWithFiles(manager, param("id"), { ...init, ...as, placeOf })
+        : manager.checkpoint(param("id"), { ...init, ...as }));
+      const headers = { location: `/api/checkpoints/${encodeSegment(made.id)}` };
+      return answer(made, { status: 201, headers });
+    },
+  });
+}
+
+function mountOne(app: ServerApp, services: ServerServices): void {
+  const { store } = services;
+  const checkpoints = new CheckpointManager(store);
+  route(app, {
+    method: "get",
+    path: "/api/checkpoints/:checkpointId",
+    operationId: "getCheckpoint",
+    summary: "One checkpoint.",
+    answers: { 200: { description: "The checkpoint.", schema: checkpoint } },
+    handle: async ({ param, caller }) => answer(await visibleCheckpoint(services, param("checkpointId"), caller)),
+  });
+  route(app, {
+    method: "delete",
+    path: "/api/checkpoints/:checkpointId",
+    operationId: "deleteCheckpoint",
+    summary: "Removes a checkpoint, with the files that it holds.",
+    problems: [502],
+    answers: { 204: { description: "It is removed." } },
+    async handle({ param, caller }) {
+      const { id, sandboxSnapshot } = await visibleCheckpoint(services, param("checkpointId"), caller);
+      if (sandboxSnapshot !== undefined) checkRight(caller, "files");
+      if (!(await checkpoints.delete(id))) throw new CheckpointNotFoundError(id);
+      return noContent();
+    },
+  });
+}
+
+function mountRestoring(app: ServerApp, services: ServerServices): void {
+  const { manager } = services;
+  const placeOf = placeIn(services);
+  route(app, {
+    method: "post",
+    path: "/api/checkpoints/:checkpointId/restore",
+    operationId: "restoreCheckpoint",
+    summary:
+      "Moves the session's leaf back to where it stood, with `files` together with the files of its place; nothing is erased.",
+    body: restoreRequest,
+    problems: [502],
+    answers: { 200: { description: "The session after it.", schema: restoredSession } },
+    async handle({ param, body: { files = false }, caller, as }) {
+      if (files) checkRight(caller, "files");
+      const id = param("checkpointId");
+      const { state, kept } = files
+        ? await restoreWithFiles(manager, id, { ...as, placeOf })
+        : { state: await manager.restore(id, { ...as, turns: false }), kept: null };
+      const view = await readView(services, state.sessionId, caller);
+      return answer({ ...view, kept } satisfies RestoredSession);
+    },
+  });
+}
+
+function mountComparing(app: ServerApp, services: ServerServices): void {
+  const checkpoints = new CheckpointManager(services.store);
+  route(app, {
+    method: "get",
+    path: "/api/checkpoints/:from/diff/:to",
+    operationId: "compareCheckpoints",
+    summary: "What is different between two checkpoints of a session; with `files=false`, without their files.",
+    query: z.strictObject({ files: queryFlag.optional() }),
+    problems: [502],
+    answers: { 200: { description: "The difference.", schema: checkpointDiff } },
+    async handle({ param, query, caller }) {
+      if (query.files !== false) checkRight(caller, "files");
+      const from = await visibleCheckpoint(services, param("from"), caller);
+      const to = await visibleCheckpoint(services, param("to"), caller);
+      if (from.sessionId !== to.sessionId) refuse("path.to", "The two checkpoints are of different sessions.");
+      const diff = StateDiff.compute(await checkpoints.restore(from.id), await checkpoints.restore(to.id));
+      const files = query.files === false ? null : await checkpoints.compareFiles(from.id, to.id);
+      return answer({ from, to, state: diff as unknown as JsonObject, files } satisfies CheckpointDiff);
+    },
+  });
+}
+
+/** Where the files of sessions are: where tools act in them. */
+function placeIn({ placeOf }: ServerServices): SessionFilesOptions["placeOf"] {
+  return ({ sandbox, userId }) => sandbox ?? placeOf(userId);
+}

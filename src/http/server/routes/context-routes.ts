@@ -1,0 +1,139 @@
+import { z } from "zod";
+import { compact } from "../../../agent/context/compact.ts";
+import { loadTokenizer } from "../../../agent/context/tokenizer.ts";
+import { prepareCompaction } from "../../../session/context/compaction.ts";
+import { readContextEntries } from "../../../tree/path-reader.ts";
+import type {
+  CompactionPreview,
+  CompactRequest,
+  CompactView,
+  ContextPartView,
+  ContextView,
+  UndoCompactionRequest,
+} from "../../wire.ts";
+import { ANSWER_CHARACTERS_MAX } from "./answer-bytes.ts";
+import { readContextView } from "./read-context-view.ts";
+import { answer, route, type ServerApp } from "../route.ts";
+import { id, jsonObject, named, queryInteger } from "../schema.ts";
+import type { ServerServices } from "../server-services.ts";
+import { modelFor, openTree, readView, visibleHead } from "./session-access.ts";
+import { entry, message, sessionView } from "./wire-schemas.ts";
+
+const text = z.string();
+const count = z.int().min(0);
+
+const contextPart = named<ContextPartView>(
+  "ContextPart",
+  z.object({ entryId: text.nullable(), message, tokens: count }),
+);
+
+const contextView = named<ContextView>(
+  "Context",
+  z.object({
+    systemPrompt: text.nullable(),
+    model: text.nullable(),
+    thinkingLevel: text,
+    variables: jsonObject,
+    parts: z.array(contextPart),
+    tokens: count,
+    compaction: z.object({ entryId: text, summary: text, droppedEntries: count }).nullable(),
+  }),
+);
+
+const compactionPreview = named<CompactionPreview>(
+  "CompactionPreview",
+  z.object({
+    plan: z
+      .object({ firstKeptEntryId: text, tokensBefore: count, droppedEntries: count, keptEntries: count })
+      .nullable(),
+  }),
+);
+
+const compactRequest = named<CompactRequest>(
+  "CompactRequest",
+  z.strictObject({ model: text.optional(), instructions: text.optional(), keepRecentTokens: count.optional() }),
+);
+const compacted = named<CompactView>("Compacted", z.object({ entry: entry.nullable() }));
+const undoRequest = named<UndoCompactionRequest>("UndoCompactionRequest", z.strictObject({ entryId: id.optional() }));
+
+/** What a model would see next, and how to make that shorter. */
+export function mountContext(app: ServerApp, services: ServerServices): void {
+  mountReading(app, services);
+  mountCompacting(app, services);
+}
+
+function mountReading(app: ServerApp, services: ServerServices): void {
+  const { store } = services;
+  route(app, {
+    method: "get",
+    path: "/api/sessions/:id/context",
+    operationId: "readContext",
+    summary: "What the model would see next, message by message. Costs what the context contains.",
+    answers: { 200: { description: "The context.", schema: contextView } },
+    async handle({ param, caller }) {
+      return answer(await readContextView(store, await visibleHead(services, param("id"), caller)));
+    },
+  });
+  route(app, {
+    method: "get",
+    path: "/api/sessions/:id/compaction",
+    operationId: "previewCompaction",
+    summary: "What a compaction would leave out and keep. Nothing happens.",
+    query: z.strictObject({ keepRecentTokens: queryInteger(0).optional() }),
+    answers: { 200: { description: "The plan.", schema: compactionPreview } },
+    async handle({ param, query, caller }) {
+      const head = await visibleHead(services, param("id"), caller);
+      const path =
+        head.leafId === null ? [] : await readContextEntries(store, head, head.leafId, ANSWER_CHARACTERS_MAX);
+      const { keepRecentTokens } = query;
+      const plan = prepareCompaction(path, {
+        ...(keepRecentTokens === undefined ? {} : { keepRecentTokens }),
+        tokenizer: await loadTokenizer(),
+        undone: head.undone,
+      });
+      if (plan === null) return answer({ plan });
+      const { firstKeptEntryId, tokensBefore, summarize, turnPrefix, keep } = plan;
+      const droppedEntries = summarize.length + turnPrefix.length;
+      return answer({ plan: { firstKeptEntryId, tokensBefore, droppedEntries, keptEntries: keep.length } });
+    },
+  });
+}
+
+function mountCompacting(app: ServerApp, services: ServerServices): void {
+  route(app, {
+    method: "post",
+    path: "/api/sessions/:id/compact",
+    operationId: "compactSession",
+    summary: "Replaces the older part of the context by a summary that a model writes. The log keeps everything.",
+    needs: "run",
+    body: compactRequest,
+    problems: [502],
+    answers: {
+      200: { description: "The entry that does it, or null where nothing was to be done.", schema: compacted },
+    },
+    async handle({ param, body, caller, signal }) {
+      const tree = await openTree(services, param("id"), caller);
+      const { model, instructions, keepRecentTokens } = body;
+      const made = await compact(tree, {
+        model: modelFor(services, model, tree.head),
+        signal,
+        ...(instructions === undefined ? {} : { instructions }),
+        ...(keepRecentTokens === undefined ? {} : { settings: { keepRecentTokens } }),
+      });
+      return answer({ entry: made });
+    },
+  });
+  route(app, {
+    method: "post",
+    path: "/api/sessions/:id/undo-compaction",
+    operationId: "undoCompaction",
+    summary: "Brings back what a compaction left out, by default the one in force.",
+    body: undoRequest,
+    answers: { 200: { description: "The session after it.", schema: sessionView } },
+    async handle({ param, body, caller }) {
+      const tree = await openTree(services, param("id"), caller);
+      await tree.undoCompaction(body.entryId);
+      return answer(await readView(services, tree.id, caller));
+    },
+  });
+}

@@ -1,0 +1,176 @@
+import { z } from "zod";
+import { type Entry, type EntryDraft, isNode } from "../../../session/log/entry.ts";
+import { SessionError, show, UnknownEntryError } from "../../../session/errors.ts";
+import { APPEND_ENTRIES_MAX } from "../../../session/limits.ts";
+import type { AppendOptions } from "../../../session/store.ts";
+import type { AppendView, NewEntries, NewTurn } from "../../wire.ts";
+import { readEntriesPage } from "./answer-bytes.ts";
+import { HttpError } from "../http-error.ts";
+import { answer, answerJson, route, type ServerApp } from "../route.ts";
+import {
+  content,
+  id,
+  jsonObject,
+  limit,
+  list,
+  type Loose,
+  named,
+  queryFlag,
+  queryInteger,
+  toolCall,
+} from "../schema.ts";
+import type { Caller, ServerServices } from "../server-services.ts";
+import { openTree, readView, visibleHead } from "./session-access.ts";
+import { entry, entryPage, sessionView } from "./wire-schemas.ts";
+
+const PAGE_DEFAULT = 100;
+const TOOL_CALLS_MAX = 1000;
+
+/** The facts that anyone may append. The rest is written by runs and by the manager, or has a route that checks it first. */
+const FACTS: ReadonlySet<string> = new Set<Entry["type"]>(["leaf", "label", "session_info"]);
+
+const newEntries = named<NewEntries>(
+  "NewEntries",
+  z.strictObject({
+    entries: list(
+      z.looseObject({ type: z.string(), id: id.optional(), timestamp: z.string().optional() }),
+      APPEND_ENTRIES_MAX,
+      1,
+    ),
+    expectedVersion: z.int().min(0).optional(),
+    onto: id.nullable().optional(),
+  }) as unknown as z.ZodType<Loose<NewEntries>>,
+);
+
+const newTurn = named<NewTurn>(
+  "NewTurn",
+  z.strictObject({
+    turnId: id.optional(),
+    role: z.enum(["system", "user", "assistant", "tool"]),
+    content: content.nullable(),
+    toolCalls: list(toolCall, TOOL_CALLS_MAX).optional(),
+    toolCallId: z.string().optional(),
+    toolName: z.string().optional(),
+    isError: z.boolean().optional(),
+    agent: z.string().optional(),
+    metadata: jsonObject.optional(),
+    tokensUsed: z.number().min(0).optional(),
+    cost: z.number().min(0).optional(),
+    model: z.string().optional(),
+    provider: z.string().optional(),
+  }),
+);
+
+const appended = named<AppendView>("Appended", z.object({ version: z.int(), entries: z.array(entry) }));
+
+/** Reading and appending entries. */
+export function mountEntries(app: ServerApp, services: ServerServices): void {
+  mountReading(app, services);
+  mountAppending(app, services);
+}
+
+function mountReading(app: ServerApp, services: ServerServices): void {
+  const { store } = services;
+  route(app, {
+    method: "get",
+    path: "/api/sessions/:id/entries",
+    operationId: "listEntries",
+    summary: "A page of the log; `next` is what to give as `after`, or as `before` where the latest come first.",
+    query: z.strictObject({
+      after: queryInteger(-1).optional(),
+      before: queryInteger(0).optional(),
+      limit: limit.optional(),
+      reverse: queryFlag.optional(),
+    }),
+    answers: { 200: { description: "The page.", schema: entryPage } },
+    async handle({ param, query, caller }) {
+      const { header } = await visibleHead(services, param("id"), caller);
+      const { limit: most = PAGE_DEFAULT, after, before, reverse = false } = query;
+      const range = { ...(after === undefined ? {} : { after }), ...(before === undefined ? {} : { before }), reverse };
+      const { items, more } = await readEntriesPage(store, header.id, { ...range, limit: most });
+      const last = more ? (JSON.parse(items.at(-1) as string) as Entry).seq : null;
+      return answerJson(`{"items":[${items.join(",")}],"next":${last === null ? null : `"${last}"`}}`);
+    },
+  });
+  route(app, {
+    method: "get",
+    path: "/api/sessions/:id/entries/:entryId",
+    operationId: "getEntry",
+    summary: "One entry.",
+    answers: { 200: { description: "The entry.", schema: entry } },
+    async handle({ param, caller }) {
+      const { header } = await visibleHead(services, param("id"), caller);
+      const found = await store.getEntry(header.id, param("entryId"));
+      if (found === null) throw new UnknownEntryError(header.id, param("entryId"));
+      return answer(found);
+    },
+  });
+}
+
+function mountAppending(app: ServerApp, services: ServerServices): void {
+  route(app, {
+    method: "post",
+    path: "/api/sessions/:id/entries",
+    operationId: "appendEntries",
+    summary: "Appends entries, all or none; the same ids with the same content again change nothing.",
+    body: newEntries,
+    content: true,
+    answers: { 201: { description: "What was appended.", schema: appended } },
+    async handle({ param, body, caller }) {
+      for (const [i, draft] of body.entries.entries()) {
+        checkAppendable(draft);
+        checkSpending(draft as unknown as Spending, caller, `entries.${i}`);
+        checkSpending((draft as { readonly message?: Spending }).message, caller, `entries.${i}.message`);
+      }
+      const { expectedVersion, onto } = body;
+      const options: AppendOptions = {
+        ...(expectedVersion === undefined ? {} : { expectedVersion }),
+        ...(onto === undefined ? {} : { onto }),
+      };
+      const tree = await openTree(services, param("id"), caller);
+      // Who causes them is the caller, whoever else they name.
+      const drafts = body.entries.map(({ by: _by, ...draft }: EntryDraft): EntryDraft => draft);
+      const { version, entries } = await tree.appendAll(drafts, options);
+      return answer({ version, entries }, { status: 201 });
+    },
+  });
+  route(app, {
+    method: "post",
+    path: "/api/sessions/:id/turns",
+    operationId: "addTurn",
+    summary: "Adds a turn; the same turnId with the same content again changes nothing.",
+    body: newTurn,
+    content: true,
+    answers: { 201: { description: "The session after it.", schema: sessionView } },
+    async handle({ param, body, caller, as }) {
+      checkSpending(body, caller, "the turn");
+      await services.manager.addTurn(param("id"), body, as);
+      return answer(await readView(services, param("id"), caller), { status: 201 });
+    },
+  });
+}
+
+function checkAppendable({ type }: EntryDraft): void {
+  if (isNode({ type }) || FACTS.has(type)) return;
+  throw new SessionError("INVALID_ENTRY", `An entry of the type ${show(type)} cannot be appended from outside.`);
+}
+
+/** What a turn or a summary says that it has cost. */
+interface Spending {
+  readonly usage?: unknown;
+  readonly cost?: unknown;
+  readonly tokensUsed?: unknown;
+}
+
+/** @throws {HttpError} `FORBIDDEN`: what was spent is known from runs, and anyone else could make every sum what they like. */
+function checkSpending(spending: Spending | null | undefined, { admin }: Caller, where: string): void {
+  if (admin || typeof spending !== "object" || spending === null) return;
+  for (const field of ["usage", "cost", "tokensUsed"] as const) {
+    const value = spending[field];
+    if (value === undefined || value === 0) continue;
+    throw new HttpError(
+      "FORBIDDEN",
+      `Only runs and administrators say what was spent; leave ${field} out of ${where}.`,
+    );
+  }
+}

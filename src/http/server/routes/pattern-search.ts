@@ -1,0 +1,90 @@
+import { Worker } from "node:worker_threads";
+import { SessionError } from "../../../session/errors.ts";
+import type { SessionHead } from "../../../session/log/fold.ts";
+import { entryText, headTexts, matchOf } from "../../../session/search.ts";
+import type { SearchHit, SearchMatch, SessionStore } from "../../../session/store.ts";
+
+const MATCHES_MAX = 3;
+const BATCH_ENTRIES = 200;
+
+/** Where a pattern is found in a text. */
+interface Place {
+  readonly index: number;
+  readonly length: number;
+}
+
+// A program of its own, as text: the same in a build and in a test. It has a pattern and answers lists of texts.
+const PROGRAM = `
+const { parentPort, workerData } = require("node:worker_threads");
+const pattern = new RegExp(workerData.source, workerData.flags);
+const find = (text) => {
+  const match = pattern.exec(text);
+  return match === null ? null : { index: match.index, length: match[0].length };
+};
+parentPort.on("message", (texts) => parentPort.postMessage(texts.map(find)));
+`;
+
+/**
+ * Looks for a pattern, in a thread of its own: a pattern that takes for ever must not stop the server, and cannot be
+ * stopped from within.
+ */
+export class PatternSearch implements AsyncDisposable {
+  readonly #worker: Worker;
+  readonly #timer: NodeJS.Timeout;
+  #ended: string | null = null;
+  #waiting: { resolve(places: readonly (Place | null)[]): void; reject(error: unknown): void } | null = null;
+
+  constructor(pattern: RegExp, timeoutMs: number) {
+    const { source, flags } = pattern;
+    const resourceLimits = { maxOldGenerationSizeMb: 64, maxYoungGenerationSizeMb: 16 };
+    this.#worker = new Worker(PROGRAM, { eval: true, workerData: { source, flags }, env: {}, resourceLimits });
+    this.#worker.on("message", (places: readonly (Place | null)[]) => this.#waiting?.resolve(places));
+    this.#worker.on("error", () => this.#end("cannot be searched for"));
+    const late = "takes too long; make it simpler, or search for words";
+    this.#timer = setTimeout(() => this.#end(late), timeoutMs);
+  }
+
+  /** What the pattern finds in a session; null when it is not there. */
+  async searchSession(store: SessionStore, head: SessionHead): Promise<SearchHit | null> {
+    const inHead = (await this.#find(headTexts(head))).some((place) => place !== null);
+    const matches: SearchMatch[] = [];
+    for (let after = -1; matches.length < MATCHES_MAX; ) {
+      const batch = [];
+      for await (const entry of store.read(head.header.id, { after, limit: BATCH_ENTRIES })) batch.push(entry);
+      const last = batch.at(-1);
+      if (last === undefined) break;
+      after = last.seq;
+      const texts = batch.map(entryText);
+      for (const [i, place] of (await this.#find(texts)).entries()) {
+        const [entry, text] = [batch[i], texts[i]];
+        if (place === null || entry === undefined || !text || matches.length === MATCHES_MAX) continue;
+        matches.push(matchOf(entry, text, place));
+      }
+    }
+    return inHead || matches.length > 0 ? { head, matches } : null;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    clearTimeout(this.#timer);
+    await this.#worker.terminate();
+  }
+
+  /** One list at a time, so that the next answer is the answer. */
+  #find(texts: readonly string[]): Promise<readonly (Place | null)[]> {
+    return new Promise((resolve, reject) => {
+      if (this.#ended !== null) return reject(refusal(this.#ended));
+      this.#waiting = { resolve, reject };
+      this.#worker.postMessage(texts);
+    });
+  }
+
+  #end(why: string): void {
+    this.#ended = why;
+    this.#waiting?.reject(refusal(why));
+    void this.#worker.terminate();
+  }
+}
+
+function refusal(why: string): SessionError {
+  return new SessionError("INVALID_QUERY", `The pattern of the search ${why}.`);
+}

@@ -1,0 +1,130 @@
+import { z } from "zod";
+import type { SessionStatus } from "../../../session/log/entry.ts";
+import { SessionCapacityError } from "../../../session/errors.ts";
+import { parseSearch, type SearchTerm } from "../../../session/search.ts";
+import type { SearchHit, SessionQuery } from "../../../session/store.ts";
+import type { SearchHitView, SearchView } from "../../wire.ts";
+import { PatternSearch } from "./pattern-search.ts";
+import { answer, route, type ServerApp } from "../route.ts";
+import { id, limit, named, queryList } from "../schema.ts";
+import type { Caller, ServerServices } from "../server-services.ts";
+import { listedViews } from "./session-access.ts";
+import { listedSession, status } from "./wire-schemas.ts";
+
+const PATTERN_TIMEOUT_MS = 1000;
+/** How many searches with a pattern may be under way at once; each has a thread. */
+const PATTERNS_MAX = 4;
+const PATTERNS_PER_USER = 2;
+const LIMIT_DEFAULT = 100;
+
+const searchHit = named<SearchHitView>(
+  "SearchHit",
+  z.object({
+    head: listedSession,
+    matches: z.array(z.object({ entryId: z.string(), seq: z.int(), text: z.string() })),
+  }),
+);
+const searchView = named<SearchView>("Search", z.object({ items: z.array(searchHit) }));
+
+/** What a search asks for, taken apart. */
+interface SearchRequest {
+  readonly terms: readonly SearchTerm[];
+  readonly query: SessionQuery;
+  readonly limit: number;
+}
+
+/** Finding sessions by what was said in them. */
+export function mountSearch(app: ServerApp, services: ServerServices): void {
+  const patterns: string[] = [];
+  route(app, {
+    method: "get",
+    path: "/api/search",
+    operationId: "searchSessions",
+    summary: 'Sessions in which every term occurs: words, "exact phrases", re:<pattern>. Newest first.',
+    query: z.strictObject({
+      q: z.string().min(1).max(1000),
+      userId: id.optional(),
+      cwd: z.string().min(1).optional(),
+      status: queryList(status).optional(),
+      limit: limit.optional(),
+    }),
+    answers: { 200: { description: "What was found.", schema: searchView } },
+    async handle({ query: { q, limit: most = LIMIT_DEFAULT, status: wanted, ...filter }, caller }) {
+      const terms = parseSearch(q);
+      const { userId } = filter;
+      if (!caller.admin && userId !== undefined && userId !== caller.userId) return answer({ items: [] });
+      const query = {
+        ...filter,
+        ...(caller.admin ? {} : { userId: caller.userId }),
+        // An expiry that is due is not on record yet; which sessions those are is seen afterwards.
+        ...(wanted === undefined || wanted.includes("expired") ? {} : { status: wanted }),
+      } as SessionQuery;
+      const request = { terms, query, limit: most };
+      if (!terms.some(({ type }) => type === "pattern")) {
+        const hits = await services.store.search(q, { ...query, limit: most });
+        return answer({ items: await asSeen(services, hits, caller, wanted) });
+      }
+      const own = patterns.filter((each) => each === caller.userId).length;
+      if (own >= PATTERNS_PER_USER || patterns.length >= PATTERNS_MAX) {
+        const max = own >= PATTERNS_PER_USER ? PATTERNS_PER_USER : PATTERNS_MAX;
+        throw new SessionCapacityError("searches with a pattern at once", max);
+      }
+      patterns.push(caller.userId);
+      try {
+        const hits = await searchPattern(services, request);
+        return answer({ items: await asSeen(services, hits, caller, wanted) });
+      } finally {
+        patterns.splice(patterns.indexOf(caller.userId), 1);
+      }
+    },
+  });
+}
+
+/** The sessions with the status that they have now, and whose expiry may not be on record yet. */
+async function asSeen(
+  services: ServerServices,
+  hits: readonly SearchHit[],
+  caller: Caller,
+  wanted: readonly SessionStatus[] | undefined,
+): Promise<SearchHitView[]> {
+  const seen = await Promise.all(
+    hits.map(async ({ head: { header }, matches }) => {
+      const head = await services.manager.head(header.id, { actor: caller });
+      if (head === null || (wanted !== undefined && !wanted.includes(head.status))) return [];
+      return (await listedViews(services, [head])).map((listed) => ({ head: listed, matches }));
+    }),
+  );
+  return seen.flat();
+}
+
+async function searchPattern(
+  { store }: ServerServices,
+  { terms, query, limit: most }: SearchRequest,
+): Promise<SearchHit[]> {
+  const [pattern] = terms.flatMap((term) => (term.type === "pattern" ? [term.pattern] : []));
+  await using search = new PatternSearch(pattern as RegExp, PATTERN_TIMEOUT_MS);
+  const hits: SearchHit[] = [];
+  for await (const head of candidates()) {
+    const hit = await search.searchSession(store, head);
+    if (hit !== null && hits.push(hit) >= most) break;
+  }
+  return hits;
+
+  /** The sessions in which the words occur, or all of them. */
+  async function* candidates(): AsyncGenerator<SearchHit["head"]> {
+    const words = terms.flatMap((term) => (term.type === "text" ? [`"${term.text}"`] : []));
+    if (words.length > 0) {
+      for (const { head } of await store.search(words.join(" "), { ...query, limit: 1000 })) yield head;
+      return;
+    }
+    for (let cursor: string | null = null; ; ) {
+      const page: Awaited<ReturnType<typeof store.list>> = await store.list({
+        ...query,
+        ...(cursor === null ? {} : { cursor }),
+      });
+      yield* page.items;
+      if (page.next === null) return;
+      cursor = page.next;
+    }
+  }
+}

@@ -1,0 +1,174 @@
+import { z } from "zod";
+import { type ExportFormat, exportSession, type ImportOptions, importSession, readLines } from "../../../export/index.ts";
+import { type ForeignFormat, formatOfText, type ImportTarget, importForeign } from "../../../interop/formats/index.ts";
+import { uuidv7 } from "../../../internal/uuid.ts";
+import { SessionError } from "../../../session/errors.ts";
+import { encodeSegment } from "../../path-segment.ts";
+import type { ImportFound } from "../../wire.ts";
+import { HttpError } from "../http-error.ts";
+import { checkContentType } from "../read-body.ts";
+import { answer, route, type ServerApp } from "../route.ts";
+import { id, queryFlag } from "../schema.ts";
+import type { ServerServices } from "../server-services.ts";
+import { readView, visibleHead } from "./session-access.ts";
+import { importedView } from "./wire-schemas.ts";
+
+const START_BYTES = 64 * 1024;
+const JSONL = "application/jsonl";
+const TYPES: Readonly<Record<ExportFormat, { readonly contentType: string; readonly ending: string }>> = {
+  jsonl: { contentType: JSONL, ending: "jsonl" },
+  markdown: { contentType: "text/markdown; charset=utf-8", ending: "md" },
+  html: { contentType: "text/html; charset=utf-8", ending: "html" },
+};
+
+/** What can be wrong with the file that a request carries. */
+const FILE_FAULTS: ReadonlySet<string> = new Set([
+  "DAMAGED",
+  "NOT_A_SESSION",
+  "UNSUPPORTED_VERSION",
+  "UNKNOWN_ENTRY",
+  "INVALID_HEADER",
+  "INVALID_ENTRY",
+  "INVALID_VALUE",
+  "INVALID_ID",
+]);
+
+/** Sessions as files. */
+export function mountTransfer(app: ServerApp, services: ServerServices): void {
+  route(app, {
+    method: "get",
+    path: "/api/sessions/:id/export",
+    operationId: "exportSession",
+    summary: "A session as a file: its log, or something to read; with `sanitize`, without what looks like a secret.",
+    query: z.strictObject({
+      format: z.enum(["jsonl", "markdown", "html"]).optional(),
+      sanitize: queryFlag.optional(),
+      leafId: id.optional(),
+    }),
+    answers: { 200: { description: "The file.", contentType: JSONL } },
+    async handle({ param, query, caller }) {
+      const { header } = await visibleHead(services, param("id"), caller);
+      const { format = "jsonl", sanitize = false, leafId } = query;
+      const leaf = leafId === undefined ? {} : { leafId };
+      const pieces = exportSession(services.store, header.id, { format, sanitize, ...leaf });
+      const { contentType, ending } = TYPES[format];
+      return new Response(await streamOf(pieces), {
+        headers: {
+          "content-type": contentType,
+          "content-disposition": `attachment; filename="session-${header.id}.${ending}"`,
+        },
+      });
+    },
+  });
+  route(app, {
+    method: "post",
+    path: "/api/import",
+    operationId: "importSession",
+    summary:
+      "Makes a session of the caller's from an exported log, with an id of its own, or takes in the file of another program's session; that again adds only what is new. It is taken as words: what it approved, ran or left waiting does not count here.",
+    bodyType: JSONL,
+    answers: {
+      201: { description: "The session, and what was found in another program's file.", schema: importedView },
+    },
+    async handle({ request, caller, bytes }) {
+      checkContentType(request, JSONL, "application/x-ndjson", "application/json");
+      const { maxSessionsPerUser: maxOpenPerUser, variablesBytesMax } = services.manager.config;
+      const limits = { maxOpenPerUser, variablesBytesMax };
+      const { importEntriesMax: entriesMax } = app.limits;
+      const { userId, admin: counts } = caller;
+      const file = await peek(bytes());
+      const format = formatOfText(file.start);
+      // Always as words: no request makes a log this server's own.
+      const { sessionId, found } =
+        format === null
+          ? await importOwn(services, file.bytes, { userId, id: uuidv7(), counts, entriesMax, limits })
+          : await importOther(format, file.bytes, {
+              store: services.store,
+              userId,
+              counts,
+              limits: { ...limits, entriesMax },
+            });
+      const headers = { location: `/api/sessions/${encodeSegment(sessionId)}` };
+      const view = await readView(services, sessionId, caller);
+      return answer({ ...view, ...(found === null ? {} : { found }) }, { status: 201, headers });
+    },
+  });
+}
+
+/** A session that was imported, and what was found in the file where another program has written it. */
+interface Imported {
+  readonly sessionId: string;
+  readonly found: ImportFound | null;
+}
+
+async function importOwn(
+  services: ServerServices,
+  bytes: AsyncIterable<Uint8Array>,
+  options: ImportOptions,
+): Promise<Imported> {
+  const { header } = await importSession(services.store, readLines(bytes), options).catch(asRefusal);
+  return { sessionId: header.id, found: null };
+}
+
+async function importOther(
+  format: ForeignFormat,
+  bytes: AsyncIterable<Uint8Array>,
+  target: ImportTarget,
+): Promise<Imported> {
+  const { sessions, report } = await importForeign(target, format, bytes);
+  const [main] = sessions;
+  if (main === undefined) {
+    throw new HttpError("INVALID_REQUEST", "The body is a file of another program without a session in it.");
+  }
+  if (main.outcome === "deleted") {
+    throw new HttpError(
+      "INVALID_REQUEST",
+      "The session was deleted here; bring it back instead of importing it again.",
+    );
+  }
+  const { mapped, kept, lost } = report;
+  return { sessionId: main.sessionId, found: { format: format.name, added: main.added, mapped, kept, lost } };
+}
+
+/** The beginning of a file as text, and all of it. */
+async function peek(pieces: AsyncIterable<Uint8Array>) {
+  const iterator = pieces[Symbol.asyncIterator]();
+  const held: Uint8Array[] = [];
+  let size = 0;
+  while (size < START_BYTES) {
+    const { value, done } = await iterator.next();
+    if (done === true) break;
+    held.push(value);
+    size += value.length;
+  }
+  async function* bytes(): AsyncGenerator<Uint8Array, void, undefined> {
+    yield* held;
+    for (let next = await iterator.next(); next.done !== true; next = await iterator.next()) yield next.value;
+  }
+  return { start: Buffer.concat(held).subarray(0, START_BYTES).toString("utf8"), bytes: bytes() };
+}
+
+/** What is wrong with a file is the request's fault; the same code for a stored session is the server's. */
+function asRefusal(error: unknown): never {
+  if (!(error instanceof SessionError) || !FILE_FAULTS.has(error.code)) throw error;
+  throw new HttpError("INVALID_REQUEST", "The body is not the log of a session that this version can read.", {
+    problems: [{ path: "body", message: error.message }],
+  });
+}
+
+/** The pieces as they are asked for; what fails before the first one is a problem document and not half a file. */
+async function streamOf(pieces: AsyncIterable<string>): Promise<ReadableStream<Uint8Array>> {
+  const iterator = pieces[Symbol.asyncIterator]();
+  const encoder = new TextEncoder();
+  let next = await iterator.next();
+  return new ReadableStream<Uint8Array>({
+    async pull(controller) {
+      if (next.done === true) return controller.close();
+      controller.enqueue(encoder.encode(next.value));
+      next = await iterator.next();
+    },
+    async cancel() {
+      await iterator.return?.();
+    },
+  });
+}

@@ -1,0 +1,135 @@
+import { z } from "zod";
+import { type Entry, isNode } from "../../../session/log/entry.ts";
+import { notANode, UnknownEntryError } from "../../../session/errors.ts";
+import { NAME_CHARACTERS_MAX } from "../../../session/limits.ts";
+import type { SessionStore } from "../../../session/store.ts";
+import type { LabelRequest, LeafRequest, PruneRequest, TreeNodeView, TreeView } from "../../wire.ts";
+import { readPathPage } from "./answer-bytes.ts";
+import { readTreeView } from "./read-tree-view.ts";
+import { answer, route, type ServerApp } from "../route.ts";
+import { id, limit, named } from "../schema.ts";
+import type { ServerServices } from "../server-services.ts";
+import { openTree, readView, visibleHead } from "./session-access.ts";
+import { entry, entryPage, sessionView } from "./wire-schemas.ts";
+
+const PAGE_DEFAULT = 100;
+const text = z.string();
+
+const treeNode = named<TreeNodeView>(
+  "TreeNode",
+  z.object({
+    id: text,
+    parentId: text.nullable(),
+    seq: z.int(),
+    type: text,
+    timestamp: text,
+    role: z.enum(["system", "user", "assistant", "tool"]).nullable(),
+    preview: text,
+    label: text.nullable(),
+    checkpoints: z.array(text),
+    toolCalls: z.array(text),
+  }),
+);
+
+const treeView = named<TreeView>(
+  "Tree",
+  z.object({ leafId: text.nullable(), version: z.int(), nodes: z.array(treeNode), activePath: z.array(text) }),
+);
+
+const leafRequest = named<LeafRequest>(
+  "LeafRequest",
+  z.strictObject({ entryId: id.nullable(), summary: text.optional() }),
+);
+const labelRequest = named<LabelRequest>(
+  "LabelRequest",
+  z.strictObject({ label: text.min(1).max(NAME_CHARACTERS_MAX).nullable() }),
+);
+const pruneRequest = named<PruneRequest>("PruneRequest", z.strictObject({ entryId: id }));
+const one = { 200: { description: "The session after it.", schema: sessionView } };
+
+/** Paths, branches and labels. */
+export function mountTree(app: ServerApp, services: ServerServices): void {
+  mountReading(app, services);
+  mountMoving(app, services);
+}
+
+function mountReading(app: ServerApp, services: ServerServices): void {
+  const { store } = services;
+  route(app, {
+    method: "get",
+    path: "/api/sessions/:id/path",
+    operationId: "readPath",
+    summary: "A page of the path to a leaf, the latest page first and oldest first within; `next` goes into `before`.",
+    query: z.strictObject({ leafId: id.optional(), limit: limit.optional(), before: id.optional() }),
+    answers: { 200: { description: "The page.", schema: entryPage } },
+    async handle({ param, query, caller }) {
+      const head = await visibleHead(services, param("id"), caller);
+      const { leafId = head.leafId, limit: most = PAGE_DEFAULT, before } = query;
+      const sessionId = head.header.id;
+      const from = before === undefined ? leafId : (await nodeOf(store, sessionId, before)).parentId;
+      if (query.leafId !== undefined) await nodeOf(store, sessionId, query.leafId);
+      const { items, more } =
+        from === null ? { items: [], more: false } : await readPathPage(store, sessionId, from, most);
+      return answer({ items, next: more ? items[0]?.id : null });
+    },
+  });
+  route(app, {
+    method: "get",
+    path: "/api/sessions/:id/tree",
+    operationId: "readTree",
+    summary: "All nodes, without what they say, and the path that is active.",
+    answers: { 200: { description: "The tree.", schema: treeView } },
+    async handle({ param, caller }) {
+      return answer(await readTreeView(store, await visibleHead(services, param("id"), caller)));
+    },
+  });
+}
+
+function mountMoving(app: ServerApp, services: ServerServices): void {
+  route(app, {
+    method: "post",
+    path: "/api/sessions/:id/leaf",
+    operationId: "moveLeaf",
+    summary:
+      "Moves the leaf to a node, or before the root; with a summary, says there what the branch left behind did.",
+    body: leafRequest,
+    answers: one,
+    async handle({ param, body: { entryId, summary }, caller }) {
+      const tree = await openTree(services, param("id"), caller);
+      await (summary === undefined ? tree.branch(entryId) : tree.branchWithSummary(entryId, summary));
+      return answer(await readView(services, tree.id, caller));
+    },
+  });
+  route(app, {
+    method: "put",
+    path: "/api/sessions/:id/labels/:entryId",
+    operationId: "setLabel",
+    summary: "Puts a label on an entry, or takes it off.",
+    body: labelRequest,
+    answers: { 200: { description: "The entry that says so.", schema: entry } },
+    async handle({ param, body, caller }) {
+      const tree = await openTree(services, param("id"), caller);
+      return answer(await tree.setLabel(param("entryId"), body.label));
+    },
+  });
+  route(app, {
+    method: "post",
+    path: "/api/sessions/:id/prune",
+    operationId: "pruneBranch",
+    summary: "Hides a side branch for good.",
+    body: pruneRequest,
+    answers: one,
+    async handle({ param, body, caller }) {
+      const tree = await openTree(services, param("id"), caller);
+      await tree.pruneBranch(body.entryId);
+      return answer(await readView(services, tree.id, caller));
+    },
+  });
+}
+
+async function nodeOf(store: SessionStore, sessionId: string, entryId: string): Promise<Entry> {
+  const found = await store.getEntry(sessionId, entryId);
+  if (found === null) throw new UnknownEntryError(sessionId, entryId);
+  if (!isNode(found)) throw notANode(sessionId, entryId);
+  return found;
+}

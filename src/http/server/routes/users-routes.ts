@@ -1,0 +1,75 @@
+import { z } from "zod";
+import type { EraseReport } from "../../../lifecycle/erase/erase-report.ts";
+import { removeUserDirectory } from "../../../workers/user-places.ts";
+import { HttpError } from "../http-error.ts";
+import { answer, route, type ServerApp } from "../route.ts";
+import { named, queryFlag } from "../schema.ts";
+import type { Caller, ServerServices } from "../server-services.ts";
+
+const eraseReport = named<EraseReport>(
+  "EraseReport",
+  z.object({
+    sessions: z.number(),
+    entries: z.number(),
+    checkpoints: z.number(),
+    snapshots: z.number(),
+    keptByForks: z.array(z.object({ sessionId: z.string(), forkId: z.string(), userId: z.string().nullable() })),
+    notCovered: z.array(
+      z.object({ sessionId: z.string(), reason: z.enum(["words-of-others", "snapshot"]), count: z.number() }),
+    ),
+  }),
+);
+
+/** Erasing people, and handing them what is theirs; for administrators. */
+export function mountUsers(app: ServerApp, { manager, placeOf }: ServerServices): void {
+  route(app, {
+    method: "delete",
+    path: "/api/users/:userId",
+    operationId: "eraseUser",
+    summary:
+      "Removes for good everything of a user, also in the trash and in sessions of others; with `dryRun`, only says what that is. For administrators. Sent again, it goes on where it was.",
+    query: z.strictObject({ dryRun: queryFlag.optional(), forks: z.enum(["keep", "erase"]).optional() }),
+    answers: { 200: { description: "What was erased, or would be.", schema: eraseReport } },
+    async handle({ param, query, caller }) {
+      checkAdministrator(caller);
+      const userId = param("userId");
+      const { dryRun = false, forks = "keep" } = query;
+      // Not with the request's signal: what has begun goes on when the client is gone.
+      const report = await manager.erase({ userId }, { dryRun, forks });
+      if (!dryRun) await removeUserDirectory(placeOf(userId), userId);
+      return answer(report);
+    },
+  });
+  route(app, {
+    method: "get",
+    path: "/api/users/:userId/export",
+    operationId: "exportUser",
+    summary: "What is held about a user, as one archive; for administrators, and for the user.",
+    answers: { 200: { description: "The archive.", contentType: "application/x-tar" } },
+    async handle({ param, caller }) {
+      const userId = param("userId");
+      if (userId !== caller.userId) checkAdministrator(caller);
+      return new Response(streamOf(manager.exportUser(userId)), {
+        headers: { "content-type": "application/x-tar", "content-disposition": 'attachment; filename="user.tar"' },
+      });
+    },
+  });
+}
+
+function checkAdministrator({ admin }: Caller): void {
+  if (!admin) throw new HttpError("FORBIDDEN", "Only an administrator can do this for a user.");
+}
+
+function streamOf(pieces: AsyncIterable<Uint8Array>): ReadableStream<Uint8Array> {
+  const iterator = pieces[Symbol.asyncIterator]();
+  return new ReadableStream<Uint8Array>({
+    async pull(controller) {
+      const next = await iterator.next();
+      if (next.done === true) controller.close();
+      else controller.enqueue(next.value);
+    },
+    async cancel() {
+      await iterator.return?.();
+    },
+  });
+}

@@ -1,0 +1,231 @@
+import { z } from "zod";
+import type { Entry, SessionStatus } from "../../../session/log/entry.ts";
+import type { Lineage } from "../../../session/log/header.ts";
+import type { Message } from "../../../session/message.ts";
+import type { SessionState, SessionTurn } from "../../../session/state/state.ts";
+import type { Checkpoint } from "../../../session/store.ts";
+import type { Usage } from "../../../session/usage.ts";
+import type { ImportedView, ListedSession, Page, Problem, RestoredSession, SessionView } from "../../wire.ts";
+import { json, jsonObject, type Loose, named, opaque } from "../schema.ts";
+
+const text = z.string();
+const count = z.int().min(0);
+const nullableText = text.nullable();
+
+/** Where a session stands in its life. */
+export const status: z.ZodType<SessionStatus> = z.enum(["active", "suspended", "closed", "expired"]);
+
+/** What was spent. */
+export const usage: z.ZodType<Usage> = named<Usage>(
+  "Usage",
+  z.looseObject({
+    inputTokens: count,
+    outputTokens: count,
+    totalTokens: count,
+    cacheReadTokens: count.optional(),
+    cacheWriteTokens: count.optional(),
+    reasoningTokens: count.optional(),
+  }),
+);
+
+/** A problem document. */
+export const problem: z.ZodType<Problem> = named<Problem>(
+  "Problem",
+  z.object({
+    type: text,
+    title: text,
+    status: z.int(),
+    detail: text,
+    code: text,
+    problems: z.array(z.object({ path: text, message: text })).optional(),
+  }),
+);
+
+/** One record of a log; which other fields it has depends on its type. */
+export const entry: z.ZodType<Entry> = named<Entry>(
+  "Entry",
+  z.looseObject({
+    type: text,
+    id: text,
+    parentId: nullableText,
+    timestamp: text,
+    seq: count,
+    by: text.optional(),
+    inherited: z.literal(true).optional(),
+  }) as unknown as z.ZodType<Loose<Entry>>,
+);
+
+/** One message of a conversation. */
+export const message: z.ZodType<Message> = named<Message>(
+  "Message",
+  z.looseObject({
+    role: z.enum(["system", "user", "assistant", "tool"]),
+    content: z.union([text, z.array(jsonObject)]).nullable(),
+  }) as unknown as z.ZodType<Loose<Message>>,
+);
+
+/** Where a session came from. */
+export const lineage: z.ZodType<Lineage> = named<Lineage>(
+  "Lineage",
+  z.object({
+    parents: z.array(text),
+    operator: text,
+    kind: z.enum([
+      "unknown",
+      "leaf_user",
+      "leaf_system",
+      "op_session_loop",
+      "op_fork",
+      "op_detach",
+      "op_merge",
+      "op_session_compress",
+    ]),
+    extras: z.array(z.tuple([text, json])),
+  }),
+);
+
+const settings = z.object({
+  variables: jsonObject,
+  systemPrompt: nullableText,
+  activeTools: z.array(text),
+  activeSkills: z.array(text),
+});
+const listedPath = z.object({
+  depth: count,
+  turnCount: count,
+  usage,
+  cost: z.number(),
+  compactionId: nullableText,
+  model: z.object({ provider: text, modelId: text }).nullable(),
+  thinkingLevel: text,
+});
+const pathSummary = listedPath.extend({ settings });
+
+const header = z.object({
+  type: z.literal("session"),
+  version: z.union([z.literal(1), z.literal(2)]),
+  id: text,
+  createdAt: text,
+  userId: nullableText,
+  cwd: nullableText,
+  lineage,
+  forkedFrom: z
+    .object({ sessionId: text, entryId: nullableText, version: count, branchName: text.optional() })
+    .nullable(),
+  sandbox: z.object({ backend: text, spec: json, handleId: nullableText }).nullable(),
+  metadata: jsonObject,
+  inherited: z.object({ entries: count, counts: z.boolean() }).optional(),
+});
+
+const openRun = z.object({
+  runId: text,
+  state: z.enum(["requested", "started", "parked", "answered"]),
+  notBefore: text.optional(),
+  questions: z.array(text).optional(),
+  expiresAt: text.optional(),
+  cancelled: z.literal(true).optional(),
+  claims: count.optional(),
+});
+
+const headFields = {
+  header,
+  version: count,
+  leafId: nullableText,
+  path: pathSummary,
+  status,
+  statusReason: nullableText,
+  name: nullableText,
+  updatedAt: text,
+  modifiedAt: text,
+  messageCount: count,
+  firstMessage: nullableText,
+  usage,
+  cost: z.number(),
+  openRuns: z.array(openRun),
+  undone: z.array(text),
+  closed: z.boolean(),
+};
+
+const sessionFields = {
+  ...headFields,
+  running: z.object({ runId: text }).nullable(),
+};
+
+/** A session: its head, and the run that has it. */
+export const sessionView: z.ZodType<SessionView> = named<SessionView>("Session", z.object(sessionFields));
+
+/** A session that was imported, and what was found in the file of another program. */
+export const importedView: z.ZodType<ImportedView> = named<ImportedView>(
+  "ImportedSession",
+  z.object({
+    ...sessionFields,
+    found: z.object({ format: text, added: count, mapped: count, kept: count, lost: count }).optional(),
+  }),
+);
+
+/** A session in a listing. */
+export const listedSession: z.ZodType<ListedSession> = named<ListedSession>(
+  "ListedSession",
+  z.object({ ...sessionFields, path: listedPath }),
+);
+
+/** A page of sessions. */
+export const sessionPage: z.ZodType<Page<ListedSession>> = named<Page<ListedSession>>(
+  "SessionPage",
+  z.object({ items: z.array(listedSession), next: nullableText }),
+);
+
+/** A page of entries. */
+export const entryPage: z.ZodType<Page<Entry>> = named<Page<Entry>>(
+  "EntryPage",
+  z.object({ items: z.array(entry), next: nullableText }),
+);
+
+/** A position in a log that can be returned to. */
+export const checkpoint: z.ZodType<Checkpoint> = named<Checkpoint>(
+  "Checkpoint",
+  z.object({
+    id: text,
+    sessionId: text,
+    version: count,
+    leafId: nullableText,
+    createdAt: text,
+    parentCheckpointId: nullableText,
+    metadata: jsonObject,
+    sandboxSnapshot: json.optional(),
+  }),
+);
+
+/** A session that went back to a checkpoint. */
+export const restoredSession: z.ZodType<RestoredSession> = named<RestoredSession>(
+  "RestoredSession",
+  z.object({ ...sessionFields, kept: checkpoint.nullable() }),
+);
+
+/** What a session adds up to at its leaf. */
+export const sessionState: z.ZodType<SessionState> = named<SessionState>(
+  "SessionState",
+  z.object({
+    sessionId: text,
+    userId: nullableText,
+    status,
+    name: nullableText,
+    turns: z.array(opaque<SessionTurn>()),
+    turnCount: count,
+    metadata: jsonObject,
+    variables: jsonObject,
+    systemPrompt: nullableText,
+    activeTools: z.array(text),
+    activeSkills: z.array(text),
+    createdAt: text,
+    updatedAt: text,
+    checkpointId: nullableText,
+    totalTokens: count,
+    totalCost: z.number(),
+    spent: z.object({ totalTokens: count, totalCost: z.number() }),
+    parentSessionId: nullableText,
+    branchName: nullableText,
+    version: count,
+    leafId: nullableText,
+  }),
+);

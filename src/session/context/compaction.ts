@@ -1,0 +1,177 @@
+import { acceptable, contextPath, messagesOf } from "./context.ts";
+import type { Entry } from "../log/entry.ts";
+import { SessionError } from "../errors.ts";
+import { type FileOperations, fileOperations } from "./file-operations.ts";
+import type { AssistantMessage } from "../message.ts";
+import { entryTokens, estimateTextTokens, messageTokens, type TextTokenizer } from "./tokens.ts";
+
+/** When to compact, and how much to keep. */
+export interface CompactionSettings {
+  /** Tokens of the window to leave free for the next answer. */
+  readonly reserveTokens: number;
+  /** About how many of the latest tokens to keep word for word. */
+  readonly keepRecentTokens: number;
+  readonly tokenizer: TextTokenizer;
+  /** Compactions to pass over because they were undone. */
+  readonly undone: readonly string[];
+}
+
+/** What a compaction would do; nothing has happened yet. */
+export interface CompactionPlan {
+  readonly firstKeptEntryId: string;
+  /** What the summary must cover, oldest first. */
+  readonly summarize: readonly Entry[];
+  /** The beginning of the turn that the cut divides, to be summarised apart; empty when the cut is between turns. */
+  readonly turnPrefix: readonly Entry[];
+  /** What stays word for word. */
+  readonly keep: readonly Entry[];
+  /** The summary of the compaction before, to be brought up to date. */
+  readonly previousSummary: string | null;
+  readonly tokensBefore: number;
+  readonly details: FileOperations;
+}
+
+/** The settings that hold where a caller gives none. */
+export const COMPACTION_DEFAULTS: CompactionSettings = Object.freeze({
+  reserveTokens: 16_384,
+  keepRecentTokens: 20_000,
+  tokenizer: estimateTextTokens,
+  undone: [],
+});
+
+/**
+ * Plans a compaction of a path (root first; it may begin at the first entry that the context holds). Null when there is
+ * nothing to summarise.
+ */
+export function prepareCompaction(
+  path: readonly Entry[],
+  settings: Partial<CompactionSettings> = {},
+): CompactionPlan | null {
+  const { keepRecentTokens, tokenizer, undone } = checkSettings(settings);
+  const { compaction, entries: range } = contextPath(path, new Set(undone));
+  const cut = cutPoint(range, keepRecentTokens, tokenizer);
+  if (cut === null) return null;
+  const turnStart = startsTurn(range[cut] as Entry)
+    ? cut
+    : range.findLastIndex((entry, index) => index < cut && startsTurn(entry));
+  const split = turnStart >= 0 && turnStart < cut;
+  const summarize = range.slice(0, split ? turnStart : cut);
+  const turnPrefix = split ? range.slice(turnStart, cut) : [];
+  if (!says([...summarize, ...turnPrefix], tokenizer)) return null;
+  return {
+    firstKeptEntryId: (range[cut] as Entry).id,
+    summarize,
+    turnPrefix,
+    keep: range.slice(cut),
+    previousSummary: compaction?.summary ?? null,
+    tokensBefore: contextTokens(path, { tokenizer, undone }),
+    details: fileOperations([...summarize, ...turnPrefix], compaction?.details),
+  };
+}
+
+/**
+ * How many tokens the context of a path takes: what the provider last counted plus an estimate of what came since, or an
+ * estimate of all of it.
+ */
+export function contextTokens(path: readonly Entry[], settings: Partial<CompactionSettings> = {}): number {
+  const { tokenizer, undone } = checkSettings(settings);
+  const { compaction, entries } = contextPath(path, new Set(undone));
+  const sum = (some: readonly Entry[]) => some.reduce((tokens, entry) => tokens + entryTokens(entry, tokenizer), 0);
+  const estimated = () => sum(compaction === null ? entries : [compaction, ...entries]);
+  const since = compaction === null ? path : path.slice(path.indexOf(compaction) + 1);
+  const last = since.findLastIndex((entry) => countedTokens(entry) > 0);
+  if (last < 0) return estimated();
+  const counted = countedTokens(since[last] as Entry) + sum(since.slice(last + 1).filter(isNoCompaction));
+  // After a compaction that was undone, the provider may have counted the shorter context.
+  return since.slice(0, last).every(isNoCompaction) ? counted : Math.max(counted, estimated());
+}
+
+/** Whether a context is so full that the next answer might not fit. */
+export function shouldCompact(
+  tokens: number,
+  contextWindow: number,
+  settings: Partial<CompactionSettings> = {},
+): boolean {
+  return tokens > contextWindow - checkSettings(settings).reserveTokens;
+}
+
+function checkSettings(settings: Partial<CompactionSettings>): CompactionSettings {
+  const given = Object.entries(settings).filter(([, value]) => value !== undefined);
+  const whole: CompactionSettings = { ...COMPACTION_DEFAULTS, ...Object.fromEntries(given) };
+  for (const field of ["reserveTokens", "keepRecentTokens"] as const) {
+    if (!Number.isFinite(whole[field]) || whole[field] < 0) {
+      throw new SessionError("INVALID_OPTION", `${field} is ${whole[field]}; give a number of tokens of 0 or more.`);
+    }
+  }
+  return whole;
+}
+
+/** Whether these entries tell a model anything that a summary could keep. */
+function says(entries: readonly Entry[], tokenizer: TextTokenizer): boolean {
+  return acceptable(entries.flatMap(messagesOf)).some((message) => messageTokens(message, tokenizer) > 0);
+}
+
+function isNoCompaction(entry: Entry): boolean {
+  return entry.type !== "compaction";
+}
+
+/** What the provider counted when it gave this answer, or 0 where it gave no count to rely on. */
+function countedTokens(entry: Entry): number {
+  if (entry.type !== "message" || entry.message.role !== "assistant") return 0;
+  const { usage, stopReason } = entry.message;
+  if (usage === undefined || stopReason === "aborted" || stopReason === "error") return 0;
+  return usage.totalTokens > 0 ? usage.totalTokens : usage.inputTokens + usage.outputTokens;
+}
+
+/**
+ * Where to cut: the first valid point at or after the place from which the rest takes `keepRecentTokens`; if there is none,
+ * the last valid one. Null when everything fits.
+ */
+function cutPoint(range: readonly Entry[], keepRecentTokens: number, tokenizer: TextTokenizer): number | null {
+  let tokens = 0;
+  let from = range.length;
+  while (from > 0 && tokens < keepRecentTokens) {
+    from--;
+    tokens += entryTokens(range[from] as Entry, tokenizer);
+  }
+  if (tokens < keepRecentTokens) return null;
+  const valid = validCuts(range);
+  return valid.find((index) => index >= from) ?? valid.at(-1) ?? null;
+}
+
+/**
+ * The places where the kept part may begin: never at a tool's result, never between a call and its result, never after a call
+ * of the last answer that still waits for one.
+ */
+function validCuts(range: readonly Entry[]): number[] {
+  const open = new Set<string>();
+  const lastResult = new Map<string, number>();
+  for (const [index, entry] of range.entries()) {
+    if (entry.type === "message" && entry.message.role === "tool") lastResult.set(entry.message.toolCallId, index);
+  }
+  const last = range.findLastIndex((entry) => entry.type === "message" && entry.message.role === "assistant");
+  const cuts: number[] = [];
+  for (const [index, entry] of range.entries()) {
+    if (open.size === 0 && canStartKept(entry)) cuts.push(index);
+    if (entry.type !== "message") continue;
+    if (entry.message.role === "tool") open.delete(entry.message.toolCallId);
+    if (entry.message.role !== "assistant") continue;
+    const waits = index === last && !isCutShort(entry.message);
+    for (const { id } of entry.message.toolCalls ?? []) if (waits || (lastResult.get(id) ?? -1) > index) open.add(id);
+  }
+  return cuts;
+}
+
+/** Calls of an answer that was cut short never run. */
+function isCutShort({ stopReason }: AssistantMessage): boolean {
+  return stopReason === "length" || stopReason === "content_filter";
+}
+
+function canStartKept(entry: Entry): boolean {
+  if (entry.type === "message") return entry.message.role === "user" || entry.message.role === "assistant";
+  return entry.type === "custom_message" || entry.type === "branch_summary";
+}
+
+function startsTurn(entry: Entry): boolean {
+  return canStartKept(entry) && !(entry.type === "message" && entry.message.role === "assistant");
+}

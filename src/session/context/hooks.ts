@@ -1,0 +1,41 @@
+import type { JsonValue } from "../../internal/json.ts";
+import type { CompactionPlan } from "./compaction.ts";
+import type { Entry } from "../log/entry.ts";
+
+/** What a handler before an act may answer: nothing, to stop the act, or a summary to use instead of asking a model. */
+export type HookResult =
+  | undefined
+  | { readonly cancel: true; readonly reason?: string }
+  | { readonly summary: string; readonly details?: JsonValue };
+
+/**
+ * Handlers around what changes a session's shape. Several sets run in the order given.
+ *
+ * - A handler that throws is reported and skipped.
+ * - The first `cancel` stops the act with the error `CANCELLED`; otherwise the last summary counts.
+ * - The handlers after an act cannot undo it.
+ */
+export interface SessionHooks {
+  beforeCompact?(event: {
+    readonly sessionId: string;
+    readonly plan: CompactionPlan;
+  }): HookResult | Promise<HookResult>;
+  compact?(event: { readonly sessionId: string; readonly entry: Entry }): void | Promise<void>;
+  beforeFork?(event: { readonly sessionId: string; readonly entryId: string | null }): HookResult | Promise<HookResult>;
+  fork?(event: {
+    readonly sessionId: string;
+    readonly entryId: string | null;
+    readonly newSessionId: string;
+  }): void | Promise<void>;
+  /** Before the leaf moves; a summary given here is appended as a `branch_summary` at the target. */
+  beforeTree?(event: {
+    readonly sessionId: string;
+    readonly fromId: string | null;
+    readonly targetId: string | null;
+  }): HookResult | Promise<HookResult>;
+  tree?(event: {
+    readonly sessionId: string;
+    readonly fromId: string | null;
+    readonly targetId: string | null;
+  }): void | Promise<void>;
+}

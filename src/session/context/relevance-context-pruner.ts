@@ -1,0 +1,206 @@
+import type { ContextPruner, PruneLimits } from "./context-pruner.ts";
+import { SessionError, show } from "../errors.ts";
+import { type Message, textOf } from "../message.ts";
+import { estimateTextTokens, messageTokens, type TextTokenizer } from "./tokens.ts";
+
+/** One message that a scorer judges. */
+export interface ScoredTurn {
+  readonly message: Message;
+  readonly words: ReadonlySet<string>;
+  /** 0 for the oldest message that is not a system message, 1 for the newest. */
+  readonly recency: number;
+}
+
+/** The question that messages are judged by. */
+export interface ScoredQuery {
+  readonly text: string;
+  readonly words: ReadonlySet<string>;
+}
+
+/** How much a message matters to a question; the higher ones stay. */
+export type RelevanceScorer = (turn: ScoredTurn, query: ScoredQuery) => number | Promise<number>;
+
+/** How a pruner judges and counts. */
+export interface RelevanceContextPrunerOptions {
+  /** Splits a text into the words that are compared (default: at white space, in lower case). */
+  readonly tokenizer?: (text: string) => Iterable<string>;
+  /** Scores a message (default: the number of words it shares with the query, and 0.3 times its recency). */
+  readonly scorer?: RelevanceScorer;
+  /** Whether an answer that calls tools and the results of its calls stay or go together (default true). */
+  readonly keepToolPairs?: boolean;
+  /** The most tokens that what stays may take together, where a call gives no number (default: any). */
+  readonly maxTokens?: number;
+  /** Counts the tokens of a text (default: one for every four characters). */
+  readonly countTokens?: TextTokenizer;
+}
+
+const RECENCY_WEIGHT = 0.3;
+
+/**
+ * Keeps the messages that share the most words with the current question, the newer ones first among equals.
+ *
+ * System messages are kept before all others, in their order, as far as the limits allow. The rest is taken by score; what
+ * does not fit any more is left out, and the next best is tried. Of a history that every provider accepts, every provider
+ * accepts what is left, unless tool calls are judged apart from their results.
+ */
+export class RelevanceContextPruner implements ContextPruner {
+  readonly #tokenizer: (text: string) => Iterable<string>;
+  readonly #scorer: RelevanceScorer;
+  readonly #keepToolPairs: boolean;
+  readonly #maxTokens: number | undefined;
+  readonly #countTokens: TextTokenizer;
+
+  /** @throws {SessionError} `INVALID_OPTION` for an option that cannot be used. */
+  constructor(options: RelevanceContextPrunerOptions = {}) {
+    const { tokenizer = splitWords, scorer = scoreByWords, countTokens = estimateTextTokens } = options;
+    for (const [name, value] of Object.entries({ tokenizer, scorer, countTokens })) {
+      if (typeof value !== "function") throw invalid(`The option ${name} of a pruner is not a function.`);
+    }
+    const { keepToolPairs = true } = options;
+    if (typeof keepToolPairs !== "boolean") throw invalid("The option keepToolPairs of a pruner is not true or false.");
+    checkCount(options.maxTokens, "maxTokens");
+    this.#tokenizer = tokenizer;
+    this.#scorer = scorer;
+    this.#keepToolPairs = keepToolPairs;
+    this.#maxTokens = options.maxTokens;
+    this.#countTokens = countTokens;
+  }
+
+  /**
+   * The messages of a history that matter to the query, at most `maxTurns` of them, in their order.
+   *
+   * @throws {SessionError} `INVALID_OPTION` for a limit that is not a whole number of 0 or more.
+   */
+  async prune(
+    history: readonly Message[],
+    query: string,
+    maxTurns: number,
+    limits: PruneLimits = {},
+  ): Promise<Message[]> {
+    const { maxTokens = this.#maxTokens } = limits;
+    if (!Array.isArray(history)) throw invalid("The history to prune is not a list of messages.");
+    if (typeof query !== "string") throw invalid("The query to prune by is not a text.");
+    checkCount(maxTurns, "maxTurns", true);
+    checkCount(maxTokens, "maxTokens");
+    const room = new Room(maxTurns, maxTokens, (message) => messageTokens(message, this.#countTokens));
+    if (room.fits(history)) return [...history];
+    const kept = new Set<number>();
+    const take = (places: readonly number[]): boolean => {
+      const fitted = room.take(places.map((place) => history[place] as Message));
+      if (fitted) for (const place of places) kept.add(place);
+      return fitted;
+    };
+    const system = placesOf(history, (message) => message.role === "system");
+    // The first that does not fit ends it: a later one may build on it.
+    system.every((place) => take([place]));
+    for (const unit of await this.#ranked(history, query)) take(unit);
+    return history.filter((_, place) => kept.has(place));
+  }
+
+  /** What stays or goes together, the best first, and the later first among equals. */
+  async #ranked(history: readonly Message[], query: string): Promise<readonly (readonly number[])[]> {
+    const others = placesOf(history, (message) => message.role !== "system");
+    const scores = await this.#scores(history, others, query);
+    const units = this.#keepToolPairs ? unitsOf(history, others) : others.map((place) => [place]);
+    const scoreOf = (unit: readonly number[]): number => Math.max(...unit.map((place) => scores.get(place) ?? 0));
+    return units
+      .map((unit) => ({ unit, score: scoreOf(unit), last: unit.at(-1) as number }))
+      .sort((a, b) => b.score - a.score || b.last - a.last)
+      .map(({ unit }) => unit);
+  }
+
+  async #scores(
+    history: readonly Message[],
+    places: readonly number[],
+    query: string,
+  ): Promise<ReadonlyMap<number, number>> {
+    const asked = { text: query, words: new Set(this.#tokenizer(query)) };
+    const newest = places.length - 1;
+    const scores = places.map(async (place, index) => {
+      const message = history[place] as Message;
+      const words = new Set(this.#tokenizer(textOf(message.content)));
+      const recency = newest === 0 ? 1 : index / newest;
+      const score = await this.#scorer({ message, words, recency }, asked);
+      if (typeof score === "number" && !Number.isNaN(score)) return [place, score] as const;
+      throw invalid(`The scorer of a pruner returned ${show(score)} for message ${place}; it must return a number.`);
+    });
+    return new Map(await Promise.all(scores));
+  }
+}
+
+/** What is left of the limits. */
+class Room {
+  #turns: number;
+  #tokens: number;
+  readonly #tokensOf: (message: Message) => number;
+
+  constructor(maxTurns: number, maxTokens: number | undefined, tokensOf: (message: Message) => number) {
+    this.#turns = maxTurns;
+    this.#tokens = maxTokens ?? Number.POSITIVE_INFINITY;
+    // Without a limit there is nothing to count for.
+    this.#tokensOf = maxTokens === undefined ? () => 0 : tokensOf;
+  }
+
+  fits(messages: readonly Message[]): boolean {
+    return messages.length <= this.#turns && this.#count(messages) <= this.#tokens;
+  }
+
+  /** Takes the room of these messages, if there is enough. */
+  take(messages: readonly Message[]): boolean {
+    const tokens = this.#count(messages);
+    if (messages.length > this.#turns || tokens > this.#tokens) return false;
+    this.#turns -= messages.length;
+    this.#tokens -= tokens;
+    return true;
+  }
+
+  #count(messages: readonly Message[]): number {
+    return messages.reduce((sum, message) => sum + this.#tokensOf(message), 0);
+  }
+}
+
+function splitWords(text: string): string[] {
+  return text
+    .toLowerCase()
+    .split(/\s+/)
+    .filter((word) => word !== "");
+}
+
+function scoreByWords({ words, recency }: ScoredTurn, query: ScoredQuery): number {
+  let shared = 0;
+  for (const word of query.words) if (words.has(word)) shared += 1;
+  return shared + RECENCY_WEIGHT * recency;
+}
+
+/** An answer that calls tools with the results of its calls; any other message alone. */
+function unitsOf(history: readonly Message[], places: readonly number[]): number[][] {
+  const units: number[][] = [];
+  const callers = new Map<string, number[]>();
+  for (const place of places) {
+    const message = history[place] as Message;
+    const caller = message.role === "tool" ? callers.get(message.toolCallId) : undefined;
+    if (caller !== undefined) {
+      caller.push(place);
+      continue;
+    }
+    const unit = [place];
+    units.push(unit);
+    if (message.role !== "assistant") continue;
+    // Some models count their calls anew in every answer, so an id means the latest answer's calls.
+    for (const { id } of message.toolCalls ?? []) callers.set(id, unit);
+  }
+  return units;
+}
+
+function placesOf(history: readonly Message[], wanted: (message: Message) => boolean): number[] {
+  return history.flatMap((message, place) => (wanted(message) ? [place] : []));
+}
+
+function checkCount(value: number | undefined, name: string, required = false): void {
+  if ((value === undefined && !required) || (Number.isSafeInteger(value) && (value as number) >= 0)) return;
+  throw invalid(`The option ${name} of a pruner is ${show(value)}; it must be a whole number of 0 or more.`);
+}
+
+function invalid(message: string): SessionError {
+  return new SessionError("INVALID_OPTION", message);
+}

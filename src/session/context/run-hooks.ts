@@ -1,0 +1,61 @@
+import { SessionError } from "../errors.ts";
+import type { HookResult, SessionHooks } from "./hooks.ts";
+
+/** Told of a handler that threw; the act goes on without it. */
+export type HookReport = (error: unknown, hook: keyof SessionHooks) => void;
+
+type Before = "beforeCompact" | "beforeFork" | "beforeTree";
+type After = "compact" | "fork" | "tree";
+type EventOf<K extends keyof SessionHooks> = Parameters<NonNullable<SessionHooks[K]>>[0];
+
+/** Sets of handlers, in the order in which they run, and where their failures go. */
+export class HookRunner {
+  readonly #hooks: readonly SessionHooks[];
+  readonly #report: HookReport;
+
+  constructor(hooks: readonly SessionHooks[], report: HookReport) {
+    this.#hooks = hooks;
+    this.#report = report;
+  }
+
+  /** A runner of these handlers and then those. */
+  with(hooks: readonly SessionHooks[]): HookRunner {
+    return new HookRunner([...this.#hooks, ...hooks], this.#report);
+  }
+
+  /**
+   * Asks the handlers before an act; the last summary given, or null.
+   *
+   * @throws {SessionError} `CANCELLED` at the first handler that cancels.
+   */
+  async before<K extends Before>(name: K, event: EventOf<K>): Promise<Extract<HookResult, { summary: string }> | null> {
+    let last: Extract<HookResult, { summary: string }> | null = null;
+    for (const hooks of this.#hooks) {
+      const result = await this.#call(hooks, name, event);
+      if (typeof result !== "object") continue;
+      if ("cancel" in result && result.cancel) {
+        throw new SessionError(
+          "CANCELLED",
+          `A ${name} handler stopped this${result.reason === undefined ? "" : `: ${result.reason}`}.`,
+        );
+      }
+      if ("summary" in result) last = result;
+    }
+    return last;
+  }
+
+  /** Tells the handlers after an act. */
+  async after<K extends After>(name: K, event: EventOf<K>): Promise<void> {
+    for (const hooks of this.#hooks) await this.#call(hooks, name, event);
+  }
+
+  async #call<K extends keyof SessionHooks>(hooks: SessionHooks, name: K, event: EventOf<K>): Promise<HookResult> {
+    const handler = hooks[name] as ((event: EventOf<K>) => HookResult | Promise<HookResult>) | undefined;
+    try {
+      return (await handler?.call(hooks, event)) ?? undefined;
+    } catch (error) {
+      this.#report(error, name);
+      return undefined;
+    }
+  }
+}

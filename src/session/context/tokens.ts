@@ -1,0 +1,36 @@
+import type { Entry } from "../log/entry.ts";
+import { compactionMessage, messagesOf } from "./context.ts";
+import type { Content, Message } from "../message.ts";
+
+/** How many tokens a text takes. */
+export type TextTokenizer = (text: string) => number;
+
+/** What an image is taken to cost; providers differ, none gives it before the request. */
+export const IMAGE_TOKENS = 1200;
+
+/** Tokens by the rule of thumb of four characters each, rounded up. */
+export function estimateTextTokens(text: string): number {
+  return Math.ceil(text.length / 4);
+}
+
+/** Tokens of one message: its text, thinking and tool calls by the tokenizer, 1,200 for each image or file. */
+export function messageTokens(message: Message, tokenizer: TextTokenizer = estimateTextTokens): number {
+  let tokens = message.content === null ? 0 : contentTokens(message.content, tokenizer);
+  if (message.role === "assistant") {
+    for (const call of message.toolCalls ?? []) tokens += tokenizer(call.name + call.arguments);
+  }
+  return tokens;
+}
+
+/** Tokens that an entry takes in a context; 0 for what a model never sees. */
+export function entryTokens(entry: Entry, tokenizer: TextTokenizer = estimateTextTokens): number {
+  if (entry.type === "compaction") return messageTokens(compactionMessage(entry.summary), tokenizer);
+  return messagesOf(entry).reduce((sum, message) => sum + messageTokens(message, tokenizer), 0);
+}
+
+function contentTokens(content: Content, tokenizer: TextTokenizer): number {
+  if (typeof content === "string") return tokenizer(content);
+  let tokens = 0;
+  for (const part of content) tokens += "text" in part ? tokenizer(part.text) : IMAGE_TOKENS;
+  return tokens;
+}

@@ -1,0 +1,150 @@
+import { LineageError, show } from "../errors.ts";
+import type { Lineage } from "../log/header.ts";
+
+/** Anything that says where it came from: a session, a run, a header, a row of an export. */
+export type SessionLike = { readonly id: string } & ({ readonly lineage: Lineage } | Lineage);
+
+/** That one session was made from another. */
+export interface LineageEdge {
+  readonly parent: string;
+  readonly child: string;
+}
+
+const IDS_SHOWN_MAX = 10;
+
+/**
+ * The sessions that one was made from, nearest first; at the same distance in the order in which they are named as parents.
+ *
+ * A parent that is not among the sessions is passed over. Costs what the sessions and their parents amount to.
+ *
+ * @throws {LineageError} when the id is not among the sessions.
+ */
+export function ancestors<S extends SessionLike>(sessions: Iterable<S>, id: string): S[] {
+  const byId = indexOf(sessions);
+  const seen = new Set([id]);
+  // A list that grows while it is walked is a queue: all of one distance come before the first of the next.
+  const walk = [known(byId, id)];
+  for (const session of walk) {
+    for (const parentId of parentsOf(session)) {
+      const parent = byId.get(parentId);
+      if (parent === undefined || seen.has(parentId)) continue;
+      seen.add(parentId);
+      walk.push(parent);
+    }
+  }
+  return walk.slice(1);
+}
+
+/**
+ * The sessions that were made from one, each before those made from it, and children in the order given.
+ *
+ * One that several ways lead to stands where the first of them comes to it. Costs what the sessions and their parents
+ * amount to.
+ *
+ * @throws {LineageError} when the id is not among the sessions.
+ */
+export function descendants<S extends SessionLike>(sessions: Iterable<S>, id: string): S[] {
+  const byId = indexOf(sessions);
+  const children = childrenOf(byId.values());
+  const seen = new Set<string>();
+  const found: S[] = [];
+  const stack = [known(byId, id)];
+  for (let session = stack.pop(); session !== undefined; session = stack.pop()) {
+    if (seen.has(session.id)) continue;
+    seen.add(session.id);
+    found.push(session);
+    const next = children.get(session.id) ?? [];
+    for (let i = next.length - 1; i >= 0; i--) stack.push(next[i] as S);
+  }
+  return found.slice(1);
+}
+
+/**
+ * Checks that every parent is among the sessions and that none is made from itself, however indirectly.
+ *
+ * @throws {LineageError} that names the session and the parent which is missing, or the sessions of a cycle.
+ */
+export function validateAcyclic(sessions: Iterable<SessionLike>): void {
+  const byId = indexOf(sessions);
+  const open = new Map<string, number>();
+  for (const session of byId.values()) {
+    const parents = parentsOf(session);
+    const missing = parents.find((parentId) => !byId.has(parentId));
+    if (missing !== undefined) {
+      throw new LineageError(session.id, `Session ${show(session.id)} has a parent ${show(missing)} that is missing.`);
+    }
+    open.set(session.id, parents.length);
+  }
+  const children = childrenOf(byId.values());
+  const done = [...byId.values()].filter(({ id }) => open.get(id) === 0);
+  for (const session of done) {
+    open.delete(session.id);
+    for (const child of children.get(session.id) ?? []) {
+      const left = (open.get(child.id) as number) - 1;
+      open.set(child.id, left);
+      if (left === 0) done.push(child);
+    }
+  }
+  if (open.size > 0) throw cycleAmong(byId, open);
+}
+
+/** Who was made from whom, in the order given; also where the parent is not among the sessions. */
+export function edges(sessions: Iterable<SessionLike>): LineageEdge[] {
+  const found: LineageEdge[] = [];
+  for (const session of indexOf(sessions).values()) {
+    for (const parent of parentsOf(session)) found.push({ parent, child: session.id });
+  }
+  return found;
+}
+
+/** The lineage of anything that has one. */
+export function lineageOf(session: SessionLike): Lineage {
+  return "lineage" in session ? session.lineage : session;
+}
+
+/** The sessions by id, in the order given; of two with the same id the first. */
+export function indexOf<S extends SessionLike>(sessions: Iterable<S>): Map<string, S> {
+  const byId = new Map<string, S>();
+  for (const session of sessions) if (!byId.has(session.id)) byId.set(session.id, session);
+  return byId;
+}
+
+/** Each parent once: a session merged with itself has one. */
+function parentsOf(session: SessionLike): readonly string[] {
+  const { parents } = lineageOf(session);
+  return parents.length < 2 ? parents : [...new Set(parents)];
+}
+
+function childrenOf<S extends SessionLike>(sessions: Iterable<S>): Map<string, S[]> {
+  const children = new Map<string, S[]>();
+  for (const session of sessions) {
+    for (const parent of parentsOf(session)) {
+      const siblings = children.get(parent);
+      if (siblings === undefined) children.set(parent, [session]);
+      else siblings.push(session);
+    }
+  }
+  return children;
+}
+
+function known<S extends SessionLike>(byId: ReadonlyMap<string, S>, id: string): S {
+  const session = byId.get(id);
+  if (session === undefined) throw new LineageError(id, `There is no session ${show(id)} among those given.`);
+  return session;
+}
+
+/** Each session that is left has a parent that is left, so that walking up must come by one of them twice. */
+function cycleAmong(byId: ReadonlyMap<string, SessionLike>, left: ReadonlyMap<string, number>): LineageError {
+  const place = new Map<string, number>();
+  const path: string[] = [];
+  let id = left.keys().next().value as string;
+  while (!place.has(id)) {
+    place.set(id, path.length);
+    path.push(id);
+    id = parentsOf(byId.get(id) as SessionLike).find((parentId) => left.has(parentId)) as string;
+  }
+  const cycle = path.slice(place.get(id)).reverse();
+  const shown = cycle.slice(0, IDS_SHOWN_MAX).map(show).join(", ");
+  const rest = cycle.length > IDS_SHOWN_MAX ? ` and ${cycle.length - IDS_SHOWN_MAX} more` : "";
+  return new LineageError(id, `The lineage has a cycle, in which each is made from the one before: ${shown}${rest}.`);
+}

@@ -1,0 +1,74 @@
+import type { AppendInput } from "./append-plan.ts";
+import type { Entry, EntryBody, SessionStatus } from "./entry.ts";
+import {
+  LeaseLostError,
+  openRunError,
+  SessionBusyError,
+  SessionCapacityError,
+  SessionClosedError,
+  SessionError,
+  SessionExpiredError,
+  SessionSuspendedError,
+  show,
+} from "../errors.ts";
+import { isOwn, type SessionHead } from "./fold.ts";
+import type { OpenRun } from "./open-runs.ts";
+import type { Guard } from "../store.ts";
+
+/** The error that a session's status is to someone who wants to write turns. */
+export function statusError(sessionId: string, status: SessionStatus): SessionError {
+  if (status === "suspended") return new SessionSuspendedError(sessionId);
+  if (status === "expired") return new SessionExpiredError(sessionId);
+  if (status === "closed") return new SessionClosedError(sessionId);
+  return new SessionError("TRANSITION", `Session ${sessionId} is active.`);
+}
+
+/** Asking for a run again is the same run, except where the run is that of the session which this one was forked from. */
+export function checkRequests({ header }: SessionHead, existing: readonly (Entry | null)[]): void {
+  const taken = existing.find((entry) => entry?.type === "run_request" && !isOwn(header, entry, entry.seq));
+  if (taken?.type !== "run_request") return;
+  throw new SessionError(
+    "CONFLICT",
+    `Run ${show(taken.runId)} is not session ${header.id}'s own: it came with a fork or an import; use another runId.`,
+  );
+}
+
+/** @throws {SessionError} where what must hold for an append does not. */
+export function checkGuard({ head, options: { guard }, leaseToken }: AppendInput): void {
+  if (guard === undefined) return;
+  const allowed = guard.status === undefined ? null : [guard.status].flat();
+  if (allowed !== null && !allowed.includes(head.status)) throw statusError(head.header.id, head.status);
+  if (guard.leaseToken !== undefined && guard.leaseToken !== leaseToken)
+    throw new LeaseLostError(head.header.id, guard.leaseToken);
+  const [open] = head.openRuns;
+  if (guard.noOpenRun === true && open !== undefined) throw new SessionBusyError(head.header.id, describeOpen(open));
+}
+
+/** An open run as the one who has a session. */
+export function describeOpen({ runId, state, questions = [] }: OpenRun): string {
+  if (state === "parked") return `run ${runId}, which waits for an answer to ${questions.join(", ")}`;
+  return state === "started" ? `run ${runId}` : `run ${runId}, which waits to begin`;
+}
+
+/** @throws {SessionError} `SESSION_BUSY` for what belongs to a run that has begun, from anyone but its holder. */
+export function checkHolder({ head, drafts, options }: AppendInput, existing: readonly (Entry | null)[]): void {
+  const { guard, verbatim } = options;
+  const begun = head.openRuns.find(({ state }) => state !== "requested");
+  if (begun === undefined || verbatim === true) return;
+  if (guard?.leaseToken !== undefined || guard?.holds === true) return;
+  const taken = drafts.find(({ body }, index) => existing[index] == null && belongsToRun(body));
+  if (taken !== undefined) throw openRunError(head.header.id, begun.runId, taken.body);
+}
+
+function belongsToRun(body: EntryBody): boolean {
+  if (body.type === "compaction" || body.type === "prune") return true;
+  if (body.type !== "message") return false;
+  const { message } = body;
+  return message.role === "tool" || (message.role === "assistant" && (message.toolCalls?.length ?? 0) > 0);
+}
+
+/** @throws {SessionCapacityError} where the active path would get more turns than it may have. */
+export function checkTurns(next: SessionHead, head: SessionHead, guard: Guard | undefined): void {
+  if (guard?.maxTurns === undefined || next.messageCount === head.messageCount) return;
+  if (next.path.turnCount > guard.maxTurns) throw new SessionCapacityError("turns in a session", guard.maxTurns);
+}

@@ -1,0 +1,223 @@
+import type { JsonObject, JsonValue } from "../../internal/json.ts";
+import type { Content, Message } from "../message.ts";
+import type { SandboxPlacement } from "./header.ts";
+import type { Usage } from "../usage.ts";
+
+/** Where a session stands in its life. */
+export type SessionStatus = "active" | "suspended" | "closed" | "expired";
+
+/** How hard a model thinks: `"off"`, or a level its provider knows. */
+export type ThinkingLevel = string;
+
+/** What every entry carries beside its own fields. The store assigns `parentId` and `seq`. */
+export interface EntryStamp {
+  readonly id: string;
+  /** A node's parent; for a fact, the leaf when it was appended. */
+  readonly parentId: string | null;
+  /** ISO-8601 with milliseconds, UTC. */
+  readonly timestamp: string;
+  /** The position in the log, from 0. */
+  readonly seq: number;
+  /** The user who caused it; left out where that was the program itself. */
+  readonly by?: string;
+  /** It came in from outside after the session was made: like what a session begins with by an import, it is another's. */
+  readonly inherited?: true;
+}
+
+/** The own fields of each entry type that hangs on the tree. */
+export type NodeBody =
+  | { readonly type: "message"; readonly message: Message }
+  | {
+      readonly type: "compaction";
+      readonly summary: string;
+      readonly firstKeptEntryId: string;
+      readonly tokensBefore: number;
+      readonly details?: JsonValue;
+      readonly usage?: Usage;
+      readonly cost?: number;
+    }
+  | {
+      readonly type: "branch_summary";
+      readonly summary: string;
+      readonly fromId: string | null;
+      readonly details?: JsonValue;
+      readonly usage?: Usage;
+      readonly cost?: number;
+    }
+  | {
+      readonly type: "custom_message";
+      readonly customType: string;
+      readonly content: Content;
+      readonly display: boolean;
+      readonly details?: JsonValue;
+    }
+  | { readonly type: "thinking_level_change"; readonly thinkingLevel: ThinkingLevel }
+  | { readonly type: "model_change"; readonly provider: string; readonly modelId: string }
+  | {
+      readonly type: "variables";
+      readonly set: JsonObject;
+      readonly unset: readonly string[];
+      readonly systemPrompt?: string | null;
+      readonly activeTools?: readonly string[];
+      readonly activeSkills?: readonly string[];
+    }
+  | { readonly type: "custom"; readonly customType: string; readonly data?: JsonValue }
+  /** Stands where what someone said was removed; `was` is the type that stood there. */
+  | { readonly type: "erased"; readonly was: string; readonly reason?: string };
+
+/** The own fields of each entry type that records something about the session. */
+export type FactBody =
+  | { readonly type: "leaf"; readonly targetId: string | null }
+  | { readonly type: "label"; readonly targetId: string; readonly label: string | null }
+  | { readonly type: "session_info"; readonly name: string }
+  | { readonly type: "status"; readonly status: SessionStatus; readonly reason?: string }
+  | {
+      readonly type: "run";
+      readonly runId: string;
+      readonly phase: "started" | "finished" | "failed" | "cancelled";
+      readonly error?: JsonValue;
+      readonly usage?: Usage;
+      readonly truncated?: boolean;
+      /** Where the run's tools act, once that is open. A second `started` says nothing else. */
+      readonly sandbox?: SandboxPlacement;
+      /** With `started`: the token of the lease that it was claimed under, 0 where there is none. */
+      readonly claim?: number;
+    }
+  /** Asks for a run; its id is `requestIdOf(runId)`, so that asking again is the same request. */
+  | {
+      readonly type: "run_request";
+      readonly runId: string;
+      /** Who is to answer: an agent or a group, by name. */
+      readonly agent?: string;
+      readonly group?: string;
+      /** Instead of the agent's own, as `provider/id`. */
+      readonly model?: string;
+      readonly options?: JsonObject;
+      readonly input: Content;
+      /** When it may begin at the earliest. */
+      readonly notBefore?: string;
+      /** When it is stopped at the latest. */
+      readonly deadline?: string;
+    }
+  /** The run waits for answers, and nobody has it meanwhile. */
+  | {
+      readonly type: "run_parked";
+      readonly runId: string;
+      readonly questions: readonly { readonly callId: string; readonly question: string }[];
+      readonly expiresAt?: string;
+      /** The machine that the place of its tools is on, where it is on one. */
+      readonly host?: string;
+    }
+  /** Tells a run to stop. */
+  | { readonly type: "cancel"; readonly runId: string; readonly reason?: string }
+  /** Without `decision` it asks, with it it answers the entry `question`; an answer's id is `answerIdOf(question)`. */
+  | {
+      readonly type: "approval";
+      readonly runId: string;
+      readonly callId: string;
+      readonly decision?: JsonValue;
+      readonly question?: string;
+      readonly note?: string;
+      /** What is asked about, for whoever is to answer. */
+      readonly asked?: JsonObject;
+    }
+  | { readonly type: "queued"; readonly runId: string; readonly kind: "steer" | "followUp"; readonly content: Content }
+  | { readonly type: "compaction_undone"; readonly targetId: string }
+  | { readonly type: "trailer"; readonly closedAt: string; readonly entryCount: number; readonly usage: Usage }
+  | { readonly type: "effect"; readonly runId: string; readonly callId: string }
+  | { readonly type: "prune"; readonly targetId: string };
+
+/** Stands in a damaged entry's place when a file is salvaged; it is never stored. */
+export interface LostBody {
+  readonly type: "lost";
+  readonly reason: string;
+}
+
+/** The own fields of an entry. */
+export type EntryBody = NodeBody | FactBody | LostBody;
+
+/** One record of a session's log. A type that this version does not know is kept as it is and ignored by the folds. */
+export type Entry = EntryBody & EntryStamp;
+
+/** The entry of one type. */
+export type EntryOf<T extends EntryBody["type"]> = Extract<EntryBody, { type: T }> & EntryStamp;
+
+/** An entry as a caller gives it: the id is the caller's (default a UUIDv7), order and parent are the store's. */
+export type EntryDraft = EntryBody & {
+  readonly id?: string;
+  readonly timestamp?: string;
+  /** The user who caused it, instead of the append's own `by`. */
+  readonly by?: string;
+  /** Kept only by `create` and by a verbatim append, which copy entries of another log. */
+  readonly parentId?: string | null;
+  /** Likewise. */
+  readonly inherited?: true;
+};
+
+const NODE_TYPES: ReadonlySet<string> = new Set<NodeBody["type"] | "lost">([
+  "message",
+  "compaction",
+  "branch_summary",
+  "custom_message",
+  "thinking_level_change",
+  "model_change",
+  "variables",
+  "custom",
+  "erased",
+  "lost",
+]);
+
+const FACT_TYPES: ReadonlySet<string> = new Set<FactBody["type"]>([
+  "leaf",
+  "label",
+  "session_info",
+  "status",
+  "run",
+  "run_request",
+  "run_parked",
+  "cancel",
+  "approval",
+  "queued",
+  "compaction_undone",
+  "trailer",
+  "effect",
+  "prune",
+]);
+
+/** Whether an entry hangs on the tree; an unknown type does when it carries `node: true`. */
+export function isNode(entry: { readonly type: string; readonly node?: unknown }): boolean {
+  return NODE_TYPES.has(entry.type) || (entry.node === true && !FACT_TYPES.has(entry.type));
+}
+
+/** Whether this version knows the entry type. */
+export function isKnownType(type: string): boolean {
+  return NODE_TYPES.has(type) || FACT_TYPES.has(type);
+}
+
+/** The fields of an entry that are not its own. */
+export const STAMP_FIELDS: ReadonlySet<string> = new Set(["id", "parentId", "timestamp", "seq", "by", "inherited"]);
+
+/** The own fields of an entry: all but its stamp. */
+export function bodyOf(entry: EntryDraft | Entry): EntryBody {
+  const {
+    id: _id,
+    parentId: _parent,
+    timestamp: _time,
+    seq: _seq,
+    by: _by,
+    inherited: _inherited,
+    ...body
+  } = entry as Entry;
+  return body as EntryBody;
+}
+
+/** About how many characters what an entry says takes; counted without writing it as JSON. */
+export function entryCharacters(entry: Entry): number {
+  if (entry.type !== "message") return ENTRY_CHARACTERS;
+  const { content } = entry.message;
+  if (typeof content === "string") return content.length + ENTRY_CHARACTERS;
+  return (content ?? []).reduce((sum, part) => sum + ("data" in part ? part.data : part.text).length, ENTRY_CHARACTERS);
+}
+
+/** What an entry takes beside what it says. */
+const ENTRY_CHARACTERS = 200;

@@ -1,0 +1,63 @@
+import { sameJson } from "../../internal/json.ts";
+import { type Entry, isNode } from "./entry.ts";
+
+const REASON = "erased on request";
+
+/**
+ * What stands in an entry's place once its words are erased. A node becomes an `erased` one, so that the tree stays as it
+ * is; a fact keeps what the session's life hangs on, and loses what was said. Nobody is named as who caused it.
+ */
+export function erasedEntry({ by: _by, ...entry }: Entry): Entry {
+  const { id, parentId, timestamp, seq, inherited, type } = entry as Entry;
+  const stamp = { id, parentId, timestamp, seq, ...(inherited === true && { inherited }) };
+  if (type === "erased") return entry as Entry;
+  if (isNode(entry)) return { type: "erased", was: type, reason: REASON, ...stamp };
+  return { ...factWithoutWords(entry as Entry), ...stamp } as Entry;
+}
+
+/** Whether there is nothing left in an entry to be erased. */
+export function isErased(entry: Entry): boolean {
+  return sameJson(erasedEntry(entry), entry);
+}
+
+function factWithoutWords(entry: Entry): object {
+  const { type } = entry;
+  switch (entry.type) {
+    case "leaf":
+    case "compaction_undone":
+    case "prune":
+      return { type, targetId: entry.targetId };
+    case "label":
+      return { type, targetId: entry.targetId, label: null };
+    case "session_info":
+      return { type, name: "" };
+    case "status":
+      return { type, status: entry.status };
+    case "run": {
+      const { error: _error, ...rest } = entry;
+      return rest;
+    }
+    case "run_request": {
+      const { options: _options, ...rest } = entry;
+      return { ...rest, input: "" };
+    }
+    case "cancel":
+      return { type, runId: entry.runId };
+    case "approval": {
+      const { note: _note, asked: _asked, decision, ...rest } = entry;
+      return decision === undefined ? rest : { ...rest, decision: { approved: isApproval(decision) } };
+    }
+    case "queued":
+      return { type, runId: entry.runId, kind: entry.kind, content: "" };
+    case "run_parked":
+    case "trailer":
+    case "effect":
+      return entry;
+    default:
+      return { type };
+  }
+}
+
+function isApproval(decision: unknown): boolean {
+  return typeof decision === "object" && decision !== null && "approved" in decision && decision.approved === true;
+}

@@ -1,0 +1,294 @@
+import { freezeDeep } from "../../internal/freeze-deep.ts";
+import { type Entry, type EntryOf, isNode, type SessionStatus, type ThinkingLevel } from "./entry.ts";
+import type { Inherited, SessionHeader } from "./header.ts";
+import { FIRST_MESSAGE_CHARACTERS_MAX } from "../limits.ts";
+import { textOf } from "../message.ts";
+import { type OpenRun, stepRuns } from "./open-runs.ts";
+import { type SettingsNode, stepSettings } from "./settings.ts";
+import { addCost, addUsage, NO_USAGE, type Usage } from "../usage.ts";
+
+/**
+ * What a node knows about the path from the root to itself, so that moving the leaf there costs one step.
+ * Stores keep one with every node.
+ */
+export interface PathSummary {
+  /** How many nodes the path has. */
+  readonly depth: number;
+  /** How many of them are messages. */
+  readonly turnCount: number;
+  /** What its messages spent. */
+  readonly usage: Usage;
+  readonly cost: number;
+  /** The last compaction on the path. */
+  readonly compactionId: string | null;
+  readonly model: { readonly provider: string; readonly modelId: string } | null;
+  readonly thinkingLevel: ThinkingLevel;
+  /** Where what the `variables` entries of the path set is found; null where there are none. */
+  readonly settings: SettingsNode | null;
+}
+
+/** What the whole log adds up to at its end. */
+export interface SessionHead {
+  readonly header: SessionHeader;
+  /** How many entries the log has. */
+  readonly version: number;
+  readonly leafId: string | null;
+  /** The path to the leaf. */
+  readonly path: PathSummary;
+  readonly status: SessionStatus;
+  readonly statusReason: string | null;
+  readonly name: string | null;
+  /** When the store last took an append, by its own clock. */
+  readonly updatedAt: string;
+  /** The time of the last message, or of the creation; listings sort by it. */
+  readonly modifiedAt: string;
+  /** How many messages were ever appended, on all branches. */
+  readonly messageCount: number;
+  /** The beginning of the first user message that has text. */
+  readonly firstMessage: string | null;
+  /** Everything ever spent, on all branches, summaries included. */
+  readonly usage: Usage;
+  readonly cost: number;
+  /** Runs of this session that have not ended, those that were asked for included; what a fork begins with does not count. */
+  readonly openRuns: readonly OpenRun[];
+  /** Compactions that the context ignores. */
+  readonly undone: readonly string[];
+  /** Whether a trailer says that the last run ended in good order, and neither a turn nor a run came after it. */
+  readonly closed: boolean;
+}
+
+/** The path before the root. */
+export const EMPTY_PATH: PathSummary = Object.freeze({
+  depth: 0,
+  turnCount: 0,
+  usage: NO_USAGE,
+  cost: 0,
+  compactionId: null,
+  model: null,
+  thinkingLevel: "off",
+  settings: null,
+});
+
+const NOTHING: readonly never[] = Object.freeze([]);
+
+/** The head of a session without entries. */
+export function emptyHead(header: SessionHeader): SessionHead {
+  return {
+    header,
+    version: 0,
+    leafId: null,
+    path: EMPTY_PATH,
+    status: "active",
+    statusReason: null,
+    name: null,
+    updatedAt: header.createdAt,
+    modifiedAt: header.createdAt,
+    messageCount: 0,
+    firstMessage: null,
+    usage: NO_USAGE,
+    cost: 0,
+    openRuns: NOTHING,
+    undone: NOTHING,
+    closed: false,
+  };
+}
+
+/**
+ * The path that a node ends, frozen, given its parent's and the header of the log that it stands in. `settingsAt` gives settings of
+ * the path by position, where they are asked for.
+ */
+export function stepPath(
+  parent: PathSummary,
+  node: Entry,
+  header: Pick<SessionHeader, "inherited">,
+  settingsAt: (seq: number) => SettingsNode,
+): PathSummary {
+  const path = copyPath(parent);
+  path.depth += 1;
+  switch (node.type) {
+    case "message":
+      stepMessage(path, node, isCounted(header, node, node.seq));
+      break;
+    case "compaction":
+      path.compactionId = node.id;
+      break;
+    case "model_change":
+      path.model = Object.freeze({ provider: node.provider, modelId: node.modelId });
+      break;
+    case "thinking_level_change":
+      path.thinkingLevel = node.thinkingLevel;
+      break;
+    case "variables":
+      path.settings = stepSettings(parent.settings, node, settingsAt);
+      break;
+    default:
+      break;
+  }
+  return Object.freeze(path);
+}
+
+/**
+ * The head after one more entry, frozen. Every store folds with this function and no other.
+ *
+ * `path` is the summary of the path that the step leads to: of the node itself (`stepPath`) when the entry is one, of the
+ * target when it is a `leaf`; otherwise it is not used. `updatedAt` is the store's clock.
+ */
+export function stepHead(head: SessionHead, entry: Entry, path: PathSummary, updatedAt: string): SessionHead {
+  const next = copyHead(head);
+  const counts = isCounted(head.header, entry, head.version);
+  const own = isOwn(head.header, entry, head.version);
+  if (own) next.openRuns = freezeDeep(stepRuns(head.openRuns, entry));
+  next.version += 1;
+  next.updatedAt = updatedAt;
+  if (isNode(entry)) {
+    next.closed = false;
+    // A node appended onto another entry than the leaf leaves the leaf where it is.
+    if (entry.parentId === head.leafId) {
+      next.leafId = entry.id;
+      next.path = path;
+    }
+  }
+  switch (entry.type) {
+    case "message":
+      foldMessage(next, entry, counts);
+      break;
+    case "compaction":
+    case "branch_summary":
+      if (counts) spend(next, entry);
+      break;
+    case "leaf":
+      next.leafId = entry.targetId;
+      next.path = path;
+      break;
+    case "session_info":
+      next.name = entry.name === "" ? null : entry.name;
+      break;
+    case "status":
+      next.status = entry.status;
+      next.statusReason = entry.reason ?? null;
+      break;
+    case "run":
+      if (entry.phase === "started") next.closed = false;
+      break;
+    case "run_request":
+      next.closed = false;
+      break;
+    case "compaction_undone":
+      if (!head.undone.includes(entry.targetId)) next.undone = Object.freeze([...head.undone, entry.targetId]);
+      break;
+    case "trailer":
+      next.closed = true;
+      break;
+    default:
+      break;
+  }
+  return Object.freeze(next);
+}
+
+/**
+ * How many of a session's first entries are not its own: they came with a fork or an import. What they approve, run or
+ * leave waiting is another's, and never counts in this session.
+ */
+export function inheritedCount({ forkedFrom, inherited }: SessionHeader): number {
+  return Math.max(forkedFrom?.version ?? 0, inherited?.entries ?? 0);
+}
+
+/**
+ * Whether an entry at a position is the session's own: a run that a fork begins with goes on in its source or not at all,
+ * and what came in from outside says what it likes.
+ */
+export function isOwn(header: SessionHeader, { inherited }: Pick<Entry, "inherited">, seq: number): boolean {
+  return inherited !== true && seq >= inheritedCount(header);
+}
+
+/** How many of a session's first entries spend nothing here: those of an import that does not count. */
+function uncountedCount({ inherited }: Pick<SessionHeader, "inherited">): number {
+  return inherited?.counts === false ? inherited.entries : 0;
+}
+
+function isCounted(
+  header: Pick<SessionHeader, "inherited">,
+  { inherited }: Pick<Entry, "inherited">,
+  seq: number,
+): boolean {
+  return seq >= uncountedCount(header) && !(inherited === true && header.inherited?.counts === false);
+}
+
+/** The position of the first entry that a sum over many sessions takes from this one: what a fork took over counts once. */
+export function firstSummed(header: SessionHeader): number {
+  return Math.max(header.forkedFrom?.version ?? 0, uncountedCount(header));
+}
+
+/** The `inherited` of a session that begins with another's first entries, as the fields of a header. */
+export function inheritedUpTo({ inherited }: SessionHeader, version: number): { readonly inherited?: Inherited } {
+  return inherited === undefined ? {} : { inherited: { ...inherited, entries: Math.min(inherited.entries, version) } };
+}
+
+type Mutable<T> = { -readonly [K in keyof T]: T[K] };
+
+type Spending = { readonly usage?: Usage; readonly cost?: number };
+
+function spend(sum: { usage: Usage; cost: number }, { usage, cost }: Spending): void {
+  sum.usage = addUsage(sum.usage, usage);
+  sum.cost = addCost(sum.cost, cost);
+}
+
+function stepMessage(path: Mutable<PathSummary>, { message }: EntryOf<"message">, counts: boolean): void {
+  path.turnCount += 1;
+  if (message.role !== "assistant") return;
+  if (counts) spend(path, message);
+  const { provider, model } = message;
+  if (provider !== undefined && model !== undefined) path.model = Object.freeze({ provider, modelId: model });
+}
+
+function foldMessage(head: Mutable<SessionHead>, entry: EntryOf<"message">, counts: boolean): void {
+  const { message } = entry;
+  head.messageCount += 1;
+  head.modifiedAt = entry.timestamp;
+  if (message.role === "user" && head.firstMessage === null) {
+    head.firstMessage = firstLineOf(textOf(message.content)) || null;
+  }
+  if (message.role === "assistant" && counts) spend(head, message);
+}
+
+function firstLineOf(text: string): string {
+  const start = text.trimStart().slice(0, FIRST_MESSAGE_CHARACTERS_MAX * 4);
+  const line = start.replace(/\s+/g, " ").slice(0, FIRST_MESSAGE_CHARACTERS_MAX);
+  // Half of a surrogate pair at the cut would not survive UTF-8.
+  return line.replace(/[\ud800-\udbff]$/, "").trimEnd();
+}
+
+// Field by field, as these are on the path of every append, and spreading a frozen object takes many times longer.
+function copyPath(path: PathSummary): Mutable<PathSummary> {
+  return {
+    depth: path.depth,
+    turnCount: path.turnCount,
+    usage: path.usage,
+    cost: path.cost,
+    compactionId: path.compactionId,
+    model: path.model,
+    thinkingLevel: path.thinkingLevel,
+    settings: path.settings,
+  };
+}
+
+function copyHead(head: SessionHead): Mutable<SessionHead> {
+  return {
+    header: head.header,
+    version: head.version,
+    leafId: head.leafId,
+    path: head.path,
+    status: head.status,
+    statusReason: head.statusReason,
+    name: head.name,
+    updatedAt: head.updatedAt,
+    modifiedAt: head.modifiedAt,
+    messageCount: head.messageCount,
+    firstMessage: head.firstMessage,
+    usage: head.usage,
+    cost: head.cost,
+    openRuns: head.openRuns,
+    undone: head.undone,
+    closed: head.closed,
+  };
+}

@@ -1,0 +1,214 @@
+import { copyJson, type JsonObject, type JsonValue, NotJson } from "../../internal/json.ts";
+import { uuidv7 } from "../../internal/uuid.ts";
+import { SessionError, show } from "../errors.ts";
+import { checkCwd, checkName, checkSessionId } from "../id.ts";
+import { HEADER_BYTES_MAX } from "../limits.ts";
+
+/** The version of the log format that this code writes; it reads those before it. */
+export const FORMAT_VERSION = 2;
+
+/** The operation that made a session. */
+export type LineageKind =
+  | "unknown"
+  | "leaf_user"
+  | "leaf_system"
+  | "op_session_loop"
+  | "op_fork"
+  | "op_detach"
+  | "op_merge"
+  | "op_session_compress";
+
+/** Where a session came from. */
+export interface Lineage {
+  readonly parents: readonly string[];
+  readonly operator: string;
+  readonly kind: LineageKind;
+  readonly extras: readonly (readonly [string, JsonValue])[];
+}
+
+/** The place in another session's log where this one's first entries come from. */
+export interface ForkPoint {
+  readonly sessionId: string;
+  /** The last entry taken over, or null when none was. */
+  readonly entryId: string | null;
+  /** How many entries were taken over. */
+  readonly version: number;
+  readonly branchName?: string;
+}
+
+/** Where a session's tools act. */
+export interface SandboxPlacement {
+  readonly backend: string;
+  readonly spec: JsonValue;
+  readonly handleId: string | null;
+}
+
+/**
+ * What a session has from a log that came in from outside. These entries say what was said; what they approve, run or
+ * leave waiting does not count here.
+ */
+export interface Inherited {
+  /** How many of the session's first entries came in. */
+  readonly entries: number;
+  /** Whether what they spent is part of the sums. */
+  readonly counts: boolean;
+}
+
+/** The first record of a session. It never changes. */
+export interface SessionHeader {
+  readonly type: "session";
+  readonly version: 1 | 2;
+  readonly id: string;
+  readonly createdAt: string;
+  readonly userId: string | null;
+  readonly cwd: string | null;
+  readonly lineage: Lineage;
+  readonly forkedFrom: ForkPoint | null;
+  readonly sandbox: SandboxPlacement | null;
+  readonly metadata: JsonObject;
+  /** Only in a session that was imported, and in forks of one; written by the import, whatever the file says. */
+  readonly inherited?: Inherited;
+}
+
+const LINEAGE_KINDS: ReadonlySet<string> = new Set<LineageKind>([
+  "unknown",
+  "leaf_user",
+  "leaf_system",
+  "op_session_loop",
+  "op_fork",
+  "op_detach",
+  "op_merge",
+  "op_session_compress",
+]);
+
+const UNKNOWN_LINEAGE: Lineage = Object.freeze({ parents: [], operator: "implicit", kind: "unknown", extras: [] });
+
+/**
+ * A header with everything that is not given filled in.
+ *
+ * @example
+ * const store = await openStore("memory:");
+ * const { header } = await store.create(createHeader({ userId: "user-1", metadata: { topic: "primes" } }));
+ */
+export function createHeader(init: Partial<SessionHeader> = {}): SessionHeader {
+  return checkHeader({
+    type: "session",
+    version: FORMAT_VERSION,
+    id: init.id ?? uuidv7(),
+    createdAt: init.createdAt ?? new Date().toISOString(),
+    userId: init.userId ?? null,
+    cwd: init.cwd ?? null,
+    lineage: init.lineage ?? UNKNOWN_LINEAGE,
+    forkedFrom: init.forkedFrom ?? null,
+    sandbox: init.sandbox ?? null,
+    metadata: init.metadata ?? {},
+    ...(init.inherited === undefined ? {} : { inherited: init.inherited }),
+  });
+}
+
+/**
+ * A frozen copy of a header, after checking every field of it.
+ *
+ * @throws {SessionError} `INVALID_ID`, `INVALID_HEADER`, or `UNSUPPORTED_VERSION` for one of a later format.
+ */
+export function checkHeader(value: unknown): SessionHeader {
+  const header = copyHeader(value);
+  if (header.type !== "session") throw invalid(`its type is ${show(header.type)}, not "session"`);
+  if (typeof header.version === "number" && header.version > FORMAT_VERSION) {
+    const which = typeof header.id === "string" ? `Session ${show(header.id)}` : "A session without an id";
+    throw new SessionError(
+      "UNSUPPORTED_VERSION",
+      `${which} has format version ${header.version}; this version of skein reads up to ${FORMAT_VERSION}, so update skein to open it.`,
+    );
+  }
+  if (header.version !== 1 && header.version !== FORMAT_VERSION)
+    throw invalid(`its version is ${show(header.version)}, not 1 or ${FORMAT_VERSION}`);
+  checkSessionId(header.id);
+  if (!isTimestamp(header.createdAt)) throw invalid(`createdAt is ${show(header.createdAt)}, not an ISO-8601 time`);
+  if (header.userId !== null) checkName(header.userId, "a user");
+  if (header.cwd !== null) checkCwd(header.cwd);
+  checkLineage(header.lineage);
+  checkForkPoint(header.forkedFrom);
+  checkSandbox(header.sandbox);
+  if (!isObject(header.metadata)) throw invalid("metadata is not an object");
+  checkInherited(header.inherited);
+  return header as unknown as SessionHeader;
+}
+
+/** Whether a text is an ISO-8601 time with milliseconds in UTC, as `toISOString` writes it. */
+export function isTimestamp(value: unknown): value is string {
+  if (typeof value !== "string" || !TIMESTAMP.test(value)) return false;
+  // Every month has 28 days; the 30th of February parses too, as a day in March.
+  return Number(value.slice(8, 10)) <= 28 || new Date(value).toISOString() === value;
+}
+
+const TIMESTAMP = /^\d{4}-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12]\d|3[01])T(?:[01]\d|2[0-3]):[0-5]\d:[0-5]\d\.\d{3}Z$/;
+
+function copyHeader(value: unknown): Record<string, unknown> {
+  if (!isObject(value)) throw invalid("it is not an object");
+  try {
+    const copy = copyJson(value, "header") as Record<string, unknown>;
+    if (new TextEncoder().encode(JSON.stringify(copy)).length > HEADER_BYTES_MAX) {
+      throw new SessionError(
+        "TOO_LARGE",
+        `The session's header is larger than ${HEADER_BYTES_MAX} bytes; keep large values in entries.`,
+      );
+    }
+    return copy;
+  } catch (error) {
+    if (error instanceof NotJson) throw new SessionError("INVALID_VALUE", `${error.message}.`, { cause: error });
+    throw error;
+  }
+}
+
+/** @throws {SessionError} `INVALID_HEADER` or `INVALID_ID` unless the value may be a session's lineage. */
+export function checkLineage(value: unknown): void {
+  if (!isObject(value)) throw invalid("lineage is not an object");
+  const { parents, operator, kind, extras } = value;
+  if (!Array.isArray(parents)) throw invalid("lineage.parents is not a list of session ids");
+  for (const parent of parents) checkSessionId(parent);
+  if (typeof operator !== "string") throw invalid("lineage.operator is not a text");
+  if (!LINEAGE_KINDS.has(kind as string)) throw invalid(`lineage.kind ${show(kind)} is not known`);
+  if (
+    !Array.isArray(extras) ||
+    !extras.every((pair) => Array.isArray(pair) && pair.length === 2 && typeof pair[0] === "string")
+  ) {
+    throw invalid("lineage.extras is not a list of pairs");
+  }
+}
+
+function checkForkPoint(value: unknown): void {
+  if (value === null) return;
+  if (!isObject(value)) throw invalid("forkedFrom is neither null nor an object");
+  checkSessionId(value.sessionId);
+  if (value.entryId !== null) checkName(value.entryId, "an entry");
+  if (!Number.isSafeInteger(value.version) || (value.version as number) < 0)
+    throw invalid("forkedFrom.version is not a count");
+  if (value.branchName !== undefined && typeof value.branchName !== "string")
+    throw invalid("forkedFrom.branchName is not a text");
+}
+
+function checkInherited(value: unknown): void {
+  if (value === undefined) return;
+  if (!isObject(value)) throw invalid("inherited is not an object");
+  if (!Number.isSafeInteger(value.entries) || (value.entries as number) < 0)
+    throw invalid("inherited.entries is not a count");
+  if (typeof value.counts !== "boolean") throw invalid("inherited.counts is not true or false");
+}
+
+function checkSandbox(value: unknown): void {
+  if (value === null) return;
+  if (!isObject(value)) throw invalid("sandbox is neither null nor an object");
+  if (typeof value.backend !== "string") throw invalid("sandbox.backend is not a text");
+  if (value.spec === undefined) throw invalid("sandbox.spec is missing");
+  if (value.handleId !== null && typeof value.handleId !== "string")
+    throw invalid("sandbox.handleId is neither null nor a text");
+}
+
+function isObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
+function invalid(problem: string): SessionError {
+  return new SessionError("INVALID_HEADER", `The session's header is not valid: ${problem}.`);
+}

@@ -1,0 +1,99 @@
+import { describe, expect, test } from "vitest";
+import { message, SampleLog, user } from "../../../test/sample-log.ts";
+import type { EntryDraft } from "./entry.ts";
+import { answerIdOf, nextRun, type OpenRun, requestIdOf, runsIndexOf } from "./open-runs.ts";
+
+const NOW = "2030-01-01T00:00:00.000Z";
+const request = (runId: string, notBefore?: string): EntryDraft => ({
+  type: "run_request",
+  id: requestIdOf(runId),
+  runId,
+  input: "hi",
+  ...(notBefore === undefined ? {} : { notBefore }),
+});
+const started = (runId: string, claim = 1): EntryDraft => ({ type: "run", runId, phase: "started", claim });
+const asks = (question: string): EntryDraft => ({ type: "approval", id: question, runId: "r", callId: "c" });
+const parked = (...questions: string[]): EntryDraft => ({
+  type: "run_parked",
+  runId: "r",
+  questions: questions.map((question) => ({ callId: "c", question })),
+});
+const answer = (question: string): EntryDraft => ({
+  type: "approval",
+  id: answerIdOf(question),
+  runId: "r",
+  callId: "c",
+  question,
+  decision: { approved: true },
+});
+
+function openAfter(...drafts: readonly EntryDraft[]): readonly OpenRun[] {
+  const log = new SampleLog();
+  log.append(drafts);
+  return log.head.openRuns;
+}
+
+describe("claims", () => {
+  test("are counted while nothing new is said, and a new row begins the count anew", () => {
+    expect(openAfter(started("r"), started("r"), started("r"))).toMatchObject([{ claims: 3 }]);
+    expect(openAfter(started("r"), started("r"), message("m", user("x")))).toEqual([{ runId: "r", state: "started" }]);
+    const place: EntryDraft = {
+      type: "run",
+      runId: "r",
+      phase: "started",
+      sandbox: { backend: "b", spec: 1, handleId: null },
+    };
+    expect(openAfter(started("r"), place)).toEqual([{ runId: "r", state: "started" }]);
+  });
+
+  test("that follow a request or an answer are the first of their row", () => {
+    expect(openAfter(request("r"), started("r"))).toEqual([{ runId: "r", state: "started" }]);
+    expect(openAfter(started("r"), asks("q"), parked("q"), answer("q"), started("r"))).toEqual([
+      { runId: "r", state: "started" },
+    ]);
+  });
+});
+
+test("a run that was cancelled while it waited for an answer, or to go on, is over", () => {
+  const waits = [started("r"), asks("q"), parked("q")];
+  const cancel: EntryDraft = { type: "cancel", runId: "r" };
+  expect(openAfter(...waits, cancel)).toEqual([]);
+  expect(openAfter(...waits, answer("q"), cancel)).toEqual([]);
+  expect(openAfter(...waits, cancel, started("r"))).toEqual([{ runId: "r", state: "started" }]);
+});
+
+test("an answer that was there before the run parked is not waited for, where the fact does not name it", () => {
+  expect(openAfter(started("r"), asks("q"), answer("q"), parked())).toEqual([{ runId: "r", state: "answered" }]);
+});
+
+describe("the next run", () => {
+  const next = (...drafts: readonly EntryDraft[]): string | null => nextRun(openAfter(...drafts), NOW)?.runId ?? null;
+
+  test("is the first that was asked for and is due", () => {
+    expect(next(request("later", "2030-01-01T00:00:00.001Z"), request("a"), request("b"))).toBe("a");
+    expect(next(request("now", NOW))).toBe("now");
+    expect(next(request("later", "2030-01-01T00:00:00.001Z"))).toBe(null);
+    expect(next()).toBe(null);
+  });
+
+  test("is one that has begun before all that wait", () => {
+    expect(next(request("a"), started("r"))).toBe("r");
+    expect(next(request("a"), started("r"), asks("q"), parked("q"), answer("q"))).toBe("r");
+  });
+
+  test("is none while one waits for an answer, until its question has expired", () => {
+    const waits = [request("a"), started("r"), asks("q")];
+    expect(next(...waits, parked("q"))).toBe(null);
+    expect(next(...waits, { ...parked("q"), expiresAt: "2030-01-01T00:00:00.001Z" } as EntryDraft)).toBe(null);
+    expect(next(...waits, { ...parked("q"), expiresAt: NOW } as EntryDraft)).toBe("r");
+  });
+});
+
+test("what a listing keeps is the earliest time at which something is to be done", () => {
+  expect(runsIndexOf(openAfter(started("r")))).toEqual({ requested: false, started: true, parked: false, due: null });
+  expect(runsIndexOf(openAfter(request("a", NOW), request("b", "2029-01-01T00:00:00.000Z"))).due).toBe(
+    "2029-01-01T00:00:00.000Z",
+  );
+  expect(runsIndexOf(openAfter(request("a", NOW), request("b"))).due).toBe("");
+  expect(runsIndexOf(openAfter(started("r"), asks("q"), parked("q"))).due).toBe(null);
+});

@@ -1,0 +1,145 @@
+import type { Entry } from "../log/entry.ts";
+import type { SessionHead } from "../log/fold.ts";
+import type { Message } from "../message.ts";
+
+/** The most tools that are named. */
+const TOOLS_MAX = 50;
+
+/** How long the answers of models took: half of them at most the median, 19 of 20 at most the 95th percentile. */
+export interface Latency {
+  readonly answers: number;
+  readonly medianMs: number;
+  readonly p95Ms: number;
+}
+
+/** How often a tool was called, and how often that failed. */
+export interface ToolCount {
+  readonly tool: string;
+  readonly calls: number;
+  readonly failed: number;
+}
+
+/** How long answers took and which tools were called, in the latest sessions. */
+export interface CallAnalytics {
+  /** How many sessions were looked at. */
+  readonly sessions: number;
+  /** Whether these are all that there is; if not, what is older was left out. */
+  readonly complete: boolean;
+  /** Null where no run answered. */
+  readonly latency: Latency | null;
+  /** By UTC date, oldest first. */
+  readonly byDay: readonly ({ readonly day: string } & Latency)[];
+  /** By `provider/model`. */
+  readonly byModel: readonly ({ readonly model: string | null } & Latency)[];
+  readonly byUser: readonly ({ readonly user: string | null } & Latency)[];
+  /** The most called first. */
+  readonly tools: readonly ToolCount[];
+}
+
+/** How long one answer took. */
+interface Sample {
+  readonly tookMs: number;
+  readonly day: string;
+  readonly model: string | null;
+  readonly user: string | null;
+}
+
+interface OpenRun {
+  readonly id: string;
+  readonly startedMs: number;
+}
+
+/** Gathers how long answers took and which tools were called, session by session. */
+export class CallSamples {
+  readonly #samples: Sample[] = [];
+  readonly #tools = new Map<string, { calls: number; failed: number }>();
+
+  /** Adds entries that follow each other in the log of a session, those of times that count. */
+  add({ header }: SessionHead, entries: readonly Entry[], counts: (time: string) => boolean): void {
+    const times = new Map<string, number>();
+    let run: OpenRun | null = null;
+    for (const entry of entries) {
+      const atMs = Date.parse(entry.timestamp);
+      if (entry.type === "run") run = stepRun(run, entry, atMs);
+      if (entry.type === "message" && counts(entry.timestamp)) {
+        this.#addTools(entry.message);
+        const askedMs = times.get(entry.parentId ?? "") ?? null;
+        if (run !== null && askedMs !== null && isAnswer(entry.message)) {
+          const tookMs = Math.max(0, atMs - Math.max(askedMs, run.startedMs));
+          const day = entry.timestamp.slice(0, 10);
+          this.#samples.push({ tookMs, day, model: modelOf(entry.message), user: header.userId });
+        }
+      }
+      times.set(entry.id, atMs);
+    }
+  }
+
+  /** What everything that was added comes to. */
+  sum(looked: Pick<CallAnalytics, "sessions" | "complete">): CallAnalytics {
+    const samples = this.#samples;
+    const tools = [...this.#tools]
+      .map(([tool, count]) => ({ tool, ...count }))
+      .sort((a, b) => b.calls - a.calls || (a.tool < b.tool ? -1 : 1));
+    return {
+      ...looked,
+      latency: samples.length === 0 ? null : latencyOf(samples),
+      byDay: groups(samples, ({ day }) => day).map(([day, some]) => ({ day, ...latencyOf(some) })),
+      byModel: groups(samples, ({ model }) => model).map(([model, some]) => ({ model, ...latencyOf(some) })),
+      byUser: groups(samples, ({ user }) => user).map(([user, some]) => ({ user, ...latencyOf(some) })),
+      tools: tools.slice(0, TOOLS_MAX),
+    };
+  }
+
+  #addTools(message: Message): void {
+    if (message.role === "assistant") for (const { name } of message.toolCalls ?? []) this.#toolOf(name).calls += 1;
+    if (message.role === "tool" && message.isError === true) this.#toolOf(message.name).failed += 1;
+  }
+
+  #toolOf(name: string): { calls: number; failed: number } {
+    const found = this.#tools.get(name) ?? { calls: 0, failed: 0 };
+    this.#tools.set(name, found);
+    return found;
+  }
+}
+
+function stepRun(
+  run: OpenRun | null,
+  { runId, phase }: Extract<Entry, { readonly type: "run" }>,
+  atMs: number,
+): OpenRun | null {
+  if (phase !== "started") return null;
+  // A second start of the same run only says where its tools act.
+  return run?.id === runId ? run : { id: runId, startedMs: atMs };
+}
+
+/** Whether a message is what a model said in full: one that was stopped says nothing about how long it takes. */
+function isAnswer(message: Message): boolean {
+  return message.role === "assistant" && message.stopReason !== "aborted" && message.stopReason !== "error";
+}
+
+function modelOf(message: Message): string | null {
+  if (message.role !== "assistant" || message.provider === undefined || message.model === undefined) return null;
+  return `${message.provider}/${message.model}`;
+}
+
+/** By the nearest rank, so that every figure is one that was measured. */
+function latencyOf(samples: readonly Sample[]): Latency {
+  const sorted = samples.map(({ tookMs }) => tookMs).sort((a, b) => a - b);
+  const rank = (part: number): number => sorted[Math.ceil(part * sorted.length) - 1] ?? 0;
+  return { answers: sorted.length, medianMs: rank(0.5), p95Ms: rank(0.95) };
+}
+
+/** In the order of the keys; null comes first. */
+function groups<K extends string | null>(
+  samples: readonly Sample[],
+  keyOf: (sample: Sample) => K,
+): readonly (readonly [K, readonly Sample[]])[] {
+  const found = new Map<K, Sample[]>();
+  for (const sample of samples) {
+    const key = keyOf(sample);
+    const others = found.get(key);
+    if (others === undefined) found.set(key, [sample]);
+    else others.push(sample);
+  }
+  return [...found].sort(([a], [b]) => (a === null ? -1 : b === null ? 1 : a < b ? -1 : 1));
+}

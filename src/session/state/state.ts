@@ -1,0 +1,144 @@
+import type { JsonObject } from "../../internal/json.ts";
+import type { EntryOf, SessionStatus } from "../log/entry.ts";
+import { EMPTY_PATH, type PathSummary, type SessionHead } from "../log/fold.ts";
+import { frozenCopy } from "./frozen-copy.ts";
+import type { Content, Message, StopReason, ToolCall } from "../message.ts";
+import type { Settings } from "../log/settings.ts";
+import type { Usage } from "../usage.ts";
+
+/** One turn of a session: a message on the active path, with what it spent. */
+export interface SessionTurn {
+  /** The id of the entry that holds it. */
+  readonly turnId: string;
+  readonly role: Message["role"];
+  readonly content: Content | null;
+  readonly timestamp: string;
+  readonly metadata: JsonObject;
+  readonly toolCalls?: readonly ToolCall[];
+  /** Of a tool's answer: the call that it answers, and the tool. */
+  readonly toolCallId?: string;
+  readonly toolName?: string;
+  /** Of a tool's answer: the call failed. */
+  readonly isError?: boolean;
+  /** Of a model's answer: why it stopped. */
+  readonly stopReason?: StopReason;
+  /** The agent that said it, in a session of several. */
+  readonly agent?: string;
+  readonly provider?: string;
+  readonly model?: string;
+  readonly usage?: Usage;
+  readonly tokensUsed: number;
+  /** In US dollars. */
+  readonly cost: number;
+}
+
+/** What a session adds up to at a leaf. States are frozen all through, and share nothing with the log that can change. */
+export interface SessionState {
+  readonly sessionId: string;
+  readonly userId: string | null;
+  readonly status: SessionStatus;
+  readonly name: string | null;
+  /** The turns on the active path, oldest first; empty where they were not asked for. */
+  readonly turns: readonly SessionTurn[];
+  readonly turnCount: number;
+  readonly metadata: JsonObject;
+  readonly variables: JsonObject;
+  readonly systemPrompt: string | null;
+  readonly activeTools: readonly string[];
+  readonly activeSkills: readonly string[];
+  readonly createdAt: string;
+  readonly updatedAt: string;
+  /** The latest checkpoint of the session; null when there is none, or it was not asked for. */
+  readonly checkpointId: string | null;
+  /** What the turns on the active path spent. */
+  readonly totalTokens: number;
+  readonly totalCost: number;
+  /** What was ever spent, on all branches, summaries included. */
+  readonly spent: { readonly totalTokens: number; readonly totalCost: number };
+  readonly parentSessionId: string | null;
+  readonly branchName: string | null;
+  readonly version: number;
+  readonly leafId: string | null;
+}
+
+/** The turn that a message entry is, frozen all through. */
+export function turnOf(entry: EntryOf<"message">): SessionTurn {
+  const { message, id, timestamp } = entry;
+  const turn = {
+    turnId: id,
+    role: message.role,
+    content: frozenCopy(message.content),
+    timestamp,
+    metadata: frozenCopy(message.metadata ?? NO_METADATA),
+    ...(message.agent === undefined ? {} : { agent: message.agent }),
+    tokensUsed: 0,
+    cost: 0,
+  };
+  if (message.role === "tool") {
+    const failed = message.isError === undefined ? {} : { isError: message.isError };
+    return Object.freeze({ ...turn, toolCallId: message.toolCallId, toolName: message.name, ...failed });
+  }
+  if (message.role !== "assistant") return Object.freeze(turn);
+  const { toolCalls, provider, model, usage, cost = 0, stopReason } = message;
+  return Object.freeze({
+    ...turn,
+    ...(toolCalls === undefined ? {} : { toolCalls: frozenCopy(toolCalls) }),
+    ...(provider === undefined ? {} : { provider }),
+    ...(model === undefined ? {} : { model }),
+    ...(usage === undefined ? {} : { usage: frozenCopy(usage) }),
+    ...(stopReason === undefined ? {} : { stopReason }),
+    tokensUsed: usage?.totalTokens ?? 0,
+    cost,
+  });
+}
+
+/** Where on the tree a state is taken. A leaf other than the head's own needs the summary of its path. */
+export interface StatePosition {
+  readonly checkpointId: string | null;
+  readonly leafId?: string | null;
+  readonly path?: PathSummary;
+}
+
+/** The state at a leaf (default: the head's own), given the turns of its path and what is set on it. */
+export function stateOf(
+  head: SessionHead,
+  settings: Settings,
+  turns: readonly SessionTurn[],
+  at: StatePosition,
+): SessionState {
+  const { header } = head;
+  const { leafId = head.leafId } = at;
+  const path = at.path ?? pathTo(leafId, head);
+  const { variables, systemPrompt, activeTools, activeSkills } = settings;
+  return Object.freeze({
+    sessionId: header.id,
+    userId: header.userId,
+    status: head.status,
+    name: head.name,
+    turns: Object.freeze(turns.map((turn) => frozenCopy(turn))),
+    turnCount: path.turnCount,
+    metadata: frozenCopy(header.metadata),
+    variables: frozenCopy(variables),
+    systemPrompt,
+    activeTools: frozenCopy(activeTools),
+    activeSkills: frozenCopy(activeSkills),
+    createdAt: header.createdAt,
+    updatedAt: head.updatedAt,
+    checkpointId: at.checkpointId,
+    totalTokens: path.usage.totalTokens,
+    totalCost: path.cost,
+    spent: Object.freeze({ totalTokens: head.usage.totalTokens, totalCost: head.cost }),
+    parentSessionId: header.forkedFrom?.sessionId ?? header.lineage.parents[0] ?? null,
+    branchName: header.forkedFrom?.branchName ?? null,
+    version: head.version,
+    leafId,
+  });
+}
+
+const NO_METADATA: JsonObject = Object.freeze({});
+
+function pathTo(leafId: string | null, head: SessionHead): PathSummary {
+  if (leafId === head.leafId) return head.path;
+  if (leafId === null) return EMPTY_PATH;
+  throw new TypeError(`The state at ${leafId} needs the summary of the path to it.`);
+}

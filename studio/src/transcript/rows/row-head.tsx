@@ -1,0 +1,43 @@
+import type { ReactNode } from "react";
+import { visibleText } from "../../markdown/visible-text.ts";
+import { formatTime } from "../content/format.ts";
+
+/** Whose turn a row is. */
+export type Speaker = "user" | "assistant" | "system" | "tool" | "note";
+
+/** The first line of a row: who, when, and what it took. */
+export function RowHead({
+  speaker,
+  name,
+  timestamp,
+  label,
+  facts,
+}: {
+  readonly speaker: Speaker;
+  readonly name: string;
+  readonly timestamp: string | null;
+  readonly label?: string | undefined;
+  readonly facts?: ReactNode;
+}): ReactNode {
+  return (
+    <header className="transcript-head">
+      <span className={`transcript-who transcript-who-${speaker}`} dir="auto">
+        {visibleText(name.slice(0, 120))}
+      </span>
+      {label !== undefined && (
+        <span className="tag transcript-label" dir="auto">
+          <span className="only-for-readers">Label: </span>
+          {visibleText(label.slice(0, 120))}
+        </span>
+      )}
+      <span className="transcript-facts small soft">
+        {facts}
+        {timestamp !== null && (
+          <time dateTime={timestamp} title={timestamp}>
+            {formatTime(timestamp)}
+          </time>
+        )}
+      </span>
+    </header>
+  );
+}
