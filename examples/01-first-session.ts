@@ -1,6 +1,6 @@
 // The first session: two turns in an SQLite file, a second try of the answer, and what the model would be sent next.
 // #region readme
-import { createTree, openStore, openTree } from "skein";
+import { createTree, openStore } from "skein";
 
 const store = await openStore("sqlite:./sessions.db");
 const tree = await createTree(store, { userId: "user-1" });
@@ -17,6 +17,7 @@ await store.close();
 // #endregion
 
 import assert from "node:assert/strict";
+import { openTree } from "skein";
 
 assert.deepEqual(
   messages.map(({ content }) => content),

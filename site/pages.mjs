@@ -64,7 +64,7 @@ function writtenPage(path) {
  * @returns {Page}
  */
 function examplePage(path) {
-  const language = extname(path).slice(1) || "dockerfile";
+  const language = extname(path).replace(/^\.m?/, "") || "dockerfile";
   return { path: `${path}.md`, text: `# ${posix.basename(path)}\n\n\`\`\`\`${language}\n${read(path)}\`\`\`\`\n` };
 }
 
