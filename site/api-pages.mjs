@@ -50,7 +50,8 @@ function sectionOf({ name, subpath, doc }, signature, homes) {
     return [`[\`${word}\`](${home === subpath ? "" : page}#${word})`];
   });
   const see = related.length === 0 ? [] : [`See ${related.join(", ")}.`];
-  return [`### ${name} {#${name}}`, ...textOfDoc(doc), `\`\`\`ts\n${signature}\n\`\`\``, ...see].join("\n\n");
+  const [prose, ...tags] = textOfDoc(doc);
+  return [`### ${name} {#${name}}`, prose, codeOf(signature), ...tags, ...see].join("\n\n");
 }
 
 /**
@@ -65,10 +66,15 @@ function textOfDoc(doc) {
       type,
       text = "",
     } = /^(?<name>\w+)(?: \{(?<type>[^}]+)\})?\s*(?<text>[\s\S]*)$/.exec(tag)?.groups ?? {};
-    if (name === "example") return text.includes("```") ? text : `\`\`\`ts\n${text}\n\`\`\``;
+    if (name === "example") return text.includes("```") ? text : codeOf(text);
     return `**${name.charAt(0).toUpperCase()}${name.slice(1)}** ${type === undefined ? "" : `\`${type}\`: `}${text}`;
   });
-  return [prose, ...told].filter((part) => part !== "");
+  return [prose, ...told];
+}
+
+/** @param {string} text */
+function codeOf(text) {
+  return `\`\`\`ts\n${text}\n\`\`\``;
 }
 
 /** @returns {(wanted: PublicName) => string} how a name is declared, without what only its source needs to know */

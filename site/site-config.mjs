@@ -29,6 +29,8 @@ export function siteConfig({ description, sidebar, outDir }) {
     outDir,
     // Words such as <session> in the pages are no elements.
     markdown: { html: false },
+    // The index of the search is one file, which is loaded when somebody searches.
+    vite: { build: { chunkSizeWarningLimit: 4000 } },
     themeConfig: { nav, sidebar, search, outline: { level: [2, 3] } },
   };
 }

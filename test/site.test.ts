@@ -42,10 +42,11 @@ test("every link of a page leads to a page and a heading, or a picture, that the
   const anchors = new Map(pages.map(({ path, text }) => [path, anchorsOf(text)]));
   const files = new Set([...anchors.keys(), ...siteImages(), "openapi.json"]);
   const broken = pages.flatMap(({ path, text }) =>
-    linksOf(text).filter(({ target, anchor }) => {
+    linksOf(text).flatMap(({ target, anchor }) => {
       const aimed = target === "" ? path : posix.join(target.startsWith("/") ? "" : dirname(path), target);
       const page = aimed.replace(/^\//, "").replace(/\/$/, "/index.md");
-      return !files.has(page) || (anchor !== undefined && anchors.get(page)?.has(anchor) !== true);
+      const whole = files.has(page) && (anchor === undefined || anchors.get(page)?.has(anchor) === true);
+      return whole ? [] : [`${path}: ${target}#${anchor ?? ""}`];
     }),
   );
   expect(broken).toEqual([]);
