@@ -135,7 +135,8 @@ function typeOf(schema, indent = "") {
   if ($ref !== undefined) return nameOf($ref);
   if (schema.enum) return schema.enum.map((value) => JSON.stringify(value)).join(" | ");
   if ("const" in schema) return JSON.stringify(schema.const);
-  if (anyOf) return anyOf.map((each) => typeOf(each, indent)).join(" | ");
+  // More than a few names are read below each other.
+  if (anyOf) return anyOf.map((each) => typeOf(each, indent)).join(anyOf.length > 6 ? `\n${indent}  | ` : " | ");
   if (allOf) return allOf.map((each) => typeOf(each, indent)).join(" & ");
   if (Array.isArray(type)) return type.map((each) => typeOf({ ...schema, type: each }, indent)).join(" | ");
   if (type === "array") return `Array<${typeOf(items ?? {}, indent)}>`;
