@@ -1,9 +1,8 @@
 import "./register-built-in.ts";
 
 export { registerBuiltInTools } from "../agent/tools/offer-tools.ts";
-export { localBackend } from "./local/local-backend.ts";
-export { openSandboxBackend } from "./opensandbox/open-sandbox-backend.ts";
-export type { OpenSandboxOptions } from "./opensandbox/opensandbox-client.ts";
+export { localBackend } from "./local/index.ts";
+export { type OpenSandboxOptions, openSandboxBackend } from "./opensandbox/index.ts";
 export {
   PersistentSandboxRegistry,
   type PersistentSandboxRegistryOptions,

@@ -1,5 +1,11 @@
 import { z } from "zod";
-import { type ExportFormat, exportSession, type ImportOptions, importSession, readLines } from "../../../export/index.ts";
+import {
+  type ExportFormat,
+  exportSession,
+  type ImportOptions,
+  importSession,
+  readLines,
+} from "../../../export/index.ts";
 import { type ForeignFormat, formatOfText, type ImportTarget, importForeign } from "../../../interop/formats/index.ts";
 import { uuidv7 } from "../../../internal/uuid.ts";
 import { SessionError } from "../../../session/errors.ts";
