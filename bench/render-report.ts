@@ -1,11 +1,10 @@
 import { cpus, loadavg } from "node:os";
 import type { BenchOptions } from "./bench-options.ts";
-import { formatCount } from "./format.ts";
+import { formatCount, formatRatio } from "./format.ts";
 import { MESSAGE_CHARACTERS } from "./message-of.ts";
 import { peers } from "./peers/peers.ts";
 import { installationOf } from "./peers/load-installed.ts";
 import { renderReading } from "./render-reading.ts";
-import { renderTable } from "./render-table.ts";
 import type { Row } from "./row.ts";
 import { serverPeers } from "./servers/server-peers.ts";
 import type { Sizes } from "./sizes.ts";
@@ -95,4 +94,26 @@ ${installed.join("\n")}
 
 ${notes.join("\n")}
 `;
+}
+
+const HEADINGS = ["section", "what", "measured", "compared with", "ratio", "target", "result"];
+
+/** The rows as one Markdown table. */
+export function renderTable(rows: readonly Row[]): string {
+  const lines = rows.map((row) => [
+    row.section,
+    row.what,
+    row.measured,
+    row.against ?? "–",
+    row.ratio === undefined ? "–" : formatRatio(row.ratio),
+    row.target?.text ?? "–",
+    row.target === undefined ? "–" : row.target.met ? "pass" : "FAIL",
+  ]);
+  return [HEADINGS, HEADINGS.map(() => "---"), ...lines]
+    .map((cells) => `| ${cells.map(escaped).join(" | ")} |`)
+    .join("\n");
+}
+
+function escaped(cell: string): string {
+  return cell.replaceAll("|", "\\|");
 }

@@ -35,6 +35,37 @@ describe("the pages of the documentation", () => {
     expect([...documented].sort()).toEqual([...codes].sort());
   });
 
+  test("have one meaning for each word of the glossary, use it, and lead to it from the words of others", () => {
+    const [ours = "", theirs = ""] = read("docs/glossary.md").split("## Words that people look for");
+    const words = cells(ours, 0).flatMap((cell) => cell.replaceAll("`", "").split(", "));
+    const others = pages
+      .filter((page) => page !== "docs/glossary.md")
+      .map(read)
+      .join("\n");
+    expect(words.filter((word, index) => words.indexOf(word) !== index)).toEqual([]);
+    expect(words.filter((word) => !new RegExp(`\\b${word}`, "i").test(others))).toEqual([]);
+    const answers = cells(theirs, 1);
+    expect(answers.length).toBeGreaterThan(20);
+    const names = answers.flatMap((cell) => [...cell.matchAll(/`([^`]+)`/g)].map((match) => match[1] ?? ""));
+    expect(names.filter((name) => !others.includes(name))).toEqual([]);
+    const lost = answers.filter((cell) => !cell.includes("`") && !words.some((word) => cell.includes(word)));
+    expect(lost).toEqual([]);
+  });
+
+  test("walk through the code by files and functions that are there", () => {
+    const walks = [...read("docs/architecture.md").matchAll(/```\n([\s\S]*?)```/g)].map((match) => match[1]).join("");
+    const steps = [...walks.matchAll(/^[ │├└─]*(?<names>\S.*?) {2,}(?<path>[\w/-]+\.ts)\b/gm)].map(
+      (match) => match.groups,
+    );
+    const missing = steps.flatMap((step) => {
+      const text = exists(`src/${step?.path}`) ? read(`src/${step?.path}`) : "";
+      const names = (step?.names ?? "").match(/\w+(?=$|\(|,| →)/g) ?? [];
+      return names.filter((name) => !text.includes(name)).map((name) => `${name} in ${step?.path}`);
+    });
+    expect(steps.length).toBeGreaterThan(20);
+    expect(missing).toEqual([]);
+  });
+
   test.for(pages)("%s links only to what is there", (page) => {
     const prose = read(page).replace(/```[\s\S]*?```|`[^`\n]*`/g, "");
     const broken = [...prose.matchAll(/\]\((?!https?:|#)(?<target>[^)#\s]+)/g)]
@@ -43,6 +74,12 @@ describe("the pages of the documentation", () => {
     expect(broken).toEqual([]);
   });
 });
+
+/** The cells of one column of a Markdown table, without its heading. */
+function cells(table: string, column: number): string[] {
+  const rows = table.split("\n").filter((line) => line.startsWith("| ") && !line.startsWith("|---"));
+  return rows.slice(1).map((row) => (row.split(" | ")[column] ?? "").replace(/^\| /, "").trim());
+}
 
 function pagesIn(folder: string): string[] {
   return readdirSync(join(root, folder), { recursive: true, encoding: "utf8" })

@@ -1,6 +1,6 @@
 import type { StoredFixture } from "../fixtures.ts";
 import { formatBytes, formatCount } from "../format.ts";
-import type { Heap } from "../measure-heap.ts";
+import type { AppMemory } from "../read-memory.ts";
 import { below, type Row } from "../row.ts";
 import { runInChild } from "../run-in-child.ts";
 import type { Bench, Section } from "../section.ts";
@@ -23,8 +23,8 @@ export const memorySection: Section = {
 async function measureMemory(bench: Bench, kind: DurableKind): Promise<Row[]> {
   const { entriesLarge, children } = bench.sizes;
   bench.progress(`memory: ${kind}`);
-  const empty: Heap[] = [];
-  const large: Heap[] = [];
+  const empty: AppMemory[] = [];
+  const large: AppMemory[] = [];
   for (let child = 0; child < children; child++) {
     empty.push(await measureChild(kind, { folder: await bench.fixtures.folder("empty"), sessionId: null }));
     large.push(await measureChild(kind, await bench.fixtures.copy(kind, entriesLarge)));
@@ -50,7 +50,7 @@ function measureChild(
   return runInChild("heap", { kind, folder, sessionId });
 }
 
-function difference(large: readonly Heap[], empty: readonly Heap[], bytesOf: (heap: Heap) => number) {
+function difference(large: readonly AppMemory[], empty: readonly AppMemory[], bytesOf: (heap: AppMemory) => number) {
   const bytes = { large: median(large.map(bytesOf)), empty: median(empty.map(bytesOf)) };
   const moreBytes = bytes.large - bytes.empty;
   return {

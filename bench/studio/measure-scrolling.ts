@@ -1,8 +1,9 @@
+import { setTimeout as wait } from "node:timers/promises";
+import type { Page } from "playwright-core";
 import { type Frames, measureFrames } from "./measure-frames.ts";
 import { FRAME_WATCH, watchForWords } from "./page-scripts.ts";
 import type { Conversation } from "./store-conversation.ts";
 import type { StudioBrowser } from "./studio-browser.ts";
-import { turnWheel, type WheelTurns } from "./turn-wheel.ts";
 
 /** Scrolls a transcript up from its end, and looks at every frame. */
 export async function measureScrolling(
@@ -16,4 +17,22 @@ export async function measureScrolling(
   // What else the page loads is not what scrolling costs.
   await page.locator(".tree-item").first().waitFor();
   return await measureFrames(page, "transcript", () => turnWheel(page, ".transcript-scroller", turns));
+}
+
+/** How a wheel is turned: so many times, by so many pixels, with such a pause between. */
+interface WheelTurns {
+  readonly times: number;
+  readonly deltaY: number;
+  readonly pauseMs: number;
+}
+
+/** Turns the wheel over an element. */
+export async function turnWheel(page: Page, over: string, { times, deltaY, pauseMs }: WheelTurns): Promise<void> {
+  const box = await page.locator(over).boundingBox();
+  if (box === null) throw new Error(`The page has no ${over} to scroll.`);
+  await page.mouse.move(box.x + box.width / 2, box.y + box.height / 2);
+  for (let time = 0; time < times; time++) {
+    await page.mouse.wheel(0, deltaY);
+    await wait(pauseMs);
+  }
 }

@@ -4,7 +4,7 @@ import { type Frames, measureFrames } from "./measure-frames.ts";
 import { FRAME_WATCH, KEY_WATCH, watchForTree } from "./page-scripts.ts";
 import type { Conversation } from "./store-conversation.ts";
 import type { StudioBrowser } from "./studio-browser.ts";
-import { turnWheel } from "./turn-wheel.ts";
+import { turnWheel } from "./measure-scrolling.ts";
 
 const TREE = ".tree-canvas";
 const KEY_PAUSE_MS = 20;

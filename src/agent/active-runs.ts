@@ -3,7 +3,7 @@ export interface ActiveRun {
   readonly id: string;
   /** Settles when the run has ended, and never rejects. */
   readonly ended: Promise<void>;
-  /** Stops it without a word, so that it can be resumed. */
+  /** Stops it without a word, so that it can be recovered. */
   abandon(): Promise<void>;
 }
 
@@ -17,7 +17,7 @@ export function trackRun(run: ActiveRun): void {
 
 /**
  * Waits for the runs of this process, or for those of these ids, before it ends. What does not finish in time is let go of
- * and can be resumed.
+ * and can be recovered.
  *
  * @example
  * process.once("SIGTERM", async () => {
@@ -46,7 +46,7 @@ export async function drainRuns(
   return { finished: [...done], abandoned: abandoned.map((run) => run.id) };
 }
 
-/** Lets go of a run of this process at once, so that it can be resumed; resolves when it has ended. */
+/** Lets go of a run of this process at once, so that it can be recovered; resolves when it has ended. */
 export async function abandonRun(id: string): Promise<void> {
   await Promise.all([...active].filter((run) => run.id === id).map((run) => run.abandon()));
 }

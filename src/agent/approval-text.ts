@@ -44,11 +44,11 @@ export function shownText(text: string): string {
 /** Where a call would act and what it could reach from there, as words for a sentence. */
 export function reachText({ effects, reach }: Pick<Approval, "effects" | "reach">): string {
   if (reach === null) return "nothing is known of what it can reach";
-  const place = reach.directory === null ? "not on this machine" : `in ${shownText(reach.directory)}`;
+  const where = reach.directory === null ? "not on this machine" : `in ${shownText(reach.directory)}`;
   // Tools for files stay in their directory, whatever commands can do.
-  if (effects !== "commands") return place;
+  if (effects !== "commands") return where;
   const network = reach.network ? "network" : "no network";
-  return `${place} (${reach.isolated ? "isolated" : "not isolated"}, ${network})`;
+  return `${where} (${reach.isolated ? "isolated" : "not isolated"}, ${network})`;
 }
 
 function parts(

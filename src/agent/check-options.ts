@@ -76,8 +76,8 @@ function checkContext(transforms: unknown): void {
 }
 
 function checkPersist(persist: unknown): void {
-  const place = typeof persist === "object" ? persist !== null : typeof persist === "string" && persist !== "";
-  if (persist === undefined || typeof persist === "boolean" || place) return;
+  const named = typeof persist === "object" ? persist !== null : typeof persist === "string" && persist !== "";
+  if (persist === undefined || typeof persist === "boolean" || named) return;
   throw invalid(
     `persist is ${show(persist)}; give true, a path, a store, a tree, or a store with a sessionId or fork: true.`,
   );

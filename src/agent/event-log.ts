@@ -4,7 +4,7 @@ import type { RunEvent } from "./run-event.ts";
 /** How many events of a run are kept for readers that come late or are slow. */
 export const EVENTS_MAX = 10_000;
 
-/** What a reader gets in the place of events that it was too slow, or came too late, for. */
+/** What a reader gets instead of events that it was too slow, or came too late, for. */
 export type EventsDropped = Extract<RunEvent, { type: "events-dropped" }>;
 
 /** An event as it is told to a log, which adds whose it is. */

@@ -118,7 +118,7 @@ export class RunApprovals {
     else this.#settled(waiting, decisionOf(decision, note));
   }
 
-  /** Nothing waits any longer. What was asked stays on record, for a resume. */
+  /** Nothing waits any longer. What was asked stays on record, for whoever recovers the run. */
   end(): void {
     this.#ended = true;
     clearTimeout(this.#timer);

@@ -41,7 +41,7 @@ export class RunInputs {
     this.#known.add(id);
     try {
       await this.#progress.note([{ type: "queued", id, runId: this.#progress.runId, kind, content }]);
-      // The run failed meanwhile. What is on record is for whoever resumes it; anything else is lost.
+      // The run failed meanwhile. What is on record is for whoever recovers it; anything else is lost.
       if (this.#closed && !this.#progress.kept) throw this.#ended();
       this.#waiting.push({ id, kind, content });
     } finally {

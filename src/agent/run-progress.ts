@@ -56,7 +56,7 @@ export class RunProgress {
     this.#writeWaiting();
   }
 
-  /** Fails what waits for a place to be kept in, where there is none yet. */
+  /** Fails what waits for a sink, where there is none yet. */
   giveUp(error: unknown): void {
     if (this.#sink !== null) return;
     this.#failure ??= { error };
@@ -117,7 +117,7 @@ export class RunProgress {
     return parking;
   }
 
-  /** The session's sandbox; where it is goes on record before a tool acts in it, so that a resume finds it again. */
+  /** The session's sandbox; where it is goes on record before a tool acts in it, so that whoever recovers the run finds it again. */
   async requireSandbox(): Promise<Sandbox> {
     const sandbox = await this.output.requireSandbox();
     const place = this.output.sandboxPlacement;

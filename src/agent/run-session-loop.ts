@@ -139,7 +139,7 @@ async function startLoop({ run, input, agent, options, offered, telemetry }: Loo
   return { loop, resume };
 }
 
-/** Only the session that a run was resumed from lets one of many go on with it: elsewhere its calls and input are another's. */
+/** Only the session that a run was in lets one of many go on with it: elsewhere its calls and input are another's. */
 function resumeIn(sink: RunSink | null, resume: ResumeState | null): ResumeState | null {
   if (resume === null || sink?.sessionId === resume.sessionId) return resume;
   return { ...resume, inherited: true, answered: false, queued: [] };

@@ -14,14 +14,14 @@ export type RunStatus = "running" | "parked" | "finished" | "failed" | "aborted"
  *
  * - A run that fails rejects everyone who awaits it with the same error, and nobody has to.
  * - Every reader of events starts at the beginning, as far as events are kept (the last 10,000 at least).
- * - It can be given to a loop, a compress or an agent in place of a session.
+ * - It can be given to a loop, a compress or an agent instead of a session.
  */
 export interface SessionRun extends PromiseLike<Session>, AsyncIterable<RunEvent> {
   /** The id of the session that the run makes. */
   readonly id: string;
-  /** The id that the log has the run under; one that goes on after a resume keeps it. */
+  /** The id that the log has the run under; one that is recovered keeps it. */
   readonly runId: string;
-  /** How it stands. A parked one has let go of its session and goes on when its questions are answered and it is resumed. */
+  /** How it stands. A parked one has let go of its session and goes on when its questions are answered and it is recovered. */
   readonly status: RunStatus;
   /** Resolves once the run has its session, where it is kept; rejects where it failed before. */
   readonly admitted: Promise<void>;

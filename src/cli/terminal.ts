@@ -58,3 +58,8 @@ export function shortTime(time: string): string {
 export function printableText(text: string): string {
   return text.replace(/\r\n?/g, "\n").replace(STEERING_BUT_LINES, "\ufffd");
 }
+
+/** A number with the words for one or for any other number of things, as in "1 session" and "2 sessions". */
+export function counted(count: number, one: string, many: string): string {
+  return `${count} ${count === 1 ? one : many}`;
+}

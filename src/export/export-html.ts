@@ -1,9 +1,8 @@
 import { createHash } from "node:crypto";
 import { textOf } from "../session/message.ts";
-import { escapeHtml } from "./escape-html.ts";
 import { type BranchPoint, type ExportSource, readEntries, shown, type Survey, surveyLog } from "./export-source.ts";
 import { HTML_STYLE } from "./html-style.ts";
-import { markdownToHtml } from "./markdown-to-html.ts";
+import { markdownToHtml, escapeHtml } from "./markdown-to-html.ts";
 import { itemOf, openingOf, spendingOf, type TranscriptBlock, type TranscriptItem } from "./transcript-item.ts";
 
 /** The types of pictures that cannot carry a program. */
@@ -78,7 +77,7 @@ ${rows.map(([term, value]) => `<dt>${term}</dt><dd dir="auto">${escapeHtml(value
 `;
 }
 
-/** What users said, each leading to its place. Read anew, so that a long session need not be held in memory. */
+/** What users said, each with a link to it. Read anew, so that a long session need not be held in memory. */
 async function* turnList(source: ExportSource, { onPath }: Survey): AsyncGenerator<string, void, undefined> {
   let begun = false;
   for await (const entry of readEntries(source)) {
@@ -102,7 +101,7 @@ async function* branchList(source: ExportSource, { branches }: Survey): AsyncGen
 async function branchRow(source: ExportSource, id: string | null, { count, firstIds }: BranchPoint): Promise<string> {
   const { store, head } = source;
   const from = id === null ? null : await store.getEntry(head.header.id, id);
-  const place = from === null ? "Before the first turn" : `<a href="#turn-${from.seq}">After turn ${from.seq}</a>`;
+  const where = from === null ? "Before the first turn" : `<a href="#turn-${from.seq}">After turn ${from.seq}</a>`;
   const openings: string[] = [];
   for (const firstId of firstIds) {
     const first = await store.getEntry(head.header.id, firstId);
@@ -113,7 +112,7 @@ async function branchRow(source: ExportSource, id: string | null, { count, first
     );
   }
   const more = count > firstIds.length ? `<li>and ${count - firstIds.length} more</li>` : "";
-  return `<li>${place}: ${count}\n<ul>${openings.join("")}${more}</ul></li>\n`;
+  return `<li>${where}: ${count}\n<ul>${openings.join("")}${more}</ul></li>\n`;
 }
 
 function renderItem(

@@ -1,4 +1,3 @@
-import { escapeHtml } from "./escape-html.ts";
 import { closesFence, FENCE } from "./markdown-text.ts";
 
 /** A paragraph that is longer than this is shown as it is. */
@@ -115,4 +114,17 @@ function styled(escaped: string): string {
     if (bold !== undefined) return `<strong>${styled(bold)}</strong>`;
     return `<em>${styled((italics ?? slanted) as string)}</em>`;
   });
+}
+
+const ENTITIES: Readonly<Record<string, string>> = {
+  "&": "&amp;",
+  "<": "&lt;",
+  ">": "&gt;",
+  '"': "&quot;",
+  "'": "&#39;",
+};
+
+/** A text as HTML, in an element as well as in the quotes of an attribute. */
+export function escapeHtml(text: string): string {
+  return text.replace(/[&<>"']/g, (character) => ENTITIES[character] as string);
 }

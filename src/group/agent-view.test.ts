@@ -3,8 +3,7 @@ import { acceptable } from "../session/context/context.ts";
 import type { EntryOf } from "../session/log/entry.ts";
 import type { Message } from "../session/message.ts";
 import { type SessionTurn, turnOf } from "../session/state/state.ts";
-import { rowsFor, visibleTo, YOUR_TURN } from "./agent-view.ts";
-import type { GroupItem } from "./group-item.ts";
+import { type GroupItem, rowsFor, visibleTo, YOUR_TURN } from "./agent-view.ts";
 import { RoleIsolation } from "./role-isolation.ts";
 import { RoundRobinTurnManager } from "./turns/round-robin-turn-manager.ts";
 

@@ -5,17 +5,15 @@ import { runErrorOf } from "../agent/run-error.ts";
 import type { SessionRun } from "../agent/session-run.ts";
 import type { Unasked } from "../agent/tools/unasked.ts";
 import { SessionError, show } from "../session/errors.ts";
-import { textOf } from "../session/message.ts";
+import { textOf, type AssistantMessage } from "../session/message.ts";
 import { operation, Session } from "../session/value/session.ts";
 import { Transcript } from "../session/value/transcript.ts";
-import { rowsFor } from "./agent-view.ts";
-import { type ExecutingAgent, type GroupSeat, isExecuting } from "./group-agent.ts";
+import { type GroupItem, isEmpty, rowsFor } from "./agent-view.ts";
+import { type ExecutingAgent, type GroupSeat, isExecuting, type GroupAnswer } from "./group-agent.ts";
 import { answerMessage, passDraft, refusalDraft } from "./group-drafts.ts";
 import type { GroupEvent } from "./group-event.ts";
-import type { GroupItem } from "./group-item.ts";
 import type { GroupLog } from "./group-log.ts";
 import { GroupSink } from "./group-sink.ts";
-import { readAnswer } from "./read-answer.ts";
 import type { GroupMember } from "./turns/turn-manager.ts";
 
 /** What it takes to ask an agent. */
@@ -124,4 +122,46 @@ async function runLoop(
 
 function finished(agent: string, kind: Finished["kind"]): Finished {
   return { type: "agent-finished", agent, kind, turnId: null, text: "" };
+}
+
+/** What an agent's answer comes to. */
+type ReadAnswer =
+  | { readonly kind: "spoke"; readonly message: AssistantMessage }
+  | { readonly kind: "passed"; readonly message: AssistantMessage | null }
+  | { readonly kind: "refused"; readonly error: unknown };
+
+/**
+ * What an agent said, whatever form it said it in.
+ *
+ * @throws {SessionError} `INVALID_VALUE` for anything that is no answer.
+ */
+function readAnswer(agentName: string, answer: GroupAnswer): ReadAnswer {
+  if (answer === null || answer === undefined) return { kind: "passed", message: null };
+  if (typeof answer === "string") return spokeOrPassed({ role: "assistant", content: answer });
+  if (typeof answer === "object" && "ok" in answer && answer.ok === false) {
+    return { kind: "refused", error: answer.error };
+  }
+  if (typeof answer !== "object" || !("content" in answer)) {
+    throw new SessionError(
+      "INVALID_VALUE",
+      `Agent ${show(agentName)} answered with ${show(answer)}; return a text, { content } or { ok: false, error }.`,
+    );
+  }
+  const { content, usage, cost, provider, model, metadata } = answer;
+  return spokeOrPassed({
+    role: "assistant",
+    content,
+    ...(usage === undefined ? {} : { usage }),
+    ...(cost === undefined ? {} : { cost }),
+    ...(provider === undefined ? {} : { provider }),
+    ...(model === undefined ? {} : { model }),
+    ...(metadata === undefined ? {} : { metadata }),
+  });
+}
+
+function spokeOrPassed(message: AssistantMessage): ReadAnswer {
+  const { content } = message;
+  // Anything else is for the store to refuse, which says what is wrong with it.
+  const readable = content === null || typeof content === "string" || Array.isArray(content);
+  return { kind: readable && isEmpty(message) ? "passed" : "spoke", message };
 }

@@ -50,7 +50,7 @@ export interface ExecutingAgent {
 /** Who can take part in a group: an agent of `createAgent`, which must have a name, or one of any make. */
 export type GroupAgent = Agent | ExecutingAgent;
 
-/** An agent in its place in a group. */
+/** An agent as a member of a group. */
 export interface GroupSeat extends GroupMember {
   readonly agent: GroupAgent;
   readonly visibility: Visibility;
@@ -62,7 +62,7 @@ export function isExecuting(agent: GroupAgent): agent is ExecutingAgent {
 }
 
 /**
- * An agent's place in a group. Whoever limits who sees its turns does not hide them from the agent itself.
+ * An agent's part in a group. Whoever limits who sees its turns does not hide them from the agent itself.
  *
  * @throws {SessionError} `INVALID_OPTION` or `INVALID_ID` for anything that cannot take part.
  */

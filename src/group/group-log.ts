@@ -7,7 +7,7 @@ import { inheritedCount } from "../session/log/fold.ts";
 import type { Guard } from "../session/store.ts";
 import { readBranch, readContextEntries } from "../tree/path-reader.ts";
 import type { SessionTree } from "../tree/session-tree.ts";
-import { contextItems, type GroupItem, itemsOf } from "./group-item.ts";
+import { contextItems, type GroupItem, itemsOf } from "./agent-view.ts";
 import { type GroupProgress, stepProgress } from "./group-progress.ts";
 
 const TRIES_MAX = 100;

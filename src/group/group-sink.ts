@@ -7,7 +7,7 @@ import type { AssistantMessage, Message } from "../session/message.ts";
 import { answerMessage, passDraft, workMessage } from "./group-drafts.ts";
 import type { GroupSeat } from "./group-agent.ts";
 import type { GroupLog } from "./group-log.ts";
-import { isEmpty } from "./is-empty.ts";
+import { isEmpty } from "./agent-view.ts";
 
 /**
  * Keeps the run of a loop agent in the group's session, row by row. Its answer is a turn for the group; what led to it,
@@ -81,7 +81,7 @@ export class GroupSink implements RunSink {
   }
 
   #keptOf(draft: EntryDraft): readonly EntryDraft[] {
-    // A summary of what one agent sees must not take the place of what the others see.
+    // A summary of what one agent sees must not replace what the others see.
     if (draft.type === "compaction") return [];
     // Whoever answers finds the question by the run that is open, which is the group's.
     if (draft.type === "approval") return [{ ...draft, runId: this.#runId }];

@@ -145,7 +145,7 @@ export class RunningGroup implements GroupRun {
     let tree = await this.#open();
     const known = tree.head.openRuns.some(({ runId }) => runId === this.id);
     if (!known && options.runId !== undefined) await this.#checkNew(tree);
-    const place: Claimable = {
+    const session: Claimable = {
       store: manager.store,
       append: (drafts, how) => manager.store.append(sessionId, drafts, how),
       hold: () =>
@@ -164,7 +164,7 @@ export class RunningGroup implements GroupRun {
     };
     // What others did about a run that is on record counts from here on.
     const version = known ? tree.head.version : undefined;
-    return claimRun(place, { runId: this.id, version }, async (claim) => {
+    return claimRun(session, { runId: this.id, version }, async (claim) => {
       const log = await GroupLog.open(tree, claim.hold.guard ?? {});
       this.#log = log;
       const ear = new LogEar(manager.store, sessionId, claim.head.version, (entry) => this.#hear(entry));

@@ -14,7 +14,7 @@ export interface ChatRequest {
   readonly messages: readonly JsonObject[];
   /** `regenerate-message`: once more, on a branch of its own. */
   readonly trigger?: "submit-message" | "regenerate-message";
-  /** The message of a person that the last one takes the place of, or the model's message that goes on. */
+  /** The message of a person that the last one replaces, or the model's message that goes on. */
   readonly messageId?: string;
   /** Who answers (default: the first agent of the server), and with which model. */
   readonly agent?: string;

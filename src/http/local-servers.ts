@@ -35,7 +35,7 @@ export async function listLocalServers(): Promise<readonly LocalServer[]> {
  * Writes down where a server of this process is and what lets its user in, where only they can read it. Disposing takes it
  * away again.
  *
- * @throws {SessionError} `INVALID_OPTION` where there is no place that is the user's alone.
+ * @throws {SessionError} `INVALID_OPTION` where there is no directory that is the user's alone.
  */
 export async function announceServer({ url, token }: LocalServer): Promise<AsyncDisposable> {
   const directory = serversDirectory();

@@ -369,7 +369,7 @@ export interface SearchView {
   readonly items: readonly SearchHitView[];
 }
 
-/** A session that matches a search, and the first places where it does. */
+/** A session that matches a search, and the first matches. */
 export interface SearchHitView {
   readonly head: ListedSession;
   readonly matches: readonly SearchMatch[];

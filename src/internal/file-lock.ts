@@ -61,7 +61,7 @@ export class FileLock {
     let checkedAt = Number.NEGATIVE_INFINITY;
     try {
       for (let pollMs = POLL_MS_MIN; ; pollMs = Math.min(POLL_MS_MAX, pollMs * 2)) {
-        if (await place(prepared, this.path, owner)) break;
+        if (await putLock(prepared, this.path, owner)) break;
         const now = performance.now();
         if (now - checkedAt > STALE_CHECK_MS) {
           checkedAt = now;
@@ -143,7 +143,7 @@ export class FileLock {
       const right = `${this.path}.${dead}.dead`;
       rights.push(right);
       const prepared = await prepare(right, owner);
-      const mine = await place(prepared, right, owner).finally(() => remove(prepared));
+      const mine = await putLock(prepared, right, owner).finally(() => remove(prepared));
       if (mine) {
         const current = await this.#holder();
         if (current !== null && tokenOf(current) === tokenOf(holder)) await remove(this.path);
@@ -211,7 +211,7 @@ function tokenOf({ owner, modifiedMs }: Holder): string {
   return owner?.token ?? `unnamed-${Math.round(modifiedMs)}`;
 }
 
-/** A file with the owner's name, ready to be put in a lock's place. */
+/** A file with the owner's name, ready to be made the lock. */
 async function prepare(path: string, owner: LockOwner): Promise<string> {
   const prepared = `${path}.${uuidv7()}.tmp`;
   const text = JSON.stringify(owner);
@@ -225,8 +225,8 @@ async function prepare(path: string, owner: LockOwner): Promise<string> {
   return prepared;
 }
 
-/** Puts the prepared file in the lock's place; false when there is one. */
-async function place(prepared: string, path: string, owner: LockOwner): Promise<boolean> {
+/** Makes the prepared file the lock; false when there is one. */
+async function putLock(prepared: string, path: string, owner: LockOwner): Promise<boolean> {
   try {
     await link(prepared, path);
     return true;
@@ -267,8 +267,8 @@ async function removeLeftovers(path: string): Promise<void> {
     const holder = await readHolder(leftover).catch(() => null);
     if (holder === null) continue;
     // A right may still be part of a taking over that is under way; what was only prepared is of no use to anyone.
-    const settled = name.endsWith(".tmp") && holder.owner !== null;
-    if (!settled && Date.now() - holder.modifiedMs < LEFTOVER_MS_MIN) continue;
+    const unused = name.endsWith(".tmp") && holder.owner !== null;
+    if (!unused && Date.now() - holder.modifiedMs < LEFTOVER_MS_MIN) continue;
     if (await isGone(holder, leftover)) await remove(leftover);
   }
 }

@@ -45,7 +45,7 @@ export async function writePrivateFile(
   }
 }
 
-/** Puts a text in place of a file, or of none, in one go; the directory is made where it is missing. */
+/** Writes a file, or replaces the one that is there, in one go; the directory is made where it is missing. */
 export async function replacePrivateFile(
   path: string,
   text: string,

@@ -66,7 +66,7 @@ export class Expiry {
   }
 
   /** The head for whoever wants to write: an expiry that is due goes on record first. */
-  async settle(head: SessionHead): Promise<SessionHead> {
+  async expireIfDue(head: SessionHead): Promise<SessionHead> {
     let latest = head;
     for (let tries = 0; tries < TRIES_MAX && this.isDue(latest); tries++) {
       if (await this.record(latest)) return { ...latest, version: latest.version + 1, status: "expired" };

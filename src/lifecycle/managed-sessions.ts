@@ -87,7 +87,7 @@ export class ManagedSessions {
   async prepare(id: string, options: ActorOptions): Promise<SessionHead> {
     const head = await this.find(id, options);
     if (head === null) throw new SessionNotFoundError(id);
-    return this.expiry.settle(head);
+    return this.expiry.expireIfDue(head);
   }
 
   /** @throws {SessionTransitionError} unless the session may go there; of two that try at once, one gets it. */

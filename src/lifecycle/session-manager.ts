@@ -21,8 +21,7 @@ import { type ActorOptions, byOf, viewerOf } from "./access.ts";
 import { AfterWrite } from "./after-write.ts";
 import { BranchManager } from "./merge/branch-manager.ts";
 import { checkHealth, checkTimeout, type Health, type HealthOptions } from "./check-health.ts";
-import { type CheckpointInit, CheckpointManager } from "./checkpoints/checkpoint-manager.ts";
-import { goBack } from "./checkpoints/go-back.ts";
+import { type CheckpointInit, CheckpointManager, goBack } from "./checkpoints/checkpoint-manager.ts";
 import { type CreateSession, newHeader } from "./create-session.ts";
 import { erase } from "./erase/erase.ts";
 import type { EraseOptions, EraseReport, EraseTarget } from "./erase/erase-report.ts";
@@ -122,7 +121,7 @@ export class SessionManager implements AsyncDisposable {
     const found = await this.#sessions.find(id, options);
     if (found === null) return null;
     try {
-      const head = await this.#sessions.resume(await this.#sessions.expiry.settle(found), options);
+      const head = await this.#sessions.resume(await this.#sessions.expiry.expireIfDue(found), options);
       return await readState(this.store, head, options);
     } catch (error) {
       if (error instanceof SessionNotFoundError) return null;

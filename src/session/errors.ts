@@ -166,7 +166,7 @@ export class SessionBusyError extends SessionError {
 export function openRunError(sessionId: string, runId: string, { type }: { readonly type: string }): SessionError {
   return new SessionError(
     "SESSION_BUSY",
-    `Run ${runId} of session ${sessionId} is open, and this ${type} entry is taken from its holder only; let the run end, resume it, or record its end first.`,
+    `Run ${runId} of session ${sessionId} is open, and this ${type} entry is taken from its holder only; let the run end, recover it, or record its end first.`,
   );
 }
 

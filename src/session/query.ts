@@ -29,10 +29,10 @@ export function listPosition(head: SessionHead): ListPosition {
   return { modifiedAt: head.modifiedAt, id: head.header.id };
 }
 
-/** One page of a listing: the first of some sessions after a place in it. */
+/** One page of a listing: the first of some sessions after a position in it. */
 export function pageOfHeads(heads: readonly SessionHead[], limit: number, after: ListPosition | null): SessionHead[] {
   const placed = heads.map((head) => ({ ...listPosition(head), head }));
-  const following = after === null ? placed : placed.filter((place) => compareForListing(place, after) > 0);
+  const following = after === null ? placed : placed.filter((position) => compareForListing(position, after) > 0);
   return following
     .sort(compareForListing)
     .slice(0, limit)

@@ -104,7 +104,7 @@ export interface DamagedSession {
   readonly reason: string;
 }
 
-/** A session that matches a search, with the first places where it does. */
+/** A session that matches a search, with the first matches. */
 export interface SearchHit {
   readonly head: SessionHead;
   readonly matches: readonly SearchMatch[];

@@ -1,8 +1,7 @@
 import { defineTool } from "../agent/tools/define-tool.ts";
 import type { Tool } from "../agent/tools/tool.ts";
 import { SessionError, show } from "../session/errors.ts";
-import { linesOf, textOfBytes } from "./file-text.ts";
-import { showNearestLines } from "./nearest-lines.ts";
+import { linesOf, textOfBytes } from "./read-workspace-file.ts";
 import { PATH_PARAMETER, pathKey } from "./workspace-path.ts";
 
 const LINE_NUMBERS_SHOWN = 5;
@@ -18,7 +17,7 @@ export const editWorkspaceFile: Tool = defineTool({
     properties: {
       path: PATH_PARAMETER,
       old_text: { type: "string", minLength: 1, description: "The text to replace, as it stands in the file." },
-      new_text: { type: "string", description: "The text to put in its place; empty to remove it." },
+      new_text: { type: "string", description: "The text to put there instead; empty to remove it." },
       replace_all: { type: "boolean", description: "Replaces every occurrence (default: false)." },
     },
     required: ["path", "old_text", "new_text"],
@@ -34,12 +33,12 @@ export const editWorkspaceFile: Tool = defineTool({
     const text = textOfBytes(await sandbox.readFile(path));
     if (text === null) throw refusal(`${show(path)} is not a UTF-8 text file, so it cannot be edited as text.`);
     const [wanted, replacement] = withEndingsOf(text, old_text, new_text);
-    const places = placesOf(text, wanted, all);
-    if (places.length === 0) throw refusal(notFound(path, text, wanted));
-    if (places.length > 1 && !all) throw refusal(ambiguous(path, text, places));
+    const offsets = offsetsOf(text, wanted, all);
+    if (offsets.length === 0) throw refusal(notFound(path, text, wanted));
+    if (offsets.length > 1 && !all) throw refusal(ambiguous(path, text, offsets));
     context.signal.throwIfAborted();
-    await sandbox.writeFile(path, replaceAt(text, places, wanted.length, replacement));
-    return { path, replacements: places.length, first_line: lineAt(text, places[0] ?? 0) };
+    await sandbox.writeFile(path, replaceAt(text, offsets, wanted.length, replacement));
+    return { path, replacements: offsets.length, first_line: lineAt(text, offsets[0] ?? 0) };
   },
 });
 
@@ -50,17 +49,17 @@ function withEndingsOf(text: string, ...written: readonly [string, string]): rea
   return [written[0].replaceAll("\n", "\r\n"), written[1].replaceAll("\n", "\r\n")];
 }
 
-/** Where a text occurs; overlapping places count too when one is looked for, since it is then not clear which is meant. */
-function placesOf(text: string, wanted: string, apart: boolean): number[] {
-  const places: number[] = [];
+/** Where a text occurs; overlapping ones count too when one is looked for, since it is then not clear which is meant. */
+function offsetsOf(text: string, wanted: string, apart: boolean): number[] {
+  const offsets: number[] = [];
   const step = apart ? wanted.length : 1;
-  for (let at = text.indexOf(wanted); at >= 0; at = text.indexOf(wanted, at + step)) places.push(at);
-  return places;
+  for (let at = text.indexOf(wanted); at >= 0; at = text.indexOf(wanted, at + step)) offsets.push(at);
+  return offsets;
 }
 
-function replaceAt(text: string, places: readonly number[], length: number, replacement: string): string {
-  const kept = places.map((place, index) => text.slice(index === 0 ? 0 : (places[index - 1] ?? 0) + length, place));
-  return [...kept, text.slice((places.at(-1) ?? 0) + length)].join(replacement);
+function replaceAt(text: string, offsets: readonly number[], length: number, replacement: string): string {
+  const kept = offsets.map((offset, index) => text.slice(index === 0 ? 0 : (offsets[index - 1] ?? 0) + length, offset));
+  return [...kept, text.slice((offsets.at(-1) ?? 0) + length)].join(replacement);
 }
 
 function notFound(path: string, text: string, wanted: string): string {
@@ -70,19 +69,72 @@ function notFound(path: string, text: string, wanted: string): string {
   return `${said} Copy it exactly, with its whitespace. The nearest lines, with their numbers, are:\n${nearest}`;
 }
 
-function ambiguous(path: string, text: string, places: readonly number[]): string {
-  const shown = places.slice(0, LINE_NUMBERS_SHOWN).map((place) => lineAt(text, place));
-  const more = places.length > LINE_NUMBERS_SHOWN ? " and further down" : "";
+function ambiguous(path: string, text: string, offsets: readonly number[]): string {
+  const shown = offsets.slice(0, LINE_NUMBERS_SHOWN).map((offset) => lineAt(text, offset));
+  const more = offsets.length > LINE_NUMBERS_SHOWN ? " and further down" : "";
   return (
-    `old_text occurs ${places.length} times in ${show(path)}, at the lines ${shown.join(", ")}${more}. ` +
+    `old_text occurs ${offsets.length} times in ${show(path)}, at the lines ${shown.join(", ")}${more}. ` +
     "Add the lines around it until it occurs once, or set replace_all."
   );
 }
 
-function lineAt(text: string, place: number): number {
-  return text.slice(0, place).split("\n").length;
+function lineAt(text: string, offset: number): number {
+  return text.slice(0, offset).split("\n").length;
 }
 
 function refusal(message: string): SessionError {
   return new SessionError("INVALID_OPTION", message);
+}
+
+const LINES_SEARCHED_MAX = 50_000;
+const CHARACTERS_COMPARED_MAX = 200;
+const LINES_SHOWN_MAX = 12;
+const LIKENESS_MIN = 0.4;
+
+/** The lines of a text that are most like the wanted ones, with their numbers, or null when none are alike. */
+function showNearestLines(lines: readonly string[], wanted: readonly string[]): string | null {
+  // The longest line is the one least likely to be alike to another by chance.
+  const anchor = wanted.reduce(
+    (best, line, index) => (line.trim().length > (wanted[best] ?? "").trim().length ? index : best),
+    0,
+  );
+  const compare = likenessTo((wanted[anchor] ?? "").trim());
+  let best = { likeness: LIKENESS_MIN, equal: -1, start: -1 };
+  for (const [index, line] of lines.slice(0, LINES_SEARCHED_MAX).entries()) {
+    const likeness = compare(line.trim());
+    if (likeness < best.likeness) continue;
+    const start = index - anchor;
+    const equal = wanted.filter((each, offset) => each.trim() === lines[start + offset]?.trim()).length;
+    if (likeness > best.likeness || equal > best.equal) best = { likeness, equal, start };
+  }
+  if (best.equal < 0) return null;
+  const from = Math.max(0, best.start);
+  const to = Math.min(best.start + wanted.length, from + LINES_SHOWN_MAX);
+  return lines
+    .slice(from, Math.max(to, from + 1))
+    .map((line, index) => `${from + index + 1}: ${line.slice(0, CHARACTERS_COMPARED_MAX)}`)
+    .join("\n");
+}
+
+/** How much of its pairs of characters another text shares with this one, from 0 to 1. */
+function likenessTo(text: string): (other: string) => number {
+  const pairs = pairsOf(text);
+  return (other) => {
+    if (other === text) return 1;
+    const otherPairs = pairsOf(other);
+    let shared = 0;
+    for (const [pair, count] of otherPairs.counts) shared += Math.min(count, pairs.counts.get(pair) ?? 0);
+    const total = pairs.total + otherPairs.total;
+    return total === 0 ? 0 : (2 * shared) / total;
+  };
+}
+
+function pairsOf(text: string): { readonly counts: ReadonlyMap<string, number>; readonly total: number } {
+  const counts = new Map<string, number>();
+  const end = Math.min(text.length, CHARACTERS_COMPARED_MAX) - 1;
+  for (let index = 0; index < end; index++) {
+    const pair = text.slice(index, index + 2);
+    counts.set(pair, (counts.get(pair) ?? 0) + 1);
+  }
+  return { counts, total: Math.max(0, end) };
 }

@@ -1,6 +1,6 @@
 import { defineTool } from "../agent/tools/define-tool.ts";
 import type { Tool } from "../agent/tools/tool.ts";
-import { answerOf, TIMEOUT_PARAMETER } from "./command-answer.ts";
+import { answerOf, TIMEOUT_PARAMETER } from "./run-shell-command.ts";
 
 /** Runs a short program in the sandbox. It may touch anything, so it runs alone. */
 export const runCode: Tool = defineTool({

@@ -7,7 +7,7 @@ import type { Tool, ToolContext } from "../agent/tools/tool.ts";
 import { Session } from "../session/value/session.ts";
 import type { Sandbox } from "../session/sandbox/sandbox.ts";
 import { localBackend } from "../sandboxes/local/index.ts";
-import { STREAM_CHARACTERS_MAX } from "./command-answer.ts";
+import { STREAM_CHARACTERS_MAX } from "./run-shell-command.ts";
 import * as tools from "../sandboxes/index.ts";
 import { LISTED_MAX } from "./list-workspace-files.ts";
 import { CHARACTERS_MAX, IMAGE_BYTES_MAX, LINES_MAX } from "./read-workspace-file.ts";

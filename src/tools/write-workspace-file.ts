@@ -2,7 +2,7 @@ import { defineTool } from "../agent/tools/define-tool.ts";
 import type { Tool } from "../agent/tools/tool.ts";
 import { PATH_PARAMETER, pathKey } from "./workspace-path.ts";
 
-/** Writes a whole file. Writing the same again changes nothing, so a resumed run may repeat it. */
+/** Writes a whole file. Writing the same again changes nothing, so a recovered run may repeat it. */
 export const writeWorkspaceFile: Tool = defineTool({
   name: "write_workspace_file",
   description:

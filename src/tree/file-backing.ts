@@ -125,13 +125,13 @@ export class FileBacking implements TreeBacking {
 
   /** Marks are for others to see; where none can be made, the append itself will say what is wrong. */
   async #placeMark(): Promise<void> {
-    await this.#mark.place().catch(() => {});
+    await this.#mark.put().catch(() => {});
     this.#marked = true;
   }
 
   /** Becomes the file's writer, unless it has one: the mark goes up first, so that of two who come at once none is missed. */
   async #claim(sessionId: string): Promise<void> {
-    await this.#mark.place();
+    await this.#mark.put();
     this.#marked = true;
     const other = await this.#mark.findOther();
     if (other === null) return;

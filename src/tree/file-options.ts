@@ -32,7 +32,7 @@ export interface FileOptions extends TreeOptions {
   readonly durability?: "flush" | "fsync";
   /** Refuse every write. */
   readonly readOnly?: boolean;
-  /** Open a damaged file read-only, with a `lost` node in place of each entry that cannot be read. */
+  /** Open a damaged file read-only, with a `lost` node instead of each entry that cannot be read. */
   readonly salvage?: boolean;
   /** What to do when another writer has the file open: write in turn (default), open it read-only, or refuse. */
   readonly ifInUse?: "share" | "read-only" | "refuse";

@@ -24,8 +24,8 @@ async function runOnBranch({ store, id, head }: SessionTree, entry: Entry): Prom
   for await (const fact of store.read(id, { reverse: true })) {
     if (fact.type !== "run" || !begun.delete(fact.runId)) continue;
     // Only its holder records that a run has started, where the run then is; all of its later rows hang below that.
-    const place = fact.parentId === null ? null : await store.getEntry(id, fact.parentId);
-    if (place === null || (await isOnPath(store, id, entry, place.id)) || (await isOnPath(store, id, place, entry.id)))
+    const start = fact.parentId === null ? null : await store.getEntry(id, fact.parentId);
+    if (start === null || (await isOnPath(store, id, entry, start.id)) || (await isOnPath(store, id, start, entry.id)))
       return fact.runId;
     if (begun.size === 0) return null;
   }

@@ -64,7 +64,7 @@ export function withOrigin(
   return Transcript.withOrigin(transcript, { store, sessionId: head.header.id, entryId: head.leafId, ...resumed });
 }
 
-/** A place that this program has no backend for cannot be opened; the session is of use without it. */
+/** A place of a backend that this program lacks cannot be opened; the session is of use without it. */
 function knownPlacement(placement: SandboxPlacement | null): SandboxPlacement | null {
   if (placement === null) return null;
   try {

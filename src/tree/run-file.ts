@@ -72,7 +72,7 @@ export class RunFile {
       const known = given === null ? await store.pathOf(header.id) : null;
       const path = given ?? finalPathOf(known ?? join(directory, sessionFileName(header)));
       mark = new WriterMark(partialPathOf(path), { alone: true });
-      const other = (await mark.place()) ?? (await mark.findOther());
+      const other = (await mark.put()) ?? (await mark.findOther());
       if (other !== null) throw new SessionBusyError(header.id, other);
       return new RunFile({ path, store, mark, ...(await openOrMake(store, path, init)) });
     } catch (error) {

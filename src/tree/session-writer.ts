@@ -37,8 +37,8 @@ export class SessionWriter implements AsyncDisposable {
 
   /** The same as `openSessionWriter`. */
   static async open(session: Session, options: SessionWriterOptions = {}): Promise<SessionWriter> {
-    const { sandboxHandleId, ...place } = options;
-    const file = await RunFile.open({ ...place, header: headerOf(session, sandboxHandleId), entries: [] });
+    const { sandboxHandleId, ...where } = options;
+    const file = await RunFile.open({ ...where, header: headerOf(session, sandboxHandleId), entries: [] });
     try {
       return new SessionWriter(file, await file.head());
     } catch (error) {

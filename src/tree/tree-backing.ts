@@ -23,7 +23,7 @@ export interface TreeBacking {
   roomIn(head: SessionHead): SessionRoom | null;
   /** Writes what still waits in memory; the head afterwards, or null when nothing waited. */
   flush(sessionId: string): Promise<SessionHead | null>;
-  /** Makes a session with these entries in the same kind of place. */
+  /** Makes a session with these entries in the same kind of store. */
   derive(header: SessionHeader, entries: readonly Entry[], options: FileOptions): Promise<OpenedSession>;
   close(): Promise<void>;
 }

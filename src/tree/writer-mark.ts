@@ -16,7 +16,7 @@ export class WriterMark {
   readonly #lock: FileLock;
   #timer: NodeJS.Timeout | null = null;
 
-  /** With `alone`, there is one mark for the file: of several who place it at once, one has it. */
+  /** With `alone`, there is one mark for the file: of several who put it up at once, one has it. */
   constructor(path: string, { alone = false }: { readonly alone?: boolean } = {}) {
     this.#path = path;
     this.#directory = join(dirname(path), ".index", `${basename(path)}.writers`);
@@ -28,7 +28,7 @@ export class WriterMark {
    *
    * @throws {SessionError} `STORE_FAILED` where no file can be made.
    */
-  async place(): Promise<string | null> {
+  async put(): Promise<string | null> {
     let owner: LockOwner | null;
     try {
       owner = await this.#lock.acquire(0);

@@ -4,13 +4,13 @@ import type { GroupEvent } from "../group/group-event.ts";
 import type { Listening, RunBell } from "./run-bell.ts";
 
 /** Where an event is among those of a run: at an entry of the log, and after so many that were told live since. */
-export interface EventPlace {
+export interface EventPosition {
   readonly seq: number;
   readonly delta: number;
 }
 
 /** An event that no entry makes, and where it belongs. */
-export interface LiveEvent extends EventPlace {
+export interface LiveEvent extends EventPosition {
   readonly event: RunEvent | GroupEvent;
 }
 

@@ -1,5 +1,5 @@
 import {
-  type EventPlace,
+  type EventPosition,
   LOOKER_MS,
   LOOKERS_TOPIC,
   type LiveEvent,
@@ -64,8 +64,8 @@ export class LiveHearer {
     };
   }
 
-  /** The events after a place, as far as they are kept. */
-  after(key: RunKey, { seq, delta }: EventPlace): readonly HeardEvent[] {
+  /** The events after a position, as far as they are kept. */
+  after(key: RunKey, { seq, delta }: EventPosition): readonly HeardEvent[] {
     const events = this.#runs.get(topicOf(key))?.events ?? [];
     const from = events.findLastIndex((event) => event.seq < seq || (event.seq === seq && event.delta <= delta));
     return events.slice(from + 1);

@@ -1,7 +1,7 @@
 import type { SessionRun } from "../agent/session-run.ts";
 import type { GroupRun } from "../group/group-run.ts";
 import {
-  type EventPlace,
+  type EventPosition,
   LOOKER_MS,
   LOOKERS_TOPIC,
   type LiveEvent,
@@ -19,7 +19,7 @@ type Event = LiveEvent["event"];
 interface ToldRun {
   readonly listen: (listener: (event: Event, position: number) => void) => () => void;
   /** Where the events belong that no entry makes. */
-  readonly places: WeakMap<Event, EventPlace>;
+  readonly positions: WeakMap<Event, EventPosition>;
   stop: (() => void) | null;
 }
 
@@ -42,12 +42,12 @@ export class LiveTeller {
   /** Tells of a run from now on; what comes back ends that. */
   tell(key: RunKey, run: SessionRun | GroupRun): () => void {
     const topic = topicOf(key);
-    const told: ToldRun = { listen: run.listen.bind(run), places: new WeakMap(), stop: null };
-    let last: EventPlace = { seq: -1, delta: 0 };
+    const told: ToldRun = { listen: run.listen.bind(run), positions: new WeakMap(), stop: null };
+    let last: EventPosition = { seq: -1, delta: 0 };
     told.listen((event, position) => {
       if (isLasting(event)) return;
       last = { seq: position, delta: last.seq === position ? last.delta + 1 : 1 };
-      told.places.set(event, last);
+      told.positions.set(event, last);
     });
     this.#runs.set(topic, told);
     if (this.#isLookedAt(topic)) this.#begin(topic, told);
@@ -69,7 +69,7 @@ export class LiveTeller {
       const told = this.#runs.get(topic);
       if (told === undefined) continue;
       if (told.stop === null) this.#begin(topic, told);
-      // Who was there before knows by their places that it has them.
+      // Who was there before knows by their positions that it has them.
       else if (joined) told.listen((event) => this.#publish(topic, told, event))();
     }
   }
@@ -83,8 +83,8 @@ export class LiveTeller {
   }
 
   #publish(topic: string, told: ToldRun, event: Event): void {
-    const place = told.places.get(event);
-    if (place !== undefined) publishJson(this.#bell, topic, { ...place, event } satisfies LiveEvent);
+    const position = told.positions.get(event);
+    if (position !== undefined) publishJson(this.#bell, topic, { ...position, event } satisfies LiveEvent);
   }
 
   #isLookedAt(topic: string): boolean {

@@ -3,7 +3,7 @@ import type { SessionHead } from "../session/log/fold.ts";
 import { nextRun, type OpenRun, requestIdOf } from "../session/log/open-runs.ts";
 import type { SessionStore } from "../session/store.ts";
 import type { RunBell } from "./run-bell.ts";
-import { readRunOrigin } from "./run-origin.ts";
+import { readRunOrigin } from "./begin-run.ts";
 
 /** How soon a lease is looked at again at least, as clocks may be apart. */
 const LEASE_LOOK_MS_MIN = 250;

@@ -34,7 +34,7 @@ export interface Listening {
  * - Each ring is heard by one of those who listen for its runner; one that nobody listens for waits.
  * - Rings of a session for one runner are answered one after the other. Those that come while one waits are the same ring;
  *   those that come while one is answered are one more, which waits.
- * - A ring for later takes the place of the one for later that the session has.
+ * - A ring for later replaces the one for later that the session has.
  * - A ring whose listener died is heard by another within `leaseMs` and a second.
  * - A handler that fails has answered: nothing is tried again.
  * - What is published reaches all who have subscribed by then, in the order in which one publisher gave it, or is lost.

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { promisify } from "node:util";
 import { expect, test } from "vitest";
 import { commands } from "../../src/cli/commands.ts";
-import { SHELLS } from "../../src/cli/completion-script.ts";
+import { SHELLS } from "../../src/cli/commands/completion.ts";
 import { makeDirectory } from "../moving/sample-store.ts";
 import { skipBecause } from "../skip.ts";
 import { runHere } from "./run-skein.ts";

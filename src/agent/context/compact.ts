@@ -63,7 +63,7 @@ export function givenSummary(text: string): Summary {
   throw new SessionError("SUMMARY_FAILED", "A beforeCompact handler gave an empty summary; nothing was changed.");
 }
 
-/** What a model writes in place of the part that a plan drops. */
+/** What a model writes instead of the part that a plan drops. */
 export async function summarizePlan(
   plan: CompactionPlan,
   { model, instructions, signal }: Pick<CompactOptions, "model" | "instructions" | "signal">,

@@ -22,7 +22,7 @@ export interface RoomParts {
   readonly inside: <T>(work: () => T) => T;
 }
 
-/** A summary that is ready to take the place of what it tells. */
+/** A summary that is ready to replace what it tells. */
 interface Replacement {
   readonly plan: CompactionPlan;
   readonly summary: Summary;

@@ -109,8 +109,8 @@ export function questionOf(transcript: Transcript): Message | null {
 
 /** Where the question stands; the latest user message where it is not there any more. */
 function startOf(messages: readonly Message[], question: Message | null): number {
-  const place = question === null ? -1 : messages.lastIndexOf(question);
-  const start = place < 0 ? messages.findLastIndex(isQuestion) : place;
+  const found = question === null ? -1 : messages.lastIndexOf(question);
+  const start = found < 0 ? messages.findLastIndex(isQuestion) : found;
   return start < 0 ? messages.length : start;
 }
 
@@ -123,8 +123,8 @@ function isSummary(message: Message): boolean {
 }
 
 /** The messages of a transform, each of which is one of the run's own or is checked like one. */
-function checkedMessages(made: unknown, known: Set<unknown>, place: number): Message[] {
-  if (!Array.isArray(made)) throw invalid(`Context transform ${place} gave no list of messages.`);
+function checkedMessages(made: unknown, known: Set<unknown>, number: number): Message[] {
+  if (!Array.isArray(made)) throw invalid(`Context transform ${number} gave no list of messages.`);
   return made.map((message: Message) => {
     if (known.has(message)) return message;
     try {
@@ -133,7 +133,7 @@ function checkedMessages(made: unknown, known: Set<unknown>, place: number): Mes
       return copy;
     } catch (cause) {
       const problem = describeThrown(cause);
-      throw invalid(`Context transform ${place} gave a message that cannot be sent: ${problem}`, cause);
+      throw invalid(`Context transform ${number} gave a message that cannot be sent: ${problem}`, cause);
     }
   });
 }

@@ -83,12 +83,12 @@ export class LoopContext {
     return plan === null ? null : { ...plan, tokensBefore: this.tokens };
   }
 
-  /** Takes a summary in the place of what the plan drops. */
+  /** Takes a summary instead of what the plan drops. */
   compact(
     plan: CompactionPlan,
     summary: Omit<CompactionBody, "type" | "id" | "firstKeptEntryId" | "tokensBefore">,
   ): CompactionBody {
-    // By place and not by id: nothing keeps a caller from saying the same row twice.
+    // By index and not by id: nothing keeps a caller from saying the same row twice.
     const rows = [...this.#past(), ...this.#own].slice(-plan.keep.length);
     const { firstKeptEntryId, tokensBefore } = plan;
     this.#compaction = { ...summary, type: "compaction", id: uuidv7(), firstKeptEntryId, tokensBefore };

@@ -53,25 +53,25 @@ export interface Claim {
  * - A run that was cancelled, or that got nowhere five times in a row, is ended here: `RUN_ENDED`.
  */
 export async function claimRun<T>(
-  place: Claimable,
+  session: Claimable,
   { runId, version }: ClaimRequest,
   begin: (claim: Claim) => Promise<T>,
 ): Promise<T> {
-  const hold = await place.hold();
+  const hold = await session.hold();
   try {
-    const head = await place.head();
-    await checkKnown(place.store, head, version);
+    const head = await session.head();
+    await checkKnown(session.store, head, version);
     const mine = head.openRuns.find((run) => run.runId === runId);
     checkTurn(head, runId, mine);
-    if (mine !== undefined) await checkHost(place.store, head, mine);
+    if (mine !== undefined) await checkHost(session.store, head, mine);
     const ends = head.openRuns.flatMap((run) => (run.state === "started" && run !== mine ? endOf(run) : []));
     const end = mine === undefined ? null : endOfClaims(mine);
     if (end !== null) {
-      await place.append([...ends, end.draft], hold.guard === null ? {} : { guard: hold.guard });
+      await session.append([...ends, end.draft], hold.guard === null ? {} : { guard: hold.guard });
       throw end.error;
     }
     const started: EntryDraft = { type: "run", runId, phase: "started", claim: hold.lease?.token ?? 0 };
-    const request = mine?.state === "requested" ? await readRequest(place.store, head.header.id, runId) : null;
+    const request = mine?.state === "requested" ? await readRequest(session.store, head.header.id, runId) : null;
     return await begin({ head, hold, ends, started, request });
   } catch (error) {
     await hold.letGo().catch(() => {});
@@ -85,7 +85,10 @@ async function checkKnown(store: SessionStore, head: SessionHead, version: numbe
   const { id } = head.header;
   for await (const entry of store.read(id, { after: version - 1 })) {
     if (!RUN_FACTS.has(entry.type) && !isHolders(entry)) continue;
-    throw new SessionError("CONFLICT", `Another run went on in session ${id} meanwhile; resume it again.`);
+    throw new SessionError(
+      "CONFLICT",
+      `Another run went on in session ${id} meanwhile; read it again with resumeSession.`,
+    );
   }
 }
 

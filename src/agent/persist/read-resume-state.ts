@@ -192,7 +192,7 @@ class Scan {
     return !said && this.#ends.get(by) === "failed";
   }
 
-  /** Input names its run; a run that was resumed in an earlier version had another id, and its facts hang on its rows. */
+  /** Input names its run; a run that was recovered by an earlier version had another id, and its facts hang on its rows. */
   #isForRun({ runId, parentId, seq }: EntryOf<"queued">): boolean {
     return runId === this.#runId || this.#contextIds.has(parentId) || seq < this.#contextSeq;
   }

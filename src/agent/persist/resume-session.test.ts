@@ -95,7 +95,7 @@ describe.each(backends)("from a $name store", ({ open }) => {
     const head = await store.head(sessionId);
     await expect(openSink({ store, sessionId }, second.user)).rejects.toMatchObject({
       code: "CONFLICT",
-      message: expect.stringContaining("resume it again"),
+      message: expect.stringContaining("read it again"),
     });
     expect([await store.head(sessionId), await store.leaseOf(sessionId)]).toEqual([head, null]);
     const third = await resumeSession({ store, sessionId });

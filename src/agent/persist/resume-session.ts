@@ -9,7 +9,7 @@ import { findRun } from "../../tree/run-file.ts";
 import { readResumeState } from "./read-resume-state.ts";
 import { setResumeState } from "./resume-state.ts";
 
-/** How a session is resumed. */
+/** How the session of a run is read to recover it. */
 export interface ResumeOptions extends PersistedOptions {
   /** Instructions for the agent instead of those that were kept. */
   readonly agentPrompt?: string;

@@ -59,7 +59,7 @@ export function setResumeState(transcript: Transcript, state: ResumeState): void
   states.set(transcript, state);
 }
 
-/** How the run that wrote a transcript stopped, where a resume has found that out. */
+/** How the run that wrote a transcript stopped, where `resumeSession` has found that out. */
 export function resumeStateOf(transcript: Transcript): ResumeState | null {
   return states.get(transcript) ?? null;
 }

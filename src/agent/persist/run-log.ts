@@ -39,13 +39,13 @@ export function storeLog(store: SessionStore, sessionId: string, request: SinkRe
  *   same rows stand there already: then this is another try, and the leaf goes along.
  * - Where a new fork begins is `given`, and its leaf goes there.
  */
-export function continueLog(log: RunLog, request: SinkRequest, given: LogPlace | null = null): Promise<OpenedSink> {
+export function continueLog(log: RunLog, request: SinkRequest, given: LogPosition | null = null): Promise<OpenedSink> {
   const { store, sessionId } = log;
   const { runId, systemPrompt } = request;
   const version = request.version ?? knownVersion(request.user.transcript, sessionId);
   return claimRun(log, { runId, version }, async (claim) => {
     const { head, hold, ends, started, request: asked } = claim;
-    const { user, from } = given ? { user: request.user, from: given } : await placeOf(store, head, request.user);
+    const { user, from } = given ? { user: request.user, from: given } : await positionOf(store, head, request.user);
     const { onto, drafts, repeated } = await missingRows(store, sessionId, user.transcript, from);
     const atLeaf = onto === head.leafId;
     const moved = !atLeaf && (repeated || given !== null);
@@ -60,7 +60,7 @@ export function continueLog(log: RunLog, request: SinkRequest, given: LogPlace |
   });
 }
 
-/** The version of a session's log that a resume of it read; who says something more after that has resumed all the same. */
+/** The version of a session's log that `resumeSession` read; who says something more after that recovers the run all the same. */
 function knownVersion(transcript: Transcript, sessionId: string): number | undefined {
   const origin = Transcript.originOf(transcript);
   const known = resumeStateOf(transcript) ?? { sessionId: origin?.sessionId, version: origin?.resumedAt };
@@ -74,13 +74,13 @@ function askedBy(drafts: readonly EntryDraft[], runId: string, by: string | unde
 }
 
 /** The user session to run on, and how much of it the log has. */
-async function placeOf(
+async function positionOf(
   store: SessionStore,
   head: SessionHead,
   user: Session,
-): Promise<{ user: Session; from: LogPlace }> {
+): Promise<{ user: Session; from: LogPosition }> {
   // A log without rows may still say where its session's tools act.
-  const isEnough = (from: LogPlace | null): from is LogPlace =>
+  const isEnough = (from: LogPosition | null): from is LogPosition =>
     from !== null && (from.length > 0 || head.header.sandbox === null);
   const origin = await originIn(store, head, user.transcript);
   if (isEnough(origin)) return { user, from: origin };
@@ -94,7 +94,7 @@ async function placeOf(
 }
 
 /** A node of a log, and how many rows of a transcript the path to it stands for. */
-export interface LogPlace {
+export interface LogPosition {
   readonly entryId: string | null;
   readonly length: number;
 }
@@ -104,13 +104,13 @@ export async function findRows(
   store: SessionStore,
   head: SessionHead,
   transcript: Transcript,
-): Promise<LogPlace | null> {
+): Promise<LogPosition | null> {
   const origin = await originIn(store, head, transcript);
   return origin ?? rowsIn(store, head, transcript, (await readTranscript(store, head)).transcript);
 }
 
 /** Where a transcript says that it comes from, if that is in this session. */
-async function originIn(store: SessionStore, head: SessionHead, transcript: Transcript): Promise<LogPlace | null> {
+async function originIn(store: SessionStore, head: SessionHead, transcript: Transcript): Promise<LogPosition | null> {
   const sessionId = head.header.id;
   const origin = Transcript.originOf(transcript);
   if (origin === null || origin.store !== store || origin.sessionId !== sessionId) return null;
@@ -123,7 +123,7 @@ async function rowsIn(
   head: SessionHead,
   transcript: Transcript,
   stored: Transcript,
-): Promise<LogPlace | null> {
+): Promise<LogPosition | null> {
   const length = await heldRows(store, head.header.id, transcript, commonRows(transcript, stored));
   const last = length === 0 ? null : (transcript.at(length - 1) as Row).id;
   // What follows the last row at the leaf, settings for one, counts for the rows to come.

@@ -16,9 +16,9 @@ import type { SessionRoom } from "../../tree/tree-backing.ts";
  * - A store: what `resumeSession` gave of it goes on in its own session. Any other is a new session in it, forked by
  *   reference where the store already holds the beginning.
  * - A store with `fork: true`: a new session in it always. Calls that were open are answered there as interrupted, and the
- *   run that was resumed is not touched.
+ *   run that was recovered is not touched.
  * - A tree, or a session of a store: that session itself goes on, after what it already says.
- * - An object that opens the place itself, when the run starts.
+ * - An object that opens the sink itself, when the run starts.
  */
 export type Persist =
   | boolean
@@ -34,7 +34,7 @@ export interface SinkOpener {
   openSink(request: SinkRequest): Promise<OpenedSink>;
 }
 
-/** Where a run is kept, and the session that it works on: what that place said before, then the user's. */
+/** Where a run is kept, and the session that it works on: what that log said before, then the user's. */
 export interface OpenedSink {
   readonly sink: RunSink;
   readonly user: Session;
@@ -46,7 +46,7 @@ export interface RunOutcome {
   readonly error?: JsonValue;
   readonly usage?: Usage;
   readonly truncated?: boolean;
-  /** Where the tools acted, so that a resume finds it again. */
+  /** Where the tools acted, so that whoever recovers the run finds it again. */
   readonly sandbox?: SandboxPlacement;
 }
 
@@ -104,13 +104,13 @@ export interface RunSink {
    * and others have said something meanwhile, which was told.
    */
   end(outcome: RunOutcome): Promise<boolean>;
-  /** Lets go without a word, as a crash would: the run can be resumed. */
+  /** Lets go without a word, as a crash would: the run can be recovered. */
   abandon(): Promise<void>;
   /** How much room the session had after the last append, and how many turns it may have; null where that is not limited. */
   readonly room: SessionRoom | null;
   /** The version of the session's log as far as the run knows it; left out where that is not known. */
   readonly version?: number;
-  /** The lease that the run holds; left out where it holds its place in another way. */
+  /** The lease that the run holds; left out where it holds its log in another way. */
   readonly lease?: RunLease | null;
   /** Where the rows written so far can be built on by reference; null where they cannot. */
   origin(): Omit<TranscriptOrigin, "length"> | null;
@@ -125,7 +125,7 @@ export interface SinkRequest {
   readonly output: Session;
   /** The session that it started from; its rows are written first, unless they are there already. */
   readonly user: Session;
-  /** The agent's instructions, kept as a setting so that a resume has them. */
+  /** The agent's instructions, kept as a setting so that whoever recovers the run has them. */
   readonly systemPrompt: string | null;
   /** Who says the run's input, where no request on record names them. */
   readonly by?: string;

@@ -35,7 +35,7 @@ export interface MissingRows {
   readonly repeated: boolean;
 }
 
-/** The rows from a place on, as entries below `entryId`. An id that the session has for something else is not used again. */
+/** The rows from a position on, as entries below `entryId`. An id that the session has for something else is not used again. */
 export async function missingRows(
   store: SessionStore,
   sessionId: string,

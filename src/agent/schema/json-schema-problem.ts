@@ -7,7 +7,7 @@ export interface Place {
 /** One way in which a value is not what its schema says. */
 export interface Problem {
   readonly at: Place;
-  /** What goes after the place in a sentence. */
+  /** What goes after the path in a sentence. */
   readonly says: string;
   /** The kinds of value that were expected, where the value is of another kind. */
   readonly expected?: string;
@@ -25,7 +25,7 @@ const KEY_CHARACTERS_SHOWN = 40;
 const TEXT_CHARACTERS_SHOWN = 60;
 const KEYS_SHOWN = 5;
 
-/** The place as a program would write it: `arguments.items[2].count`. */
+/** The path as a program would write it: `arguments.items[2].count`. */
 export function showPlace(place: Place): string {
   const steps: string[] = [];
   let length = 0;

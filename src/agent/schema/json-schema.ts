@@ -27,7 +27,7 @@ const NESTED_MAX = 1000;
 
 type Keyed = Readonly<Record<string, unknown>>;
 
-/** The references that were followed at one place of the value, to see when they go round in a circle. */
+/** The references that were followed at one path of the value, to see when they go round in a circle. */
 interface Trail {
   readonly target: unknown;
   readonly before: Trail | null;

@@ -34,7 +34,7 @@ export interface ToolDefinition<S extends ToolParameters> {
   resourceKey?(args: ToolArguments<S>): string | null;
   /** Runs alone: after all calls before it, and before all calls after it. */
   readonly exclusive?: boolean;
-  /** Running it again does no harm, so that a resumed run may do so. */
+  /** Running it again does no harm, so that a recovered run may do so. */
   readonly idempotent?: boolean;
   /** What its calls can do: only look, change files or other data, or anything (default `commands`). */
   readonly effects?: ToolEffects;
@@ -48,7 +48,7 @@ export interface ToolDefinition<S extends ToolParameters> {
 /**
  * Makes a tool that models can call.
  *
- * Arguments are checked before `execute` sees them; what does not fit goes back to the model with the place and the
+ * Arguments are checked before `execute` sees them; what does not fit goes back to the model with the path and the
  * reason. Of a Standard Schema, `execute` gets the output, with defaults and conversions applied.
  *
  * @example

@@ -237,7 +237,7 @@ function argumentsOf({ call, args }: Runnable): JsonValue {
   }
 }
 
-/** The messages from a place on that are there without a gap. */
+/** The messages from an index on that are there without a gap. */
 function finishedFrom(finished: readonly (ToolMessage | undefined)[], from: number): ToolMessage[] {
   const messages: ToolMessage[] = [];
   for (let index = from; finished[index] !== undefined; index++) messages.push(finished[index] as ToolMessage);

@@ -45,7 +45,7 @@ export interface Tool {
   resourceKey?(args: unknown): string | null;
   /** Runs alone: after all calls before it, and before all calls after it. */
   readonly exclusive?: boolean;
-  /** Running it again does no harm, so that a resumed run may do so. */
+  /** Running it again does no harm, so that a recovered run may do so. */
   readonly idempotent?: boolean;
   /** What its calls can do; a tool that does not say counts as `commands`. What runs without a question hangs on it. */
   readonly effects?: ToolEffects;

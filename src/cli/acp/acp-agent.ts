@@ -52,8 +52,8 @@ export class AcpAgent implements AsyncDisposable {
         throw new SessionError("INVALID_OPTION", `There is no method ${methodId}: nobody has to sign in here.`);
       },
       "session/list": async ({ params: { cwd, cursor } }) => {
-        const place = defined({ cwd: cwd ?? undefined, cursor: cursor ?? undefined });
-        const { items, next } = await manager.list({ status: ["active", "suspended"], limit: LISTED_MAX, ...place });
+        const page = defined({ cwd: cwd ?? undefined, cursor: cursor ?? undefined });
+        const { items, next } = await manager.list({ status: ["active", "suspended"], limit: LISTED_MAX, ...page });
         const said = items.filter(({ messageCount }) => messageCount > 0);
         return { sessions: said.map(sessionInfo), nextCursor: next };
       },

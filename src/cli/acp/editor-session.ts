@@ -19,10 +19,11 @@ import { AT_TERMINAL } from "../open-manager.ts";
 import { approvalOf, questionsOf } from "../open-questions.ts";
 import { workspaceAt } from "../options/workspace-option.ts";
 import type { acp, SessionSettings } from "./acp-sdk.ts";
-import { settingsOf } from "./editor-settings.ts";
 import { openServers } from "./open-servers.ts";
 import { contentOf } from "./prompt-content.ts";
 import { SessionUpdates, spoken, stopReasonAfter } from "./session-updates.ts";
+import { modelName } from "../chat/model-name.ts";
+import { offeredModels } from "../options/offered-models.ts";
 
 /** The commands of a chat that stay in their session and need no terminal. */
 const COMMANDS: readonly string[] = [
@@ -163,13 +164,13 @@ export class EditorSession implements AsyncDisposable {
   async *#outputs(content: Content): AsyncGenerator<ChatOutput> {
     const line = typeof content === "string" ? content : "";
     if (COMMANDS.includes(/^\/(\w+)(?=\s|$)/.exec(line)?.[1] ?? "")) return yield* this.#chat.take(line);
-    yield* this.#settle();
+    yield* this.#recover();
     if (this.#cancelled) throw new SessionError("ABORTED", "Stopped.");
     yield* this.#chat.say(content);
   }
 
   /** Goes on first with a run that was interrupted, or that waits for an answer, which the editor is asked for. */
-  async *#settle(): AsyncGenerator<ChatOutput> {
+  async *#recover(): AsyncGenerator<ChatOutput> {
     const { manager } = this.#chat;
     const runs = await openRunsOf(manager.store, await this.#tree.refresh());
     for (const waiting of questionsOf(runs.filter(({ state }) => state === "parked"))) {
@@ -225,4 +226,29 @@ export class EditorSession implements AsyncDisposable {
       await this.#editor.notify("session/update", notification);
     }
   }
+}
+
+/** What an editor can set in a session, and how it is set: what runs unasked, as modes and as an option, and the model. */
+function settingsOf({ unasked, model }: Pick<ChatSession, "unasked" | "model">): SessionSettings {
+  const modes = UNASKED.map((id) => ({ id, name: `Unasked: ${id}` }));
+  const models = [...new Set([model, ...offeredModels()].map(modelName))];
+  const select = (id: string, name: string, currentValue: string, options: { value: string; name: string }[]) =>
+    ({ type: "select", id, category: id, name, currentValue, options }) as const;
+  return {
+    modes: { currentModeId: unasked, availableModes: modes },
+    configOptions: [
+      select(
+        "mode",
+        "Runs unasked",
+        unasked,
+        modes.map(({ id: value, name }) => ({ value, name })),
+      ),
+      select(
+        "model",
+        "Model",
+        modelName(model),
+        models.map((value) => ({ value, name: value })),
+      ),
+    ],
+  };
 }

@@ -1,5 +1,5 @@
-import type { Command } from "../command.ts";
-import { completionScript, SHELLS } from "../completion-script.ts";
+import type { Command, CommandOption } from "../command.ts";
+import { optionsOf } from "../parse-command-line.ts";
 
 /** Teaches a shell to complete command lines. @param commands all others of the program. */
 export function completion(commands: readonly Command[]): Command {
@@ -23,4 +23,89 @@ export function completion(commands: readonly Command[]): Command {
     },
   };
   return own;
+}
+
+/** The shells that can be taught to complete command lines. */
+export const SHELLS = ["bash", "zsh", "fish"] as const;
+
+/** A script that teaches a shell to complete the commands, their options and what these take. */
+function completionScript(shell: (typeof SHELLS)[number], commands: readonly Command[]): string {
+  if (shell === "fish") return fishScript(commands);
+  // zsh can run a completion that was written for bash.
+  const before =
+    shell === "zsh"
+      ? "#compdef skein\nautoload -U +X compinit && compinit\nautoload -U +X bashcompinit && bashcompinit\n"
+      : "";
+  return before + bashScript(commands);
+}
+
+function bashScript(commands: readonly Command[]): string {
+  const names = commands.map(({ name }) => name).join(" ");
+  return `_skein() {
+  local current="\${COMP_WORDS[COMP_CWORD]}" previous="\${COMP_WORDS[COMP_CWORD-1]}" command="\${COMP_WORDS[1]}"
+  COMPREPLY=()
+  if [ "$COMP_CWORD" -eq 1 ]; then
+    COMPREPLY=($(compgen -W "${names} help" -- "$current"))
+    return
+  fi
+  case "$command:$previous" in
+${commands.flatMap(bashValues).join("\n")}
+  esac
+  case "$command" in
+    help) COMPREPLY=($(compgen -W "${names}" -- "$current")) ;;
+${commands.map(bashWords).join("\n")}
+  esac
+}
+complete -o default -F _skein skein
+`;
+}
+
+/** What may follow an option that takes a value. */
+function bashValues(command: Command): string[] {
+  return Object.entries(optionsOf(command)).flatMap(([name, option]) => {
+    const { value, choices } = option;
+    const pattern = `    ${command.name}:--${name})`;
+    if (value === undefined) return [];
+    if (choices !== undefined)
+      return [`${pattern} COMPREPLY=($(compgen -W "${choices.join(" ")}" -- "$current")); return ;;`];
+    // Nothing is offered where only the user knows what to write; for files the shell has its own way.
+    return isPath(option) ? [`${pattern} return ;;`] : [`${pattern} compopt +o default 2>/dev/null; return ;;`];
+  });
+}
+
+function bashWords(command: Command): string {
+  const words = [...optionWords(command), ...command.arguments.flatMap(({ choices }) => choices ?? [])];
+  return `    ${command.name}) COMPREPLY=($(compgen -W "${words.join(" ")}" -- "$current")) ;;`;
+}
+
+function fishScript(commands: readonly Command[]): string {
+  const lines = ["complete -c skein -f"];
+  for (const command of commands) {
+    lines.push(`complete -c skein -n __fish_use_subcommand -a ${command.name} -d ${quoted(command.summary)}`);
+    const here = `complete -c skein -n '__fish_seen_subcommand_from ${command.name}'`;
+    for (const [name, option] of Object.entries(optionsOf(command))) {
+      const values =
+        option.choices === undefined
+          ? isPath(option)
+            ? " -r -F"
+            : " -x"
+          : ` -x -a ${quoted(option.choices.join(" "))}`;
+      lines.push(`${here} -l ${name}${option.value === undefined ? "" : values} -d ${quoted(option.what)}`);
+    }
+    for (const { choices } of command.arguments)
+      if (choices !== undefined) lines.push(`${here} -a ${quoted(choices.join(" "))}`);
+  }
+  return `${lines.join("\n")}\n`;
+}
+
+function optionWords(command: Command): string[] {
+  return Object.keys(optionsOf(command)).map((name) => `--${name}`);
+}
+
+function isPath({ value }: CommandOption): boolean {
+  return value === "FILE" || value === "DIRECTORY";
+}
+
+function quoted(text: string): string {
+  return `'${text.replaceAll("\\", "\\\\").replaceAll("'", "\\'")}'`;
 }

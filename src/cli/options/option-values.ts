@@ -1,6 +1,6 @@
 import { SessionError } from "../../index.ts";
 import { show } from "../../session/errors.ts";
-import { type CommandValues, textOption } from "../command.ts";
+import { type CommandValues, textOption, type CommandOption } from "../command.ts";
 
 const SECONDS_OF: Readonly<Record<string, number>> = { s: 1, m: 60, h: 3600, d: 86_400, w: 604_800 };
 
@@ -35,3 +35,10 @@ export function momentOption(values: CommandValues, name: string): Date | undefi
   if (moment.getUTCFullYear() >= 0) return moment;
   throw new SessionError("INVALID_OPTION", `--${name} reaches back further than dates do; give a shorter time.`);
 }
+
+/** How a model is named on the command line. */
+export const MODEL_OPTION: CommandOption = {
+  value: "PROVIDER/MODEL",
+  default: "offline",
+  what: "which model",
+};

@@ -2,8 +2,7 @@ import { describe, expect, test } from "vitest";
 import { ModelError } from "../../agent/model/model-error.ts";
 import { scripted } from "../../models/scripted.ts";
 import type { SessionTurn } from "../../session/state/state.ts";
-import { findName } from "../find-name.ts";
-import { LlmTurnManager, TURN_CHARACTERS_SHOWN_MAX, TURNS_SHOWN_MAX } from "./llm-turn-manager.ts";
+import { LlmTurnManager, TURN_CHARACTERS_SHOWN_MAX, TURNS_SHOWN_MAX, findName } from "./llm-turn-manager.ts";
 import type { GroupView } from "./turn-manager.ts";
 
 const agents = [

@@ -1,8 +1,7 @@
 import { SessionError, show } from "../../session/errors.ts";
 import type { SessionTurn } from "../../session/state/state.ts";
-import { cycleOf } from "./cycle-of.ts";
 import type { GroupMember, GroupView, TurnManager } from "./turn-manager.ts";
-import { TurnRoster } from "./turn-roster.ts";
+import { TurnRoster, cycleOf } from "./turn-roster.ts";
 
 /** Everyone speaks once a round, those with a higher priority first; equals in the order of registration. */
 export class PriorityTurnManager implements TurnManager {

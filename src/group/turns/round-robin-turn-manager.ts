@@ -1,7 +1,6 @@
 import type { SessionTurn } from "../../session/state/state.ts";
-import { cycleOf } from "./cycle-of.ts";
 import type { GroupView, TurnManager } from "./turn-manager.ts";
-import { TurnRoster } from "./turn-roster.ts";
+import { TurnRoster, cycleOf } from "./turn-roster.ts";
 
 /** Everyone speaks once a round, in the order in which they were registered. */
 export class RoundRobinTurnManager implements TurnManager {

@@ -39,29 +39,29 @@ export interface Followed<T> extends FollowOptions {
 
 /** Follows the events of a path of the server. */
 export function followEvents<T>(followed: Followed<T>): EventStream<T> {
-  const place = { lastEventId: followed.lastEventId ?? null };
+  const position = { lastEventId: followed.lastEventId ?? null };
   return {
     get lastEventId() {
-      return place.lastEventId;
+      return position.lastEventId;
     },
-    [Symbol.asyncIterator]: () => follow(followed, place),
+    [Symbol.asyncIterator]: () => follow(followed, position),
   };
 }
 
-interface Place {
+interface Position {
   lastEventId: string | null;
 }
 
-async function* follow<T>(followed: Followed<T>, place: Place): AsyncGenerator<T, void, undefined> {
+async function* follow<T>(followed: Followed<T>, position: Position): AsyncGenerator<T, void, undefined> {
   const { signal, isLast } = followed;
   const isAborted = (): boolean => signal?.aborted === true;
   for (let failures = 0; !isAborted(); failures++) {
     let retryAfterMs: number | null = null;
     try {
-      for await (const { id, data } of connect(followed, place.lastEventId)) {
+      for await (const { id, data } of connect(followed, position.lastEventId)) {
         failures = 0;
         const event = data === null ? null : (JSON.parse(data) as T);
-        place.lastEventId = id ?? place.lastEventId;
+        position.lastEventId = id ?? position.lastEventId;
         if (event === null) continue;
         yield event;
         if (isLast(event)) return;

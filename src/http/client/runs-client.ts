@@ -2,10 +2,9 @@ import { uuidv7 } from "../../internal/uuid.ts";
 import type { Content } from "../../session/message.ts";
 import type { AnswerRequest, ListRuns, RunRequest, RunView, WireRunEvent } from "../run-wire.ts";
 import type { Page } from "../wire.ts";
-import { allPages } from "./all-pages.ts";
 import { ClientError } from "./client-error.ts";
 import { type EventStream, followEvents, type FollowOptions } from "./event-stream.ts";
-import { type CallOptions, pathOf, type Transport } from "./transport.ts";
+import { type CallOptions, pathOf, type Transport, allPages } from "./transport.ts";
 
 const START_TRIES_MAX = 3;
 

@@ -2,9 +2,8 @@ import type { SessionAnalytics } from "../../session/state/analytics.ts";
 import type { Entry } from "../../session/log/entry.ts";
 import type { SessionState } from "../../session/state/state.ts";
 import type * as wire from "../wire.ts";
-import { allPages } from "./all-pages.ts";
 import { type EventStream, followEvents, type FollowOptions } from "./event-stream.ts";
-import { type Ask, type CallOptions, pathOf, type Transport } from "./transport.ts";
+import { type Ask, type CallOptions, pathOf, type Transport, allPages } from "./transport.ts";
 
 /** A page of a path: at most so many entries, and only those before that entry. */
 export interface ReadPath {

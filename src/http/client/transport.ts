@@ -1,5 +1,6 @@
 import { encodeSegment } from "../path-segment.ts";
 import { ClientError, errorOf } from "./client-error.ts";
+import type { Page } from "../wire.ts";
 
 /** A `fetch` function: the runtime's, or one that stands in for it. */
 export type Fetch = (url: string, init: RequestInit) => Promise<Response>;
@@ -119,7 +120,7 @@ function segmentOf(id: string): string {
   try {
     if (typeof id === "string" && id !== "") return encodeSegment(id);
   } catch {
-    // Half a surrogate pair has no place in UTF-8.
+    // Half a surrogate pair cannot be said in UTF-8.
   }
   throw new ClientError("INVALID_ID", "An id is empty, not a text, or holds half a surrogate pair.");
 }
@@ -131,4 +132,16 @@ function searchOf(query: object): string {
   }
   const text = search.toString();
   return text === "" ? "" : `?${text}`;
+}
+
+/** The items of all pages, each page asked for when it is needed. */
+export async function* allPages<T>(
+  read: (next: string | null) => Promise<Page<T>>,
+): AsyncGenerator<T, void, undefined> {
+  let next: string | null = null;
+  do {
+    const page: Page<T> = await read(next);
+    yield* page.items;
+    next = page.next;
+  } while (next !== null);
 }

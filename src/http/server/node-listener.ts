@@ -28,7 +28,7 @@ export class NodeListener {
   constructor(fetch: (request: Request, env: object) => Response | Promise<Response>, options: ListenOptions) {
     this.#options = options;
     const { headersTimeoutMs, requestTimeoutMs } = options;
-    // The adapter puts a Response of its own in place of the global one, as it does for every Hono application on Node;
+    // The adapter replaces the global Response by its own, as it does for every Hono application on Node;
     // with the runtime's, an answer takes nearly twice as long.
     const listener = getRequestListener(fetch, {
       errorHandler: () => problemResponse(new HttpError("INVALID_REQUEST", "The URL or the Host cannot be read.")),

@@ -81,8 +81,8 @@ export function problemOf(error: unknown, requestId: string | null = null): Prob
   if (error instanceof SessionError) {
     return sessionProblem(error.code, error.message);
   }
-  const place = requestId === null ? "" : ` under ${requestId}`;
-  return problemWith("INTERNAL", 500, `Something went wrong in the server; its log has it${place}.`);
+  const under = requestId === null ? "" : ` under ${requestId}`;
+  return problemWith("INTERNAL", 500, `Something went wrong in the server; its log has it${under}.`);
 }
 
 /** How a run failed as a problem document, from what its log has of it, by the same rules. */

@@ -57,7 +57,7 @@ export class StudioFiles {
   async find(path: string): Promise<Response | null> {
     if (this.#directory === null) return path === "/" ? pageOf(PAGE) : null;
     const name = path === "/" ? "index.html" : nameOf(path);
-    // A path without an ending is a place within the program, which finds its way there itself.
+    // A path without an ending is a page of the program, which finds its way there itself.
     return name === null
       ? null
       : ((await this.#read(name)) ?? (extname(name) === "" ? this.#read("index.html") : null));

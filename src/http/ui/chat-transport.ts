@@ -35,12 +35,12 @@ export function createChatTransport<Message extends UIMessage = UIMessage>(
   const latest = new Map<string, Followed>();
   const pathOf = (chatId: string, rest = ""): string => `/${encodeSegment(chatId)}${rest}`;
 
-  /** Stops the run once the signal aborts: a person did that, unless another stream takes the place of this one. */
+  /** Stops the run once the signal aborts: a person did that, unless another stream replaces this one. */
   const follow = (chatId: string, signal: AbortSignal | undefined): Followed => {
     const followed: Followed = {};
     latest.set(chatId, followed);
     const stop = async (): Promise<void> => {
-      // The stream that takes the place of this one begins right after the abort.
+      // The stream that replaces this one begins right after the abort.
       await new Promise((resolve) => setTimeout(resolve));
       if (latest.get(chatId) !== followed) return;
       await ask(init, pathOf(chatId, "/stop"), { json: { runId: followed.runId }, keepalive: true });

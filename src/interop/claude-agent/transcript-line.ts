@@ -92,7 +92,7 @@ function take(text: string, said: ContentPart[]): null {
   return null;
 }
 
-/** What `withoutTexts` took out, in its places again. */
+/** What `withoutTexts` took out, where it was. */
 function withTexts(rest: JsonValue | undefined, texts: string[]): JsonValue {
   if (rest === null) return texts.shift() ?? "";
   return (rest as readonly JsonObject[]).map((block) => {

@@ -18,7 +18,7 @@ export interface FollowFilesOptions {
   readonly onFailure?: (error: unknown, path: string) => void;
 }
 
-/** A place whose files are followed. */
+/** A directory whose files are followed. */
 export interface FollowedPlace {
   readonly format: ForeignFormat;
   /** A file or a directory (default: where the program keeps its sessions). */

@@ -68,15 +68,15 @@ export interface ForeignLogSink {
   /** Keeps a line verbatim, in one or more `custom` entries after the leaf or after `parentId`. */
   keep(
     line: ForeignLine,
-    place?: {
+    about?: {
       readonly id?: string | undefined;
       readonly parentId?: string | null | undefined;
       readonly time?: unknown;
     },
   ): void;
-  /** The session goes back to a known place without saying anything; `id` is that of the line that says so. */
+  /** The session goes back to a known entry without saying anything; `id` is that of the line that says so. */
   move(id: string, foreignId: string | null, line: ForeignLine): void;
-  /** From here on a foreign id means whatever place another one that is known means. */
+  /** From here on a foreign id means the entry that another known one means. */
   alias(foreignId: string, knownId: string | null): void;
   /** Whether a foreign id was added, kept or aliased. */
   has(foreignId: string): boolean;

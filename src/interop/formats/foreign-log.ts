@@ -24,7 +24,7 @@ export class ForeignLog implements ForeignLogSink {
   readonly #report: ReadReport;
   /** What the program could not say of an entry is of no interest when it comes from there. */
   readonly #unsaid = new WriteReport();
-  /** Foreign ids that mean the place of another one. */
+  /** Foreign ids that mean the entry of another one. */
   readonly #aliases = new Map<string, string>();
   /** Where the next child of each foreign id hangs: on its last kept line, if there is one. */
   readonly #tips = new Map<string, string | null>();
@@ -77,9 +77,9 @@ export class ForeignLog implements ForeignLogSink {
     this.#push(whole);
   }
 
-  keep(line: ForeignLine, place: KeptPlace = {}): void {
-    const { parentId, time } = place;
-    const id = place.id !== undefined && isEntryId(place.id) ? place.id : this.#idOfText(line.text);
+  keep(line: ForeignLine, about: KeptLine = {}): void {
+    const { parentId, time } = about;
+    const id = about.id !== undefined && isEntryId(about.id) ? about.id : this.#idOfText(line.text);
     if (this.#repeats(id, [line])) return;
     this.#report.kept++;
     this.#lengths.set(id, line.text.length);
@@ -89,7 +89,7 @@ export class ForeignLog implements ForeignLogSink {
       const first = index === 0;
       const draft = this.#draftOf(first ? id : `${id}.${index}`, first ? parentId : undefined, time, body);
       giveDraft(draft);
-      this.#push(draft, !first || place.id === undefined);
+      this.#push(draft, !first || about.id === undefined);
     });
   }
 
@@ -98,7 +98,7 @@ export class ForeignLog implements ForeignLogSink {
     this.#report.mapped++;
     this.#lengths.set(id, line.text.length);
     this.alias(id, foreignId);
-    this.#leafTo(id, this.#place(foreignId));
+    this.#leafTo(id, this.#parentFor(foreignId));
     this.#leafOwner = foreignId === null ? null : this.#named(foreignId);
   }
 
@@ -109,11 +109,11 @@ export class ForeignLog implements ForeignLogSink {
   }
 
   /** The id of the entry that a node with this parent hangs on. */
-  #place(parentId: string | null | undefined): string | null {
+  #parentFor(parentId: string | null | undefined): string | null {
     if (parentId === null) return this.#rootTip;
     // A parent that is not known counts as none named: the entry goes where the session stands.
-    const place = parentId === undefined ? undefined : this.#tips.get(this.#named(parentId));
-    return place === undefined ? this.#leafId : place;
+    const parent = parentId === undefined ? undefined : this.#tips.get(this.#named(parentId));
+    return parent === undefined ? this.#leafId : parent;
   }
 
   /** Whether an id stands for an earlier line. The same id with another text is kept as a line without an id. */
@@ -126,7 +126,7 @@ export class ForeignLog implements ForeignLogSink {
   }
 
   #draftOf(id: string, parentId: string | null | undefined, time: unknown, body: ForeignBody): ForeignDraft {
-    const parent = isNode(body) ? this.#place(parentId) : this.#leafId;
+    const parent = isNode(body) ? this.#parentFor(parentId) : this.#leafId;
     // What is spread comes last: fields after it take V8 of Node 20 twenty times longer.
     return { id, parentId: parent, timestamp: timestampOf(time) ?? this.#time, ...body };
   }
@@ -168,7 +168,7 @@ export class ForeignLog implements ForeignLogSink {
 }
 
 /** Where a kept line hangs. */
-type KeptPlace = NonNullable<Parameters<ForeignLogSink["keep"]>[1]>;
+type KeptLine = NonNullable<Parameters<ForeignLogSink["keep"]>[1]>;
 
 function lengthOf(lines: readonly ForeignLine[]): number {
   return lines.reduce((sum, { text }) => sum + text.length, 0);

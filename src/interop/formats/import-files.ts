@@ -41,17 +41,17 @@ export async function* importFiles(
   const unchanged = await unchangedFiles(target, files, memory);
   for (const [index, file] of files.entries()) {
     signal?.throwIfAborted();
-    const place = { path: file.path, number: index + 1, files: files.length };
+    const about = { path: file.path, number: index + 1, files: files.length };
     const sessions = unchanged.get(file.path);
     const found = format ?? (await detectFormat(file.path));
     if (sessions !== undefined) {
       const same = sessions.map((sessionId) => ({ sessionId, outcome: "same" as const, added: 0 }));
-      yield { ...place, format: found, sessions: same, report: new ReadReport() };
-    } else if (found === null) yield { ...place, format: null, sessions: [], report: new ReadReport() };
+      yield { ...about, format: found, sessions: same, report: new ReadReport() };
+    } else if (found === null) yield { ...about, format: null, sessions: [], report: new ReadReport() };
     else {
       const done = await importForeignFile(target, found, file.path);
       memory?.remember(file.path, { ...file, sessions: done.sessions.map(({ sessionId }) => sessionId) });
-      yield { ...done, ...place, format: found };
+      yield { ...done, ...about, format: found };
     }
   }
 }

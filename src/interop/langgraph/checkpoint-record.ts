@@ -26,10 +26,10 @@ export interface CheckpointRecord {
   readonly changed: Readonly<Record<string, ChannelChange>>;
 }
 
-/** What a task wrote, to be applied to a checkpoint: channel, place among the task's writes, value. */
+/** What a task wrote, to be applied to a checkpoint: channel, index among the task's writes, value. */
 export interface WritesRecord {
   readonly task: string;
-  readonly writes: readonly (readonly [channel: string, place: number, value: JsonValue])[];
+  readonly writes: readonly (readonly [channel: string, index: number, value: JsonValue])[];
 }
 
 /** The `customType` of the entries of a thread: its checkpoints, what tasks wrote, and which sub-graphs have checkpoints. */

@@ -149,8 +149,8 @@ export class GraphThread {
       const drafts: EntryDraft[] = [];
       const encoded: [string, number, JsonValue][] = [];
       for (const [index, [channel, value]] of writes.entries()) {
-        const place = langgraph.WRITES_IDX_MAP[channel] ?? index;
-        encoded.push([channel, place, await this.#values.encode(value, drafts)]);
+        const writeIndex = langgraph.WRITES_IDX_MAP[channel] ?? index;
+        encoded.push([channel, writeIndex, await this.#values.encode(value, drafts)]);
       }
       const entryId = entryIdOf(ns, checkpointId);
       // The graph does not wait for a checkpoint to be stored before it stores what is written to it.
@@ -169,16 +169,16 @@ export class GraphThread {
     });
   }
 
-  /** What was written to a checkpoint: the first write of a task at each place, the last one of a kind of its own. */
+  /** What was written to a checkpoint: the first write of a task at each index, the last one of a kind of its own. */
   async #writesTo(ns: string, id: string, read: ReadEntry): Promise<langgraph.CheckpointPendingWrite[]> {
-    const byPlace = new Map<string, langgraph.CheckpointPendingWrite>();
+    const byIndex = new Map<string, langgraph.CheckpointPendingWrite>();
     for (let number = 0; ; number++) {
       const record = await this.#data<WritesRecord>(WRITES, entryIdOf(ns, id), number);
-      if (record === null) return [...byPlace.values()];
-      for (const [channel, place, value] of record.writes) {
-        const key = `${record.task},${place}`;
-        if (place >= 0 && byPlace.has(key)) continue;
-        byPlace.set(key, [record.task, channel, await this.#values.decode(value, read)]);
+      if (record === null) return [...byIndex.values()];
+      for (const [channel, writeIndex, value] of record.writes) {
+        const key = `${record.task},${writeIndex}`;
+        if (writeIndex >= 0 && byIndex.has(key)) continue;
+        byIndex.set(key, [record.task, channel, await this.#values.decode(value, read)]);
       }
     }
   }
@@ -200,9 +200,9 @@ export class GraphThread {
       this.#at = { checkpoint, tail: checkpoint };
     }
     const at = this.#at;
-    const place = at === null ? {} : at.tail === undefined ? { below: at.checkpoint } : { onto: at.tail };
+    const where = at === null ? {} : at.tail === undefined ? { below: at.checkpoint } : { onto: at.tail };
     const header = { id: this.sessionId, metadata: { langgraphThread: this.#threadId } };
-    const { head, entries } = await appendToSession(this.#store, header, drafts, place);
+    const { head, entries } = await appendToSession(this.#store, header, drafts, where);
     if (at !== null) this.#at = { ...at, tail: entries[entries.length - 1]?.id as string };
     return head.leafId;
   }

@@ -2,15 +2,18 @@ import type { JsonObject } from "../../internal/json.ts";
 import { uuidv7 } from "../../internal/uuid.ts";
 import { CheckpointNotFoundError, SessionNotFoundError } from "../../session/errors.ts";
 import type { SessionHead } from "../../session/log/fold.ts";
-import { frozenCopy } from "../../session/state/frozen-copy.ts";
 import type { FileChanges, Sandbox } from "../../session/sandbox/sandbox.ts";
-import { type SessionState, stateOf } from "../../session/state/state.ts";
+import { type SessionState, stateOf, frozenCopy } from "../../session/state/state.ts";
 import type { Checkpoint, SessionStore } from "../../session/store.ts";
 import { pathAt } from "../../tree/path-reader.ts";
 import { checkCount } from "../../stores/complete/valid-arguments.ts";
-import { forkedCheckpoints } from "./forked-checkpoint.ts";
 import { bringBackFiles, compareHeld, freeSnapshot, heldBackend, holdSnapshot } from "./held-snapshot.ts";
 import { readTurns, type StateOptions } from "../read-state.ts";
+import type { SessionHeader } from "../../session/log/header.ts";
+import { listPages } from "../../stores/complete/list-pages.ts";
+import { statusError } from "../../session/log/append-guard.ts";
+import { type ActorOptions, byOf, viewerOf } from "../access.ts";
+import type { ManagedSessions } from "../managed-sessions.ts";
 
 const CHECKPOINTS_DEFAULT = 50;
 
@@ -186,4 +189,55 @@ export class CheckpointManager {
       }
     }
   }
+}
+
+const CHECKPOINT_EXTRA = "fork.checkpoint";
+
+/** What a fork's lineage says about the checkpoint that it was made from. */
+export function checkpointExtra(checkpointId: string): readonly [string, string] {
+  return [CHECKPOINT_EXTRA, checkpointId];
+}
+
+/** The checkpoints of a session that its live forks were made from. */
+async function forkedCheckpoints(store: SessionStore, sessionId: string): Promise<ReadonlySet<string>> {
+  const ids = new Set<string>();
+  for await (const { items } of listPages(store, { parentId: sessionId })) {
+    for (const { header } of items) {
+      const id = checkpointOf(header);
+      if (id !== null) ids.add(id);
+    }
+  }
+  return ids;
+}
+
+function checkpointOf({ lineage }: SessionHeader): string | null {
+  const value = lineage.extras.find(([key]) => key === CHECKPOINT_EXTRA)?.[1];
+  return typeof value === "string" ? value : null;
+}
+
+/** What going back needs of its manager. */
+interface GoBackParts {
+  readonly store: SessionStore;
+  readonly sessions: ManagedSessions;
+  readonly checkpoints: CheckpointManager;
+}
+
+/** Moves a session's leaf to where a checkpoint stands, and gives a sandbox its files back; the head afterwards. */
+export async function goBack(
+  { store, sessions, checkpoints }: GoBackParts,
+  checkpointId: string,
+  options: ActorOptions & { readonly sandbox?: Sandbox },
+): Promise<SessionHead> {
+  viewerOf(options);
+  const checkpoint = await store.loadCheckpoint(checkpointId);
+  const found = checkpoint === null ? null : await sessions.find(checkpoint.sessionId, options);
+  if (checkpoint === null || found === null) throw new CheckpointNotFoundError(checkpointId);
+  const { status } = await sessions.expiry.expireIfDue(found);
+  const { sessionId, leafId } = checkpoint;
+  if (status !== "active") throw statusError(sessionId, status);
+  const { sandbox } = options;
+  // The files first: when they cannot be brought back, the conversation stays where it is, too.
+  if (sandbox !== undefined) await checkpoints.restore(checkpointId, { sandbox, turns: false });
+  const draft = { type: "leaf", targetId: leafId } as const;
+  return (await store.append(sessionId, [draft], { guard: { status: "active" }, ...byOf(options) })).head;
 }

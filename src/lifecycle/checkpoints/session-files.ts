@@ -138,9 +138,9 @@ async function inPlace<T>(
 /** A store that came back as it was would have lost what was said since, and whoever has it open would write to nowhere. */
 async function checkStoreIsElsewhere({ capabilities: { path } }: SessionStore, sandbox: Sandbox): Promise<void> {
   if (path === undefined || sandbox.backend !== "local") return;
-  const place = await withoutLinks(path);
+  const realPath = await withoutLinks(path);
   // The local backend leaves Skein's home alone.
-  if (!isIn(place, sandbox.workingDir) || isIn(place, await withoutLinks(skeinHome()))) return;
+  if (!isIn(realPath, sandbox.workingDir) || isIn(realPath, await withoutLinks(skeinHome()))) return;
   throw new SessionError(
     "INVALID_OPTION",
     "The sessions themselves are kept among these files; leave the files out, or keep the sessions elsewhere.",

@@ -10,8 +10,7 @@ import type { CheckpointManager } from "../checkpoints/checkpoint-manager.ts";
 import { type ErasePlan, type PlannedCleaning, readPlan, writePlan } from "./erase-plan.ts";
 import type { EraseOptions, EraseReport, EraseTarget, NotCovered } from "./erase-report.ts";
 import { erasedEntry } from "../../session/log/erased-entry.ts";
-import { Pace } from "./pace.ts";
-import { planErase } from "./plan-erase.ts";
+import { planErase, Pace } from "./plan-erase.ts";
 
 const MARKS_AT_ONCE = 500;
 const ATTEMPTS_MAX = 20;

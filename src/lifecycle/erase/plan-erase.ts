@@ -1,3 +1,4 @@
+import { setTimeout as wait } from "node:timers/promises";
 import type { Entry } from "../../session/log/entry.ts";
 import type { SessionHead } from "../../session/log/fold.ts";
 import { parentsOf } from "../../session/query.ts";
@@ -7,8 +8,6 @@ import { heldBackend } from "../checkpoints/held-snapshot.ts";
 import { type ErasedWords, findWords } from "./entries-to-erase.ts";
 import type { ErasePlan, PlannedCleaning, PlannedKeeping, PlannedRemoval } from "./erase-plan.ts";
 import type { EraseTarget, NotCovered } from "./erase-report.ts";
-import { authoredBy, type FoundSession, findSessions, readFound } from "./found-session.ts";
-import type { Pace } from "./pace.ts";
 
 /** What planning an erasure needs. */
 export interface PlanInput {
@@ -215,4 +214,65 @@ class ErasePlanning {
   #list(query: Pick<SessionQuery, "userId" | "parentId">): AsyncGenerator<FoundSession> {
     return findSessions(this.#store, query);
   }
+}
+
+/** So few steps hold nobody up for long. */
+const STEPS_FREE = 200;
+const STEPS_AT_ONCE = 10;
+const REST_MS = 50;
+
+/**
+ * Keeps long work from holding up others: after some steps, each of which takes about half a millisecond, they have ten
+ * times as long for themselves. Not by the clock: the time that a step takes is also that of others who have their turn.
+ */
+export class Pace {
+  readonly #signal: AbortSignal | undefined;
+  #steps = 0;
+
+  constructor(signal: AbortSignal | undefined) {
+    this.#signal = signal;
+  }
+
+  /** Rests, if enough steps were done since the last rest. @throws what the signal was aborted with. */
+  async rest(): Promise<void> {
+    this.#signal?.throwIfAborted();
+    this.#steps += 1;
+    if (this.#steps > STEPS_FREE && this.#steps % STEPS_AT_ONCE === 0) await wait(REST_MS);
+  }
+}
+
+/** A session, live or in the trash. */
+export interface FoundSession {
+  readonly head: SessionHead;
+  readonly deleted: boolean;
+}
+
+/** The sessions that a query asks for, and then those in the trash. */
+export async function* findSessions(
+  store: SessionStore,
+  query: Pick<SessionQuery, "userId" | "parentId">,
+): AsyncGenerator<FoundSession> {
+  for (const deleted of [false, true])
+    for await (const { items } of listPages(store, { ...query, deleted }))
+      for (const head of items) yield { head, deleted };
+}
+
+/** The log of a session, as far as its head goes. */
+export async function readFound(store: SessionStore, { head, deleted }: FoundSession): Promise<readonly Entry[]> {
+  const entries: Entry[] = [];
+  for await (const entry of store.read(head.header.id, { before: head.version, deleted })) entries.push(entry);
+  return entries;
+}
+
+/** The ids of sessions, deleted ones too, in which a user caused an entry, some at a time. */
+export async function* authoredBy(
+  store: SessionStore,
+  userId: string,
+  /** Whether an entry is the user's; asked where the store cannot tell, and every session is read through. */
+  isTheirs: (entry: Entry) => boolean,
+): AsyncGenerator<readonly string[]> {
+  const { authored } = store.eraser;
+  if (authored !== undefined) return yield* authored.call(store.eraser, userId);
+  for await (const found of findSessions(store, {}))
+    yield (await readFound(store, found)).some(isTheirs) ? [found.head.header.id] : [];
 }

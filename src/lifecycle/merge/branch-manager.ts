@@ -19,12 +19,11 @@ import type { AppendOptions, SessionStore } from "../../session/store.ts";
 import { checkCount } from "../../stores/complete/valid-arguments.ts";
 import { AppendMerge } from "./append-merge.ts";
 import { followForks, readNewEntries } from "./fork-chain.ts";
-import { checkpointExtra } from "../checkpoints/forked-checkpoint.ts";
+import { checkpointExtra } from "../checkpoints/checkpoint-manager.ts";
 import { candidateOf, candidatesOf, type MergeSubject } from "./merge-candidates.ts";
 import { inLine } from "../merge-line.ts";
-import { baseVariables, conflictsOf, freeId, type MergePlan, planMerge } from "./merge-plan.ts";
+import { baseVariables, conflictsOf, freeId, type MergePlan, planMerge, previewAppend } from "./merge-plan.ts";
 import type { MergeOutcome, MergeResult, MergeStrategy, SkippedTurn } from "./merge-strategy.ts";
-import { previewAppend } from "./preview-append.ts";
 import { readState, readTurns, type StateOptions } from "../read-state.ts";
 import type { Candidate } from "./take-over.ts";
 

@@ -1,7 +1,7 @@
 import { defined } from "../../internal/defined.ts";
 import type { Agent } from "../../agent/agent.ts";
 import type { LoopOptions } from "../../agent/loop-options.ts";
-import { openTreeSink } from "../../agent/persist/tree-sink.ts";
+import { openTreeSink } from "../../agent/persist/open-run-sink.ts";
 import type { OpenedSink, SinkRequest } from "../../agent/persist/run-sink.ts";
 import type { SessionRun } from "../../agent/session-run.ts";
 import { uuidv7 } from "../../internal/uuid.ts";

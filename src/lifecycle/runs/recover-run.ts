@@ -3,7 +3,7 @@ import type { Agent } from "../../agent/agent.ts";
 import { checkLoopOptions } from "../../agent/check-options.ts";
 import type { LoopOptions } from "../../agent/loop-options.ts";
 import type { Model } from "../../agent/model/model.ts";
-import { openTreeSink } from "../../agent/persist/tree-sink.ts";
+import { openTreeSink } from "../../agent/persist/open-run-sink.ts";
 import { errorRecord } from "../../agent/run-error.ts";
 import { resumeSession } from "../../agent/persist/resume-session.ts";
 import { resumeStateOf } from "../../agent/persist/resume-state.ts";

@@ -86,7 +86,7 @@ class Comparison {
 }
 
 async function namesIn(directory: PinnedDirectory | null): Promise<ReadonlySet<string>> {
-  return new Set(directory === null ? [] : await readdir(directory.place));
+  return new Set(directory === null ? [] : await readdir(directory.realPath));
 }
 
 async function itemOf(directory: PinnedDirectory, name: string): Promise<Item> {

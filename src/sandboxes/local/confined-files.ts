@@ -30,11 +30,11 @@ export class ConfinedFiles {
       throw new SandboxError("unsupported", `A limit of ${show(bytesMax)} bytes is not a whole number from 0 up.`);
     }
     return onPath(path, async () => {
-      const place = await this.#confinement.resolve(path);
-      await using directory = await PinnedDirectory.open(dirname(place));
+      const realPath = await this.#confinement.resolve(path);
+      await using directory = await PinnedDirectory.open(dirname(realPath));
       // Without O_NONBLOCK the opening of a pipe waits for someone who writes to it.
       const flags = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK;
-      const file = await open(directory.at(basename(place)), flags);
+      const file = await open(directory.at(basename(realPath)), flags);
       try {
         const stats = await file.stat();
         if (!stats.isFile()) throw notAFile(path);
@@ -54,10 +54,10 @@ export class ConfinedFiles {
       throw new SandboxError("unsupported", `The data for ${show(path)} is neither a text nor bytes.`);
     }
     await onPath(path, async () => {
-      const place = await this.#confinement.resolve(path);
-      if (place === this.#confinement.root) throw notAFile(path);
-      await using directory = await PinnedDirectory.make(dirname(place));
-      const target = directory.at(basename(place));
+      const realPath = await this.#confinement.resolve(path);
+      if (realPath === this.#confinement.root) throw notAFile(path);
+      await using directory = await PinnedDirectory.make(dirname(realPath));
+      const target = directory.at(basename(realPath));
       const present = await lstatIfThere(target);
       if (present !== null && !present.isFile()) throw notAFile(path);
       const scratch = directory.at(scratchName("tmp"));
@@ -79,15 +79,15 @@ export class ConfinedFiles {
       throw new SandboxError("unsupported", `A limit of ${show(limit)} items is not a number from 0 up.`);
     }
     return onPath(path, async () => {
-      const place = await this.#confinement.resolve(path);
-      if (!(await stat(place)).isDirectory()) {
+      const realPath = await this.#confinement.resolve(path);
+      if (!(await stat(realPath)).isDirectory()) {
         throw new SandboxError("os_error", `The path ${show(path)} is not a directory, so it has no items.`);
       }
       const files: SandboxFile[] = [];
       const hidden = new Set(await this.#confinement.hidden());
-      await using directory = await PinnedDirectory.open(place);
+      await using directory = await PinnedDirectory.open(realPath);
       await collect(
-        { directory, place, path: this.#confinement.nameOf(path, place) },
+        { directory, realPath, path: this.#confinement.nameOf(path, realPath) },
         { recursive, limit, hidden },
         files,
       );
@@ -97,24 +97,24 @@ export class ConfinedFiles {
 
   async exists(path: string): Promise<boolean> {
     return onPath(path, async () => {
-      const place = await this.#confinement.resolve(path);
-      await using directory = await pinIfThere(dirname(place));
-      return directory !== null && (await lstatIfThere(directory.at(basename(place)))) !== null;
+      const realPath = await this.#confinement.resolve(path);
+      await using directory = await pinIfThere(dirname(realPath));
+      return directory !== null && (await lstatIfThere(directory.at(basename(realPath)))) !== null;
     });
   }
 
   async remove(path: string): Promise<boolean> {
     return onPath(path, async () => {
-      const place = await this.#confinement.resolveItem(path);
-      if (await this.#confinement.carries(place)) {
+      const realPath = await this.#confinement.resolveItem(path);
+      if (await this.#confinement.carries(realPath)) {
         throw new SandboxError(
           "not_permitted",
           `The path ${show(path)} is or holds a root of the sandbox or Skein's own files, and stays.`,
         );
       }
       try {
-        await using directory = await PinnedDirectory.open(dirname(place));
-        return await removeTree(directory, basename(place));
+        await using directory = await PinnedDirectory.open(dirname(realPath));
+        return await removeTree(directory, basename(realPath));
       } catch (error) {
         if (isMissing(error)) return false;
         throw error;
@@ -123,13 +123,13 @@ export class ConfinedFiles {
   }
 
   /** The directory that a command is to run in, held open. */
-  async pinDirectory(path: string): Promise<{ readonly place: string; readonly pinned: PinnedDirectory }> {
+  async pinDirectory(path: string): Promise<{ readonly realPath: string; readonly pinned: PinnedDirectory }> {
     return onPath(path, async () => {
-      const place = await this.#confinement.resolve(path);
-      if (!(await stat(place)).isDirectory()) {
+      const realPath = await this.#confinement.resolve(path);
+      if (!(await stat(realPath)).isDirectory()) {
         throw new SandboxError("os_error", `The path ${show(path)} is not a directory, so no command can run in it.`);
       }
-      return { place, pinned: await PinnedDirectory.open(place) };
+      return { realPath, pinned: await PinnedDirectory.open(realPath) };
     });
   }
 }
@@ -162,16 +162,20 @@ async function writeNew(path: string, data: string | Uint8Array, mode: number | 
 }
 
 /**
- * Adds the items of a directory in the order of their paths. A directory takes two places in that order: its own, and
+ * Adds the items of a directory in the order of their paths. A directory takes two positions in that order: its own, and
  * the one of the items in it, which are sorted with a slash behind its name ("a", "a-b", "a/c").
  */
 async function collect(
-  { directory, place, path }: { readonly directory: PinnedDirectory; readonly place: string; readonly path: string },
+  {
+    directory,
+    realPath,
+    path,
+  }: { readonly directory: PinnedDirectory; readonly realPath: string; readonly path: string },
   options: { readonly recursive: boolean; readonly limit: number; readonly hidden: ReadonlySet<string> },
   files: SandboxFile[],
 ): Promise<void> {
-  const items = (await readdir(directory.place, { withFileTypes: true })).filter(
-    ({ name }) => !isScratch(name) && !options.hidden.has(join(place, name)),
+  const items = (await readdir(directory.realPath, { withFileTypes: true })).filter(
+    ({ name }) => !isScratch(name) && !options.hidden.has(join(realPath, name)),
   );
   const keys = items.map(({ name }) => name);
   if (options.recursive) keys.push(...items.filter((item) => item.isDirectory()).map(({ name }) => `${name}/`));
@@ -181,7 +185,7 @@ async function collect(
       if (key.endsWith("/")) {
         const name = key.slice(0, -1);
         await using child = await directory.child(name);
-        await collect({ directory: child, place: join(place, name), path: join(path, name) }, options, files);
+        await collect({ directory: child, realPath: join(realPath, name), path: join(path, name) }, options, files);
       } else files.push(await describe(directory.at(key), join(path, key)));
     } catch (error) {
       // What disappears between the reading of the directory and the look at it is not listed.
@@ -190,8 +194,8 @@ async function collect(
   }
 }
 
-async function describe(place: string, path: string): Promise<SandboxFile> {
-  const stats = await lstat(place);
+async function describe(realPath: string, path: string): Promise<SandboxFile> {
+  const stats = await lstat(realPath);
   const type = stats.isFile()
     ? "file"
     : stats.isDirectory()
@@ -202,9 +206,9 @@ async function describe(place: string, path: string): Promise<SandboxFile> {
   return { path, type, sizeBytes: stats.size };
 }
 
-async function lstatIfThere(place: string): Promise<Stats | null> {
+async function lstatIfThere(realPath: string): Promise<Stats | null> {
   try {
-    return await lstat(place);
+    return await lstat(realPath);
   } catch (error) {
     if (isMissing(error)) return null;
     throw error;

@@ -96,9 +96,9 @@ test("a directory that is exchanged for a link between the check and the use doe
   };
   // What was found is exchanged before it is used, the worst that a process of the sandbox can do.
   const exchange = (find: "resolve" | "resolveItem") => async (path: string) => {
-    const place = await confinement[find](path);
+    const realPath = await confinement[find](path);
     await swap();
-    return place;
+    return realPath;
   };
   const files = new ConfinedFiles(
     Object.create(confinement, {
@@ -127,10 +127,10 @@ test("a file that is exchanged for a link between the check and the use is not f
     Object.create(confinement, {
       resolve: {
         value: async (path: string) => {
-          const place = await confinement.resolve(path);
-          await rm(place);
-          await symlink(join(outside, "secret.txt"), place);
-          return place;
+          const realPath = await confinement.resolve(path);
+          await rm(realPath);
+          await symlink(join(outside, "secret.txt"), realPath);
+          return realPath;
         },
       },
     }) as Confinement,

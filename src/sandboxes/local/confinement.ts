@@ -1,9 +1,11 @@
 import { realpath } from "node:fs/promises";
 import { basename, dirname, join, resolve, sep } from "node:path";
+import { existsSync } from "node:fs";
 import { show } from "../../session/errors.ts";
 import { SandboxError } from "../../session/sandbox/sandbox.ts";
 import { followLinks, isIn } from "./follow-links.ts";
-import { hiddenPaths } from "./hidden-paths.ts";
+import { pathsHiddenFromSandboxes } from "../../session/sandbox/sandbox-hidden-paths.ts";
+import { skeinHome } from "../../tree/home.ts";
 
 /** Decides which paths a sandbox may touch: those in its root and in the paths that its spec allows beside it. */
 export class Confinement {
@@ -23,7 +25,7 @@ export class Confinement {
   }
 
   /**
-   * The place that a path means, without links in it; there need not be anything.
+   * The real path that a path means, without links in it; there need not be anything.
    *
    * @throws {SandboxError} `not_permitted` when that is outside.
    */
@@ -39,29 +41,30 @@ export class Confinement {
 
   /** What is not to be found among the files, without links in the paths; there need not be anything. */
   async hidden(): Promise<readonly string[]> {
-    const inside = (place: string): boolean => rootsOf(this).some((each) => place !== each && isIn(place, each));
+    const inside = (realPath: string): boolean =>
+      rootsOf(this).some((each) => realPath !== each && isIn(realPath, each));
     return (await hiddenPaths(this.root)).filter(inside);
   }
 
   /** Whether the root, an allowed path or something hidden would go with this one. */
-  async carries(place: string): Promise<boolean> {
-    return [...rootsOf(this), ...(await this.hidden())].some((each) => isIn(each, place));
+  async carries(realPath: string): Promise<boolean> {
+    return [...rootsOf(this), ...(await this.hidden())].some((each) => isIn(each, realPath));
   }
 
-  /** How a place is named to the caller: relative to the root where it is in there, else absolute. */
-  nameOf(path: string, place: string): string {
-    for (const each of [this.#absolute(path), place]) {
+  /** How a real path is named to the caller: relative to the root where it is in there, else absolute. */
+  nameOf(path: string, realPath: string): string {
+    for (const each of [this.#absolute(path), realPath]) {
       if (isIn(each, this.root)) return each.slice(this.root.length).split(sep).filter(Boolean).join("/");
     }
-    return place;
+    return realPath;
   }
 
-  async #check(path: string, place: string): Promise<string> {
-    if (!rootsOf(this).some((each) => isIn(place, each))) throw outside(path);
-    if ((await this.hidden()).some((each) => isIn(place, each))) {
+  async #check(path: string, realPath: string): Promise<string> {
+    if (!rootsOf(this).some((each) => isIn(realPath, each))) throw outside(path);
+    if ((await this.hidden()).some((each) => isIn(realPath, each))) {
       throw new SandboxError("not_permitted", `The path ${show(path)} is Skein's own, and hidden from tools.`);
     }
-    return place;
+    return realPath;
   }
 
   #absolute(path: string): string {
@@ -81,4 +84,32 @@ function outside(path: string): SandboxError {
     "not_permitted",
     `The path ${show(path)} is outside of the sandbox; use one in its root, or name it in allowPaths.`,
   );
+}
+
+/** What a database keeps beside its file. */
+const SIDE_FILES = ["-wal", "-shm", "-journal"];
+
+/** Where the paths that were asked for are without links. A store does not move while it is open. */
+const real = new Map<string, Promise<string>>();
+
+/** What no tool is shown: Skein's home, also one that a project has in its directory, and what stores and others hid. */
+async function hiddenPaths(root: string): Promise<readonly string[]> {
+  const homes = await Promise.all([skeinHome(), join(root, ".skein")].map(withoutLinks));
+  return [...homes, ...(await storePaths())];
+}
+
+/** What stores and others hid, with what databases keep beside their files. */
+export async function storePaths(): Promise<readonly string[]> {
+  const named = await Promise.all(pathsHiddenFromSandboxes().map(withoutLinks));
+  return named.flatMap((path) => [path, ...SIDE_FILES.map((ending) => path + ending)]);
+}
+
+function withoutLinks(path: string): Promise<string> {
+  const known = real.get(path);
+  if (known !== undefined) return known;
+  const following = followLinks(path);
+  // A directory that is not there yet may become a link.
+  if (existsSync(path)) real.set(path, following);
+  following.catch(() => real.delete(path));
+  return following;
 }

@@ -156,10 +156,10 @@ function directoryOf(
 ): string | null {
   for (const line of mounts.split("\n")) {
     const [left = "", right = ""] = line.split(" - ");
-    const [, , , root = "/", place = ""] = left.split(" ");
+    const [, , , root = "/", mountPoint = ""] = left.split(" ");
     const [kind, , options = ""] = right.split(" ");
     if (kind !== type || (controller !== null && !options.split(",").includes(controller))) continue;
-    if (group !== undefined && isIn(group, root)) return join(place, relative(root, group));
+    if (group !== undefined && isIn(group, root)) return join(mountPoint, relative(root, group));
   }
   return null;
 }

@@ -77,7 +77,7 @@ function isLocked({ mode }: HeldDirectory): boolean {
 
 /** Removes all items of a directory but these. */
 export async function emptyTree(directory: PinnedDirectory, except: readonly string[] = []): Promise<void> {
-  for (const name of await readdir(directory.place)) {
+  for (const name of await readdir(directory.realPath)) {
     if (!except.includes(name)) await removeTree(directory, name);
   }
 }
@@ -96,7 +96,7 @@ export async function copyTree(
   to: PinnedDirectory,
   except: readonly string[] = [],
 ): Promise<TreeSize> {
-  const names = (await readdir(from.place)).filter((name) => !isScratch(name) && !except.includes(name));
+  const names = (await readdir(from.realPath)).filter((name) => !isScratch(name) && !except.includes(name));
   let total: TreeSize = { files: 0, sizeBytes: 0 };
   for (let at = 0; at < names.length; at += COPIES_MAX) {
     total = (await allEnded(names.slice(at, at + COPIES_MAX).map((name) => copyItem(from, to, name)))).reduce(

@@ -28,6 +28,6 @@ export async function followLinks(path: string): Promise<string> {
 }
 
 /** Whether a path is that of a folder or lies in it. */
-export function isIn(place: string, folder: string): boolean {
-  return place === folder || place.startsWith(folder.endsWith(sep) ? folder : folder + sep);
+export function isIn(realPath: string, folder: string): boolean {
+  return realPath === folder || realPath.startsWith(folder.endsWith(sep) ? folder : folder + sep);
 }

@@ -32,7 +32,7 @@ export interface HostView {
   readonly covered: readonly string[];
   /** Home directories, which are empty. */
   readonly homes: readonly string[];
-  /** What programs need of other places, shown in what is empty. */
+  /** What programs need of other directories, shown in what is empty. */
   readonly programs: readonly ShownDirectory[];
 }
 
@@ -118,8 +118,8 @@ function homesOf(env: Readonly<Record<string, string>>, { shown }: System): stri
 /** The directories outside of the system that hold the programs of a `PATH`, or what links among them lead to. */
 function findPrograms(path: string, { links, shown, covered }: System, homes: readonly string[]): ShownDirectory[] {
   const tops = [...shown, ...links.map((link) => link.path)];
-  const inSystem = (place: string): boolean =>
-    tops.some((each) => isIn(place, each)) && ![...covered, ...homes].some((each) => isIn(place, each));
+  const inSystem = (realPath: string): boolean =>
+    tops.some((each) => isIn(realPath, each)) && ![...covered, ...homes].some((each) => isIn(realPath, each));
   const queue = new Set(
     path
       .split(delimiter)

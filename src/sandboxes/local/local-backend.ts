@@ -16,8 +16,7 @@ import { Confinement } from "./confinement.ts";
 import { doing, failureCode, isMissing, onPath } from "./file-failure.ts";
 import { hostEnvironment } from "./host-environment.ts";
 import { findIsolation, isIsolated } from "./isolation.ts";
-import { findLanguages } from "./languages.ts";
-import { LocalSandbox } from "./local-sandbox.ts";
+import { LocalSandbox, findLanguages } from "./local-sandbox.ts";
 import { compareSnapshots, listSnapshots, removeSnapshot } from "./snapshot-store.ts";
 import {
   findTemporaryDirectory,

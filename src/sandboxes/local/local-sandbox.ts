@@ -11,14 +11,14 @@ import {
 } from "../../session/sandbox/sandbox.ts";
 import { commandTimeoutMs } from "../command-limits.ts";
 import type { Bubblewrap } from "./bubblewrap.ts";
-import { checkCommand, checkExecOptions } from "./check-command.ts";
+import { checkCommand, checkExecOptions } from "./check-spec.ts";
 import { ConfinedFiles } from "./confined-files.ts";
 import type { Confinement } from "./confinement.ts";
 import { containCommand } from "./contain-command.ts";
 import { scratchName } from "./file-tree.ts";
-import type { Language } from "./languages.ts";
 import { type CommandPlan, RunningCommand } from "./running-command.ts";
 import { restoreSnapshot, takeSnapshot } from "./snapshot-store.ts";
+import { findProgram } from "./find-program.ts";
 
 /** What a local sandbox is made of. */
 export interface LocalSandboxParts {
@@ -151,10 +151,10 @@ export class LocalSandbox implements Sandbox {
   async #run(list: readonly [string, ...string[]], name: string, options: ExecOptions): Promise<ExecResult> {
     checkExecOptions(options);
     options.signal?.throwIfAborted();
-    const { place, pinned } = await this.#files.pinDirectory(options.cwd ?? ".");
+    const { realPath, pinned } = await this.#files.pinDirectory(options.cwd ?? ".");
     await using directory = pinned;
     const env = { ...this.#parts.env, ...options.env };
-    await using contained = await containCommand(list, this.#parts, place, env);
+    await using contained = await containCommand(list, this.#parts, realPath, env);
     options.signal?.throwIfAborted();
     if (this.closed) throw closed();
     const command = new RunningCommand({
@@ -162,7 +162,7 @@ export class LocalSandbox implements Sandbox {
       arguments: contained.arguments,
       name,
       // The child enters the directory that is held open, not whatever is at its path by then.
-      cwd: directory.place,
+      cwd: directory.realPath,
       env,
       stdin: options.stdin ?? null,
       timeoutMs: commandTimeoutMs(this.spec, options.timeoutMs),
@@ -180,4 +180,25 @@ export class LocalSandbox implements Sandbox {
 function closed(output?: { readonly stdout: string; readonly stderr: string }): SandboxError {
   const message = "The sandbox is closed; open a new one.";
   return new SandboxError("sandbox_closed", message, output === undefined ? {} : { output });
+}
+
+/** How code of one language is run: a program that is given a file. */
+interface Language {
+  readonly name: string;
+  readonly program: string;
+  /** The ending of the file, by which some programs decide how to read it. */
+  readonly ending: string;
+}
+
+const KNOWN: readonly Language[] = [
+  { name: "bash", program: "bash", ending: "sh" },
+  { name: "javascript", program: "node", ending: "js" },
+  { name: "python", program: "python3", ending: "py" },
+  { name: "sh", program: "/bin/sh", ending: "sh" },
+];
+
+/** The languages whose program is on this machine. */
+export async function findLanguages(env: Readonly<Record<string, string>>): Promise<Language[]> {
+  const found = await Promise.all(KNOWN.map(({ program }) => findProgram(program, env["PATH"] ?? "", "/")));
+  return KNOWN.filter((_, index) => found[index] !== null);
 }

@@ -12,19 +12,19 @@ const O_PATH = 0o10000000;
 export const hasDescriptorPaths: boolean = existsSync("/proc/self/fd");
 
 /**
- * A directory held open, so that what is done in it stays in it when someone moves it or puts a link in its place.
+ * A directory held open, so that what is done in it stays in it when someone moves it or replaces it by a link.
  *
  * Where the system has no `/proc/self/fd`, the directory is named by its path, and a link that replaces it between
  * the check and the use is followed.
  */
 export class PinnedDirectory implements AsyncDisposable {
   /** Where the directory is for system calls. */
-  readonly place: string;
+  readonly realPath: string;
   readonly #handle: FileHandle;
 
   private constructor(handle: FileHandle, path: string) {
     this.#handle = handle;
-    this.place = placeOf(handle, path);
+    this.realPath = placeOf(handle, path);
   }
 
   /** Opens a directory by a path in which no link is. @throws {SandboxError} `not_permitted` when there is one now. */
@@ -61,7 +61,7 @@ export class PinnedDirectory implements AsyncDisposable {
 
   /** The path of an item, for system calls that do not follow a link at the end of it. */
   at(name: string): string {
-    return join(this.place, name);
+    return join(this.realPath, name);
   }
 
   /** Opens a directory in this one; a link is refused. */
@@ -101,7 +101,7 @@ export class PinnedDirectory implements AsyncDisposable {
 
 /**
  * A directory held by name only, which works for one that may not be read. Its mode is set on what is held: a link that
- * takes its place meanwhile is not followed.
+ * replaces it meanwhile is not followed.
  */
 export class HeldDirectory implements AsyncDisposable {
   readonly mode: number;

@@ -9,7 +9,7 @@ import { skeinHome } from "../../tree/home.ts";
 import { compareTrees } from "./compare-trees.ts";
 import { doing, isMissing } from "./file-failure.ts";
 import { copyTree, emptyTree, moveItem, removeTree, scratchName, type TreeSize } from "./file-tree.ts";
-import { storePaths } from "./hidden-paths.ts";
+import { storePaths } from "./confinement.ts";
 import { PinnedDirectory } from "./pinned-directory.ts";
 
 const ID = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
@@ -58,7 +58,7 @@ export async function restoreSnapshot(root: string, snapshot: JsonObject): Promi
       await using staged = await target.child(staging);
       await copyTree(source, staged, own);
       await emptyTree(target, [staging, ...own]);
-      for (const name of await readdir(staged.place)) {
+      for (const name of await readdir(staged.realPath)) {
         // Someone may have made one of that name since the directory was emptied.
         await removeTree(target, name);
         await moveItem(staged, target, name);
@@ -107,7 +107,7 @@ export async function listSnapshots(): Promise<readonly JsonObject[]> {
     await using store = await openStore();
     if (store === null) return [];
     const found: JsonObject[] = [];
-    for (const name of (await readdir(store.place)).filter((item) => ID.test(item))) {
+    for (const name of (await readdir(store.realPath)).filter((item) => ID.test(item))) {
       // One that is removed meanwhile is not whole any more.
       const record = await readRecord(store, name);
       if (record !== null) found.push(record);

@@ -1,6 +1,7 @@
+import { posix } from "node:path";
 import type { JsonObject } from "../../internal/json.ts";
 import { uuidv7 } from "../../internal/uuid.ts";
-import { show } from "../../session/errors.ts";
+import { show, SessionError } from "../../session/errors.ts";
 import {
   type Sandbox,
   type SandboxBackend,
@@ -15,11 +16,13 @@ import {
   type OpenSandboxOptions,
   type RemoteSandbox,
 } from "./opensandbox-client.ts";
-import { LANGUAGES, RemotePlace } from "./remote-place.ts";
+import { LANGUAGES, OpenSandbox } from "./open-sandbox.ts";
 import { openScript } from "./remote-script.ts";
 import { RemoteShell } from "./remote-shell.ts";
 import { isRemoteId, snapshotName } from "./remote-snapshots.ts";
-import { checkRemoteSpec } from "./remote-spec.ts";
+import { limitsProblem } from "../command-limits.ts";
+import { environmentProblem, isTimeout } from "../local/check-spec.ts";
+import { isIsolationWord } from "../local/isolation.ts";
 
 /**
  * Sandboxes of an OpenSandbox server, through its own client.
@@ -86,14 +89,14 @@ async function enter(remote: RemoteSandbox, spec: SandboxSpec, options: OpenSand
   const script = openScript(workingDir, allowPaths, uuidv7(), programs);
   const [kind, root = "", scratch = "", ...rest] = await new RemoteShell(remote).ask(script);
   if (kind !== "opened") {
-    const place = workingDir === null ? "its directories" : show(workingDir);
+    const what = workingDir === null ? "its directories" : show(workingDir);
     throw new SandboxError(
       "os_error",
-      `The sandbox ${remote.id} cannot make ${place}; give another workingDir or image.`,
+      `The sandbox ${remote.id} cannot make ${what}; give another workingDir or image.`,
     );
   }
   if (timeoutSeconds !== null && timeoutSeconds !== undefined) await remote.renew(timeoutSeconds).catch(() => {});
-  return new RemotePlace({
+  return new OpenSandbox({
     remote,
     spec,
     options,
@@ -106,4 +109,73 @@ async function enter(remote: RemoteSandbox, spec: SandboxSpec, options: OpenSand
 /** The path that `pwd` printed, without the end of the line. */
 function decoded(path: string): string {
   return Buffer.from(path, "base64").toString("utf8").replace(/\n$/, "");
+}
+
+const KEYS: ReadonlySet<string> = new Set([
+  "workingDir",
+  "env",
+  "allowPaths",
+  "isolation",
+  "network",
+  "limits",
+  "image",
+  "entrypoint",
+  "timeoutMs",
+]);
+
+/**
+ * A frozen copy of the spec.
+ *
+ * @throws {SessionError} `INVALID_OPTION` for a value that is none; a `SandboxError` `unsupported` for what only other
+ * backends have.
+ */
+function checkRemoteSpec(spec: SandboxSpec): SandboxSpec {
+  const { workingDir, env, allowPaths, isolation, network, limits, image, entrypoint, timeoutMs } = spec;
+  for (const key of Object.keys(spec)) if (!KEYS.has(key)) throw invalid(`has no ${show(key)}`);
+  // Its server isolates every sandbox, whatever the word.
+  if (isolation !== undefined && !isIsolationWord(isolation)) {
+    throw new SandboxError(
+      "unsupported",
+      `The opensandbox backend knows no isolation ${show(isolation)}; leave it out.`,
+    );
+  }
+  if (network !== undefined && network !== true) {
+    throw new SandboxError("unsupported", "The opensandbox backend cannot take the network away; its server decides.");
+  }
+  const limitProblem = limits === undefined ? null : limitsProblem(limits);
+  if (limitProblem !== null) throw invalid(`cannot use its limits: ${limitProblem}`);
+  const foreign = Object.keys(limits ?? {}).find((name) => name !== "seconds");
+  if (foreign !== undefined) {
+    throw new SandboxError("unsupported", `The opensandbox backend has no limit ${foreign}; its server sets that one.`);
+  }
+  if (workingDir !== undefined && !isAbsolute(workingDir)) throw invalid("needs an absolute path as workingDir");
+  if (allowPaths !== undefined && !(Array.isArray(allowPaths) && allowPaths.every(isAbsolute))) {
+    throw invalid("needs a list of absolute paths as allowPaths");
+  }
+  const problem = env === undefined ? null : environmentProblem(env);
+  if (problem !== null) throw invalid(`cannot use its env: ${problem}`);
+  if (image !== undefined && (typeof image !== "string" || image === "")) throw invalid("needs a name as image");
+  if (
+    entrypoint !== undefined &&
+    !(Array.isArray(entrypoint) && entrypoint.every((part) => typeof part === "string"))
+  ) {
+    throw invalid("needs a list of texts as entrypoint");
+  }
+  if (timeoutMs !== undefined && !isTimeout(timeoutMs)) throw invalid("needs a timeoutMs above 0");
+  return Object.freeze({
+    ...spec,
+    ...(workingDir === undefined ? {} : { workingDir: posix.resolve(workingDir) }),
+    ...(env === undefined ? {} : { env: Object.freeze({ ...env }) }),
+    ...(allowPaths === undefined ? {} : { allowPaths: Object.freeze([...allowPaths]) }),
+    ...(limits === undefined ? {} : { limits: Object.freeze({ ...limits }) }),
+    ...(entrypoint === undefined ? {} : { entrypoint: Object.freeze([...entrypoint]) }),
+  });
+}
+
+function isAbsolute(value: unknown): boolean {
+  return typeof value === "string" && posix.isAbsolute(value) && !value.includes("\0");
+}
+
+function invalid(problem: string): SessionError {
+  return new SessionError("INVALID_OPTION", `The spec of an OpenSandbox sandbox ${problem}.`);
 }

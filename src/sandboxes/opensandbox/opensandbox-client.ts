@@ -1,6 +1,5 @@
 import { SessionError } from "../../session/errors.ts";
-import type { SandboxSpec } from "../../session/sandbox/sandbox.ts";
-import { remoteFailure } from "./remote-failure.ts";
+import { type SandboxSpec, SandboxError, type SandboxFailure } from "../../session/sandbox/sandbox.ts";
 
 /** How an OpenSandbox server is reached, and what its sandboxes are like. */
 export interface OpenSandboxOptions {
@@ -74,7 +73,7 @@ export function createRemote(
   spec: SandboxSpec,
   snapshotId: string | null = null,
 ): Promise<RemoteSandbox> {
-  return settled(options, "a new sandbox", async ({ Sandbox }) => {
+  return withSdk(options, "a new sandbox", async ({ Sandbox }) => {
     const created = await Sandbox.create({
       connectionConfig: connectionOf(options),
       ...(snapshotId === null ? { image: spec.image ?? options.image ?? IMAGE } : { snapshotId }),
@@ -92,7 +91,7 @@ export function createRemote(
 /** Connects to a sandbox that runs, or is paused. */
 export function connectRemote(options: OpenSandboxOptions, id: string): Promise<RemoteSandbox> {
   const what = `the sandbox ${id}`;
-  return settled(options, what, async ({ Sandbox, SandboxManager }) => {
+  return withSdk(options, what, async ({ Sandbox, SandboxManager }) => {
     const manager = SandboxManager.create({ connectionConfig: connectionOf(options) });
     const connection = { connectionConfig: connectionOf(options), sandboxId: id, ...readiness(options) };
     try {
@@ -107,7 +106,7 @@ export function connectRemote(options: OpenSandboxOptions, id: string): Promise<
 
 /** Removes a snapshot from the server. */
 export function deleteRemoteSnapshot(options: OpenSandboxOptions, snapshotId: string): Promise<void> {
-  return settled(options, `the snapshot ${snapshotId}`, async ({ SandboxManager }) => {
+  return withSdk(options, `the snapshot ${snapshotId}`, async ({ SandboxManager }) => {
     const manager = SandboxManager.create({ connectionConfig: connectionOf(options) });
     try {
       // The client takes an answer without a body for a success, so that only this tells whether there was one.
@@ -148,7 +147,7 @@ async function* events<T>(stream: AsyncIterable<T>, options: OpenSandboxOptions,
   }
 }
 
-async function settled<T>(options: OpenSandboxOptions, what: string, work: (sdk: Sdk) => Promise<T>): Promise<T> {
+async function withSdk<T>(options: OpenSandboxOptions, what: string, work: (sdk: Sdk) => Promise<T>): Promise<T> {
   const sdk = await loadSdk();
   try {
     return await work(sdk);
@@ -197,4 +196,49 @@ async function loadSdk(): Promise<Sdk> {
       { cause },
     );
   }
+}
+
+interface ClientError {
+  readonly statusCode?: number;
+  readonly name?: string;
+  readonly message?: string;
+  readonly cause?: { readonly code?: unknown };
+}
+
+const MESSAGE_CHARACTERS_SHOWN = 300;
+
+/** What the client or the network reported, as a failure of a sandbox; the key is in no message, whoever repeats it. */
+function remoteFailure(
+  error: unknown,
+  options: { readonly domain?: string; readonly apiKey?: string },
+  what: string,
+): SessionError {
+  if (error instanceof SessionError) return error;
+  const { statusCode, name, message, cause } = (error ?? {}) as ClientError;
+  const hide = (text: string): string => (options.apiKey ? text.replaceAll(options.apiKey, "***") : text);
+  const said = hide(typeof message === "string" ? message : String(error)).slice(0, MESSAGE_CHARACTERS_SHOWN);
+  const server = `The OpenSandbox server at ${hide(options.domain ?? "localhost:8080")}`;
+  // The error itself may hold the whole answer of the server, so only its words are kept.
+  const kept = { cause: new Error(said) };
+  if (statusCode !== undefined && statusCode !== 0) {
+    const { kind, text } = ofStatus(statusCode, what);
+    return new SandboxError(kind, `${server} ${text} (${statusCode}: ${ended(said)})`, kept);
+  }
+  if (name === "SandboxReadyTimeoutException") {
+    return new SandboxError("timeout", `${server} did not get ${what} ready in time: ${ended(said)}`, kept);
+  }
+  const code = typeof cause?.code === "string" ? ` (${cause.code})` : "";
+  return new SandboxError("os_error", `${server} did not answer for ${what}${code}: ${ended(said)}`, kept);
+}
+
+function ofStatus(status: number, what: string): { readonly kind: SandboxFailure; readonly text: string } {
+  if (status === 401 || status === 403) return { kind: "not_permitted", text: `refuses ${what}; check the API key` };
+  if (status === 404 || status === 410) return { kind: "file_not_found", text: `does not know ${what}` };
+  if (status === 405 || status === 501) return { kind: "unsupported", text: `cannot do this with ${what}` };
+  if (status === 408 || status === 504) return { kind: "timeout", text: `did not answer in time for ${what}` };
+  return { kind: "os_error", text: `failed for ${what}` };
+}
+
+function ended(text: string): string {
+  return text.replace(/[.\s]*$/, ".");
 }

@@ -47,12 +47,12 @@ export class RemoteFiles {
     if (!Number.isSafeInteger(bytesMax) || bytesMax < 0) {
       throw new SandboxError("unsupported", `A limit of ${show(bytesMax)} bytes is not a whole number from 0 up.`);
     }
-    const { type, sizeBytes, place } = await this.#look(path);
+    const { type, sizeBytes, realPath } = await this.#look(path);
     if (type !== "file") throw notAFile(path);
     const chunks: Uint8Array[] = [];
     let bytes = 0;
     if (sizeBytes <= bytesMax) {
-      for await (const chunk of this.#remote.read(place)) {
+      for await (const chunk of this.#remote.read(realPath)) {
         bytes += chunk.length;
         if (bytes > bytesMax) break;
         chunks.push(chunk);
@@ -80,16 +80,16 @@ export class RemoteFiles {
     if (typeof limit !== "number" || !(limit >= 0)) {
       throw new SandboxError("unsupported", `A limit of ${show(limit)} items is not a number from 0 up.`);
     }
-    const { type, place } = await this.#look(path);
+    const { type, realPath } = await this.#look(path);
     if (type !== "directory") {
       throw new SandboxError("os_error", `The path ${show(path)} is not a directory, so it has no items.`);
     }
-    const files = await this.#remote.list(place, recursive ? DEPTH_MAX : 1);
-    const name = this.#nameOf(path, place);
+    const files = await this.#remote.list(realPath, recursive ? DEPTH_MAX : 1);
+    const name = this.#nameOf(path, realPath);
     return files
-      .filter((file) => isIn(file.path, place) && !TEMPORARY.test(file.path))
+      .filter((file) => isIn(file.path, realPath) && !TEMPORARY.test(file.path))
       .map((file) => ({
-        path: posix.join(name, posix.relative(place, file.path)),
+        path: posix.join(name, posix.relative(realPath, file.path)),
         type: file.type ?? "other",
         sizeBytes: file.size ?? 0,
       }))
@@ -108,9 +108,9 @@ export class RemoteFiles {
     return kind !== "absent";
   }
 
-  async #look(path: string): Promise<{ readonly type: string; readonly sizeBytes: number; readonly place: string }> {
-    const [type = "", size, place = ""] = await this.#asked(path, lookScript(this.#roots, this.absolute(path)));
-    return { type, sizeBytes: Number(size), place: Buffer.from(place, "base64").toString("utf8") };
+  async #look(path: string): Promise<{ readonly type: string; readonly sizeBytes: number; readonly realPath: string }> {
+    const [type = "", size, realPath = ""] = await this.#asked(path, lookScript(this.#roots, this.absolute(path)));
+    return { type, sizeBytes: Number(size), realPath: Buffer.from(realPath, "base64").toString("utf8") };
   }
 
   async #asked(path: string, script: string): Promise<readonly string[]> {
@@ -131,16 +131,16 @@ export class RemoteFiles {
     }
   }
 
-  /** How a place is named to the caller: relative to the root where it is in there, else absolute. */
-  #nameOf(path: string, place: string): string {
+  /** How a real path is named to the caller: relative to the root where it is in there, else absolute. */
+  #nameOf(path: string, realPath: string): string {
     const root = this.#roots[0] ?? "/";
-    for (const each of [this.absolute(path), place]) if (isIn(each, root)) return posix.relative(root, each);
-    return place;
+    for (const each of [this.absolute(path), realPath]) if (isIn(each, root)) return posix.relative(root, each);
+    return realPath;
   }
 }
 
-function isIn(place: string, folder: string): boolean {
-  return place === folder || place.startsWith(folder.endsWith("/") ? folder : `${folder}/`);
+function isIn(realPath: string, folder: string): boolean {
+  return realPath === folder || realPath.startsWith(folder.endsWith("/") ? folder : `${folder}/`);
 }
 
 function outside(path: string): SandboxError {

@@ -38,7 +38,7 @@ real() {
 `;
 }
 
-/** Makes the root and a place for scratch files, and tells of both, of the paths beside the root and of the programs. */
+/** Makes the root and a directory for scratch files, and tells of both, of the paths beside the root and of the programs. */
 export function openScript(
   workingDir: string | null,
   allowPaths: readonly string[],
@@ -164,7 +164,7 @@ if [ -d "$q" ]; then say directory 0; elif [ -f "$q" ]; then say file "$(stat -c
 printf %s "$q" | encoded; say end`;
 }
 
-/** Moves a scratch file to its place, so that a reader sees the old file or the new one. */
+/** Moves a scratch file to its path, so that a reader sees the old file or the new one. */
 export function placeScript(roots: readonly string[], scratch: string, path: string, temporary: string): string {
   return `${prelude(roots)}s=${quote(scratch)}
 trap 'rm -f -- "$s"' EXIT
@@ -201,7 +201,7 @@ tar -cf ${quote(scratch)} . 2>/dev/null || give failed
 say done end`;
 }
 
-/** Puts the files of a packed root in the place of those that are there; one that cannot be read changes nothing. */
+/** Replaces the files that are there by those of a packed root; one that cannot be read changes nothing. */
 export function unpackScript(root: string, scratch: string): string {
   return `${prelude(["/"])}s=${quote(scratch)}
 trap 'rm -f -- "$s"' EXIT

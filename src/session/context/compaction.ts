@@ -124,7 +124,7 @@ function countedTokens(entry: Entry): number {
 }
 
 /**
- * Where to cut: the first valid point at or after the place from which the rest takes `keepRecentTokens`; if there is none,
+ * Where to cut: the first valid point at or after the entry from which the rest takes `keepRecentTokens`; if there is none,
  * the last valid one. Null when everything fits.
  */
 function cutPoint(range: readonly Entry[], keepRecentTokens: number, tokenizer: TextTokenizer): number | null {
@@ -140,7 +140,7 @@ function cutPoint(range: readonly Entry[], keepRecentTokens: number, tokenizer: 
 }
 
 /**
- * The places where the kept part may begin: never at a tool's result, never between a call and its result, never after a call
+ * The entries where the kept part may begin: never at a tool's result, never between a call and its result, never after a call
  * of the last answer that still waits for one.
  */
 function validCuts(range: readonly Entry[]): number[] {

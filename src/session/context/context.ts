@@ -111,7 +111,7 @@ export function messagesOf(entry: Entry): Message[] {
 
 /**
  * The messages as every provider accepts them: empty or failed answers are left out, each tool call is followed by its
- * result, or by an error in its place, and a result without its call is left out.
+ * result, or by an error instead, and a result without its call is left out.
  */
 export function acceptable(messages: readonly Message[]): Message[] {
   const out: (Message | Slot)[] = [];
@@ -134,7 +134,7 @@ export function acceptable(messages: readonly Message[]): Message[] {
   return out.map((item) => ("call" in item ? (item.result ?? interrupted(item.call)) : item));
 }
 
-/** The place of a call's result. */
+/** The index of a call's result. */
 interface Slot {
   readonly call: ToolCall;
   result: ToolMessage | null;

@@ -85,24 +85,24 @@ export class RelevanceContextPruner implements ContextPruner {
     const room = new Room(maxTurns, maxTokens, (message) => messageTokens(message, this.#countTokens));
     if (room.fits(history)) return [...history];
     const kept = new Set<number>();
-    const take = (places: readonly number[]): boolean => {
-      const fitted = room.take(places.map((place) => history[place] as Message));
-      if (fitted) for (const place of places) kept.add(place);
+    const take = (positions: readonly number[]): boolean => {
+      const fitted = room.take(positions.map((position) => history[position] as Message));
+      if (fitted) for (const position of positions) kept.add(position);
       return fitted;
     };
     const system = placesOf(history, (message) => message.role === "system");
     // The first that does not fit ends it: a later one may build on it.
-    system.every((place) => take([place]));
+    system.every((position) => take([position]));
     for (const unit of await this.#ranked(history, query)) take(unit);
-    return history.filter((_, place) => kept.has(place));
+    return history.filter((_, position) => kept.has(position));
   }
 
   /** What stays or goes together, the best first, and the later first among equals. */
   async #ranked(history: readonly Message[], query: string): Promise<readonly (readonly number[])[]> {
     const others = placesOf(history, (message) => message.role !== "system");
     const scores = await this.#scores(history, others, query);
-    const units = this.#keepToolPairs ? unitsOf(history, others) : others.map((place) => [place]);
-    const scoreOf = (unit: readonly number[]): number => Math.max(...unit.map((place) => scores.get(place) ?? 0));
+    const units = this.#keepToolPairs ? unitsOf(history, others) : others.map((position) => [position]);
+    const scoreOf = (unit: readonly number[]): number => Math.max(...unit.map((position) => scores.get(position) ?? 0));
     return units
       .map((unit) => ({ unit, score: scoreOf(unit), last: unit.at(-1) as number }))
       .sort((a, b) => b.score - a.score || b.last - a.last)
@@ -111,18 +111,18 @@ export class RelevanceContextPruner implements ContextPruner {
 
   async #scores(
     history: readonly Message[],
-    places: readonly number[],
+    positions: readonly number[],
     query: string,
   ): Promise<ReadonlyMap<number, number>> {
     const asked = { text: query, words: new Set(this.#tokenizer(query)) };
-    const newest = places.length - 1;
-    const scores = places.map(async (place, index) => {
-      const message = history[place] as Message;
+    const newest = positions.length - 1;
+    const scores = positions.map(async (position, index) => {
+      const message = history[position] as Message;
       const words = new Set(this.#tokenizer(textOf(message.content)));
       const recency = newest === 0 ? 1 : index / newest;
       const score = await this.#scorer({ message, words, recency }, asked);
-      if (typeof score === "number" && !Number.isNaN(score)) return [place, score] as const;
-      throw invalid(`The scorer of a pruner returned ${show(score)} for message ${place}; it must return a number.`);
+      if (typeof score === "number" && !Number.isNaN(score)) return [position, score] as const;
+      throw invalid(`The scorer of a pruner returned ${show(score)} for message ${position}; it must return a number.`);
     });
     return new Map(await Promise.all(scores));
   }
@@ -173,17 +173,17 @@ function scoreByWords({ words, recency }: ScoredTurn, query: ScoredQuery): numbe
 }
 
 /** An answer that calls tools with the results of its calls; any other message alone. */
-function unitsOf(history: readonly Message[], places: readonly number[]): number[][] {
+function unitsOf(history: readonly Message[], positions: readonly number[]): number[][] {
   const units: number[][] = [];
   const callers = new Map<string, number[]>();
-  for (const place of places) {
-    const message = history[place] as Message;
+  for (const position of positions) {
+    const message = history[position] as Message;
     const caller = message.role === "tool" ? callers.get(message.toolCallId) : undefined;
     if (caller !== undefined) {
-      caller.push(place);
+      caller.push(position);
       continue;
     }
-    const unit = [place];
+    const unit = [position];
     units.push(unit);
     if (message.role !== "assistant") continue;
     // Some models count their calls anew in every answer, so an id means the latest answer's calls.
@@ -193,7 +193,7 @@ function unitsOf(history: readonly Message[], places: readonly number[]): number
 }
 
 function placesOf(history: readonly Message[], wanted: (message: Message) => boolean): number[] {
-  return history.flatMap((message, place) => (wanted(message) ? [place] : []));
+  return history.flatMap((message, position) => (wanted(message) ? [position] : []));
 }
 
 function checkCount(value: number | undefined, name: string, required = false): void {

@@ -1,9 +1,8 @@
-import { checkCost, copyUsage } from "../value/copy-usage.ts";
 import { SessionError, show } from "../errors.ts";
 import { checkLineage, type Lineage } from "../log/header.ts";
 import { isSessionId } from "../id.ts";
 import { indexOf } from "./lineage.ts";
-import type { Usage } from "../usage.ts";
+import { type Usage, checkCost, copyUsage } from "../usage.ts";
 
 /** What an export says of one session: where it came from and what it amounts to, nothing of what was said. */
 export interface LineageRow extends Lineage {

@@ -135,15 +135,15 @@ function known<S extends SessionLike>(byId: ReadonlyMap<string, S>, id: string):
 
 /** Each session that is left has a parent that is left, so that walking up must come by one of them twice. */
 function cycleAmong(byId: ReadonlyMap<string, SessionLike>, left: ReadonlyMap<string, number>): LineageError {
-  const place = new Map<string, number>();
+  const position = new Map<string, number>();
   const path: string[] = [];
   let id = left.keys().next().value as string;
-  while (!place.has(id)) {
-    place.set(id, path.length);
+  while (!position.has(id)) {
+    position.set(id, path.length);
     path.push(id);
     id = parentsOf(byId.get(id) as SessionLike).find((parentId) => left.has(parentId)) as string;
   }
-  const cycle = path.slice(place.get(id)).reverse();
+  const cycle = path.slice(position.get(id)).reverse();
   const shown = cycle.slice(0, IDS_SHOWN_MAX).map(show).join(", ");
   const rest = cycle.length > IDS_SHOWN_MAX ? ` and ${cycle.length - IDS_SHOWN_MAX} more` : "";
   return new LineageError(id, `The lineage has a cycle, in which each is made from the one before: ${shown}${rest}.`);

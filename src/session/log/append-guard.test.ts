@@ -102,7 +102,7 @@ describe("while a run is open", () => {
     expect(() => log.plan([draft])).toThrow(
       expect.objectContaining({
         code: "SESSION_BUSY",
-        message: expect.stringMatching(/^Run r1 of session sample is open.*resume it, or record its end/),
+        message: expect.stringMatching(/^Run r1 of session sample is open.*recover it, or record its end/),
       }),
     );
     expect(log.plan([draft], { guard: { leaseToken: 7 } }, 7).added).toHaveLength(1);

@@ -127,7 +127,7 @@ export type FactBody =
   | { readonly type: "effect"; readonly runId: string; readonly callId: string }
   | { readonly type: "prune"; readonly targetId: string };
 
-/** Stands in a damaged entry's place when a file is salvaged; it is never stored. */
+/** Replaces a damaged entry when a file is salvaged; it is never stored. */
 export interface LostBody {
   readonly type: "lost";
   readonly reason: string;

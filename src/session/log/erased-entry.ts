@@ -4,7 +4,7 @@ import { type Entry, isNode } from "./entry.ts";
 const REASON = "erased on request";
 
 /**
- * What stands in an entry's place once its words are erased. A node becomes an `erased` one, so that the tree stays as it
+ * What replaces an entry once its words are erased. A node becomes an `erased` one, so that the tree stays as it
  * is; a fact keeps what the session's life hangs on, and loses what was said. Nobody is named as who caused it.
  */
 export function erasedEntry({ by: _by, ...entry }: Entry): Entry {

@@ -2,7 +2,7 @@ import { inheritedUpTo } from "./fold.ts";
 import type { SessionHeader } from "./header.ts";
 
 /**
- * The header of a fork: with the place that it begins at, a branch name that the given one has, and what of it the source
+ * The header of a fork: with the position that it begins at, a branch name that the given one has, and what of it the source
  * has from an import. A caller cannot say that last one otherwise.
  */
 export function forkedHeader(

@@ -26,7 +26,7 @@ export interface Lineage {
   readonly extras: readonly (readonly [string, JsonValue])[];
 }
 
-/** The place in another session's log where this one's first entries come from. */
+/** The position in another session's log where this one's first entries come from. */
 export interface ForkPoint {
   readonly sessionId: string;
   /** The last entry taken over, or null when none was. */

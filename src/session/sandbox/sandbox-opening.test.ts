@@ -1,8 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { CountedBackend } from "../../../test/counted-sandbox.ts";
 import { registerSandboxBackend } from "./sandbox-backends.ts";
-import { SandboxOpening } from "./sandbox-opening.ts";
-import { acquireSandbox } from "./sandbox-references.ts";
+import { SandboxOpening, acquireSandbox } from "./sandbox-opening.ts";
 import { Session } from "../value/session.ts";
 import { Transcript } from "../value/transcript.ts";
 

@@ -2,11 +2,17 @@ import { copyJson, NotJson } from "../../internal/json.ts";
 import { SessionError, show } from "../errors.ts";
 import type { SandboxPlacement } from "../log/header.ts";
 import { sandboxBackend } from "./sandbox-backends.ts";
-import { openSandbox, type SandboxOpening, type SandboxTarget } from "./sandbox-opening.ts";
-import { acquireSandbox, isUsable, releaseSandbox } from "./sandbox-references.ts";
+import {
+  openSandbox,
+  type SandboxOpening,
+  type SandboxTarget,
+  acquireSandbox,
+  isUsable,
+  releaseSandbox,
+} from "./sandbox-opening.ts";
 import { type Sandbox, SandboxError, type SandboxReach, type SandboxSpec } from "./sandbox.ts";
 
-/** A sandbox that this slot waits for; another one in its place means that the slot has let go of it. */
+/** A sandbox that this slot waits for; another one instead means that the slot has let go of it. */
 interface Arrival {
   readonly opening: SandboxOpening;
   readonly sandbox: Promise<Sandbox>;
@@ -75,7 +81,7 @@ export class SandboxSlot {
     this.#target = target;
   }
 
-  /** Takes the place of another slot: one more reference on its sandbox, or a copy of its target. */
+  /** Takes over another slot's place: one more reference on its sandbox, or a copy of its target. */
   share(source: SandboxSlot): void {
     this.#letGo();
     this.#target = source.#target;

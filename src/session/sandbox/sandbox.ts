@@ -117,7 +117,7 @@ export interface SandboxCapabilities {
 }
 
 /**
- * A place where tools act: commands, files, code.
+ * Where tools act: commands, files, code.
  *
  * Every sandbox keeps these promises; `skein/testing` checks each of them:
  * - Paths are relative to its root, and none leaves it, by `..`, by an absolute path or through a link: `not_permitted`.

@@ -1,7 +1,6 @@
 import { type JsonObject, type JsonValue, sameJson } from "../../internal/json.ts";
 import { SessionError } from "../errors.ts";
-import { frozenCopy } from "./frozen-copy.ts";
-import type { SessionState } from "./state.ts";
+import { type SessionState, frozenCopy } from "./state.ts";
 import { applyTurnsDiff, diffTurns, type TurnsDiff } from "./turn-splices.ts";
 
 /** Which keys of an object have another value, and which are gone. */

@@ -1,10 +1,10 @@
-import type { JsonObject } from "../../internal/json.ts";
+import { type JsonObject, copyJson, NotJson } from "../../internal/json.ts";
 import type { EntryOf, SessionStatus } from "../log/entry.ts";
 import { EMPTY_PATH, type PathSummary, type SessionHead } from "../log/fold.ts";
-import { frozenCopy } from "./frozen-copy.ts";
 import type { Content, Message, StopReason, ToolCall } from "../message.ts";
 import type { Settings } from "../log/settings.ts";
 import type { Usage } from "../usage.ts";
+import { SessionError } from "../errors.ts";
 
 /** One turn of a session: a message on the active path, with what it spent. */
 export interface SessionTurn {
@@ -141,4 +141,20 @@ function pathTo(leafId: string | null, head: SessionHead): PathSummary {
   if (leafId === head.leafId) return head.path;
   if (leafId === null) return EMPTY_PATH;
   throw new TypeError(`The state at ${leafId} needs the summary of the path to it.`);
+}
+
+/**
+ * A value that nobody can change: itself when it is frozen, else a frozen copy. What is frozen already is taken to be
+ * frozen all through.
+ *
+ * @throws {SessionError} `INVALID_VALUE` for what JSON cannot carry.
+ */
+export function frozenCopy<T>(value: T, what = "value"): T {
+  if (typeof value === "object" && Object.isFrozen(value)) return value;
+  try {
+    return copyJson(value, what) as T;
+  } catch (error) {
+    if (error instanceof NotJson) throw new SessionError("INVALID_VALUE", `${error.message}.`, { cause: error });
+    throw error;
+  }
 }

@@ -1,9 +1,8 @@
 import { sameJson } from "../../internal/json.ts";
 import { SessionError } from "../errors.ts";
-import { frozenCopy } from "./frozen-copy.ts";
-import type { SessionTurn } from "./state.ts";
+import { type SessionTurn, frozenCopy } from "./state.ts";
 
-/** One range of turns that others take the place of. */
+/** One range of turns that others replace. */
 export interface TurnSplice {
   /** How many turns stand before it, in the list that the splice was computed from. */
   readonly at: number;
@@ -11,7 +10,7 @@ export interface TurnSplice {
   readonly after: string | null;
   /** How many turns go. */
   readonly remove: number;
-  /** The turns that come in their place. */
+  /** The turns that come instead. */
   readonly insert: readonly SessionTurn[];
 }
 
@@ -19,7 +18,7 @@ export interface TurnSplice {
 export interface TurnsDiff {
   /** How many turns the list has that it was computed from. */
   readonly from: number;
-  /** In the order of their places, without overlap. */
+  /** In the order of their positions, without overlap. */
   readonly splices: readonly TurnSplice[];
 }
 
@@ -41,8 +40,8 @@ export function applyTurnsDiff(turns: readonly SessionTurn[], diff: TurnsDiff): 
   let taken = 0;
   if (diff.from !== turns.length) throw otherTurns();
   for (const { at, after, remove, insert } of diff.splices) {
-    const place = at === 0 ? null : turns[at - 1]?.turnId;
-    if (at < taken || at + remove > turns.length || place !== after) throw otherTurns();
+    const position = at === 0 ? null : turns[at - 1]?.turnId;
+    if (at < taken || at + remove > turns.length || position !== after) throw otherTurns();
     for (; taken < at; taken++) out.push(turns[taken] as SessionTurn);
     for (const turn of insert) out.push(frozenCopy(turn, "a turn"));
     taken = at + remove;
@@ -53,25 +52,25 @@ export function applyTurnsDiff(turns: readonly SessionTurn[], diff: TurnsDiff): 
 
 /** The splices after an equal beginning. */
 function spliceFrom(start: number, old: readonly SessionTurn[], next: readonly SessionTurn[]): TurnSplice[] {
-  const places = new Map<string, number>();
-  for (let index = start; index < old.length; index++) places.set((old[index] as SessionTurn).turnId, index);
+  const positions = new Map<string, number>();
+  for (let index = start; index < old.length; index++) positions.set((old[index] as SessionTurn).turnId, index);
   const splices: TurnSplice[] = [];
   let at = start;
   let insert: SessionTurn[] = [];
-  const closeAt = (place: number): void => {
-    if (place === at && insert.length === 0) return;
+  const closeAt = (position: number): void => {
+    if (position === at && insert.length === 0) return;
     const after = old[at - 1]?.turnId ?? null;
-    splices.push(Object.freeze({ at, after, remove: place - at, insert: Object.freeze(insert) }));
+    splices.push(Object.freeze({ at, after, remove: position - at, insert: Object.freeze(insert) }));
     insert = [];
   };
   for (const turn of next.slice(start)) {
-    const place = places.get(turn.turnId);
-    if (place === undefined || place < at || !sameTurn(old[place], turn)) {
+    const position = positions.get(turn.turnId);
+    if (position === undefined || position < at || !sameTurn(old[position], turn)) {
       insert.push(frozenCopy(turn, "a turn"));
       continue;
     }
-    closeAt(place);
-    at = place + 1;
+    closeAt(position);
+    at = position + 1;
   }
   closeAt(old.length);
   return splices;

@@ -13,7 +13,7 @@ type Held =
 export class SessionRegistry {
   readonly #held = new Map<string, Held>();
   readonly #forget = new FinalizationRegistry<{ readonly id: string; readonly held: Held }>(({ id, held }) => {
-    // The id may stand for another session by now: a resumed one has the id of the one before.
+    // The id may stand for another session by now: one of a recovered run has the id of the one before.
     if (this.#held.get(id) === held) this.#held.delete(id);
   });
 
@@ -22,7 +22,7 @@ export class SessionRegistry {
     return this.#held.size;
   }
 
-  /** Keeps a session until it is finished. One that has the id of another takes its place. */
+  /** Keeps a session until it is finished. One that has the id of another replaces it. */
   register(session: Session): void {
     this.#held.set(session.id, { session, weak: null });
   }

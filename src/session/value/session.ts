@@ -1,6 +1,5 @@
 import { copyJson, NotJson } from "../../internal/json.ts";
 import { uuidv7 } from "../../internal/uuid.ts";
-import { checkCost, copyUsage } from "./copy-usage.ts";
 import { SessionError } from "../errors.ts";
 import { checkLineage, type Lineage, type SandboxPlacement } from "../log/header.ts";
 import { checkSessionId } from "../id.ts";
@@ -11,7 +10,7 @@ import type { SandboxTarget } from "../sandbox/sandbox-opening.ts";
 import { SandboxSlot } from "../sandbox/sandbox-slot.ts";
 import type { Sandbox, SandboxReach, SandboxSpec } from "../sandbox/sandbox.ts";
 import { systemRow, Transcript, userRow } from "./transcript.ts";
-import { addCost, addUsage, type Usage } from "../usage.ts";
+import { addCost, addUsage, type Usage, checkCost, copyUsage } from "../usage.ts";
 
 /** What a session made from rows may carry beside them. */
 export interface SessionInit {

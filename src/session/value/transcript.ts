@@ -60,7 +60,7 @@ export class Transcript {
     return copy;
   }
 
-  /** What a run put in the place of the first rows, in its requests; for the next run. */
+  /** What a run put instead of the first rows, in its requests; for the next run. */
   static compactionOf(transcript: Transcript): TranscriptCompaction | null {
     return transcript.#compaction;
   }
@@ -83,7 +83,7 @@ export class Transcript {
     return this.#list;
   }
 
-  /** The row at a place, counted from the end when it is negative. */
+  /** The row at an index, counted from the end when it is negative. */
   at(index: number): Row | undefined {
     return this.#rows.at(index < 0 ? this.length + index : index);
   }
@@ -142,7 +142,7 @@ export interface TranscriptOrigin {
   readonly entryId: string;
   /** How many rows that path stands for. */
   readonly length: number;
-  /** The session's version when it was resumed, so that a run goes on in it; left out where a run would be a fork. */
+  /** The session's version when `resumeSession` read it, so that a run goes on in it; left out where a run would be a fork. */
   readonly resumedAt?: number;
 }
 
@@ -207,7 +207,7 @@ const idsOfParts = new WeakMap<object, ReadonlySet<string>>();
 
 function takenIds(rows: PersistentVector<Row>, lookups: number): readonly ReadonlySet<string>[] {
   const parts = [...rows.parts()];
-  // Where much is looked for, looking in many places costs more than making one of them.
+  // Where much is looked for, looking in many chunks costs more than making one of them.
   if (lookups * parts.length > rows.length) return [idsOf(rows)];
   return parts.map(({ key, items }) => {
     const ids = idsOfParts.get(key) ?? idsOf(items());

@@ -1,6 +1,5 @@
 // These are the rules that a group itself goes by; they are pure, and another copy of them would come to differ.
-import { rowsFor, visibleTo } from "../../../src/group/agent-view.ts";
-import { contextItems } from "../../../src/group/group-item.ts";
+import { contextItems, rowsFor, visibleTo } from "../../../src/group/agent-view.ts";
 import { RoleIsolation } from "../../../src/group/role-isolation.ts";
 import { contextPath } from "../../../src/session/context/context.ts";
 import type { Entry } from "../../../src/session/log/entry.ts";

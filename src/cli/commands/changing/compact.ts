@@ -1,8 +1,7 @@
 import { compact as compactTree } from "../../../agent/context/compact.ts";
 import { createModel, type Entry, SessionTree } from "../../../index.ts";
 import { type Command, type CommandContext, textOption } from "../../command.ts";
-import { MODEL_OPTION } from "../../options/model-option.ts";
-import { countOption } from "../../options/option-values.ts";
+import { countOption, MODEL_OPTION } from "../../options/option-values.ts";
 import { findSession, SESSION_ARGUMENT } from "../../options/session-reference.ts";
 
 /** Compacts a session. */

@@ -1,4 +1,4 @@
-import { counted } from "../../counted.ts";
+import { counted } from "../../terminal.ts";
 import { SessionError } from "../../../index.ts";
 import { type Command, textOption } from "../../command.ts";
 import { openManager } from "../../open-manager.ts";

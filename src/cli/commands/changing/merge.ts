@@ -1,14 +1,13 @@
-import { counted } from "../../counted.ts";
 import { AppendMerge } from "../../../lifecycle/merge/append-merge.ts";
 import { createModel, SessionError } from "../../../index.ts";
 import type { MergeResult, MergeStrategy } from "../../../lifecycle/merge/merge-strategy.ts";
 import { SelectiveMerge } from "../../../lifecycle/merge/selective-merge.ts";
 import { SummaryMerge } from "../../../lifecycle/merge/summary-merge.ts";
 import { type Command, type CommandContext, textOption, textsOption } from "../../command.ts";
-import { MODEL_OPTION } from "../../options/model-option.ts";
+import { MODEL_OPTION } from "../../options/option-values.ts";
 import { openManager } from "../../open-manager.ts";
 import { findSession } from "../../options/session-reference.ts";
-import { printable } from "../../terminal.ts";
+import { printable, counted } from "../../terminal.ts";
 
 /** Merges a branch into its parent. */
 export const merge: Command = {

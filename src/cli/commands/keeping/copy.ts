@@ -1,4 +1,4 @@
-import { counted } from "../../counted.ts";
+import { counted } from "../../terminal.ts";
 import { copySession } from "../../../stores/copy/copy-session.ts";
 import { copyStore, type StoreCopy } from "../../../stores/copy/copy-store.ts";
 import { openStore, SessionError, type SessionStore } from "../../../index.ts";

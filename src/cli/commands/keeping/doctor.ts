@@ -1,27 +1,28 @@
-import { counted } from "../../counted.ts";
+import { counted } from "../../terminal.ts";
 import { checkStore, type StoreReport } from "../../../stores/doctor/check-store.ts";
 import type { StoreFinding } from "../../../stores/doctor/store-finding.ts";
-import { unheldSnapshots } from "../../../lifecycle/checkpoints/unheld-snapshots.ts";
 import { defaultStoreUrl } from "../../../tree/home.ts";
 import { type RepairReport, repairFile } from "../../../stores/jsonl/index.ts";
 import { listPages } from "../../../stores/complete/list-pages.ts";
 import { SessionError, type SessionStore } from "../../../index.ts";
 import { type Command, type CommandContext, textsOption } from "../../command.ts";
+import { sandboxBackend } from "../../../session/sandbox/sandbox-backends.ts";
+import { canonicalJson } from "../../../stores/doctor/log-digest.ts";
 
 /** Reads every log of a store and says what does not fit. */
 export const doctor: Command = {
   name: "doctor",
-  summary: "Check that heads, indexes and checkpoints of a store are what its logs say.",
+  summary: "Examine a store: whether heads, indexes and checkpoints are what its logs say.",
   arguments: [],
   options: {
-    session: { value: "ID", repeated: true, what: "check only this session" },
+    session: { value: "ID", repeated: true, what: "examine only this session" },
     snapshots: {
       what: "also look for snapshots on this machine that no checkpoint of the store holds (always for the default store)",
     },
     repair: { what: "first repair damaged files (jsonl only); the bytes taken out are kept beside each file" },
   },
   examples: [
-    { line: "skein doctor", what: "check the default store" },
+    { line: "skein doctor", what: "examine the default store" },
     { line: "skein doctor --store jsonl:./sessions --repair", what: "repair what a crash or a disk damaged" },
   ],
   json: {
@@ -98,5 +99,23 @@ function print(report: StoreReport, repaired: readonly RepairReport[], { print: 
     report.findings.length === 0 ? "nothing is wrong" : counted(report.findings.length, "finding", "findings");
   line(
     `${counted(report.sessions, "session", "sessions")} with ${counted(report.entries, "entry", "entries")}: ${result}.`,
+  );
+}
+
+/**
+ * Snapshots of this machine that no checkpoint of a store holds, each by its name. One that another store on the machine
+ * holds is among them, and so is one of a deleted session, whose checkpoints nobody can list.
+ */
+async function unheldSnapshots(store: SessionStore): Promise<readonly string[]> {
+  const held = new Set<string>();
+  for await (const { items } of listPages(store)) {
+    for (const { header } of items)
+      for (const { sandboxSnapshot } of await store.listCheckpoints(header.id))
+        if (sandboxSnapshot !== undefined) held.add(canonicalJson(sandboxSnapshot));
+  }
+  const local = await sandboxBackend("local");
+  const snapshots = (await local.listSnapshots?.()) ?? [];
+  return snapshots.flatMap((snapshot) =>
+    held.has(canonicalJson({ backend: "local", snapshot })) ? [] : String(snapshot["id"]),
   );
 }

@@ -7,7 +7,7 @@ import {
 } from "../../../interop/formats/index.ts";
 import type { SessionHead, SessionStore } from "../../../index.ts";
 import { type CommandContext, textOption } from "../../command.ts";
-import { counted } from "../../counted.ts";
+import { counted } from "../../terminal.ts";
 import { findSession } from "../../options/session-reference.ts";
 import { batches, refuseExisting, writeNewFile } from "./write-new-file.ts";
 
@@ -56,7 +56,7 @@ export async function beginWriting(
 export function reportLines(report: WriteReport, sanitized: boolean): string[] {
   const lines: string[] = [];
   const left = [...report.left].map(([type, count]) => `${count} ${type}`).join(", ");
-  if (left !== "") lines.push(`What the program has no place for was left out: ${left}.`);
+  if (left !== "") lines.push(`What the program cannot say was left out: ${left}.`);
   const secrets = counted(report.secrets, "text that looks like a secret", "texts that look like secrets");
   if (report.secrets > 0 && sanitized) lines.push(`It was written without ${secrets}.`);
   if (report.secrets > 0 && !sanitized) lines.push(`It holds ${secrets}; --sanitize takes them out.`);

@@ -10,7 +10,7 @@ import {
 } from "../../../interop/formats/index.ts";
 import { userHome } from "../../../tree/home.ts";
 import { type CommandContext, textOption } from "../../command.ts";
-import { counted } from "../../counted.ts";
+import { counted } from "../../terminal.ts";
 import { LOCAL_USER } from "../../open-manager.ts";
 import { momentOption } from "../../options/option-values.ts";
 

@@ -1,6 +1,6 @@
-import { counted } from "../../counted.ts";
 import { createReadStream } from "node:fs";
 import { stat } from "node:fs/promises";
+import { counted } from "../../terminal.ts";
 import { importSession, readLines } from "../../../export/index.ts";
 import { SessionError } from "../../../index.ts";
 import { show } from "../../../session/errors.ts";

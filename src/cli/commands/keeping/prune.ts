@@ -1,4 +1,4 @@
-import { counted } from "../../counted.ts";
+import { counted } from "../../terminal.ts";
 import { applyRetention, type RetentionOptions, type RetentionReport } from "../../../lifecycle/retention.ts";
 import { openStore, SessionError, type SessionStatus, type SessionStore } from "../../../index.ts";
 import { type Command, type CommandContext, textOption, textsOption } from "../../command.ts";

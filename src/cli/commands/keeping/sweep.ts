@@ -1,4 +1,4 @@
-import { counted } from "../../counted.ts";
+import { counted } from "../../terminal.ts";
 import { SessionManager } from "../../../index.ts";
 import { sessionConfigFromEnvironment } from "../../../lifecycle/config-from-environment.ts";
 import type { Command } from "../../command.ts";

@@ -22,7 +22,7 @@ export async function* batches(
   if (batch !== "") yield batch;
 }
 
-/** Writes beside the file and puts it in place when it is whole. Resolves to how many bytes it has. */
+/** Writes beside the file and renames it when it is whole. Resolves to how many bytes it has. */
 export async function writeNewFile(
   path: string,
   batches: AsyncIterable<string | Uint8Array>,
@@ -53,7 +53,7 @@ export async function writeNewFile(
   }
 }
 
-/** A link never takes the place of a file that came in the meantime; not every file system has links. */
+/** A link never replaces a file that came in the meantime; not every file system has links. */
 async function publish(temporary: string, path: string): Promise<void> {
   try {
     await link(temporary, path);

@@ -3,7 +3,7 @@ import { type Command, textOption } from "../../command.ts";
 import { openManager } from "../../open-manager.ts";
 import { approvalOf, argumentsOf, questionsOf, type WaitingQuestion } from "../../open-questions.ts";
 import { countOption } from "../../options/option-values.ts";
-import { readRuns } from "./read-runs.ts";
+import { readRuns } from "./runs.ts";
 import { tableLines } from "../../table.ts";
 import { printable, shortTime } from "../../terminal.ts";
 

@@ -1,9 +1,8 @@
-import type { OpenRunView, RunsQuery } from "../../../lifecycle/runs/list-runs.ts";
-import { openRunsOf } from "../../../lifecycle/runs/list-runs.ts";
+import type { SessionManager } from "../../../index.ts";
+import { openRunsOf, type OpenRunView, type RunsQuery } from "../../../lifecycle/runs/list-runs.ts";
 import { type Command, type CommandContext, textOption } from "../../command.ts";
 import { openManager } from "../../open-manager.ts";
 import { countOption } from "../../options/option-values.ts";
-import { readRuns } from "./read-runs.ts";
 import { findSession, SESSION_ARGUMENT } from "../../options/session-reference.ts";
 import { tableLines } from "../../table.ts";
 import { printable, shortTime } from "../../terminal.ts";
@@ -84,4 +83,25 @@ function waitsFor({ state, questions, notBefore }: OpenRunView): string {
   if (questions.length > 0) return `an answer: ${questions.map(({ name }) => printable(name ?? "a tool")).join(", ")}`;
   if (state === "requested") return notBefore === undefined ? "its turn" : shortTime(notBefore);
   return state === "interrupted" ? "skein recover" : "";
+}
+
+const PAGE = 100;
+
+/** The first so many open runs that stand in one of the given ways, and whether there are more. */
+export async function readRuns(
+  manager: SessionManager,
+  states: readonly RunsQuery["state"][],
+  { limit, ...query }: { readonly limit: number; readonly userId?: string },
+): Promise<{ readonly runs: readonly OpenRunView[]; readonly more: boolean }> {
+  const runs: OpenRunView[] = [];
+  for (const state of states) {
+    let cursor: string | null = null;
+    do {
+      const page = await manager.runs({ ...query, state, limit: PAGE, ...(cursor === null ? {} : { cursor }) });
+      runs.push(...page.items);
+      if (runs.length > limit) return { runs: runs.slice(0, limit), more: true };
+      cursor = page.next;
+    } while (cursor !== null);
+  }
+  return { runs, more: false };
 }

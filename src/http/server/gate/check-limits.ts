@@ -1,7 +1,7 @@
 import { SessionError } from "../../../session/errors.ts";
 import { checkCount } from "../../../stores/complete/valid-arguments.ts";
 import type { ServerLimits } from "../../create-server.ts";
-import type { RateLimit } from "./rate-limiter.ts";
+import type { RateLimit } from "./gate.ts";
 import { CONTENT_PARTS_CEILING } from "../schema.ts";
 
 const MIB = 1024 * 1024;

@@ -2,7 +2,7 @@ import { z } from "zod";
 import { type CallQuery, callAnalytics } from "../../../lifecycle/call-analytics.ts";
 import { type SessionAnalytics, computeAnalytics } from "../../../session/state/analytics.ts";
 import { type CallAnalytics, CallSamples } from "../../../session/state/call-samples.ts";
-import { SessionNotFoundError } from "../../../session/errors.ts";
+import { SessionNotFoundError, SessionCapacityError } from "../../../session/errors.ts";
 import { edges } from "../../../session/lineage/lineage.ts";
 import { toDot, toMermaid } from "../../../session/lineage/lineage-diagram.ts";
 import { toJsonl } from "../../../session/lineage/lineage-export.ts";
@@ -10,12 +10,15 @@ import { lineageUsage } from "../../../session/lineage/lineage-usage.ts";
 import type { AggregateQuery, AggregateRow } from "../../../session/store.ts";
 import type { AnalyticsView, LineageNodeView, LineageView } from "../../wire.ts";
 import { ANSWER_CHARACTERS_MAX } from "./answer-bytes.ts";
-import { type LineageSession, readLineage } from "./read-lineage.ts";
 import { answer, route, type ServerApp } from "../route.ts";
 import { id, named, queryList } from "../schema.ts";
-import type { ServerServices } from "../server-services.ts";
+import type { ServerServices, Caller } from "../server-services.ts";
 import { visibleHead } from "./session-access.ts";
 import { lineage, status, usage } from "./wire-schemas.ts";
+import type { SessionHead } from "../../../session/log/fold.ts";
+import type { Lineage } from "../../../session/log/header.ts";
+import type { Usage } from "../../../session/usage.ts";
+import { ownSpending } from "../../../tree/own-spending.ts";
 
 const text = z.string();
 const amount = z.number().min(0);
@@ -185,4 +188,70 @@ function nodeOf({ id: sessionId, lineage: from, head, usage: spent, cost }: Line
 function missingNode(sessionId: string): LineageNodeView {
   const nothing = { name: null, branchName: null, lineage: null, status: null };
   return { id: sessionId, ...nothing, usage: null, cost: null, createdAt: null };
+}
+
+/** How many sessions one lineage may have. */
+const SESSIONS_MAX = 2000;
+
+/** A session of a lineage, with what it spent itself: what a fork took over counts where it was spent. */
+interface LineageSession {
+  readonly id: string;
+  readonly lineage: Lineage;
+  readonly head: SessionHead;
+  readonly transcript: { readonly length: number };
+  readonly usage: Usage;
+  readonly cost: number;
+}
+
+/**
+ * The sessions that one came from and that came from it, with what those came from too, as far as the caller may see them. A parent that they may not see,
+ * or that is not there any more, is only named by its children.
+ *
+ * @throws {SessionCapacityError} when there are too many.
+ */
+async function readLineage(
+  { manager, store }: ServerServices,
+  start: SessionHead,
+  caller: Caller,
+): Promise<LineageSession[]> {
+  const as = { actor: caller };
+  const found = new Map([[start.header.id, start]]);
+  const add = (head: SessionHead): void => {
+    if (found.size >= SESSIONS_MAX) throw new SessionCapacityError("sessions in one lineage", SESSIONS_MAX);
+    found.set(head.header.id, head);
+  };
+  // A map that grows while it is walked is a queue.
+  const addAncestors = async (): Promise<void> => {
+    for (const { header } of found.values()) {
+      for (const parentId of header.lineage.parents) {
+        const parent = found.has(parentId) ? null : await manager.head(parentId, as);
+        if (parent !== null) add(parent);
+      }
+    }
+  };
+  // Up to where it began, from there down, and up again: what came from it may have come from others too.
+  await addAncestors();
+  for (const { header } of found.values()) {
+    let cursor: string | null = null;
+    do {
+      const page = await manager.list({ parentId: header.id, limit: 1000, ...(cursor === null ? {} : { cursor }) }, as);
+      for (const child of page.items) if (!found.has(child.header.id)) add(child);
+      cursor = page.next;
+    } while (cursor !== null);
+  }
+  await addAncestors();
+  const sessions: LineageSession[] = [];
+  for (const head of found.values()) {
+    const { header, path } = head;
+    const { usage, cost } = (await ownSpending(store, head)) ?? head;
+    sessions.push({
+      id: header.id,
+      lineage: header.lineage,
+      head,
+      transcript: { length: path.turnCount },
+      usage,
+      cost,
+    });
+  }
+  return sessions;
 }

@@ -8,7 +8,7 @@ const MATCHES_MAX = 3;
 const BATCH_ENTRIES = 200;
 
 /** Where a pattern is found in a text. */
-interface Place {
+interface Span {
   readonly index: number;
   readonly length: number;
 }
@@ -32,13 +32,13 @@ export class PatternSearch implements AsyncDisposable {
   readonly #worker: Worker;
   readonly #timer: NodeJS.Timeout;
   #ended: string | null = null;
-  #waiting: { resolve(places: readonly (Place | null)[]): void; reject(error: unknown): void } | null = null;
+  #waiting: { resolve(spans: readonly (Span | null)[]): void; reject(error: unknown): void } | null = null;
 
   constructor(pattern: RegExp, timeoutMs: number) {
     const { source, flags } = pattern;
     const resourceLimits = { maxOldGenerationSizeMb: 64, maxYoungGenerationSizeMb: 16 };
     this.#worker = new Worker(PROGRAM, { eval: true, workerData: { source, flags }, env: {}, resourceLimits });
-    this.#worker.on("message", (places: readonly (Place | null)[]) => this.#waiting?.resolve(places));
+    this.#worker.on("message", (spans: readonly (Span | null)[]) => this.#waiting?.resolve(spans));
     this.#worker.on("error", () => this.#end("cannot be searched for"));
     const late = "takes too long; make it simpler, or search for words";
     this.#timer = setTimeout(() => this.#end(late), timeoutMs);
@@ -46,7 +46,7 @@ export class PatternSearch implements AsyncDisposable {
 
   /** What the pattern finds in a session; null when it is not there. */
   async searchSession(store: SessionStore, head: SessionHead): Promise<SearchHit | null> {
-    const inHead = (await this.#find(headTexts(head))).some((place) => place !== null);
+    const inHead = (await this.#find(headTexts(head))).some((span) => span !== null);
     const matches: SearchMatch[] = [];
     for (let after = -1; matches.length < MATCHES_MAX; ) {
       const batch = [];
@@ -55,10 +55,10 @@ export class PatternSearch implements AsyncDisposable {
       if (last === undefined) break;
       after = last.seq;
       const texts = batch.map(entryText);
-      for (const [i, place] of (await this.#find(texts)).entries()) {
+      for (const [i, span] of (await this.#find(texts)).entries()) {
         const [entry, text] = [batch[i], texts[i]];
-        if (place === null || entry === undefined || !text || matches.length === MATCHES_MAX) continue;
-        matches.push(matchOf(entry, text, place));
+        if (span === null || entry === undefined || !text || matches.length === MATCHES_MAX) continue;
+        matches.push(matchOf(entry, text, span));
       }
     }
     return inHead || matches.length > 0 ? { head, matches } : null;
@@ -70,7 +70,7 @@ export class PatternSearch implements AsyncDisposable {
   }
 
   /** One list at a time, so that the next answer is the answer. */
-  #find(texts: readonly string[]): Promise<readonly (Place | null)[]> {
+  #find(texts: readonly string[]): Promise<readonly (Span | null)[]> {
     return new Promise((resolve, reject) => {
       if (this.#ended !== null) return reject(refusal(this.#ended));
       this.#waiting = { resolve, reject };

@@ -150,7 +150,7 @@ class EventStream {
     try {
       await this.#fill();
     } catch {
-      // A client that rejoins gets the reason; in the middle of a stream there is no place for it.
+      // A client that rejoins gets the reason; in the middle of a stream nothing can carry it.
       this.end();
     }
   }

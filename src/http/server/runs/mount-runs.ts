@@ -2,7 +2,7 @@ import type { z } from "zod";
 import { SessionBusyError, SessionError } from "../../../session/errors.ts";
 import { runnerOf } from "../../../workers/ring-session.ts";
 import { encodeSegment } from "../../path-segment.ts";
-import type { RunView } from "../../run-wire.ts";
+import type { RunView, FleetView } from "../../run-wire.ts";
 import { mountAgUi } from "../ag-ui/ag-ui-routes.ts";
 import { mountChat } from "../chat/chat-routes.ts";
 import { HttpError } from "../http-error.ts";
@@ -11,7 +11,6 @@ import type { Caller, ServerServices } from "../server-services.ts";
 import { visibleHead } from "../routes/session-access.ts";
 import { entry } from "../routes/wire-schemas.ts";
 import { Backlog, draining, requestRun, writableHead } from "./request-run.ts";
-import { readFleet } from "./read-fleet.ts";
 import { runEvent } from "./run-event-schemas.ts";
 import { framesOf } from "./run-feed.ts";
 import { openFeeds, type RunFeeds } from "./run-feeds.ts";
@@ -244,4 +243,25 @@ function keyOf(headers: Headers, runId: string | undefined): { readonly runId?: 
 function positionOf(lastEventId: string): number {
   if (/^(?:-1|\d{1,15})$/.test(lastEventId)) return Number(lastEventId);
   throw new HttpError("EVENT_ID_UNKNOWN", "Last-Event-ID is not the position of an entry; leave it out.");
+}
+
+/** Of how many sessions the runs are shown that wait. */
+const WAITING_SESSIONS_MAX = 50;
+
+/** The fleet, as a caller may see it. Costs what is shown, and a count of what waits. */
+async function readFleet(services: ServerServices, caller: Caller): Promise<FleetView> {
+  const { roster, store } = services;
+  const pageOf = (state: "requested" | "interrupted"): Promise<FleetView["requested"]> =>
+    listOpenRuns(services, { state, limit: WAITING_SESSIONS_MAX }, { actor: caller });
+  roster.ask();
+  return {
+    waiting: await store.count({ dueBefore: new Date().toISOString() }),
+    requested: await pageOf("requested"),
+    interrupted: await pageOf("interrupted"),
+    workers: roster.workers.map((worker) => (caller.admin ? worker : seenBy(caller, worker))),
+  };
+}
+
+function seenBy({ userId }: Caller, worker: FleetView["workers"][number]): FleetView["workers"][number] {
+  return { ...worker, name: null, host: null, runs: worker.runs.filter((run) => run.userId === userId) };
 }

@@ -1,13 +1,15 @@
 import type { SessionHead } from "../../../session/log/fold.ts";
 import type { SessionStore } from "../../../session/store.ts";
-import type { EventPlace } from "../../../workers/live-event.ts";
+import type { EventPosition } from "../../../workers/live-event.ts";
 import type { LiveHearer } from "../../../workers/live-hearer.ts";
 import type { WireRunEvent } from "../../run-wire.ts";
 import { HttpError } from "../http-error.ts";
 import type { FrameSource } from "./event-streams.ts";
 import { RunStory, type StoryAbout } from "./run-story.ts";
 import type { EntryReader, SessionWatches } from "./session-watches.ts";
-import { frameOf } from "./wire-event.ts";
+import type { RunError } from "../../../agent/run-error.ts";
+import type { JsonObject } from "../../../internal/json.ts";
+import { recordedProblem } from "../problem.ts";
 
 /** What it takes to follow a run. */
 export interface FeedInit extends StoryAbout {
@@ -37,7 +39,7 @@ export async function followRun(init: FeedInit, lastEventId: string | null): Pro
   if (lastEventId === null) {
     return new RunFeed(init, story, watches.read(head.header.id, first - 1, end), { seq: first - 1, delta: 0 });
   }
-  const { seq, claim, delta } = placeOf(lastEventId);
+  const { seq, claim, delta } = positionOf(lastEventId);
   if (seq < first || seq > end) throw unknownId();
   for await (const entry of init.store.read(head.header.id, { after: first - 1, before: seq + 1 })) {
     if (entry.seq === seq && entry.type === "erased") {
@@ -51,7 +53,7 @@ export async function followRun(init: FeedInit, lastEventId: string | null): Pro
   return new RunFeed(init, story, watches.read(head.header.id, seq, end), { seq, delta });
 }
 
-function placeOf(id: string): EventPlace & { readonly claim: number } {
+function positionOf(id: string): EventPosition & { readonly claim: number } {
   const [, seq, claim, delta] = (/^(\d{1,15})\.(\d{1,16})\.(\d{1,15})$/.exec(id) ?? []).map(Number);
   if (seq === undefined || claim === undefined || delta === undefined) throw unknownId();
   return { seq, claim, delta };
@@ -100,15 +102,15 @@ export class RunFeed {
   readonly #story: RunStory;
   readonly #reader: EntryReader;
   /** The latest event that the reader has. */
-  #place: EventPlace;
+  #position: EventPosition;
   #seen: number;
 
-  constructor(init: FeedInit, story: RunStory, reader: EntryReader, place: EventPlace) {
+  constructor(init: FeedInit, story: RunStory, reader: EntryReader, position: EventPosition) {
     this.#init = init;
     this.#story = story;
     this.#reader = reader;
-    this.#place = place;
-    this.#seen = place.seq;
+    this.#position = position;
+    this.#seen = position.seq;
   }
 
   /** The latest entry of the session that was looked at. */
@@ -150,21 +152,41 @@ export class RunFeed {
 
   #live(upTo: number): FedEvent[] {
     const fed: FedEvent[] = [];
-    for (const { event, text, ...place } of this.#init.live.after(this.#init, this.#place)) {
-      if (place.seq > upTo) break;
-      const before = place.seq === this.#place.seq ? this.#place.delta : 0;
-      const count = place.delta - before - 1;
+    for (const { event, text, ...position } of this.#init.live.after(this.#init, this.#position)) {
+      if (position.seq > upTo) break;
+      const before = position.seq === this.#position.seq ? this.#position.delta : 0;
+      const count = position.delta - before - 1;
       if (count > 0) {
         const dropped: WireRunEvent = { type: "events-dropped", count, runId: this.#init.runId };
-        fed.push({ event: dropped, seq: place.seq, frame: frameOf(dropped) });
+        fed.push({ event: dropped, seq: position.seq, frame: frameOf(dropped) });
       }
-      fed.push(this.#fed(place, event, text));
+      fed.push(this.#fed(position, event, text));
     }
     return fed;
   }
 
-  #fed(place: EventPlace, event: WireRunEvent, frame: string): FedEvent {
-    this.#place = place;
-    return { event, seq: place.seq, frame: `id: ${place.seq}.${this.#story.claim}.${place.delta}\n${frame}` };
+  #fed(position: EventPosition, event: WireRunEvent, frame: string): FedEvent {
+    this.#position = position;
+    return { event, seq: position.seq, frame: `id: ${position.seq}.${this.#story.claim}.${position.delta}\n${frame}` };
   }
+}
+
+/** An event that was told live as a part of a stream: an error in it names nothing of the server. */
+export function liveFrame(event: WireRunEvent): string {
+  return frameOf(
+    "error" in event && event.error !== undefined ? { ...event, error: recordedError(event.error) } : event,
+  );
+}
+
+/** How a run failed, from what its log or an event has of it. */
+export function recordedError(recorded: unknown): RunError {
+  const { code, detail: message } = recordedProblem(recorded);
+  const known = (recorded ?? {}) as { readonly message?: unknown; readonly details?: JsonObject };
+  const whole = known.message === message && known.details !== undefined;
+  return whole ? { code, message, details: known.details } : { code, message };
+}
+
+/** An event as a part of a stream, without its id. */
+function frameOf(event: WireRunEvent): string {
+  return `event: ${event.type}\ndata: ${JSON.stringify(event)}\n\n`;
 }

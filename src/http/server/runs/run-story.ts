@@ -6,7 +6,7 @@ import type { Entry, EntryOf } from "../../../session/log/entry.ts";
 import { textOf } from "../../../session/message.ts";
 import { type OpenRun, stepRuns } from "../../../session/log/open-runs.ts";
 import type { RunView, QuestionView, WireRunEvent } from "../../run-wire.ts";
-import { recordedError } from "./wire-event.ts";
+import { recordedError } from "./run-feed.ts";
 
 /** An event that says nothing yet of whose it is. */
 type Told = WireRunEvent extends infer Event ? (Event extends unknown ? Omit<Event, "runId"> : never) : never;

@@ -18,7 +18,7 @@ export interface LineContext {
 }
 
 /** Where an entry's lines hang. */
-export interface LinePlace {
+export interface LinePosition {
   readonly parentUuid: string | null;
   /** The line that stands for the first entry that a compaction keeps. */
   readonly keptUuid?: string | null | undefined;
@@ -27,15 +27,15 @@ export interface LinePlace {
 /** A line that says something, by default with the uuid and the parent of its entry. */
 type MakeLine = (own: JsonObject, uuid?: string, parentUuid?: string | null) => JsonObject;
 
-/** The lines of an entry as the program would write them; null for one that it has no place for. */
+/** The lines of an entry as the program would write them; null for one that it cannot say. */
 export function linesOfEntry(
   entry: Entry,
   context: LineContext,
-  place: LinePlace,
+  position: LinePosition,
   report: WriteReport,
 ): JsonObject[] | null {
   const entryUuid = asUuid(entry.id);
-  const line: MakeLine = (own, uuid = entryUuid, parentUuid = place.parentUuid) => ({
+  const line: MakeLine = (own, uuid = entryUuid, parentUuid = position.parentUuid) => ({
     parentUuid,
     isSidechain: false,
     ...own,
@@ -61,7 +61,7 @@ export function linesOfEntry(
         isMeta: true,
       });
     case "compaction":
-      return linesOfCompaction(entryUuid, entry, line, place);
+      return linesOfCompaction(entryUuid, entry, line, position);
     case "session_info":
       return [{ type: "custom-title", customTitle: entry.name, sessionId: context.sessionId }];
     default:
@@ -123,7 +123,7 @@ function linesOfCompaction(
   uuid: string,
   entry: Extract<Entry, { type: "compaction" }>,
   line: MakeLine,
-  { parentUuid, keptUuid }: LinePlace,
+  { parentUuid, keptUuid }: LinePosition,
 ): JsonObject[] {
   const summaryUuid = uuidFrom(`${uuid}.summary`);
   const keeps = typeof keptUuid === "string" && parentUuid !== null;

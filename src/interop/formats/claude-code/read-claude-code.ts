@@ -54,14 +54,14 @@ export class ClaudeCodeReader implements ForeignReader {
   #begin(value: JsonObject): void {
     const early = this.#early;
     this.#early = [];
-    const place = this.#path === null ? null : placeOf(this.#path);
-    const sessionId = place?.sessionId ?? textIn(value.sessionId) ?? sessionIdOf(early);
+    const origin = this.#path === null ? null : originOf(this.#path);
+    const sessionId = origin?.sessionId ?? textIn(value.sessionId) ?? sessionIdOf(early);
     if (sessionId === undefined) {
       for (const { number } of early) this.#sink.report.lose(number, "it belongs to no session");
       return;
     }
-    const agentId = place?.agentId ?? (value.isSidechain === true ? textIn(value.agentId) : undefined);
-    const owner = place?.agentId === undefined ? sessionId : (textIn(value.sessionId) ?? sessionId);
+    const agentId = origin?.agentId ?? (value.isSidechain === true ? textIn(value.agentId) : undefined);
+    const owner = origin?.agentId === undefined ? sessionId : (textIn(value.sessionId) ?? sessionId);
     const foreignId = agentId === undefined ? sessionId : `${owner}/agent-${agentId}`;
     const header = headerOf(value, early);
     const parent = agentId === undefined ? {} : { parentForeignId: owner };
@@ -122,7 +122,7 @@ function sessionIdOf(lines: readonly ForeignLine[]): string | undefined {
 }
 
 /** Which session a file belongs to, by its name: `<session>.jsonl`, or `agent-<id>.jsonl` in a folder of the session's. */
-function placeOf(path: string): { readonly sessionId: string; readonly agentId?: string } | null {
+function originOf(path: string): { readonly sessionId: string; readonly agentId?: string } | null {
   const name = basename(path, ".jsonl");
   if (!name.startsWith("agent-")) return isUuid(name) ? { sessionId: name } : null;
   return { sessionId: basename(dirname(dirname(path))), agentId: name.slice("agent-".length) };

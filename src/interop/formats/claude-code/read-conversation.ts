@@ -69,7 +69,7 @@ export class ConversationReader {
       return;
     }
     this.#closeAnswer();
-    this.#place(line);
+    this.#put(line);
   }
 
   rest(): void {
@@ -108,7 +108,7 @@ export class ConversationReader {
     const group = lines.map(idOf);
     let last = idOf(first);
     for (const line of answer.after) {
-      this.#place(line, true);
+      this.#put(line, true);
       if (typeof line.value.uuid !== "string") continue;
       last = line.value.uuid;
       group.push(last);
@@ -117,7 +117,7 @@ export class ConversationReader {
   }
 
   /** Adds or keeps a line that is no answer; `here`: where the session stands, whatever its parent is. */
-  #place(line: ObjectLine, here = false): void {
+  #put(line: ObjectLine, here = false): void {
     const { value } = line;
     const parentId = here ? undefined : parentIn(value, this.#log);
     if (value.type === "system" && value.subtype === "compact_boundary" && typeof value.uuid === "string") {

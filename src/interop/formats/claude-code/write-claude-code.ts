@@ -62,14 +62,14 @@ class LineWriter {
     this.#lastTime = Math.max(this.#lastTime, Date.parse(entry.timestamp));
     const line = this.#kept.take(entry);
     if (line !== undefined) return line === null ? this.#skip(entry) : this.#verbatim(entry, line);
-    const place = { parentUuid: this.#tree.parentOf(entry), keptUuid: this.#keptUuid(entry) };
-    const lines = linesOfEntry(entry, this.#context, place, this.#report);
+    const position = { parentUuid: this.#tree.parentOf(entry), keptUuid: this.#keptUuid(entry) };
+    const lines = linesOfEntry(entry, this.#context, position, this.#report);
     if (lines === null) {
       if (entry.type !== "leaf") this.#report.leave(entry.type);
       return this.#skip(entry);
     }
     this.#report.written++;
-    const whole = withRestOfLines(lines, entry).map((each) => this.#hung(each, place.parentUuid));
+    const whole = withRestOfLines(lines, entry).map((each) => this.#hung(each, position.parentUuid));
     if (isNode(entry)) this.#put(entry, whole);
     return whole.map((each) => JSON.stringify(each));
   }

@@ -6,7 +6,7 @@ import type { WriteReport } from "../foreign-report.ts";
 import { answerMarks, spokenMarks } from "../own-marks.ts";
 import { codexOfUsage, itemOfCall, itemOfInput, itemOfOutput, itemOfPart } from "./codex-item.ts";
 
-/** A line of a rollout without its time. `skein` says what Codex has no place for; Codex passes over it. */
+/** A line of a rollout without its time. `skein` says what Codex cannot; Codex passes over it. */
 export interface CodexLine {
   readonly type: "response_item" | "event_msg" | "turn_context" | "compacted";
   readonly payload: JsonObject;
@@ -29,7 +29,7 @@ export class CodexWriting {
   }
 }
 
-/** The lines of an entry that Codex did not write; null for one that it has no place for. */
+/** The lines of an entry that Codex did not write; null for one that it cannot say. */
 export function linesOfEntry(entry: Entry, writing: CodexWriting): CodexLine[] | null {
   const { report } = writing;
   const { id } = entry;

@@ -213,9 +213,9 @@ export class CodexReader implements ForeignReader {
   #back(line: ForeignLine, { num_turns: count }: JsonObject, log: ForeignLogSink): void {
     this.#release();
     const from = Math.max(0, this.#turns.length - (typeof count === "number" ? count : 0));
-    const place = this.#turns[from];
-    if (place === undefined) log.keep(line, { time: timeOf(line) });
-    else log.move(idOf(line), place, line);
+    const turn = this.#turns[from];
+    if (turn === undefined) log.keep(line, { time: timeOf(line) });
+    else log.move(idOf(line), turn, line);
     this.#turns.length = from;
   }
 

@@ -112,9 +112,9 @@ function readResults({ id, time, parts, marks }: Spoken, log: ForeignLogSink): v
     const result = call === null ? null : resultOfPart(part, call);
     if (result === null) continue;
     const own = isFields(part.metadata) && isFields(part.metadata.skeinResult) ? part.metadata.skeinResult : {};
-    const place = { id: textIn(own.id) ?? `${id}.${result.toolCallId}`, time: own.time ?? time };
+    const stamp = { id: textIn(own.id) ?? `${id}.${result.toolCallId}`, time: own.time ?? time };
     log.add(
-      { ...place, body: { type: "message", message: result }, ...(marks === null ? { rest: () => ({}) } : {}) },
+      { ...stamp, body: { type: "message", message: result }, ...(marks === null ? { rest: () => ({}) } : {}) },
       [],
     );
   }

@@ -130,7 +130,7 @@ class MessageWriter {
     return this.#put(entry, info, [...said, ...calls], marks);
   }
 
-  /** The messages that an entry is which is no answer; none for what opencode has no place for. */
+  /** The messages that an entry is which is no answer; none for what opencode cannot say. */
   other(entry: Entry): Written[] {
     const rest = restOfEntry(entry);
     if (rest !== undefined && "message" in rest) {
@@ -213,7 +213,7 @@ class MessageWriter {
     return [];
   }
 
-  /** Gives a message and its parts their ids. Those that opencode gave stay; `marks` are what it has no place for. */
+  /** Gives a message and its parts their ids. Those that opencode gave stay; `marks` are what it cannot say. */
   #put(entry: Entry, info: JsonObject, parts: readonly JsonObject[], marks?: JsonObject): Written {
     const time = Date.parse(entry.timestamp);
     const id = textIn(info.id) ?? this.#ids.next("msg", time, entry.id);

@@ -7,7 +7,7 @@ import type { WriteReport } from "../foreign-report.ts";
 import { isFields, textIn } from "../foreign-values.ts";
 import { answerMarks, answerSettings, spokenBody, spokenMarks } from "../own-marks.ts";
 
-/** A row of OpenRath's table. `skein` says what it has no place for; OpenRath passes over it. */
+/** A row of OpenRath's table. `skein` says what it cannot; OpenRath passes over it. */
 export interface OpenRathRow {
   readonly kind: string;
   readonly payload: JsonObject;
@@ -44,7 +44,7 @@ export function bodyOfRow({ kind, payload, skein }: JsonObject): ForeignBody | n
   }
 }
 
-/** An entry as a row; null for one that OpenRath has no place for. A row holds text and calls, nothing else. */
+/** An entry as a row; null for one that OpenRath cannot say. A row holds text and calls, nothing else. */
 export function rowOfEntry(entry: Entry, report: WriteReport): OpenRathRow | null {
   const stamp = { id: entry.id, timestamp: entry.timestamp };
   switch (entry.type) {

@@ -47,7 +47,7 @@ export function bodyOfPi(value: JsonObject, id: string): ForeignBody | null {
   }
 }
 
-/** An entry as pi has it, without id, parent and time; null for one that it has no place for. */
+/** An entry as pi has it, without id, parent and time; null for one that it cannot say. */
 export function piOfEntry(entry: Entry, report: WriteReport): JsonObject | null {
   switch (entry.type) {
     case "message": {

@@ -15,7 +15,7 @@ export class PiReader implements ForeignReader {
   readonly #sink: ForeignSink;
   #log: ForeignLogSink | null = null;
   #version = 3;
-  /** The ids that entries of version 1 got, by their place in the file. */
+  /** The ids that entries of version 1 got, by their position in the file. */
   readonly #ids: (string | null)[] = [];
   /** The ids of the messages of version 4, whose compactions say only how many they keep. */
   readonly #messages: string[] = [];

@@ -11,7 +11,7 @@ import {
   type SandboxSpec,
 } from "../../session/sandbox/sandbox.ts";
 import { commandTimeoutMs } from "../command-limits.ts";
-import { checkCommand, checkExecOptions } from "../local/check-command.ts";
+import { checkCommand, checkExecOptions } from "../local/check-spec.ts";
 import { type OpenSandboxOptions, type RemoteSandbox, TIMEOUT_SECONDS } from "./opensandbox-client.ts";
 import { RemoteFiles } from "./remote-files.ts";
 import { type CommandSource, quote } from "./remote-script.ts";
@@ -26,8 +26,8 @@ export const LANGUAGES: readonly { readonly name: string; readonly program: stri
   { name: "sh", program: "/bin/sh", ending: "sh" },
 ];
 
-/** What a remote place is made of. */
-export interface RemotePlaceParts {
+/** What a remote sandbox is made of. */
+export interface OpenSandboxParts {
   readonly remote: RemoteSandbox;
   readonly spec: SandboxSpec;
   readonly options: OpenSandboxOptions;
@@ -44,13 +44,13 @@ const RENEW_SPARE_SECONDS = 60;
 const ARGUMENT_BYTES_MAX = 60_000;
 
 /** One directory of a sandbox that an OpenSandbox server runs. */
-export class RemotePlace implements Sandbox {
+export class OpenSandbox implements Sandbox {
   readonly id: string;
   readonly backend = "opensandbox";
   readonly spec: SandboxSpec;
   readonly workingDir: string;
   readonly capabilities: SandboxCapabilities;
-  readonly #parts: RemotePlaceParts;
+  readonly #parts: OpenSandboxParts;
   readonly #shell: RemoteShell;
   readonly #files: RemoteFiles;
   readonly #ending = new AbortController();
@@ -58,7 +58,7 @@ export class RemotePlace implements Sandbox {
   #closing: Promise<void> | null = null;
   #keptUntilMs: number;
 
-  constructor(parts: RemotePlaceParts) {
+  constructor(parts: OpenSandboxParts) {
     const { remote, spec, roots, scratch, programs } = parts;
     this.#parts = parts;
     this.#shell = new RemoteShell(remote);

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
-import { LeftRuns } from "./left-runs.ts";
+import { LeftRuns } from "./run-feeds.ts";
 
 beforeEach(() => {
   vi.useFakeTimers();
