@@ -1,10 +1,9 @@
-import { existsSync, mkdirSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { parseArgs } from "node:util";
-import { withLock } from "./lock.mjs";
-import { main, root, runNpm, SetupError } from "./run.mjs";
-import { ensureBuild, ensureNode24, ensurePackages } from "./setup.mjs";
+import { main, root, SetupError } from "./run.mjs";
+import { ensureBuild, ensureNode24, ensurePackages, installAside } from "./setup.mjs";
 
 const usage = `Usage: npm run interop [-- --only format] [--record]
 
@@ -123,7 +122,7 @@ function nameOf({ title, version }) {
  */
 async function tryAgentSdk(openStandIn) {
   const { tryClaudeAgent } = await import("../test/interop/try-claude-agent.mjs");
-  const sdk = await import(pathToFileURL(join(await install(agentSdk), "sdk.mjs")).href);
+  const sdk = await import(pathToFileURL(join(await installAside(agentSdk), "sdk.mjs")).href);
   const { lines, turns } = await tryClaudeAgent(sdk, openStandIn);
   console.log(`Claude Agent SDK ${agentSdk.version} on skein/claude-agent: goes on (${lines} lines, ${turns} turns)`);
 }
@@ -134,29 +133,9 @@ async function tryAgentSdk(openStandIn) {
  * @returns {Promise<string[]>}
  */
 async function commandOf(program) {
-  const file = join(await install(program), program.bin);
+  const file = join(await installAside(program), program.bin);
   if (program.onNode24) return [await ensureNode24(), file];
   return file.endsWith(".js") ? [process.execPath, file] : [file];
-}
-
-/**
- * Installs a package beside the project, never into it, and resolves to its folder.
- * @param {{ packageName: string, version: string }} wanted
- */
-async function install({ packageName, version }) {
-  const folder = join(root, ".cache/interop", `${packageName.replace("/", "+")}@${version}`);
-  await withLock("interop", async () => {
-    if (existsSync(folder)) return;
-    console.error(`Installing ${packageName} ${version}.`);
-    const made = `${folder}.part`;
-    rmSync(made, { recursive: true, force: true });
-    mkdirSync(made, { recursive: true });
-    writeFileSync(join(made, "package.json"), '{ "private": true }\n');
-    if ((await runNpm(["install", "--prefix", made, "--no-audit", "--no-fund", `${packageName}@${version}`])) !== 0)
-      throw new SetupError(`npm could not install ${packageName} ${version}; its output is above.`);
-    renameSync(made, folder);
-  });
-  return join(folder, "node_modules", packageName);
 }
 
 function readOptions() {

@@ -75,6 +75,26 @@ export async function buildPackage(folder, out) {
   }
 }
 
+/**
+ * Installs a package beside the project, never into it, and resolves to its folder.
+ * @param {{ packageName: string, version: string }} wanted
+ */
+export async function installAside({ packageName, version }) {
+  const folder = join(cache, "aside", `${packageName.replace("/", "+")}@${version}`);
+  await withLock("aside", async () => {
+    if (existsSync(folder)) return;
+    console.error(`Installing ${packageName} ${version}.`);
+    const made = `${folder}.part`;
+    rmSync(made, { recursive: true, force: true });
+    mkdirSync(made, { recursive: true });
+    writeFileSync(join(made, "package.json"), '{ "private": true }\n');
+    if ((await runNpm(["install", "--prefix", made, "--no-audit", "--no-fund", `${packageName}@${version}`])) !== 0)
+      throw new SetupError(`npm could not install ${packageName} ${version}; its output is above.`);
+    renameSync(made, folder);
+  });
+  return join(folder, "node_modules", packageName);
+}
+
 /** The path of a Node 24 binary, taken from the package registry on first use. */
 export async function ensureNode24() {
   const binary = process.platform === "win32" ? "node.exe" : "node";

@@ -53,10 +53,18 @@ test("every page that it ships links only to what it ships, and a package page k
   expect(broken).toEqual([]);
 });
 
-test("the README's first program and the command line run where nothing else is installed", async () => {
+test("the README's programs and the command line run where nothing else is installed", async () => {
   const readme = await readFile(join(installed, "README.md"), "utf8");
-  await writeFile(join(consumer, "first.mjs"), /```ts\n(?<code>[\s\S]*?)```/.exec(readme)?.groups?.code ?? "");
+  const [first = "", agent = "", ...others] = [...readme.matchAll(/```ts\n([\s\S]*?)```/g)].map(
+    ([, code = ""]) => code,
+  );
+  expect(others).toEqual([]);
+  await writeFile(join(consumer, "first.mjs"), first);
   await expect(execute(process.execPath, ["first.mjs"], consumer)).resolves.toContain("97 is a prime");
+  // What the agent's session is kept in goes here, where there is such a directory.
+  await mkdir(join(consumer, ".skein"));
+  await writeFile(join(consumer, "agent.mjs"), agent);
+  await expect(execute(process.execPath, ["agent.mjs"], consumer)).resolves.toContain("a.txt");
   const skein = [join(installed, "dist/cli/skein.js")];
   await expect(execute(process.execPath, skein, consumer)).resolves.toContain("Usage: skein <command>");
   await expect(
