@@ -59,7 +59,7 @@ export class AfterWrite {
   }
 
   /** Resolves when nothing is under way, or when the time is over; false in the latter case. */
-  async settled(timeoutMs = SETTLE_MS_DEFAULT): Promise<boolean> {
+  async settled(timeoutMs: number = SETTLE_MS_DEFAULT): Promise<boolean> {
     checkTimeout(timeoutMs);
     let timer: NodeJS.Timeout | undefined;
     const late = new Promise<boolean>((resolve) => {
