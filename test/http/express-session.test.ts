@@ -41,7 +41,8 @@ describe("sessions in Express", () => {
 
 describe("beside express-session", () => {
   // Its types say that request.session is its own, in every program that imports them.
-  const theirs = createRequire(import.meta.url)("express-session") as (options: object) => RequestHandler;
+  const require = createRequire(import.meta.url);
+  const theirs = require("express-session") as (options: object) => RequestHandler;
   const refusing: ErrorRequestHandler = (
     { code, message }: { code: string; message: string },
     _request,
