@@ -73,12 +73,12 @@ export interface ComparedPath {
 
 /** The latest checkpoints of a session, the latest first, and how many there are in all. */
 export interface CheckpointTimeline {
-  readonly items: readonly PlacedCheckpoint[];
+  readonly items: readonly TimelineCheckpoint[];
   readonly total: number;
 }
 
 /** A checkpoint with where it stands. */
-export interface PlacedCheckpoint extends Checkpoint {
+export interface TimelineCheckpoint extends Checkpoint {
   /** The node that it stands at; null before the root. */
   readonly node: TreeNodeView | null;
   /** How many nodes of the active path come after it; null where it stands elsewhere. */

@@ -1,11 +1,11 @@
 import type { JsonObject, JsonValue } from "../../internal/json.ts";
 import { TYPE_NAMES } from "./json-schema-keywords.ts";
-import { type Place, showPlace, showValue } from "./json-schema-problem.ts";
+import { type Position, showPosition, showValue } from "./json-schema-problem.ts";
 import { compilePattern, isKeyed, resolveReference } from "./json-schema-reference.ts";
 
 interface Item {
   readonly schema: unknown;
-  readonly at: Place;
+  readonly at: Position;
 }
 
 const LISTS: readonly string[] = ["allOf", "anyOf", "oneOf", "prefixItems"];
@@ -22,15 +22,15 @@ export function findSchemaProblem(root: unknown, name = "parameters"): string | 
     const { schema, at } = item;
     if (typeof schema === "boolean" || seen.has(schema)) continue;
     seen.add(schema);
-    if (!isKeyed(schema)) return `${showPlace(at)} must be a schema, got ${showValue(schema)}`;
+    if (!isKeyed(schema)) return `${showPosition(at)} must be a schema, got ${showValue(schema)}`;
     for (const [key, value] of Object.entries(schema)) {
       const problem = checkKeyword(key, value);
-      if (problem !== null) return `${showPlace({ parent: at, key })} ${problem}`;
+      if (problem !== null) return `${showPosition({ parent: at, key })} ${problem}`;
       waiting.push(...schemasIn(key, value, { parent: at, key }));
       if (key !== "$ref") continue;
       const target = resolveReference(root, value as string);
       if (target === undefined) {
-        return `${showPlace({ parent: at, key })} points at ${showValue(value)}, which is not in this schema`;
+        return `${showPosition({ parent: at, key })} points at ${showValue(value)}, which is not in this schema`;
       }
       waiting.push({ schema: target, at: { parent: at, key } });
     }
@@ -52,7 +52,7 @@ export function mapSchema(schema: JsonObject, change: (schema: JsonObject) => Js
   return change(Object.fromEntries(inner));
 }
 
-function schemasIn(key: string, value: unknown, at: Place): Item[] {
+function schemasIn(key: string, value: unknown, at: Position): Item[] {
   if (LISTS.includes(key) || (key === "items" && Array.isArray(value))) {
     return (value as readonly unknown[]).map((schema, index) => ({ schema, at: { parent: at, key: index } }));
   }

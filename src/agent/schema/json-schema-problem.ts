@@ -1,12 +1,12 @@
 /** Where in a value something stands: a chain of keys, built on the way down and only spelled out for a problem. */
-export interface Place {
-  readonly parent: Place | null;
+export interface Position {
+  readonly parent: Position | null;
   readonly key: string | number;
 }
 
 /** One way in which a value is not what its schema says. */
 export interface Problem {
-  readonly at: Place;
+  readonly at: Position;
   /** What goes after the path in a sentence. */
   readonly says: string;
   /** The kinds of value that were expected, where the value is of another kind. */
@@ -26,10 +26,10 @@ const TEXT_CHARACTERS_SHOWN = 60;
 const KEYS_SHOWN = 5;
 
 /** The path as a program would write it: `arguments.items[2].count`. */
-export function showPlace(place: Place): string {
+export function showPosition(position: Position): string {
   const steps: string[] = [];
   let length = 0;
-  let step: Place = place;
+  let step: Position = position;
   for (; step.parent !== null; step = step.parent) {
     if (length > PLACE_CHARACTERS_MAX) continue;
     const shown = showStep(step.key);
@@ -61,7 +61,7 @@ export function listNames(names: readonly string[]): string {
 }
 
 /** What is wrong with a value that fits none of several branches, in as few words as will help. */
-export function unionProblems(at: Place, value: unknown, branches: readonly (readonly Problem[])[]): Problem[] {
+export function unionProblems(at: Position, value: unknown, branches: readonly (readonly Problem[])[]): Problem[] {
   const close = branches.filter((problems) => !problems.some((problem) => isOtherBranch(problem, at)));
   // A single branch of the right kind is the one that was meant: what it says is what has to be put right.
   if (close.length === 1) return [...(close[0] ?? [])];
@@ -75,7 +75,7 @@ export function unionProblems(at: Place, value: unknown, branches: readonly (rea
 }
 
 function showProblem({ at, says }: Problem): string {
-  return `${showPlace(at)} ${says}`;
+  return `${showPosition(at)} ${says}`;
 }
 
 function showForms({ forms = [] }: Problem): string {
@@ -83,8 +83,10 @@ function showForms({ forms = [] }: Problem): string {
   return `, which say: ${forms.map((problem, index) => `(${index + 1}) ${showProblem(problem)}`).join(", ")}`;
 }
 
-function isOtherBranch({ at: place, expected, choice }: Problem, at: Place): boolean {
-  return (expected !== undefined && place === at) || (choice === true && (place === at || place.parent === at));
+function isOtherBranch({ at: position, expected, choice }: Problem, at: Position): boolean {
+  return (
+    (expected !== undefined && position === at) || (choice === true && (position === at || position.parent === at))
+  );
 }
 
 function showStep(key: string | number): string {

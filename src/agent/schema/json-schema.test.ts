@@ -47,7 +47,7 @@ describe("what a model is told about its arguments", () => {
     [{ anyOf: [{ minimum: 9 }, { maximum: 1 }] }, 5, "arguments must match one of 2 forms, which say: (1) arguments must be at least 9, got 5, (2) arguments must be at most 1, got 5."],
   ];
 
-  test.for(cases)("%#: names the place, what was expected and what was found", ([schema, value, problem]) => {
+  test.for(cases)("%#: names the position, what was expected and what was found", ([schema, value, problem]) => {
     expect(checkJsonSchema(schema, value)).toBe(problem);
   });
 
@@ -77,7 +77,7 @@ describe("what a model is told about its arguments", () => {
     );
   });
 
-  test("shortens a place that is deep and keys that are long", () => {
+  test("shortens a position that is deep and keys that are long", () => {
     let value: unknown = "no number";
     for (let depth = 0; depth < 150; depth++) value = { ["k".repeat(300)]: value };
     const said = checkJsonSchema({ additionalProperties: { $ref: "#" }, type: ["object", "number"] }, value) ?? "";

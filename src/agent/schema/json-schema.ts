@@ -10,10 +10,10 @@ import {
 } from "./json-schema-keywords.ts";
 import {
   listNames,
-  type Place,
+  type Position,
   type Problem,
   PROBLEMS_MAX,
-  showPlace,
+  showPosition,
   showProblems,
   showValue,
   unionProblems,
@@ -54,7 +54,7 @@ export function checkJsonSchema(schema: unknown, value: unknown, name = "argumen
 
 /** What makes a value unfit for any tool: nesting that overflows readers, or a key that changes prototypes; else null. */
 export function findHazard(value: unknown, name = "arguments"): string | null {
-  const waiting: { value: unknown; at: Place; depth: number }[] = [];
+  const waiting: { value: unknown; at: Position; depth: number }[] = [];
   waiting.push({ value, at: { parent: null, key: name }, depth: 0 });
   for (let item = waiting.pop(); item !== undefined; item = waiting.pop()) {
     const { value: here, at, depth } = item;
@@ -67,7 +67,7 @@ export function findHazard(value: unknown, name = "arguments"): string | null {
       continue;
     }
     for (const key of Object.keys(here)) {
-      if (key === "__proto__") return `${showPlace({ parent: at, key })} is a key that is not allowed.`;
+      if (key === "__proto__") return `${showPosition({ parent: at, key })} is a key that is not allowed.`;
       const child = (here as Keyed)[key];
       if (typeof child === "object") waiting.push({ value: child, at: { parent: at, key }, depth: depth + 1 });
     }
@@ -87,7 +87,7 @@ class SchemaCheck {
     this.#root = root;
   }
 
-  apply(schema: unknown, value: unknown, at: Place, into: Problem[], trail: Trail | null): void {
+  apply(schema: unknown, value: unknown, at: Position, into: Problem[], trail: Trail | null): void {
     this.#spend(1);
     if (into.length >= PROBLEMS_MAX) return;
     if (this.#nested >= NESTED_MAX) throw new TooIntricate();
@@ -96,7 +96,7 @@ class SchemaCheck {
     this.#nested -= 1;
   }
 
-  #applyKeywords(schema: unknown, value: unknown, at: Place, into: Problem[], trail: Trail | null): void {
+  #applyKeywords(schema: unknown, value: unknown, at: Position, into: Problem[], trail: Trail | null): void {
     const add = (says: string): void => {
       if (into.length < PROBLEMS_MAX) into.push({ at, says });
     };
@@ -124,7 +124,7 @@ class SchemaCheck {
   #applyToArray(
     schema: Keyed,
     value: readonly unknown[],
-    at: Place,
+    at: Position,
     into: Problem[],
     add: (says: string) => void,
   ): void {
@@ -143,7 +143,7 @@ class SchemaCheck {
     }
   }
 
-  #applyToObject(schema: Keyed, value: Keyed, at: Place, into: Problem[], add: (says: string) => void): void {
+  #applyToObject(schema: Keyed, value: Keyed, at: Position, into: Problem[], add: (says: string) => void): void {
     const keys = Object.keys(value);
     const sizes = [schema["minProperties"], schema["maxProperties"]] as const;
     checkSize(keys.length, sizes, "property", `got ${keys.length}`, add);
@@ -157,17 +157,17 @@ class SchemaCheck {
     const patterns = isKeyed(schema["patternProperties"]) ? Object.entries(schema["patternProperties"]) : [];
     for (const key of keys) {
       if (into.length >= PROBLEMS_MAX) return;
-      const place = { parent: at, key };
+      const position = { parent: at, key };
       const matching = patterns.filter(([pattern]) => matchesPattern(pattern, key));
       this.#spend(patterns.length);
-      for (const [, child] of matching) this.apply(child, value[key], place, into, null);
-      if (Object.hasOwn(properties, key)) this.apply(properties[key], value[key], place, into, null);
-      else if (rest === false && matching.length === 0) into.push({ at: place, says: unknownProperty(properties) });
-      else if (rest !== undefined && matching.length === 0) this.apply(rest, value[key], place, into, null);
+      for (const [, child] of matching) this.apply(child, value[key], position, into, null);
+      if (Object.hasOwn(properties, key)) this.apply(properties[key], value[key], position, into, null);
+      else if (rest === false && matching.length === 0) into.push({ at: position, says: unknownProperty(properties) });
+      else if (rest !== undefined && matching.length === 0) this.apply(rest, value[key], position, into, null);
     }
   }
 
-  #applyReference(schema: Keyed, value: unknown, at: Place, into: Problem[], trail: Trail | null): void {
+  #applyReference(schema: Keyed, value: unknown, at: Position, into: Problem[], trail: Trail | null): void {
     const reference = schema["$ref"];
     if (typeof reference !== "string") return;
     if (!this.#references.has(reference)) {
@@ -179,7 +179,7 @@ class SchemaCheck {
     this.apply(target, value, at, into, { target, before: trail });
   }
 
-  #applyUnions(schema: Keyed, value: unknown, at: Place, into: Problem[], trail: Trail | null): void {
+  #applyUnions(schema: Keyed, value: unknown, at: Position, into: Problem[], trail: Trail | null): void {
     const { allOf, anyOf, oneOf, not } = schema;
     const problemsBy = (branch: unknown): Problem[] => {
       const problems: Problem[] = [];

@@ -1,5 +1,5 @@
 import { findHazard } from "./json-schema.ts";
-import { type Place, PROBLEMS_MAX, type Problem, showProblems } from "./json-schema-problem.ts";
+import { type Position, PROBLEMS_MAX, type Problem, showProblems } from "./json-schema-problem.ts";
 import type { CheckedArguments } from "../tools/tool.ts";
 
 /** A schema of any library that follows Standard Schema: it checks values, and may say what it accepts as JSON Schema. */
@@ -65,7 +65,7 @@ export async function checkStandardSchema(
 }
 
 function problemOf({ message, path = [] }: StandardIssue, name: string): Problem {
-  let at: Place = { parent: null, key: name };
+  let at: Position = { parent: null, key: name };
   for (const step of path) {
     const key = typeof step === "object" ? step.key : step;
     at = { parent: at, key: typeof key === "number" ? key : String(key) };

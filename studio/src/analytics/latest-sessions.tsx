@@ -5,7 +5,7 @@ import { useClient } from "../request/use-client.ts";
 import { useRevised } from "../request/use-revised.ts";
 import { formatCost, formatCount, formatDuration } from "../sessions/list/amounts.ts";
 import { titleOf } from "../sessions/session-look.ts";
-import { addressOf } from "../shell/place.ts";
+import { addressOf } from "../shell/route.ts";
 
 /** How many sessions are looked at; each is a request. */
 const SESSIONS_MAX = 10;

@@ -7,9 +7,9 @@ import { Shown } from "../request/shown.tsx";
 import { useClient } from "../request/use-client.ts";
 import { useMay } from "../request/use-me.ts";
 import { useRequest } from "../request/use-request.ts";
-import { addressOf } from "../shell/place.ts";
+import { addressOf } from "../shell/route.ts";
 import { CheckpointFiles } from "./checkpoint-files.tsx";
-import { noteOf } from "./checkpoint-place.ts";
+import { noteOf } from "./checkpoint-position.ts";
 import { isNothing, stateChanges, type ValueChange, valueText } from "./state-changes.ts";
 import "./checkpoint-diff.css";
 

@@ -1,17 +1,17 @@
 import { type ReactNode, useId, useState } from "react";
-import type { PlacedCheckpoint } from "skein/client";
+import type { TimelineCheckpoint } from "skein/client";
 import type { Checkpoint } from "../../../src/session/store.ts";
 import { visibleText } from "../markdown/visible-text.ts";
-import { addressOf } from "../shell/place.ts";
+import { addressOf } from "../shell/route.ts";
 import { NodeGlyph } from "../tree/node-glyph.tsx";
 import { captionOf, kindOf } from "../tree/node-kind.ts";
-import { noteOf, placeText } from "./checkpoint-place.ts";
+import { noteOf, positionText } from "./checkpoint-position.ts";
 import { type CheckpointAct, CheckpointQuestion } from "./checkpoint-question.tsx";
 import "./checkpoint-row.css";
 
 interface RowProps {
   readonly sessionId: string;
-  readonly checkpoint: PlacedCheckpoint;
+  readonly checkpoint: TimelineCheckpoint;
   readonly chosen: boolean;
   readonly onChoose: (id: string, chosen: boolean) => void;
   /** Whether the session's tools act somewhere. */
@@ -40,7 +40,7 @@ export function CheckpointRow({ sessionId, checkpoint, chosen, hasPlace, onChoos
         {sandboxSnapshot !== undefined && <span className="tag">with files</span>}
       </div>
       <p className="small soft">
-        <time dateTime={createdAt}>{when}</time> · position {version.toLocaleString("en")} · {placeText(checkpoint)}
+        <time dateTime={createdAt}>{when}</time> · position {version.toLocaleString("en")} · {positionText(checkpoint)}
       </p>
       {node !== null && (
         <p className="checkpoints-node small">

@@ -7,7 +7,7 @@ import { useClient } from "../request/use-client.ts";
 import { useRevised } from "../request/use-revised.ts";
 import type { SessionProps } from "../session/session-props.ts";
 import { CheckpointDiffPanel } from "./checkpoint-diff.tsx";
-import { noteOf } from "./checkpoint-place.ts";
+import { noteOf } from "./checkpoint-position.ts";
 import { CheckpointRow } from "./checkpoint-row.tsx";
 import { CreateCheckpointForm } from "./create-checkpoint-form.tsx";
 import "./checkpoints.css";

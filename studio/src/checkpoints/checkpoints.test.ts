@@ -1,13 +1,13 @@
 import { describe, expect, test } from "vitest";
-import { noteOf, placeText } from "./checkpoint-place.ts";
+import { noteOf, positionText } from "./checkpoint-position.ts";
 import { editOf, whyNotShown } from "./file-change.ts";
 import { isNothing, stateChanges, valueText } from "./state-changes.ts";
 
-test("the place of a checkpoint is told by the active path", () => {
-  expect(placeText({ leafId: "b", stepsBack: 0 })).toBe("where the session stands now");
-  expect(placeText({ leafId: "a", stepsBack: 1 })).toBe("1 entry back on the active path");
-  expect(placeText({ leafId: "x", stepsBack: null })).toBe("on another branch");
-  expect(placeText({ leafId: null, stepsBack: null })).toBe("before the first entry");
+test("the position of a checkpoint is told by the active path", () => {
+  expect(positionText({ leafId: "b", stepsBack: 0 })).toBe("where the session stands now");
+  expect(positionText({ leafId: "a", stepsBack: 1 })).toBe("1 entry back on the active path");
+  expect(positionText({ leafId: "x", stepsBack: null })).toBe("on another branch");
+  expect(positionText({ leafId: null, stepsBack: null })).toBe("before the first entry");
 });
 
 test("a note is a text that says something", () => {

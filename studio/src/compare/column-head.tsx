@@ -2,7 +2,7 @@ import type { ReactNode } from "react";
 import { useAction } from "../request/use-action.ts";
 import { useClient } from "../request/use-client.ts";
 import { visibleText } from "../markdown/visible-text.ts";
-import { addressOf } from "../shell/place.ts";
+import { addressOf } from "../shell/route.ts";
 import { branchTitle, leavesOf } from "./paths.ts";
 import type { Side } from "./read-comparison.ts";
 import { sessionTitle } from "./read-relatives.ts";

@@ -3,7 +3,7 @@ import type { TreeView } from "skein/client";
 import { Shown } from "../request/shown.tsx";
 import { useClient } from "../request/use-client.ts";
 import type { SessionProps } from "../session/session-props.ts";
-import { goTo } from "../shell/place.ts";
+import { goTo } from "../shell/route.ts";
 import { useRevised } from "../request/use-revised.ts";
 import { BranchComparison } from "./branch-comparison.tsx";
 import { OtherSession } from "./other-session.tsx";

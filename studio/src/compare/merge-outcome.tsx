@@ -1,7 +1,7 @@
 import type { ReactNode } from "react";
 import type { MergeView, TreeNodeView } from "skein/client";
 import { visibleText } from "../markdown/visible-text.ts";
-import { addressOf } from "../shell/place.ts";
+import { addressOf } from "../shell/route.ts";
 
 const REASONS = {
   present: "the session has it already",

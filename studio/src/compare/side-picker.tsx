@@ -1,7 +1,7 @@
 import { type FormEvent, type ReactNode, useId, useState } from "react";
 import type { SessionView, TreeView } from "skein/client";
 import { visibleText } from "../markdown/visible-text.ts";
-import { goTo } from "../shell/place.ts";
+import { goTo } from "../shell/route.ts";
 import { branchTitle, leavesOf } from "./paths.ts";
 import { type Relatives, sessionTitle } from "./read-relatives.ts";
 

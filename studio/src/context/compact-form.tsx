@@ -61,7 +61,7 @@ export function CompactForm(props: CompactFormProps): ReactNode {
   return (
     <section className="context-card" aria-label="Compact">
       <h3>Compact now</h3>
-      <p className="small soft">Puts a summary, written by a model, in the place of older messages.</p>
+      <p className="small soft">Replaces older messages by a summary that a model writes.</p>
       <form className="context-form" onSubmit={send}>
         <label className="small">
           Keep about as many recent tokens

@@ -26,7 +26,7 @@ export function CompactionInForce({
     <section className="context-card" aria-label="Compaction in force">
       <h3>Compaction in force</h3>
       <p className="small">
-        The context begins with a summary in the place of{" "}
+        The context begins with a summary instead of{" "}
         <strong>
           {count.toLocaleString("en")} {count === 1 ? "entry" : "entries"}
         </strong>

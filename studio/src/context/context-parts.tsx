@@ -3,7 +3,7 @@ import type { ContextPartView, ContextView } from "skein/client";
 import { LongText } from "../markdown/long-text.tsx";
 import { messageText } from "../request/message-text.ts";
 import { visibleText } from "../markdown/visible-text.ts";
-import { addressOf } from "../shell/place.ts";
+import { addressOf } from "../shell/route.ts";
 import { percent, tokensOfParts } from "./context-share.ts";
 import "./context-parts.css";
 
@@ -45,7 +45,7 @@ export function ContextParts({
             key={`${part.entryId} ${first + index}`}
             sessionId={sessionId}
             part={part}
-            place={first + index + 1}
+            number={first + index + 1}
             share={total === 0 ? 0 : part.tokens / total}
             summary={part.entryId !== null && part.entryId === compaction?.entryId}
             dropped={first + index < dropped}
@@ -60,7 +60,7 @@ export function ContextParts({
 interface PartProps {
   readonly sessionId: string;
   readonly part: ContextPartView;
-  readonly place: number;
+  readonly number: number;
   readonly share: number;
   readonly summary: boolean;
   readonly dropped: boolean;
@@ -68,7 +68,7 @@ interface PartProps {
 }
 
 const Part = memo(function Part(props: PartProps): ReactNode {
-  const { sessionId, part, place, share, summary, dropped, lastDropped } = props;
+  const { sessionId, part, number, share, summary, dropped, lastDropped } = props;
   const [open, setOpen] = useState(false);
   const { message, tokens, entryId } = part;
   const text = messageText(message);
@@ -79,7 +79,7 @@ const Part = memo(function Part(props: PartProps): ReactNode {
         <summary>
           <span className={`context-dot context-${message.role}`} aria-hidden="true" />
           <span className="context-part-who">
-            {place}. {who}
+            {number}. {who}
             {message.agent !== undefined && ` (${visibleText(message.agent)})`}
           </span>
           {summary && <span className="tag context-tag">summary of what was left out</span>}

@@ -5,7 +5,7 @@ import { visibleText } from "../markdown/visible-text.ts";
 import { Shown } from "../request/shown.tsx";
 import { useClient } from "../request/use-client.ts";
 import { useRequest } from "../request/use-request.ts";
-import { addressOf } from "../shell/place.ts";
+import { addressOf } from "../shell/route.ts";
 
 const PAGE = 50;
 const LINE_CHARACTERS = 200;

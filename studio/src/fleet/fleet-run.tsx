@@ -1,6 +1,6 @@
 import type { ReactNode } from "react";
 import { visibleText } from "../markdown/visible-text.ts";
-import { addressOf } from "../shell/place.ts";
+import { addressOf } from "../shell/route.ts";
 import { formatTime } from "../transcript/content/format.ts";
 
 /** A run in one line: its session, who answers in it, for whom, and since when. */

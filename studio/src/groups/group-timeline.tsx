@@ -1,7 +1,7 @@
 import { type ReactNode, useEffect, useRef } from "react";
 import { visibleText } from "../markdown/visible-text.ts";
 import { fullTime } from "../sessions/list/amounts.ts";
-import { addressOf } from "../shell/place.ts";
+import { addressOf } from "../shell/route.ts";
 import { colourClass } from "./agent-badge.tsx";
 import type { GroupTurn } from "./group-turn.ts";
 import type { Speaker } from "./speakers.ts";

@@ -1,6 +1,6 @@
 import type { ReactNode } from "react";
 import { visibleText } from "../markdown/visible-text.ts";
-import { goTo } from "../shell/place.ts";
+import { goTo } from "../shell/route.ts";
 
 /** Chooses whose eyes to look with; the address keeps the choice. */
 export function SeeAsPicker({

@@ -1,9 +1,9 @@
 import { BaseEdge, type Edge, type EdgeProps } from "@xyflow/react";
 import type { ReactNode } from "react";
-import { NODE_HEIGHT, type Place } from "./lay-out-lineage.ts";
+import { NODE_HEIGHT, type Point } from "./lay-out-lineage.ts";
 
 /** An arrow of the graph, with the points it goes through. */
-export type BentFlowEdge = Edge<{ readonly bends: readonly Place[] }, "bent">;
+export type BentFlowEdge = Edge<{ readonly bends: readonly Point[] }, "bent">;
 
 /** An arrow from a session to one that was made of it, past those that stand between them. */
 export function BentEdge(props: EdgeProps<BentFlowEdge>): ReactNode {
@@ -18,7 +18,7 @@ export function BentEdge(props: EdgeProps<BentFlowEdge>): ReactNode {
     { x: targetX, y: targetY },
   ];
   let path = `M ${sourceX},${sourceY}`;
-  let from: Place = { x: sourceX, y: sourceY };
+  let from: Point = { x: sourceX, y: sourceY };
   for (const to of stops) {
     const middle = (from.y + to.y) / 2;
     path += to.x === from.x ? ` L ${to.x},${to.y}` : ` C ${from.x},${middle} ${to.x},${middle} ${to.x},${to.y}`;

@@ -1,7 +1,7 @@
 import type { LineageView } from "skein/client";
 
 /** A point of the picture; of a session, its upper left corner. */
-export interface Place {
+export interface Point {
   readonly x: number;
   readonly y: number;
 }
@@ -21,9 +21,9 @@ const SWEEPS = 4;
 
 /** Where everything is. */
 export interface LineageLayout {
-  readonly places: ReadonlyMap<string, Place>;
+  readonly points: ReadonlyMap<string, Point>;
   /** By `arrowId`, the points through which an arrow goes that would otherwise run behind sessions between its ends. */
-  readonly bends: ReadonlyMap<string, readonly Place[]>;
+  readonly bends: ReadonlyMap<string, readonly Point[]>;
 }
 
 type Arrow = LineageView["edges"][number];
@@ -50,18 +50,18 @@ export function layOutLineage({ nodes, edges }: Pick<LineageView, "nodes" | "edg
     for (const layer of layers.toReversed()) settle(layer, children, x, widthOf);
   }
   const left = Math.min(0, ...all.map((id) => (x.get(id) ?? 0) - widthOf(id) / 2));
-  const places = new Map<string, Place>();
-  const bends = new Map<string, Place[]>();
+  const points = new Map<string, Point>();
+  const bends = new Map<string, Point[]>();
   for (const [depth, layer] of layers.entries()) {
     const y = depth * (NODE_HEIGHT + GAP_Y);
     for (const id of layer) {
       const middle = (x.get(id) ?? 0) - left;
       const arrow = passes.get(id);
-      if (arrow === undefined) places.set(id, { x: Math.round(middle - NODE_WIDTH / 2), y });
+      if (arrow === undefined) points.set(id, { x: Math.round(middle - NODE_WIDTH / 2), y });
       else bends.set(arrow, [...(bends.get(arrow) ?? []), { x: Math.round(middle), y }]);
     }
   }
-  return { places, bends };
+  return { points, bends };
 }
 
 type Links = ReadonlyMap<string, readonly string[]>;
@@ -73,7 +73,7 @@ function linksOf(ids: readonly string[], arrows: readonly Arrow[], by: End, of: 
   return links;
 }
 
-/** Puts a place holder into every layer that an arrow passes, so that room is made for it there. */
+/** Puts a placeholder into every layer that an arrow passes, so that room is made for it there. */
 function withPasses(
   layers: readonly string[][],
   edges: readonly Arrow[],
@@ -126,10 +126,10 @@ function settle(layer: readonly string[], links: Links, x: Map<string, number>, 
   let next = Number.NEGATIVE_INFINITY;
   let moved = 0;
   for (const { id, at, half } of wanted) {
-    const place = Math.max(at, next + half);
-    x.set(id, place);
-    moved += place - at;
-    next = place + half + GAP_X;
+    const point = Math.max(at, next + half);
+    x.set(id, point);
+    moved += point - at;
+    next = point + half + GAP_X;
   }
   // All were pushed to the right; together they go back by as much as that was on average.
   for (const { id } of wanted) x.set(id, (x.get(id) ?? 0) - moved / wanted.length);

@@ -58,13 +58,13 @@ export function LineageGraph({
 }
 
 function elementsOf(lineage: LineageView, currentId: string): { nodes: SessionFlowNode[]; edges: BentFlowEdge[] } {
-  const { places, bends } = layOutLineage(lineage);
+  const { points, bends } = layOutLineage(lineage);
   const byId = new Map(lineage.nodes.map((node) => [node.id, node]));
   const nodes = lineage.nodes.map(
     (session): SessionFlowNode => ({
       id: session.id,
       type: "session",
-      position: places.get(session.id) ?? { x: 0, y: 0 },
+      position: points.get(session.id) ?? { x: 0, y: 0 },
       width: NODE_WIDTH,
       height: NODE_HEIGHT,
       data: { session, title: titleOf(session, byId), current: session.id === currentId },

@@ -2,7 +2,7 @@ import type { ReactNode } from "react";
 import type { LineageNodeView, LineageView } from "skein/client";
 import { visibleText } from "../markdown/visible-text.ts";
 import { ageOf, formatCompact, formatCost, fullTime } from "../sessions/list/amounts.ts";
-import { addressOf } from "../shell/place.ts";
+import { addressOf } from "../shell/route.ts";
 import { kindOf, type SessionsById, shortId, titleOf } from "./describe-session.ts";
 
 const COLUMNS = ["Session", "Made by", "From", "Status", "Tokens", "Cost", "Made"];

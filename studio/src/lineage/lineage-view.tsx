@@ -5,7 +5,7 @@ import { useClient } from "../request/use-client.ts";
 import { useRevised } from "../request/use-revised.ts";
 import type { SessionProps } from "../session/session-props.ts";
 import { formatCompact, formatCost } from "../sessions/list/amounts.ts";
-import { addressOf } from "../shell/place.ts";
+import { addressOf } from "../shell/route.ts";
 import { totalOf } from "./describe-session.ts";
 import { LineageGraph } from "./lineage-graph.tsx";
 import { LineageList } from "./lineage-list.tsx";

@@ -3,7 +3,7 @@ import type { FocusEvent, ReactNode } from "react";
 import type { LineageNodeView } from "skein/client";
 import { visibleText } from "../markdown/visible-text.ts";
 import { formatCompact, formatCost, fullTime } from "../sessions/list/amounts.ts";
-import { addressOf } from "../shell/place.ts";
+import { addressOf } from "../shell/route.ts";
 import { kindOf, shortId } from "./describe-session.ts";
 import { NODE_HEIGHT, NODE_WIDTH } from "./lay-out-lineage.ts";
 

@@ -1,5 +1,5 @@
 import type { ReactNode } from "react";
-import { addressOf } from "../shell/place.ts";
+import { addressOf } from "../shell/route.ts";
 import { countOf, useInbox } from "./use-inbox.ts";
 
 /** Leads to the questions, and says how many wait. */

@@ -7,7 +7,7 @@ import { useRequest } from "../request/use-request.ts";
 import { ApprovalCard } from "../run/approval-card.tsx";
 import { titleOf } from "../sessions/session-look.ts";
 import { BackLink } from "../shell/back-link.tsx";
-import { addressOf } from "../shell/place.ts";
+import { addressOf } from "../shell/route.ts";
 import { useTitle } from "../shell/use-title.ts";
 import { useInbox } from "./use-inbox.ts";
 import "./questions.css";

@@ -21,7 +21,7 @@ export function takeTokens(): void {
 function takeToken(): boolean {
   const token = tokenIn(window.location.hash);
   if (token === null) return false;
-  // In its place, so that going back does not show it either.
+  // It is replaced, so that going back does not show it either.
   window.history.replaceState(window.history.state, "", "#/");
   if (!OWN_MACHINE.has(window.location.hostname)) return false;
   keepToken(token);

@@ -1,7 +1,7 @@
 import { type ReactNode, useCallback } from "react";
 import { useAction } from "../request/use-action.ts";
 import { useClient } from "../request/use-client.ts";
-import { addressOf } from "../shell/place.ts";
+import { addressOf } from "../shell/route.ts";
 
 /** Says that the session that is shown was deleted by someone else, and offers to bring it back. */
 export function GoneNote({ id, onRestored }: { readonly id: string; readonly onRestored: () => void }): ReactNode {

@@ -10,7 +10,7 @@ import { Shown } from "../request/shown.tsx";
 import { SessionActions } from "../sessions/session-actions.tsx";
 import { titleOf } from "../sessions/session-look.ts";
 import { BackLink } from "../shell/back-link.tsx";
-import { addressOf, type Place, SESSION_VIEWS, type SessionView as ViewName } from "../shell/place.ts";
+import { addressOf, type Route, SESSION_VIEWS, type SessionView as ViewName } from "../shell/route.ts";
 import { useTitle } from "../shell/use-title.ts";
 import { TalkView } from "../transcript/talk-view.tsx";
 import { GoneNote } from "./gone-note.tsx";
@@ -37,8 +37,8 @@ const VIEWS: Readonly<Record<ViewName, (props: SessionProps) => ReactNode>> = {
 };
 
 /** One session: its name, what can be done with it, and the view that the address asks for. */
-export function SessionPage({ place }: { readonly place: Extract<Place, { page: "session" }> }): ReactNode {
-  const { id, view, options } = place;
+export function SessionPage({ route }: { readonly route: Extract<Route, { page: "session" }> }): ReactNode {
+  const { id, view, options } = route;
   const live = useLiveSession(id);
   const View = VIEWS[view];
   useTitle(live.data === null ? null : titleOf(live.data));

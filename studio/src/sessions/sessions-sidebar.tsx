@@ -2,7 +2,7 @@ import { type KeyboardEvent, type MouseEvent, type ReactNode, useCallback, useRe
 import { useAction } from "../request/use-action.ts";
 import { useClient } from "../request/use-client.ts";
 import { useMe } from "../request/use-me.ts";
-import { goTo } from "../shell/place.ts";
+import { goTo } from "../shell/route.ts";
 import { ImportButton } from "./import/import-button.tsx";
 import { ImportDrop } from "./import/import-drop.tsx";
 import { countFilters, NO_FILTER, type SessionFilter } from "./list/session-filter.ts";
@@ -31,7 +31,7 @@ export function SessionsSidebar({ selectedId }: { readonly selectedId: string | 
   const whole = useRef<HTMLDivElement>(null);
   const focusSearch = (): void => {
     const field = (): HTMLInputElement | null => whole.current?.querySelector("input[type=search]") ?? null;
-    // On a phone the list is a place of its own.
+    // On a phone the list is a page of its own.
     if (field()?.offsetParent === null) goTo({ page: "sessions" });
     requestAnimationFrame(() => field()?.select());
   };

@@ -37,7 +37,7 @@ export function UndoToast(): ReactNode {
   };
   return createPortal(
     <div className="sessions-toast-place">
-      {/* The place is there before the message, or screen readers would not say it. */}
+      {/* The element is there before the message, or screen readers would not say it. */}
       <output aria-live="polite" className="only-for-readers">
         {offer?.text ?? said}
       </output>

@@ -1,7 +1,7 @@
 import { useCallback } from "react";
 import { type Action, useAction } from "../request/use-action.ts";
 import { useClient } from "../request/use-client.ts";
-import { goTo } from "../shell/place.ts";
+import { goTo } from "../shell/route.ts";
 import { announceChange } from "./session-signals.ts";
 
 /** Makes a session and goes there; its first message names it. */

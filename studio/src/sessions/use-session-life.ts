@@ -2,7 +2,7 @@ import { useCallback } from "react";
 import type { ListedSession } from "skein/client";
 import { useAction } from "../request/use-action.ts";
 import { useClient } from "../request/use-client.ts";
-import { goTo } from "../shell/place.ts";
+import { goTo } from "../shell/route.ts";
 import { titleOf } from "./session-look.ts";
 import { announceChange, offerUndo } from "./session-signals.ts";
 

@@ -11,7 +11,7 @@ import { SessionsPage } from "../sessions/sessions-page.tsx";
 import { SessionsSidebar } from "../sessions/sessions-sidebar.tsx";
 import { ConnectionBanner } from "./connection-banner.tsx";
 import { Door } from "./door.tsx";
-import { addressOf, goTo, type Place, usePlace } from "./place.ts";
+import { addressOf, goTo, type Route, useRoute } from "./route.ts";
 import "./app.css";
 
 /** The studio. */
@@ -37,11 +37,11 @@ export function App(): ReactNode {
 }
 
 function Studio({ onSignOut }: { readonly onSignOut: () => void }): ReactNode {
-  const place = usePlace();
+  const route = useRoute();
   const inbox = useReadInbox();
   return (
     <InboxContext value={inbox}>
-      <div className={`app app-${place.page}`}>
+      <div className={`app app-${route.page}`}>
         <button type="button" className="skip-link" onClick={focusMain}>
           Skip to the content
         </button>
@@ -54,31 +54,31 @@ function Studio({ onSignOut }: { readonly onSignOut: () => void }): ReactNode {
               </button>
             )}
             <nav aria-label="Pages" className="app-pages small">
-              <QuestionsLink here={place.page === "questions"} />
-              <a href={addressOf({ page: "analytics" })} aria-current={place.page === "analytics" ? "page" : undefined}>
+              <QuestionsLink here={route.page === "questions"} />
+              <a href={addressOf({ page: "analytics" })} aria-current={route.page === "analytics" ? "page" : undefined}>
                 Analytics
               </a>
-              <a href={addressOf({ page: "fleet" })} aria-current={place.page === "fleet" ? "page" : undefined}>
+              <a href={addressOf({ page: "fleet" })} aria-current={route.page === "fleet" ? "page" : undefined}>
                 Fleet
               </a>
             </nav>
           </header>
-          <SessionsSidebar selectedId={place.page === "session" ? place.id : null} />
+          <SessionsSidebar selectedId={route.page === "session" ? route.id : null} />
         </aside>
         <main id="main" tabIndex={-1} className="app-main">
-          <Page place={place} />
+          <Page route={route} />
         </main>
       </div>
     </InboxContext>
   );
 }
 
-function Page({ place }: { readonly place: Place }): ReactNode {
-  if (place.page === "analytics") return <AnalyticsPage />;
-  if (place.page === "fleet") return <FleetPage />;
-  if (place.page === "questions") return <QuestionsPage />;
-  if (place.page === "sessions") return <SessionsPage />;
-  return <SessionPage key={place.id} place={place} />;
+function Page({ route }: { readonly route: Route }): ReactNode {
+  if (route.page === "analytics") return <AnalyticsPage />;
+  if (route.page === "fleet") return <FleetPage />;
+  if (route.page === "questions") return <QuestionsPage />;
+  if (route.page === "sessions") return <SessionsPage />;
+  return <SessionPage key={route.id} route={route} />;
 }
 
 function focusMain(): void {

@@ -1,5 +1,5 @@
 import type { ReactNode } from "react";
-import { addressOf } from "./place.ts";
+import { addressOf } from "./route.ts";
 
 /** The way back to the list of sessions, where a narrow window does not show it. */
 export function BackLink(): ReactNode {

@@ -5,7 +5,7 @@ import { useConnection } from "../request/client.ts";
 export function ConnectionBanner(): ReactNode {
   const { lost, returns } = useConnection();
   return (
-    // The place is there before the message, or screen readers would not say it.
+    // The element is there before the message, or screen readers would not say it.
     <output className={lost ? "connection connection-lost small" : "connection"}>
       {lost && "The connection to the server is lost. Trying again …"}
       {!lost && returns > 0 && <span className="only-for-readers">Connected again.</span>}

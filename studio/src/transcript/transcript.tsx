@@ -4,7 +4,7 @@ import type { Labels } from "./labels-of.ts";
 import { RowView } from "./rows/row-view.tsx";
 import { rowsOf } from "./rows/rows.ts";
 import { useFollowEnd } from "./use-follow-end.ts";
-import { useKeepPlace } from "./use-keep-place.ts";
+import { useKeepScroll } from "./use-keep-scroll.ts";
 import type { LoadedPath } from "./use-loaded-path.ts";
 import { type LoadMore, useLoadMore } from "./use-load-more.ts";
 import { NearContext, useNearWatch } from "./use-near.ts";
@@ -40,9 +40,9 @@ export function Transcript(props: TranscriptProps): ReactNode {
   const hasEnd = held?.newer === null;
   const { scroller, content, onScroll, atEnd, follow, goToEnd, letGo } = useFollowEnd(hasEnd);
   const near = useNearWatch(scroller, list);
-  const keepPlace = useKeepPlace(scroller, rows[0]?.id);
+  const keepScroll = useKeepScroll(scroller, rows[0]?.id);
   const sought = useSeek(entryId, { path, rows }, letGo);
-  const more = useLoadMore(scroller, path, keepPlace, sought === "loading");
+  const more = useLoadMore(scroller, path, keepScroll, sought === "loading");
   const toEnd = (go: () => void): void => {
     go();
     // What does not come is asked for again with the next click.

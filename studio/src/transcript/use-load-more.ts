@@ -21,7 +21,7 @@ export interface LoadMore {
 export function useLoadMore(
   scroller: RefObject<HTMLElement | null>,
   { held, loadOlder, loadNewer }: LoadedPath,
-  keepPlace: () => void,
+  keepScroll: () => void,
   paused: boolean,
 ): LoadMore {
   const [top, bottom] = [useRef<HTMLDivElement>(null), useRef<HTMLDivElement>(null)];
@@ -36,7 +36,7 @@ export function useLoadMore(
           if (!isIntersecting) continue;
           setUnasked((count) => count + 1);
           // A page that does not come is asked for again when someone gets here again.
-          (target === top.current ? loadOlder(keepPlace) : loadNewer()).catch(() => {});
+          (target === top.current ? loadOlder(keepScroll) : loadNewer()).catch(() => {});
         }
       },
       { root: scroller.current, rootMargin: AHEAD },
@@ -44,7 +44,7 @@ export function useLoadMore(
     if (older !== null && top.current !== null) observer.observe(top.current);
     if (newer !== null && bottom.current !== null) observer.observe(bottom.current);
     return () => observer.disconnect();
-  }, [older, newer, paused, waits, loadOlder, loadNewer, keepPlace, scroller]);
+  }, [older, newer, paused, waits, loadOlder, loadNewer, keepScroll, scroller]);
   const ask = useCallback(() => setUnasked(0), []);
   return { top, bottom, waits, ask };
 }

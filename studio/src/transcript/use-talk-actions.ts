@@ -2,7 +2,7 @@ import { useMemo, useRef } from "react";
 import { useClient } from "../request/use-client.ts";
 import type { RunChoice } from "../run/run-choice.ts";
 import type { Run } from "../run/use-run.ts";
-import { goTo } from "../shell/place.ts";
+import { goTo } from "../shell/route.ts";
 import type { TalkActions } from "./talk-actions.ts";
 
 /** Makes the actions of a session's turns. They stay the same objects, so that rows are not drawn again for them. */

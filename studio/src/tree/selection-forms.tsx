@@ -2,7 +2,7 @@ import { type FormEvent, type ReactNode, useState } from "react";
 import type { TreeNodeView, TreeView } from "skein/client";
 import { type Action, useAction } from "../request/use-action.ts";
 import { useClient } from "../request/use-client.ts";
-import { goTo } from "../shell/place.ts";
+import { goTo } from "../shell/route.ts";
 import { useReturnFocus } from "../shell/use-return-focus.ts";
 import { countBelow } from "./tree-elements.ts";
 

@@ -76,7 +76,7 @@ describe("the layout", () => {
     expect(spot("y")).toEqual([2, 2]);
   });
 
-  test("puts no two elements in one place, however the tree branches", () => {
+  test("puts no two elements at one point, however the tree branches", () => {
     const words = ["n0"];
     for (let index = 1; index < 400; index++) words.push(`n${index}<n${Math.floor((index * 7919) % index)}`);
     const { spots } = layOut(elementsOf(treeOf(words.join(" ")), NONE));

@@ -7,7 +7,7 @@ export interface Spot {
   readonly lane: number;
 }
 
-/** Every element's place. */
+/** Where every element is. */
 export interface TreeLayout {
   /** The elements of each row, from left to right. */
   readonly rows: readonly (readonly Spot[])[];

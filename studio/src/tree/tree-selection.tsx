@@ -3,7 +3,7 @@ import type { SessionView, TreeNodeView, TreeView } from "skein/client";
 import { visibleText } from "../markdown/visible-text.ts";
 import { useAction } from "../request/use-action.ts";
 import { useClient } from "../request/use-client.ts";
-import { goTo } from "../shell/place.ts";
+import { goTo } from "../shell/route.ts";
 import { EntryDetails } from "./entry-details.tsx";
 import { captionOf, KIND_NAMES, kindOf } from "./node-kind.ts";
 import { NodeGlyph } from "./node-glyph.tsx";

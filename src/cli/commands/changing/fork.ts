@@ -15,7 +15,7 @@ export const fork: Command = {
   },
   examples: [
     { line: "skein fork last other-plan", what: "go on in two directions" },
-    { line: "skein fork last --checkpoint 0199b7", what: "go on from an earlier point" },
+    { line: "skein fork last --checkpoint 0199b7c2-1f6e-7d3a-8c55-2f0d9e6a4b11", what: "go on from an earlier point" },
   ],
   json: {
     sessionId: "the new session's id",

@@ -18,7 +18,7 @@ import { answer, noContent, route, type ServerApp } from "../route.ts";
 import { jsonObject, limit, named, queryFlag, refuse } from "../schema.ts";
 import type { ServerServices } from "../server-services.ts";
 import { readView, visibleCheckpoint, visibleHead } from "./session-access.ts";
-import { checkpoint, placedCheckpoint, restoredSession } from "./wire-schemas.ts";
+import { checkpoint, timelineCheckpoint, restoredSession } from "./wire-schemas.ts";
 
 const newCheckpoint = named<NewCheckpoint>(
   "NewCheckpoint",
@@ -29,7 +29,7 @@ const checkpointList = named<CheckpointList>("CheckpointList", z.object({ items:
 
 const timeline = named<CheckpointTimeline>(
   "CheckpointTimeline",
-  z.object({ items: z.array(placedCheckpoint), total: z.int() }),
+  z.object({ items: z.array(timelineCheckpoint), total: z.int() }),
 );
 const TIMELINE_DEFAULT = 100;
 

@@ -7,7 +7,7 @@ import type { StopReason } from "../../../session/message.ts";
 import type { SessionState, SessionTurn } from "../../../session/state/state.ts";
 import type { Checkpoint } from "../../../session/store.ts";
 import type { Usage } from "../../../session/usage.ts";
-import type { PlacedCheckpoint, TreeNodeView } from "../../tree-wire.ts";
+import type { TimelineCheckpoint, TreeNodeView } from "../../tree-wire.ts";
 import type {
   ImportedView,
   ListedSession,
@@ -216,8 +216,8 @@ const checkpointFields = {
 export const checkpoint: z.ZodType<Checkpoint> = named<Checkpoint>("Checkpoint", z.object(checkpointFields));
 
 /** A checkpoint with where it stands. */
-export const placedCheckpoint: z.ZodType<PlacedCheckpoint> = named<PlacedCheckpoint>(
-  "PlacedCheckpoint",
+export const timelineCheckpoint: z.ZodType<TimelineCheckpoint> = named<TimelineCheckpoint>(
+  "TimelineCheckpoint",
   z.object({ ...checkpointFields, node: treeNode.nullable(), stepsBack: count.nullable() }),
 );
 

@@ -2,7 +2,7 @@ import type { Client } from "skein/client";
 import { useCallback, useState } from "react";
 import { type Action, useAction } from "../../request/use-action.ts";
 import { useClient } from "../../request/use-client.ts";
-import { goTo } from "../../shell/place.ts";
+import { goTo } from "../../shell/route.ts";
 import { announceChange } from "../session-signals.ts";
 
 /** Takes in files, and says what was found in them. */

@@ -1,5 +1,5 @@
 import type { ReactNode } from "react";
-import { addressOf } from "../../shell/place.ts";
+import { addressOf } from "../../shell/route.ts";
 import { ageOf, formatCost, fullTime } from "./amounts.ts";
 import type { SessionRow as Row } from "./read-sessions.ts";
 import { markedPieces } from "./search-marks.ts";

@@ -1,6 +1,6 @@
 import type { ReactNode } from "react";
 import { useAction } from "../../request/use-action.ts";
-import { addressOf } from "../../shell/place.ts";
+import { addressOf } from "../../shell/route.ts";
 import { useTalkActions } from "../talk-actions.ts";
 
 /** Says that the turn of a link is not on the branch that is shown, and offers to go to its branch. */

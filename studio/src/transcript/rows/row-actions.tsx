@@ -3,7 +3,7 @@ import type { Content } from "../../../../src/session/message.ts";
 import { CopyButton } from "../../markdown/copy-button.tsx";
 import { useAction } from "../../request/use-action.ts";
 import { useMay } from "../../request/use-me.ts";
-import { addressOf } from "../../shell/place.ts";
+import { addressOf } from "../../shell/route.ts";
 import type { OpenForm } from "./row-forms.tsx";
 import { useTalkActions } from "../talk-actions.ts";
 

@@ -1,8 +1,8 @@
-import type { PlacedCheckpoint } from "skein/client";
+import type { TimelineCheckpoint } from "skein/client";
 import type { Checkpoint } from "../../../src/session/store.ts";
 
 /** Where a checkpoint stands, in words. */
-export function placeText({ leafId, stepsBack }: Pick<PlacedCheckpoint, "leafId" | "stepsBack">): string {
+export function positionText({ leafId, stepsBack }: Pick<TimelineCheckpoint, "leafId" | "stepsBack">): string {
   if (leafId === null) return "before the first entry";
   if (stepsBack === null) return "on another branch";
   if (stepsBack === 0) return "where the session stands now";

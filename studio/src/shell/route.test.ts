@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
-import { addressOf, type Place, parsePlace } from "./place.ts";
+import { addressOf, type Route, parseRoute } from "./route.ts";
 
-const places: readonly Place[] = [
+const routes: readonly Route[] = [
   { page: "sessions" },
   { page: "analytics" },
   { page: "questions" },
@@ -11,14 +11,14 @@ const places: readonly Place[] = [
   { page: "session", id: "__proto__", view: "lineage", options: { as: "list" } },
 ];
 
-test.for(places)("an address leads back to the place it was made for: %o", (place) => {
-  expect(parsePlace(addressOf(place))).toEqual(place);
+test.for(routes)("an address leads back to the route it was made for: %o", (route) => {
+  expect(parseRoute(addressOf(route))).toEqual(route);
 });
 
 test("an address that nobody made leads to the list, or to what was said", () => {
   for (const hash of ["", "#", "#/", "#/nowhere", "#/sessions", "#/sessions/"]) {
-    expect(parsePlace(hash)).toEqual({ page: "sessions" });
+    expect(parseRoute(hash)).toEqual({ page: "sessions" });
   }
-  expect(parsePlace("#/sessions/a/unknown")).toMatchObject({ page: "session", id: "a", view: "talk" });
-  expect(parsePlace("#/sessions/%E0%A4%A/talk")).toMatchObject({ id: "%E0%A4%A" });
+  expect(parseRoute("#/sessions/a/unknown")).toMatchObject({ page: "session", id: "a", view: "talk" });
+  expect(parseRoute("#/sessions/%E0%A4%A/talk")).toMatchObject({ id: "%E0%A4%A" });
 });

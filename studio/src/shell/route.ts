@@ -7,7 +7,7 @@ export const SESSION_VIEWS = ["talk", "context", "compare", "checkpoints", "line
 export type SessionView = (typeof SESSION_VIEWS)[number];
 
 /** Where in the studio someone is; the address bar is its only copy. */
-export type Place =
+export type Route =
   | { readonly page: "sessions" }
   | { readonly page: "analytics" }
   | { readonly page: "questions" }
@@ -20,8 +20,8 @@ export type Place =
       readonly options: Readonly<Record<string, string>>;
     };
 
-/** The place that the part of an address after `#` names; an unknown one is the list of sessions. */
-export function parsePlace(hash: string): Place {
+/** The route that the part of an address after `#` names; an unknown one is the list of sessions. */
+export function parseRoute(hash: string): Route {
   const [path = "", query = ""] = hash.replace(/^#?\/?/, "").split("?", 2);
   const [page, id, view] = path.split("/").map(decode);
   if (page === "analytics" || page === "questions" || page === "fleet") return { page };
@@ -31,23 +31,23 @@ export function parsePlace(hash: string): Place {
   return { page: "session", id, view: known, options };
 }
 
-/** The part of an address after `#` that leads to a place. */
-export function addressOf(place: Place): string {
-  if (place.page !== "session") return place.page === "sessions" ? "#/" : `#/${place.page}`;
-  const query = new URLSearchParams(place.options).toString();
-  const path = `#/sessions/${encodeURIComponent(place.id)}/${place.view}`;
+/** The part of an address after `#` that leads to a route. */
+export function addressOf(route: Route): string {
+  if (route.page !== "session") return route.page === "sessions" ? "#/" : `#/${route.page}`;
+  const query = new URLSearchParams(route.options).toString();
+  const path = `#/sessions/${encodeURIComponent(route.id)}/${route.view}`;
   return query === "" ? path : `${path}?${query}`;
 }
 
-/** Goes to a place, as a step that the browser can take back. */
-export function goTo(place: Place): void {
-  window.location.hash = addressOf(place);
+/** Goes to a route, as a step that the browser can take back. */
+export function goTo(route: Route): void {
+  window.location.hash = addressOf(route);
 }
 
 /** Where someone is now. */
-export function usePlace(): Place {
+export function useRoute(): Route {
   const hash = useSyncExternalStore(subscribe, () => window.location.hash);
-  return parsePlace(hash);
+  return parseRoute(hash);
 }
 
 function subscribe(changed: () => void): () => void {

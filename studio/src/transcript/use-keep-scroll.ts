@@ -4,7 +4,7 @@ import { type RefObject, useCallback, useLayoutEffect, useRef } from "react";
  * Keeps what is in view where it is when rows are put in front of it: call the result right before they are. Browsers do
  * this themselves, except at the very top, and not all of them.
  */
-export function useKeepPlace(scroller: RefObject<HTMLElement | null>, firstId: string | undefined): () => void {
+export function useKeepScroll(scroller: RefObject<HTMLElement | null>, firstId: string | undefined): () => void {
   const anchor = useRef<{ readonly element: Element; readonly top: number } | null>(null);
   const note = useCallback(() => {
     const box = scroller.current;
