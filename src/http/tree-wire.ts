@@ -44,7 +44,8 @@ export interface ReadTree {
 /** Two paths to compare: of this session, and of the same or another one; each to the session's leaf if none is named. */
 export interface CompareRequest {
   readonly leafId?: string;
-  readonly with: string;
+  /** The other session; left out, it is the same one. */
+  readonly with?: string;
   readonly withLeafId?: string;
   /** At most so many entries of each (default 100, at most 1,000). */
   readonly limit?: number;

@@ -125,7 +125,7 @@ function mountComparing(app: ServerApp, services: ServerServices): void {
       "Where two paths part, in this session or in this and another one, and the first entries of each since then.",
     query: z.strictObject({
       leafId: id.optional(),
-      with: id,
+      with: id.optional(),
       withLeafId: id.optional(),
       limit: limit.optional(),
     }),
@@ -136,7 +136,8 @@ function mountComparing(app: ServerApp, services: ServerServices): void {
         const leafId = given ?? head.leafId;
         return { sessionId: head.header.id, leafId, path: await pathAt(store, head, leafId) };
       };
-      const [left, right] = [await endOf(param("id"), query.leafId), await endOf(query.with, query.withLeafId)];
+      const left = await endOf(param("id"), query.leafId);
+      const right = await endOf(query.with ?? param("id"), query.withLeafId);
       return answer(await comparePaths(store, left, right, query.limit ?? COMPARED_DEFAULT));
     },
   });
