@@ -42,7 +42,7 @@ describe("a request", () => {
       thinkingLevel: "low",
       providerOptions: { seed: 7 },
     } as const;
-    await runSessionLoop(asking(), someAgent(), { model, tools: [look], ...parameters });
+    await runSessionLoop(asking(), someAgent(), { model, tools: [look], builtInTools: false, ...parameters });
     expect(model.requests).toHaveLength(2);
     for (const request of model.requests) expect(request).toMatchObject({ ...parameters, tools: [look.schema] });
     expect(model.requests[0]).not.toHaveProperty("toolChoice");

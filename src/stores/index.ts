@@ -28,7 +28,7 @@ export { forkedHeader } from "../session/log/forked-header.ts";
 export { type ForkPoint, FORMAT_VERSION, type Inherited } from "../session/log/header.ts";
 export type { RunsWord } from "../session/log/open-runs.ts";
 export { readSettings, type SettingsChange, settingsFrom, type SettingsNode } from "../session/log/settings.ts";
-export { idleSince, isOpen, matchesQuery, pageOfHeads } from "../session/query.ts";
+export { isOpen } from "../session/query.ts";
 export { parseSearch, type SearchTerm } from "../session/search.ts";
 export type {
   CheckpointTable,
@@ -68,6 +68,7 @@ export type {
 export type { MakeLimits } from "./complete/check-limits.ts";
 export { createStore } from "./complete/create-store.ts";
 export { ProcessLeases } from "./complete/process-leases.ts";
+export { ScannedListing, type ScannedSessions } from "./complete/scanned-listing.ts";
 export { type CopiedSession, type CopyProgress, copySession, type CopySessionOptions } from "./copy/copy-session.ts";
 export {
   type CopyFailure,
