@@ -22,7 +22,7 @@ export function trackRun(run: ActiveRun): void {
  * @example
  * process.once("SIGTERM", async () => {
  *   const { abandoned } = await drainRuns({ timeoutMs: 5_000 });
- *   console.log("To be resumed:", abandoned);
+ *   console.log("To be recovered:", abandoned);
  * });
  *
  * @returns the ids of the sessions that finished, and of those that were abandoned.
