@@ -24,7 +24,7 @@ import type {
   UndeleteOptions,
 } from "../../session/store.ts";
 import { checkCheckpointId } from "../complete/check-checkpoint-id.ts";
-import { checkLimits } from "../complete/check-limits.ts";
+import { checkLimits, limitsOf } from "../complete/check-limits.ts";
 import { planAgain } from "../complete/plan-again.ts";
 import { ProcessLeases } from "../complete/process-leases.ts";
 import { ScannedListing } from "../complete/scanned-listing.ts";
@@ -102,7 +102,7 @@ export class MemoryDriver implements StoreDriver {
     options: { maxOpenPerUser?: number },
   ): Promise<SessionHead> {
     this.#checkFree(header.id);
-    checkLimits(() => this.#heads(false), header, options);
+    checkLimits(() => this.#heads(false), limitsOf(header, options));
     const now = this.#now();
     const empty = { ...emptyHead(header), updatedAt: now };
     const plan = planFirst(empty, drafts, now);
@@ -149,7 +149,7 @@ export class MemoryDriver implements StoreDriver {
     this.#checkFree(header.id);
     const last = log.at(version - 1);
     const forked = forkedHeader(header, head.header, { entryId: last?.entry.id ?? null, version });
-    checkLimits(() => this.#heads(false), forked, options);
+    checkLimits(() => this.#heads(false), limitsOf(forked, options));
     const inherited = last?.head ?? emptyHead(forked);
     const next: SessionHead = {
       ...inherited,
@@ -172,7 +172,7 @@ export class MemoryDriver implements StoreDriver {
   async undelete(sessionId: string, options: UndeleteOptions): Promise<boolean> {
     const session = this.#deleted(sessionId);
     if (session === undefined) return false;
-    if (isOpen(session.head)) checkLimits(() => this.#heads(false), session.head.header, options);
+    if (isOpen(session.head)) checkLimits(() => this.#heads(false), limitsOf(session.head.header, options));
     session.deletedAt = null;
     return true;
   }

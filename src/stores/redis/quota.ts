@@ -1,6 +1,6 @@
 import { uuidv7 } from "../../internal/uuid.ts";
 import { SessionBusyError, SessionError } from "../../session/errors.ts";
-import { tooManyForks, tooManyOpen } from "../complete/check-limits.ts";
+import { type Limit, tooMany } from "../complete/check-limits.ts";
 import { RESERVE } from "./index-scripts.ts";
 import type { RedisHandle } from "./redis-handle.ts";
 import type { SessionIndex } from "./session-index.ts";
@@ -8,14 +8,6 @@ import type { SessionIndex } from "./session-index.ts";
 const ATTEMPTS_MAX = 20;
 /** After so long, whoever reserved a place and has not made a session has died or will be refused. */
 const RESERVED_MS_MAX = 10_000;
-
-/** What may not become too many: the open sessions of a user, or the forks of a session. */
-export interface Limit {
-  readonly part: "open" | "forks";
-  /** The user or the session, where there is one. */
-  readonly name: string | null | undefined;
-  readonly max: number | undefined;
-}
 
 /** A place that is taken for a session; it is given back once the session is in the index, or was not made. */
 interface Place {
@@ -41,10 +33,9 @@ export class Quota {
    */
   async within<T>(
     sessionId: string,
-    all: readonly Limit[],
+    limits: readonly Limit[],
     make: (renew: () => Promise<void>) => Promise<T>,
   ): Promise<T> {
-    const limits = all.filter(({ name, max }) => typeof name === "string" && max !== undefined);
     if (limits.length === 0) return make(async () => {});
     const places: Place[] = [];
     const renew = async (): Promise<void> => {
@@ -64,15 +55,15 @@ export class Quota {
     }
   }
 
-  async #reserve(sessionId: string, { part, name, max }: Limit): Promise<Place> {
+  async #reserve(sessionId: string, limit: Limit): Promise<Place> {
     const { names } = this.#handle;
-    const counted = name as string;
-    const place = { reserved: names.index(`reserved-${part}`, counted), member: `${sessionId} ${uuidv7()}` };
+    const { part, name, max } = limit;
+    const place = { reserved: names.index(`reserved-${part}`, name), member: `${sessionId} ${uuidv7()}` };
     for (let attempt = 1; attempt <= ATTEMPTS_MAX; attempt++) {
       await this.#index.settle();
       const args = [String(max), place.member, String(RESERVED_MS_MAX)];
-      const [kind, old] = await this.#handle.run(RESERVE, [names.index(part, counted), place.reserved], args);
-      if (kind === "full") throw (part === "open" ? tooManyOpen : tooManyForks)(max as number);
+      const [kind, old] = await this.#handle.run(RESERVE, [names.index(part, name), place.reserved], args);
+      if (kind === "full") throw tooMany(limit);
       if (kind === "ok") return place;
       for (const member of old as string[]) await this.#giveBack({ ...place, member });
     }

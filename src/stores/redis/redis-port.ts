@@ -5,7 +5,7 @@ import type { SessionHeader } from "../../session/log/header.ts";
 import { type Asking, runLater } from "../rows/asking.ts";
 import type { EncodedPlan } from "../rows/encode-plan.ts";
 import { sessionExists } from "../rows/row-maker.ts";
-import type { MakeLimits } from "../complete/check-limits.ts";
+import { limitsOf, type MakeLimits } from "../complete/check-limits.ts";
 import type { CommitConditions, NewRowSession, RowPort, StateRow, StoredRow } from "../rows/row-port.ts";
 import { RowReader } from "../rows/row-reader.ts";
 import { clipSegments } from "../rows/segments.ts";
@@ -158,12 +158,8 @@ export class RedisPort implements RowPort<Segment, StoredSession> {
   }
 
   #makeWithin(limits: MakeLimits, uid: string, session: NewRowSession<Segment>): Promise<StoredSession> {
-    const { id, userId, forkedFrom } = session.place.head.header;
-    const counted = [
-      { part: "forks", name: forkedFrom?.sessionId, max: limits.maxForks },
-      { part: "open", name: userId, max: limits.maxOpenPerUser },
-    ] as const;
-    return this.quota.within(id, counted, (renew) => this.#make(uid, session, renew));
+    const { header } = session.place.head;
+    return this.quota.within(header.id, limitsOf(header, limits), (renew) => this.#make(uid, session, renew));
   }
 
   async #make(
