@@ -60,7 +60,7 @@ export class CheckpointFiles implements CheckpointTable {
   }
 
   save(checkpoint: Checkpoint): Promise<void> {
-    return this.#change(async () => {
+    return this.#files.change(async () => {
       const { places } = await this.#files.live.existing(checkpoint.sessionId);
       // A deleted session can be brought back, and its checkpoints with it, so their ids stay taken.
       const found = await this.#findIn(checkpoint.id, [this.#files.live, this.#files.trash]);
@@ -70,15 +70,11 @@ export class CheckpointFiles implements CheckpointTable {
   }
 
   delete(id: string): Promise<boolean> {
-    return this.#change(async () => {
+    return this.#files.change(async () => {
       const found = await this.#find(id);
       if (found !== null) await this.#append(found.path, { delete: id });
       return found !== null;
     });
-  }
-
-  #change<T>(task: () => Promise<T>): Promise<T> {
-    return guarded(() => this.#files.change(task));
   }
 
   /** The checkpoint of that id and the file it is in; null where there is none, or its session is deleted. */

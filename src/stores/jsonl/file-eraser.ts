@@ -25,16 +25,14 @@ export function createFileEraser(files: SessionFiles): StoreEraser {
       return new Map(keys.flatMap((key) => (marks.has(key) ? [[key, marks.get(key) as string]] : [])));
     },
     writeMarks: (changes) =>
-      guarded(() =>
-        files.change(async () => {
-          const marks = await readAll();
-          for (const [key, value] of changes) {
-            if (value === null) marks.delete(key);
-            else marks.set(key, value);
-          }
-          const flush = files.options.durability === "fsync";
-          await replacePrivateFile(path, JSON.stringify([...marks]), { flush });
-        }),
-      ),
+      files.change(async () => {
+        const marks = await readAll();
+        for (const [key, value] of changes) {
+          if (value === null) marks.delete(key);
+          else marks.set(key, value);
+        }
+        const flush = files.options.durability === "fsync";
+        await replacePrivateFile(path, JSON.stringify([...marks]), { flush });
+      }),
   };
 }

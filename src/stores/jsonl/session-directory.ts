@@ -1,7 +1,6 @@
 import { readdirSync, statSync } from "node:fs";
 import { basename, dirname, join, resolve } from "node:path";
 import { SessionDamagedError, SessionError, SessionNotFoundError, show } from "../../session/errors.ts";
-import type { SessionHead } from "../../session/log/fold.ts";
 import type { DamagedSession } from "../../session/store.ts";
 import type { JsonlSettings } from "./jsonl-store.ts";
 import { LogFile } from "./log-file.ts";
@@ -14,11 +13,10 @@ const READS_AT_ONCE = 8;
 /** How many sessions in use keep more in memory than a listing needs. */
 const WARM_FILES_MAX = 64;
 
-/** A file of the directory, after a look at it: what it holds, or why it cannot be read. */
-export interface ListedFile {
-  readonly file: LogFile;
-  readonly head: SessionHead | null;
-  readonly damaged: DamagedSession | null;
+/** The files of a directory, after a look at each: one for every session, and those that cannot be read. */
+interface ListedFiles {
+  readonly files: LogFile[];
+  readonly damaged: DamagedSession[];
 }
 
 /** The session files of one directory: which there are, and in which of them a session is. It writes nothing. */
@@ -173,7 +171,7 @@ export class SessionDirectory {
   }
 
   /** Looks at every file, and reads those that have changed. */
-  async list(): Promise<ListedFile[]> {
+  async list(): Promise<ListedFiles> {
     this.scan();
     const failures = new Map<LogFile, unknown>();
     let reads = 0;
@@ -193,28 +191,27 @@ export class SessionDirectory {
     return this.#listed(failures);
   }
 
-  #listed(failures: ReadonlyMap<LogFile, unknown>): ListedFile[] {
+  #listed(failures: ReadonlyMap<LogFile, unknown>): ListedFiles {
     const ids = new Map<string, LogFile>();
+    const damaged: DamagedSession[] = [];
     const all = [...this.#files.values()];
-    const partial = all.filter(isPartial);
-    const files = partial.length === 0 ? all : [...all.filter((file) => !isPartial(file)), ...partial];
-    return files.flatMap((file): ListedFile[] => {
+    for (const file of [...all.filter((each) => !isPartial(each)), ...all.filter(isPartial)]) {
       const problem = failures.get(file) ?? file.problem;
-      if (problem !== null) return [{ file, head: null, damaged: damagedOf(file, problem) }];
-      // It vanished while the others were read.
-      if (!file.known) return [];
-      const { head } = file;
-      const { id } = head.header;
+      if (problem !== null) damaged.push(damagedOf(file, problem));
+      // Where it is not known, it vanished while the others were read.
+      if (problem !== null || !file.known) continue;
+      const { id } = file.head.header;
       const first = ids.get(id);
       if (first !== undefined) {
         const reason = `its session ${id} is also in ${show(basename(first.places.log))}`;
-        return [{ file, head: null, damaged: { id, path: file.places.log, reason } }];
+        damaged.push({ id, path: file.places.log, reason });
+        continue;
       }
       ids.set(id, file);
       // The header has the last word on whose file it is, not the name.
       this.#byId.set(id, file);
-      return [{ file, head, damaged: null }];
-    });
+    }
+    return { files: [...ids.values()], damaged };
   }
 
   /** The file that is known to be the session's, after a look whether it still is. */
@@ -256,13 +253,9 @@ function isPartial(file: LogFile | undefined): boolean {
 }
 
 function damagedOf({ places }: LogFile, problem: unknown): DamagedSession {
-  const id = parseFileName(basename(places.log))?.id ?? null;
-  if (problem instanceof SessionDamagedError)
-    return { id, path: places.log, reason: `at line ${problem.line}, ${problem.reason}` };
-  const reason = problem instanceof Error ? problem.message : String(problem);
-  return {
-    id: problem instanceof SessionError && problem.code === "NOT_A_SESSION" ? null : id,
-    path: places.log,
-    reason,
-  };
+  const foreign = problem instanceof SessionError && problem.code === "NOT_A_SESSION";
+  const id = foreign ? null : (parseFileName(basename(places.log))?.id ?? null);
+  const found = problem instanceof Error ? problem.message : String(problem);
+  const reason = problem instanceof SessionDamagedError ? `at line ${problem.line}, ${problem.reason}` : found;
+  return { id, path: places.log, reason };
 }
