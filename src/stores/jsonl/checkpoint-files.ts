@@ -5,7 +5,7 @@ import { makePrivateDirectory, openPrivateFile, replacePrivateFile } from "../..
 import { SessionDamagedError } from "../../session/errors.ts";
 import type { CheckpointTable } from "../../session/store-driver.ts";
 import type { Checkpoint } from "../../session/store.ts";
-import { checkCheckpointId } from "../complete/check-checkpoint-id.ts";
+import { checkCheckpointId, oldestFirst } from "../complete/valid-checkpoint.ts";
 import { type FileStamp, sameStamp, stampOf } from "./log-index.ts";
 import { writeAll } from "./new-file.ts";
 import { STATE_FOLDER } from "./places.ts";
@@ -54,8 +54,7 @@ export class CheckpointFiles implements CheckpointTable {
   list(sessionId: string): Promise<Checkpoint[]> {
     return guarded(async () => {
       const file = await this.#files.live.find(sessionId);
-      const checkpoints = file === null ? [] : [...(await this.#read(file.places.checkpoints)).checkpoints.values()];
-      return checkpoints.sort((a, b) => (a.createdAt === b.createdAt ? 0 : a.createdAt < b.createdAt ? -1 : 1));
+      return file === null ? [] : oldestFirst([...(await this.#read(file.places.checkpoints)).checkpoints.values()]);
     });
   }
 

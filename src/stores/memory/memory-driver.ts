@@ -23,11 +23,11 @@ import type {
   StoreEraser,
   UndeleteOptions,
 } from "../../session/store.ts";
-import { checkCheckpointId } from "../complete/check-checkpoint-id.ts";
 import { checkLimits, limitsOf } from "../complete/check-limits.ts";
 import { planAgain } from "../complete/plan-again.ts";
 import { ProcessLeases } from "../complete/process-leases.ts";
 import { ScannedListing } from "../complete/scanned-listing.ts";
+import { checkCheckpointId, oldestFirst } from "../complete/valid-checkpoint.ts";
 import { sessionExists } from "../rows/row-maker.ts";
 import { freezeDeep } from "../../internal/freeze-deep.ts";
 import { lookInto, MemoryLog } from "./memory-log.ts";
@@ -78,10 +78,7 @@ export class MemoryDriver implements StoreDriver {
       this.#checkpoints.set(checkpoint.id, checkpoint);
     },
     load: async (id) => this.#checkpoint(id),
-    list: async (sessionId) =>
-      this.#live(sessionId) === undefined
-        ? []
-        : this.#checkpointsOf(sessionId).sort((a, b) => compare(a.createdAt, b.createdAt)),
+    list: async (sessionId) => (this.#live(sessionId) === undefined ? [] : oldestFirst(this.#checkpointsOf(sessionId))),
     delete: async (id) => this.#checkpoint(id) !== null && this.#checkpoints.delete(id),
   };
   readonly leases: ProcessLeases;
@@ -262,8 +259,4 @@ function positionOf(log: MemoryLog, sessionId: string, entryId: string): number 
   const stored = log.find(entryId);
   if (stored === undefined) throw new UnknownEntryError(sessionId, entryId);
   return stored.entry.seq;
-}
-
-function compare(a: string, b: string): number {
-  return a < b ? -1 : a > b ? 1 : 0;
 }

@@ -53,12 +53,6 @@ export function redisFailure(error: unknown, place: string): unknown {
     : new SessionError("STORE_FAILED", `The Redis server ${place} ${problem}.`, { cause: error });
 }
 
-/** Whether a server says that it does not know a script any more. */
-export function isNoScript(error: unknown): boolean {
-  const cause = error instanceof SessionError ? error.cause : error;
-  return cause instanceof Error && cause.message.startsWith("NOSCRIPT");
-}
-
 /** Whether an error of ours says that the server takes no writes, though it can be read. */
 export function isWriteRefused(error: unknown): boolean {
   if (!(error instanceof SessionError) || !(error.cause instanceof Error)) return false;

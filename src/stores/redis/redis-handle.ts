@@ -3,7 +3,7 @@ import { setTimeout as wait } from "node:timers/promises";
 import { storeClosed } from "../complete/store-closed.ts";
 import { KeyNames } from "./key-names.ts";
 import type { RedisConnection, RedisReply, RedisSubscriber } from "./redis-client.ts";
-import { isNoScript, isPassing, redisFailure } from "./redis-failure.ts";
+import { isPassing, redisFailure } from "./redis-failure.ts";
 
 const ABSENCE_MS_MAX = 2000;
 const ABSENCE_WAIT_MS = 20;
@@ -81,7 +81,7 @@ export class RedisHandle {
         if (this.#closed) throw storeClosed();
         return await this.#connection.send(firstKey, sent);
       } catch (error) {
-        if (script !== undefined && isNoScript(error)) {
+        if (script !== undefined && error instanceof Error && error.message.startsWith("NOSCRIPT")) {
           // The server has not seen it yet, or has forgotten it; nothing was run.
           sent = ["EVAL", script.text, ...args.slice(2)];
           continue;
