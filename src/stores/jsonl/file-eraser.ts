@@ -2,7 +2,7 @@ import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { replacePrivateFile } from "../../internal/private-file.ts";
 import type { StoreEraser } from "../../session/store.ts";
-import { STATE_FOLDER } from "./places.ts";
+import { STATE_FOLDER } from "./file-names.ts";
 import type { SessionFiles } from "./session-files.ts";
 import { guarded, missingAsNull } from "./store-failure.ts";
 

@@ -35,7 +35,7 @@ import { StaleView } from "./log-state.ts";
 import { checkRoom, createSession, forkSession } from "./make-session.ts";
 import { moveFromTrash, moveToTrash, removeFromTrash, renameSession } from "./move-session.ts";
 import { removeHalfMade } from "./new-file.ts";
-import { finalPathOf, partialPathOf, trashedName } from "./places.ts";
+import { finalPathOf, partialPathOf, trashedName } from "./file-names.ts";
 import { giveTurn } from "./read-lines.ts";
 import type { Damage } from "./salvage.ts";
 import { SessionFiles } from "./session-files.ts";
@@ -153,7 +153,7 @@ export class JsonlDriver implements StoreDriver {
     return this.#files.change(async () => {
       const { trash } = this.#files;
       const named = sessionId === undefined ? null : await trash.locate(sessionId);
-      const names = sessionId === undefined ? trash.names() : named === null ? [] : [basename(named.places.log)];
+      const names = sessionId === undefined ? trash.names() : named === null ? [] : [basename(named.paths.log)];
       let count = 0;
       for (const name of names) {
         const deletedAt = trashedName(name)?.deletedAt;
@@ -186,7 +186,7 @@ export class JsonlDriver implements StoreDriver {
 
   /** Where a session's file is, whether it can be read or not. */
   async pathOf(sessionId: string): Promise<string | null> {
-    return guarded(async () => (await this.#files.live.locate(sessionId))?.places.log ?? null);
+    return guarded(async () => (await this.#files.live.locate(sessionId))?.paths.log ?? null);
   }
 
   /** Takes a file in by its path. */

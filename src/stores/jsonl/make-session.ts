@@ -12,7 +12,7 @@ import { sessionExists } from "../rows/row-maker.ts";
 import type { LogFile } from "./log-file.ts";
 import { formatEntry } from "./log-line.ts";
 import { copyLog, putFile, writeLines } from "./new-file.ts";
-import { sessionFileName } from "./places.ts";
+import { sessionFileName } from "./file-names.ts";
 import type { SessionFiles } from "./session-files.ts";
 
 /**

@@ -4,7 +4,7 @@ import { SessionDamagedError, SessionError, SessionNotFoundError, show } from ".
 import type { DamagedSession } from "../../session/store.ts";
 import type { JsonlSettings } from "./jsonl-store.ts";
 import { LogFile } from "./log-file.ts";
-import { isLogName, PARTIAL_SUFFIX, parseFileName } from "./places.ts";
+import { isLogName, PARTIAL_SUFFIX, parseFileName } from "./file-names.ts";
 import { giveTurn } from "./read-lines.ts";
 import { ifThere } from "./store-failure.ts";
 
@@ -84,15 +84,15 @@ export class SessionDirectory {
     const whole = resolve(path);
     const name = basename(whole);
     const listed = dirname(whole) === this.path && isLogName(name);
-    const known = [...this.#opened.values()].find(({ places }) => places.log === whole);
+    const known = [...this.#opened.values()].find(({ paths }) => paths.log === whole);
     const file = known ?? (listed ? this.fileOf(name) : new LogFile(whole, this.#options));
     if (!(await file.refresh())) throw new SessionError("SESSION_NOT_FOUND", `There is no session file ${show(path)}.`);
     const { id } = file.head.header;
     const other = this.#opened.get(id);
-    if (other !== undefined && other.places.log !== file.places.log && (await other.refresh())) {
+    if (other !== undefined && other.paths.log !== file.paths.log && (await other.refresh())) {
       throw new SessionError(
         "SESSION_EXISTS",
-        `Session ${id} of ${show(path)} is open already, from ${show(other.places.log)}.`,
+        `Session ${id} of ${show(path)} is open already, from ${show(other.paths.log)}.`,
       );
     }
     this.#opened.set(id, file);
@@ -102,7 +102,7 @@ export class SessionDirectory {
 
   /** The files that were opened by path and are outside of the directory. */
   outside(): LogFile[] {
-    return [...this.#opened.values()].filter(({ places }) => dirname(places.log) !== this.path);
+    return [...this.#opened.values()].filter(({ paths }) => dirname(paths.log) !== this.path);
   }
 
   /** A file of the directory that was just made. */
@@ -115,7 +115,7 @@ export class SessionDirectory {
 
   /** Forgets a file that is gone. */
   forget(file: LogFile): void {
-    this.#files.delete(basename(file.places.log));
+    this.#files.delete(basename(file.paths.log));
     this.#unnamed.delete(file);
     this.#warm.delete(file);
     for (const index of [this.#byId, this.#opened]) {
@@ -177,7 +177,7 @@ export class SessionDirectory {
     let reads = 0;
     for (const file of [...this.#files.values()]) {
       // Looking at a thousand files one after another is several times faster without a thread for each look.
-      const stats = statSync(file.places.log, { throwIfNoEntry: false });
+      const stats = statSync(file.paths.log, { throwIfNoEntry: false });
       if (stats !== undefined && file.isFresh(stats)) continue;
       try {
         if (!(await file.refresh())) this.forget(file);
@@ -203,8 +203,8 @@ export class SessionDirectory {
       const { id } = file.head.header;
       const first = ids.get(id);
       if (first !== undefined) {
-        const reason = `its session ${id} is also in ${show(basename(first.places.log))}`;
-        damaged.push({ id, path: file.places.log, reason });
+        const reason = `its session ${id} is also in ${show(basename(first.paths.log))}`;
+        damaged.push({ id, path: file.paths.log, reason });
         continue;
       }
       ids.set(id, file);
@@ -249,13 +249,13 @@ export class SessionDirectory {
 }
 
 function isPartial(file: LogFile | undefined): boolean {
-  return file?.places.log.endsWith(PARTIAL_SUFFIX) === true;
+  return file?.paths.log.endsWith(PARTIAL_SUFFIX) === true;
 }
 
-function damagedOf({ places }: LogFile, problem: unknown): DamagedSession {
+function damagedOf({ paths }: LogFile, problem: unknown): DamagedSession {
   const foreign = problem instanceof SessionError && problem.code === "NOT_A_SESSION";
-  const id = foreign ? null : (parseFileName(basename(places.log))?.id ?? null);
+  const id = foreign ? null : (parseFileName(basename(paths.log))?.id ?? null);
   const found = problem instanceof Error ? problem.message : String(problem);
   const reason = problem instanceof SessionDamagedError ? `at line ${problem.line}, ${problem.reason}` : found;
-  return { id, path: places.log, reason };
+  return { id, path: paths.log, reason };
 }

@@ -5,7 +5,7 @@ import { readLease } from "./file-leases.ts";
 import type { JsonlSettings } from "./jsonl-store.ts";
 import { LockedTurns } from "./locked-turns.ts";
 import type { LogFile } from "./log-file.ts";
-import { INDEX_FOLDER, TRASH_FOLDER } from "./places.ts";
+import { INDEX_FOLDER, TRASH_FOLDER } from "./file-names.ts";
 import { SessionDirectory } from "./session-directory.ts";
 import { guarded } from "./store-failure.ts";
 
@@ -66,9 +66,9 @@ export class SessionFiles {
   /** All sessions, live or deleted, and the files that cannot be read. */
   async scan(deleted: boolean): Promise<ScannedSessions> {
     const { files, damaged } = await (deleted ? this.trash : this.live).list();
-    const sessions = files.map(({ head, places }) => ({
+    const sessions = files.map(({ head, paths }) => ({
       head,
-      isHeld: () => readLease(places.lease, this.now()) !== null,
+      isHeld: () => readLease(paths.lease, this.now()) !== null,
     }));
     return { sessions, damaged };
   }

@@ -57,7 +57,7 @@ export class PostgresPort implements SqlPort<LoadedSession> {
   constructor(parts: PortParts, transaction: Transaction | null = null) {
     this.#parts = parts;
     this.#handle = parts.handle;
-    this.place = `PostgreSQL database ${parts.handle.place}`;
+    this.place = `PostgreSQL database ${parts.handle.address}`;
     this.#transaction = transaction;
     this.runner = transaction ?? parts.handle;
   }
@@ -89,14 +89,14 @@ export class PostgresPort implements SqlPort<LoadedSession> {
     if (known?.head.version === version) return known.marked === marked ? known : { ...known, marked };
     const header = known?.head.header ?? freezeDeep(fromJsonb(row.header) as SessionHeader);
     const segments = known?.segments ?? segmentsOf(row);
-    const place = await runLater(new RowReader(this, cache).headAt(segments, header, version)).catch(async (error) => {
+    const found = await runLater(new RowReader(this, cache).headAt(segments, header, version)).catch(async (error) => {
       // A transaction has locked the session, and its connection, where that is lost, must not be asked again.
       if (this.#transaction !== null) throw error;
       const sql = `SELECT 1 AS there FROM ${this.#handle.schema}.sessions WHERE key = $1 AND id IS NOT NULL`;
       if ((await this.#handle.rows(sql, [key])).length > 0) throw error;
     });
-    if (place === undefined) return null;
-    const { head, leafSeq, factsSeq } = place;
+    if (found === undefined) return null;
+    const { head, leafSeq, factsSeq } = found;
     // A fork that was not appended to yet has times of its own.
     const times = { updatedAt: row.updated_at, modifiedAt: row.modified_at };
     const session = { key, segments, marked, head: Object.freeze({ ...head, ...times }), leafSeq, factsSeq };

@@ -79,7 +79,7 @@ export class Checkpoints implements CheckpointTable {
     return there && dropped === 1;
   }
 
-  /** Makes an id lead to a place; answers with the checkpoint it leads to already, if there is one. */
+  /** Makes an id lead to a checkpoint; answers with the checkpoint it leads to already, if there is one. */
   async #claim(id: string, pointer: Pointer): Promise<Checkpoint | null> {
     let old = "";
     for (let attempt = 1; attempt <= ATTEMPTS_MAX; attempt++) {

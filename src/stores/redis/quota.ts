@@ -6,11 +6,11 @@ import type { RedisHandle } from "./redis-handle.ts";
 import type { SessionIndex } from "./session-index.ts";
 
 const ATTEMPTS_MAX = 20;
-/** After so long, whoever reserved a place and has not made a session has died or will be refused. */
+/** After so long, whoever reserved a slot and has not made a session has died or will be refused. */
 const RESERVED_MS_MAX = 10_000;
 
-/** A place that is taken for a session; it is given back once the session is in the index, or was not made. */
-interface Place {
+/** A slot that is taken for a session; it is given back once the session is in the index, or was not made. */
+interface Slot {
   readonly reserved: string;
   readonly member: string;
 }
@@ -26,8 +26,8 @@ export class Quota {
   }
 
   /**
-   * Makes a session, or brings it back, with a place taken under each limit. Whoever is told meanwhile that the session
-   * cannot be made with what was marked before calls `renew`, as someone may have given the places back.
+   * Makes a session, or brings it back, with a slot taken under each limit. Whoever is told meanwhile that the session
+   * cannot be made with what was marked before calls `renew`, as someone may have given the slots back.
    *
    * @throws {SessionCapacityError} when a limit is reached, counting what others are just about to make.
    */
@@ -37,49 +37,49 @@ export class Quota {
     make: (renew: () => Promise<void>) => Promise<T>,
   ): Promise<T> {
     if (limits.length === 0) return make(async () => {});
-    const places: Place[] = [];
+    const slots: Slot[] = [];
     const renew = async (): Promise<void> => {
-      await this.#release(places);
-      for (const limit of limits) places.push(await this.#reserve(sessionId, limit));
+      await this.#release(slots);
+      for (const limit of limits) slots.push(await this.#reserve(sessionId, limit));
     };
     try {
       await renew();
       const made = await make(renew);
       await this.#index.settleOne(sessionId);
-      await this.#release(places);
+      await this.#release(slots);
       return made;
     } catch (error) {
-      // Where it is not known whether the session was made, the places are given back once that shows.
-      if (isRefusal(error)) await this.#release(places);
+      // Where it is not known whether the session was made, the slots are given back once that shows.
+      if (isRefusal(error)) await this.#release(slots);
       throw error;
     }
   }
 
-  async #reserve(sessionId: string, limit: Limit): Promise<Place> {
+  async #reserve(sessionId: string, limit: Limit): Promise<Slot> {
     const { names } = this.#handle;
     const { part, name, max } = limit;
-    const place = { reserved: names.index(`reserved-${part}`, name), member: `${sessionId} ${uuidv7()}` };
+    const slot = { reserved: names.index(`reserved-${part}`, name), member: `${sessionId} ${uuidv7()}` };
     for (let attempt = 1; attempt <= ATTEMPTS_MAX; attempt++) {
       await this.#index.settle();
-      const args = [String(max), place.member, String(RESERVED_MS_MAX)];
-      const [kind, old] = await this.#handle.run(RESERVE, [names.index(part, name), place.reserved], args);
+      const args = [String(max), slot.member, String(RESERVED_MS_MAX)];
+      const [kind, old] = await this.#handle.run(RESERVE, [names.index(part, name), slot.reserved], args);
       if (kind === "full") throw tooMany(limit);
-      if (kind === "ok") return place;
-      for (const member of old as string[]) await this.#giveBack({ ...place, member });
+      if (kind === "ok") return slot;
+      for (const member of old as string[]) await this.#giveBack({ ...slot, member });
     }
     throw new SessionBusyError(sessionId, "others that make sessions under the same limit all the time");
   }
 
-  async #giveBack(place: Place): Promise<void> {
-    const id = place.member.split(" ", 1)[0] as string;
+  async #giveBack(slot: Slot): Promise<void> {
+    const id = slot.member.split(" ", 1)[0] as string;
     const floor = await this.#handle.command<string | null>("GET", this.#handle.names.floor(id));
-    // Either the session is there, and then it counts by itself, or it cannot be made any more with that place.
+    // Either the session is there, and then it counts by itself, or it cannot be made any more with that slot.
     if (!(await this.#index.fence(id, floor ?? "0"))) await this.#index.settleOne(id);
-    await this.#release([place]);
+    await this.#release([slot]);
   }
 
-  async #release(places: Place[]): Promise<void> {
-    for (const { reserved, member } of places.splice(0)) await this.#handle.command("ZREM", reserved, member);
+  async #release(slots: Slot[]): Promise<void> {
+    for (const { reserved, member } of slots.splice(0)) await this.#handle.command("ZREM", reserved, member);
   }
 }
 

@@ -27,15 +27,15 @@ export function defineScript(
 /** One connection, behind which all clients look the same and every failure is a `SessionError`. */
 export class RedisHandle {
   /** The server, for messages. */
-  readonly place: string;
+  readonly address: string;
   /** The store's keys. */
   readonly names: KeyNames;
   readonly #connection: RedisConnection;
   #closed = false;
 
-  constructor(connection: RedisConnection, place: string, prefix: string) {
+  constructor(connection: RedisConnection, address: string, prefix: string) {
     this.#connection = connection;
-    this.place = place;
+    this.address = address;
     this.names = new KeyNames(prefix);
   }
 
@@ -96,6 +96,6 @@ export class RedisHandle {
 
   /** What a client threw, as an error of ours. */
   failure(error: unknown): unknown {
-    return this.#closed ? storeClosed() : redisFailure(error, this.place);
+    return this.#closed ? storeClosed() : redisFailure(error, this.address);
   }
 }

@@ -66,7 +66,7 @@ export class SqlitePort implements SqlPort<SqlSession> {
 
   constructor(handle: SqliteHandle, cache: SessionCache<SqlSession>, leases: LeaseRows) {
     this.runner = handle;
-    this.place = `database ${handle.place}`;
+    this.place = `database ${handle.address}`;
     this.#reader = new RowReader(this, cache);
     this.#leases = leases;
   }

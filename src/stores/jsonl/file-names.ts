@@ -18,7 +18,7 @@ const TIME = String.raw`\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d-\d{3}Z`;
 const NAME = new RegExp(`^(?:(?<deleted>${TIME})~)?(?<created>${TIME})_(?<id>[A-Za-z0-9._-]+)\\.jsonl$`);
 
 /** The files that belong to one session. */
-export interface Places {
+export interface LogPaths {
   readonly log: string;
   readonly index: string;
   readonly lock: string;
@@ -64,7 +64,7 @@ export function partialPathOf(path: string): string {
 }
 
 /** The files of the session in a log file. They keep their names when a partial file gets its final one. */
-export function placesOf(log: string): Places {
+export function pathsOf(log: string): LogPaths {
   const directory = dirname(log);
   const name = finalName(basename(log));
   return {
