@@ -99,8 +99,8 @@ class LogFold {
       ? stepPath(this.#pathOf(entry.parentId, "parent", entry), entry, this.#head.header, this.#settings.at)
       : null;
     this.#settings.add(path?.settings ?? null);
-    const target =
-      entry.type === "leaf" ? this.#pathOf(entry.targetId, "target", entry) : this.#checkTarget(entry, EMPTY_PATH);
+    this.#checkTarget(entry);
+    const target = entry.type === "leaf" ? this.#pathOf(entry.targetId, "target", entry) : EMPTY_PATH;
     this.positions.set(entry.id, { seq: entry.seq, path });
     this.#head = stepHead(this.#head, entry, path ?? target, this.#head.updatedAt);
     // Letters and digits of ASCII look the same in lower case wherever they stand.
@@ -137,14 +137,11 @@ class LogFold {
     return EMPTY_PATH;
   }
 
-  #checkTarget(entry: Entry, path: PathSummary): PathSummary {
-    if (entry.type !== "label" && entry.type !== "prune" && entry.type !== "compaction_undone") return path;
-    if (!this.positions.has(entry.targetId))
-      this.#report(
-        "target",
-        `Entry ${show(entry.id)} refers to ${show(entry.targetId)}, which does not come before it.`,
-      );
-    return path;
+  #checkTarget(entry: Entry): void {
+    if (entry.type !== "label" && entry.type !== "prune" && entry.type !== "compaction_undone") return;
+    if (this.positions.has(entry.targetId)) return;
+    const message = `Entry ${show(entry.id)} refers to ${show(entry.targetId)}, which does not come before it.`;
+    this.#report("target", message);
   }
 
   #break(kind: FindingKind, message: string): void {
