@@ -40,6 +40,7 @@ test("says of a file in the place of a directory of sessions that it is none", a
     code: "STORE_FAILED",
     message: `${path} is no directory, or lies in none; name a directory for the store.`,
   });
+  await expect(store.create(createHeader({ id: "new" }))).rejects.toMatchObject({ code: "STORE_FAILED" });
 });
 
 test.for([

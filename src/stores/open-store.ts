@@ -19,20 +19,20 @@ export interface OpenStoreOptions {
  * @throws {SessionError} `INVALID_OPTION` for any other URL.
  */
 export async function openStore(url: string, options: OpenStoreOptions = {}): Promise<SessionStore> {
-  const [, kind, place] = /^([a-z][a-z+]*):(.*)$/s.exec(typeof url === "string" ? url : "") ?? [];
+  const [, kind, address] = /^([a-z][a-z+]*):(.*)$/s.exec(typeof url === "string" ? url : "") ?? [];
   switch (kind) {
     case "memory":
-      if (place !== "")
+      if (address !== "")
         throw new SessionError(
           "INVALID_OPTION",
-          `${show(url)} names a place, and memory has none; use memory: or another store.`,
+          `${show(url)} names an address, and memory has none; use memory: or another store.`,
         );
       return openMemoryStore();
     case "jsonl":
-      hideFromSandboxes(resolve(placeOf(url, place)));
-      return (await import("./jsonl/index.ts")).openJsonlStore({ ...options, directory: placeOf(url, place) });
+      hideFromSandboxes(resolve(pathOf(url, address)));
+      return (await import("./jsonl/index.ts")).openJsonlStore({ ...options, directory: pathOf(url, address) });
     case "sqlite":
-      return (await import("./sqlite/index.ts")).openSqliteStore({ ...options, path: placeOf(url, place) });
+      return (await import("./sqlite/index.ts")).openSqliteStore({ ...options, path: pathOf(url, address) });
     case "postgres":
     case "postgresql":
       return (await import("./postgres/index.ts")).openPostgresStore({ url });
@@ -52,9 +52,9 @@ function withoutLogin(url: unknown): unknown {
   return typeof url === "string" ? url.replace(/\/\/[^/]*@/, "//…@") : url;
 }
 
-function placeOf(url: string, place: string | undefined): string {
+function pathOf(url: string, address: string | undefined): string {
   // `sqlite:///srv/x.db` and `sqlite:/srv/x.db` mean the same file; `sqlite://x` would name a host, which no file has.
-  const path = place?.startsWith("///") ? place.slice(2) : place;
+  const path = address?.startsWith("///") ? address.slice(2) : address;
   if (path === undefined || path === "" || path.startsWith("//") || path.includes("\0")) {
     throw new SessionError(
       "INVALID_OPTION",

@@ -6,7 +6,7 @@ import type { SessionHead } from "../session/log/fold.ts";
 import type { SessionHeader } from "../session/log/header.ts";
 import type { AppendOptions, AppendResult, SessionStore } from "../session/store.ts";
 import type { Damage, JsonlStore } from "../stores/jsonl/index.ts";
-import { sessionFileName } from "../stores/jsonl/places.ts";
+import { sessionFileName } from "../stores/jsonl/file-names.ts";
 import { openSessionFiles } from "./open-session-files.ts";
 import { openMemoryStore } from "../stores/memory/index.ts";
 import type { FileOptions } from "./file-options.ts";

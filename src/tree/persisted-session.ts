@@ -7,7 +7,7 @@ import { checkSessionId } from "../session/id.ts";
 import type { SessionStore } from "../session/store.ts";
 import type { Transcript } from "../session/value/transcript.ts";
 import type { Usage } from "../session/usage.ts";
-import { finalPathOf, partialPathOf } from "../stores/jsonl/places.ts";
+import { finalPathOf, partialPathOf } from "../stores/jsonl/file-names.ts";
 import { openSessionFiles } from "./open-session-files.ts";
 import { openFile } from "./file-trees.ts";
 import { defaultSessionDirectory } from "./home.ts";

@@ -6,7 +6,7 @@ import type { SessionHead } from "../session/log/fold.ts";
 import type { SessionHeader } from "../session/log/header.ts";
 import type { AppendOptions, AppendResult, ReadOptions, SessionStore } from "../session/store.ts";
 import type { JsonlStore } from "../stores/jsonl/index.ts";
-import { finalPathOf, partialPathOf, sessionFileName } from "../stores/jsonl/places.ts";
+import { finalPathOf, partialPathOf, sessionFileName } from "../stores/jsonl/file-names.ts";
 import { openSessionFiles } from "./open-session-files.ts";
 import { defaultSessionDirectory } from "./home.ts";
 import { ownSpending } from "./own-spending.ts";

@@ -5,7 +5,7 @@ import type { EntryDraft } from "../../src/session/log/entry.ts";
 import { createHeader } from "../../src/session/log/header.ts";
 import type { RunsWord } from "../../src/session/log/open-runs.ts";
 import type { SessionStore } from "../../src/session/store.ts";
-import { placesOf } from "../../src/stores/jsonl/places.ts";
+import { pathsOf } from "../../src/stores/jsonl/file-names.ts";
 import { makeDirectory, openStore, user } from "./jsonl-support.ts";
 
 /** Long enough that a few entries have an index. */
@@ -52,7 +52,7 @@ test("asks who has a session only where a run has started in it", async () => {
   const store = await openStore(directory);
   await store.create(createHeader({ id: "parked" }), { entries: PARKED });
   await store.create(createHeader({ id: "started" }), { entries: PARKED.slice(0, 1) });
-  const { lease } = placesOf((await store.pathOf("parked")) as string);
+  const { lease } = pathsOf((await store.pathOf("parked")) as string);
   await mkdir(dirname(lease), { recursive: true });
   await writeFile(lease, "no lease at all");
   expect([await found(store, "interrupted"), await found(store, "running")]).toEqual([["started"], []]);

@@ -9,31 +9,42 @@ export interface MakeLimits {
   readonly maxForks?: number | undefined;
 }
 
+/** What may not become too many: the open sessions of a user, or the forks of a session. */
+export interface Limit {
+  readonly part: "open" | "forks";
+  /** The user or the session. */
+  readonly name: string;
+  readonly max: number;
+}
+
+/** The limits that a session comes under when it is made or brought back. */
+export function limitsOf(
+  { userId, forkedFrom }: Pick<SessionHeader, "userId" | "forkedFrom">,
+  { maxOpenPerUser, maxForks }: MakeLimits,
+): readonly Limit[] {
+  const limits: Limit[] = [];
+  if (forkedFrom !== null && maxForks !== undefined)
+    limits.push({ part: "forks", name: forkedFrom.sessionId, max: maxForks });
+  if (userId !== null && maxOpenPerUser !== undefined) limits.push({ part: "open", name: userId, max: maxOpenPerUser });
+  return limits;
+}
+
 /**
  * Checks limits by looking at all live sessions, where nobody makes another meanwhile.
  *
  * @throws {SessionCapacityError} when there are as many as there may be.
  */
-export function checkLimits(
-  heads: () => readonly SessionHead[],
-  { userId, forkedFrom }: Pick<SessionHeader, "userId" | "forkedFrom">,
-  { maxOpenPerUser, maxForks }: MakeLimits,
-): void {
-  if (forkedFrom !== null && maxForks !== undefined) {
-    const isFork = ({ header }: SessionHead): boolean => header.forkedFrom?.sessionId === forkedFrom.sessionId;
-    if (heads().filter(isFork).length >= maxForks) throw tooManyForks(maxForks);
+export function checkLimits(heads: () => readonly SessionHead[], limits: readonly Limit[]): void {
+  for (const limit of limits) {
+    const { part, name, max } = limit;
+    const counted = heads().filter((head) =>
+      part === "forks" ? head.header.forkedFrom?.sessionId === name : head.header.userId === name && isOpen(head),
+    );
+    if (counted.length >= max) throw tooMany(limit);
   }
-  if (userId === null || maxOpenPerUser === undefined) return;
-  const isCounted = (head: SessionHead): boolean => head.header.userId === userId && isOpen(head);
-  if (heads().filter(isCounted).length >= maxOpenPerUser) throw tooManyOpen(maxOpenPerUser);
 }
 
-/** The refusal of another fork. */
-export function tooManyForks(limit: number): SessionCapacityError {
-  return new SessionCapacityError("forks of a session", limit);
-}
-
-/** The refusal of another open session. */
-export function tooManyOpen(limit: number): SessionCapacityError {
-  return new SessionCapacityError("open sessions of a user", limit);
+/** The refusal of one more. */
+export function tooMany({ part, max }: Limit): SessionCapacityError {
+  return new SessionCapacityError(part === "forks" ? "forks of a session" : "open sessions of a user", max);
 }

@@ -5,7 +5,7 @@ import type { ListPosition } from "../../session/store-driver.ts";
 
 const CURSOR_CHARACTERS_MAX = 512;
 
-/** The text that stands for a place in a listing. */
+/** The text that stands for a position in a listing. */
 export function encodeCursor({ modifiedAt, id }: ListPosition): string {
   return Buffer.from(JSON.stringify({ modifiedAt, id })).toString("base64url");
 }

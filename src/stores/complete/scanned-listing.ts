@@ -3,15 +3,10 @@ import { idleSince, matchesQuery, pageOfHeads } from "../../session/query.ts";
 import type { ListPosition, SessionListing } from "../../session/store-driver.ts";
 import type { DamagedSession, SessionQuery } from "../../session/store.ts";
 
-/** A session that is looked at, and whether someone has it now. */
-export interface ScannedSession {
-  readonly head: SessionHead;
-  readonly isHeld: () => boolean;
-}
-
 /** All sessions of a store, live or deleted, and what of it cannot be read. */
 export interface ScannedSessions {
-  readonly sessions: readonly ScannedSession[];
+  /** Each with whether someone has it now. */
+  readonly sessions: readonly { readonly head: SessionHead; readonly isHeld: () => boolean }[];
   readonly damaged: readonly DamagedSession[];
 }
 

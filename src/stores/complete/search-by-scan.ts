@@ -32,9 +32,9 @@ async function searchSession(
     const text = entryText(entry);
     if (text === "") continue;
     const found = terms.flatMap((term) => {
-      const place = findTerm(text, term);
-      if (place !== null) missing.delete(term);
-      return place ?? [];
+      const position = findTerm(text, term);
+      if (position !== null) missing.delete(term);
+      return position ?? [];
     });
     const [first] = found.sort((a, b) => a.index - b.index);
     if (first !== undefined && matches.length < MATCHES_MAX) matches.push(matchOf(entry, text, first));

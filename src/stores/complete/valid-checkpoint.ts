@@ -1,4 +1,4 @@
-import { copyJson, NotJson } from "../../internal/json.ts";
+import { copyJson, NotJson, sameJson } from "../../internal/json.ts";
 import { SessionError, show } from "../../session/errors.ts";
 import { isTimestamp } from "../../session/log/header.ts";
 import { checkName, checkSessionId } from "../../session/id.ts";
@@ -37,6 +37,20 @@ export function checkCheckpoint(value: Checkpoint): Checkpoint {
   const [name] = Object.keys(unknown);
   if (name !== undefined) throw invalid(`it has an unknown field ${show(name)}; keep data of your own in metadata`);
   return checkpoint;
+}
+
+/** @throws {SessionError} `CHECKPOINT_EXISTS` when what is stored under a checkpoint's id is something else. */
+export function checkCheckpointId(stored: Checkpoint | null, checkpoint: Checkpoint): void {
+  if (stored !== null && sameJson(stored, checkpoint)) return;
+  throw new SessionError(
+    "CHECKPOINT_EXISTS",
+    `There is already a checkpoint ${show(checkpoint.id)} with other content; use another id.`,
+  );
+}
+
+/** Checkpoints by their times, the oldest first; those of one time stay in the order they are given in. */
+export function oldestFirst(checkpoints: readonly Checkpoint[]): Checkpoint[] {
+  return [...checkpoints].sort((a, b) => (a.createdAt === b.createdAt ? 0 : a.createdAt < b.createdAt ? -1 : 1));
 }
 
 function copy(value: Checkpoint): Checkpoint {

@@ -23,7 +23,7 @@ export type ReportOwn = (kind: FindingKind, message: string) => void;
 export interface CheckedLog {
   readonly entries: number;
   /** Where each entry stands; the path is null for a fact. */
-  readonly places: ReadonlyMap<string, { readonly seq: number; readonly path: PathSummary | null }>;
+  readonly positions: ReadonlyMap<string, { readonly seq: number; readonly path: PathSummary | null }>;
   /** A word of the first text and one of the last, to search for. */
   readonly words: readonly string[];
 }
@@ -50,7 +50,7 @@ export async function checkLog(
   }
   await lookUp();
   await fold.finish(store, head);
-  return { entries: fold.entries, places: fold.places, words: fold.words };
+  return { entries: fold.entries, positions: fold.positions, words: fold.words };
 }
 
 async function checkLookup(
@@ -64,14 +64,14 @@ async function checkLookup(
   if (found === null) report("entry", `Entry ${show(entry.id)} is in the log but is not found by its id.`);
   else if (canonicalJson(found) !== canonicalJson(entry))
     report("entry", `Entry ${show(entry.id)} is found by its id as another one than the log has.`);
-  const folded = fold.places.get(entry.id)?.path ?? null;
+  const folded = fold.positions.get(entry.id)?.path ?? null;
   if (!fold.broken && !(await fold.isSamePath(store, path, folded)))
     report("path", `The path of entry ${show(entry.id)} is not what its ancestors add up to.`);
 }
 
 /** Folds a log that may be wrong in any way. */
 class LogFold {
-  readonly places = new Map<string, { readonly seq: number; readonly path: PathSummary | null }>();
+  readonly positions = new Map<string, { readonly seq: number; readonly path: PathSummary | null }>();
   readonly words: string[] = [];
   entries = 0;
   /** Whether the log names what is not there, so that nothing can be said of what it adds up to. */
@@ -94,14 +94,14 @@ class LogFold {
         `Entry ${show(entry.id)} has position ${entry.seq}, where the log has come to ${this.#position}.`,
       );
     this.#position = entry.seq + 1;
-    if (this.places.has(entry.id)) this.#break("duplicate", `The log has the entry id ${show(entry.id)} twice.`);
+    if (this.positions.has(entry.id)) this.#break("duplicate", `The log has the entry id ${show(entry.id)} twice.`);
     const path = isNode(entry)
       ? stepPath(this.#pathOf(entry.parentId, "parent", entry), entry, this.#head.header, this.#settings.at)
       : null;
     this.#settings.add(path?.settings ?? null);
-    const target =
-      entry.type === "leaf" ? this.#pathOf(entry.targetId, "target", entry) : this.#checkTarget(entry, EMPTY_PATH);
-    this.places.set(entry.id, { seq: entry.seq, path });
+    this.#checkTarget(entry);
+    const target = entry.type === "leaf" ? this.#pathOf(entry.targetId, "target", entry) : EMPTY_PATH;
+    this.positions.set(entry.id, { seq: entry.seq, path });
     this.#head = stepHead(this.#head, entry, path ?? target, this.#head.updatedAt);
     // Letters and digits of ASCII look the same in lower case wherever they stand.
     const [word] = /[A-Za-z0-9]{3,40}/.exec(entryText(entry)) ?? [];
@@ -131,20 +131,17 @@ class LogFold {
 
   #pathOf(id: string | null, kind: "parent" | "target", entry: Entry): PathSummary {
     if (id === null) return EMPTY_PATH;
-    const path = this.places.get(id)?.path;
+    const path = this.positions.get(id)?.path;
     if (path !== undefined && path !== null) return path;
     this.#break(kind, `Entry ${show(entry.id)} refers to the node ${show(id)}, which does not come before it.`);
     return EMPTY_PATH;
   }
 
-  #checkTarget(entry: Entry, path: PathSummary): PathSummary {
-    if (entry.type !== "label" && entry.type !== "prune" && entry.type !== "compaction_undone") return path;
-    if (!this.places.has(entry.targetId))
-      this.#report(
-        "target",
-        `Entry ${show(entry.id)} refers to ${show(entry.targetId)}, which does not come before it.`,
-      );
-    return path;
+  #checkTarget(entry: Entry): void {
+    if (entry.type !== "label" && entry.type !== "prune" && entry.type !== "compaction_undone") return;
+    if (this.positions.has(entry.targetId)) return;
+    const message = `Entry ${show(entry.id)} refers to ${show(entry.targetId)}, which does not come before it.`;
+    this.#report("target", message);
   }
 
   #break(kind: FindingKind, message: string): void {

@@ -6,7 +6,7 @@ import type { SessionStore } from "../../session/store.ts";
 import { type CheckedLog, checkLog, type ReportOwn } from "./check-log.ts";
 import { canonicalJson, firstDifference } from "./log-digest.ts";
 
-/** Checks one session: its log, what is kept beside it, its checkpoints, its source and its place in the search index. */
+/** Checks one session: its log, what is kept beside it, its checkpoints, its source, and whether a search finds it. */
 export async function checkSession(
   store: SessionStore,
   head: SessionHead,
@@ -23,7 +23,7 @@ export async function checkSession(
 async function checkCheckpoints(
   store: SessionStore,
   { header: { id }, version }: SessionHead,
-  { places }: CheckedLog,
+  { positions }: CheckedLog,
   report: ReportOwn,
 ): Promise<void> {
   for (const checkpoint of await store.listCheckpoints(id)) {
@@ -37,7 +37,7 @@ async function checkCheckpoints(
     if (checkpoint.version > reached) {
       report("checkpoint", `${name} stands at version ${checkpoint.version}, and the log has ${reached} entries.`);
     } else if (checkpoint.version <= version && checkpoint.leafId !== null) {
-      const leaf = places.get(checkpoint.leafId);
+      const leaf = positions.get(checkpoint.leafId);
       if (leaf === undefined || leaf.path === null || leaf.seq >= checkpoint.version)
         report("checkpoint", `${name} stands at the node ${show(checkpoint.leafId)}, which is not in the log by then.`);
     }

@@ -5,10 +5,10 @@ import { makePrivateDirectory, openPrivateFile, replacePrivateFile } from "../..
 import { SessionDamagedError } from "../../session/errors.ts";
 import type { CheckpointTable } from "../../session/store-driver.ts";
 import type { Checkpoint } from "../../session/store.ts";
-import { checkCheckpointId } from "../complete/check-checkpoint-id.ts";
+import { checkCheckpointId, oldestFirst } from "../complete/valid-checkpoint.ts";
 import { type FileStamp, sameStamp, stampOf } from "./log-index.ts";
 import { writeAll } from "./new-file.ts";
-import { STATE_FOLDER } from "./places.ts";
+import { STATE_FOLDER } from "./file-names.ts";
 import type { SessionDirectory } from "./session-directory.ts";
 import type { SessionFiles } from "./session-files.ts";
 import { guarded, missingAsNull, storeFailed } from "./store-failure.ts";
@@ -54,31 +54,26 @@ export class CheckpointFiles implements CheckpointTable {
   list(sessionId: string): Promise<Checkpoint[]> {
     return guarded(async () => {
       const file = await this.#files.live.find(sessionId);
-      const checkpoints = file === null ? [] : [...(await this.#read(file.places.checkpoints)).checkpoints.values()];
-      return checkpoints.sort((a, b) => (a.createdAt === b.createdAt ? 0 : a.createdAt < b.createdAt ? -1 : 1));
+      return file === null ? [] : oldestFirst([...(await this.#read(file.paths.checkpoints)).checkpoints.values()]);
     });
   }
 
   save(checkpoint: Checkpoint): Promise<void> {
-    return this.#change(async () => {
-      const { places } = await this.#files.live.existing(checkpoint.sessionId);
+    return this.#files.change(async () => {
+      const { paths } = await this.#files.live.existing(checkpoint.sessionId);
       // A deleted session can be brought back, and its checkpoints with it, so their ids stay taken.
       const found = await this.#findIn(checkpoint.id, [this.#files.live, this.#files.trash]);
-      if (found === null) await this.#append(places.checkpoints, { save: checkpoint });
+      if (found === null) await this.#append(paths.checkpoints, { save: checkpoint });
       else checkCheckpointId(found.checkpoint, checkpoint);
     });
   }
 
   delete(id: string): Promise<boolean> {
-    return this.#change(async () => {
+    return this.#files.change(async () => {
       const found = await this.#find(id);
       if (found !== null) await this.#append(found.path, { delete: id });
       return found !== null;
     });
-  }
-
-  #change<T>(task: () => Promise<T>): Promise<T> {
-    return guarded(() => this.#files.change(task));
   }
 
   /** The checkpoint of that id and the file it is in; null where there is none, or its session is deleted. */
@@ -91,7 +86,7 @@ export class CheckpointFiles implements CheckpointTable {
     const paths = [...this.#known].filter(([, { checkpoints }]) => checkpoints.has(id)).map(([path]) => path);
     for (const directory of directories) {
       paths.push(...(await filesIn(join(directory.path, STATE_FOLDER))));
-      paths.push(...directory.outside().map(({ places }) => places.checkpoints));
+      paths.push(...directory.outside().map(({ paths }) => paths.checkpoints));
     }
     for (const path of paths) {
       const checkpoint = (await this.#read(path)).checkpoints.get(id);

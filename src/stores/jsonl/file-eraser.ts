@@ -2,7 +2,7 @@ import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { replacePrivateFile } from "../../internal/private-file.ts";
 import type { StoreEraser } from "../../session/store.ts";
-import { STATE_FOLDER } from "./places.ts";
+import { STATE_FOLDER } from "./file-names.ts";
 import type { SessionFiles } from "./session-files.ts";
 import { guarded, missingAsNull } from "./store-failure.ts";
 
@@ -25,16 +25,14 @@ export function createFileEraser(files: SessionFiles): StoreEraser {
       return new Map(keys.flatMap((key) => (marks.has(key) ? [[key, marks.get(key) as string]] : [])));
     },
     writeMarks: (changes) =>
-      guarded(() =>
-        files.change(async () => {
-          const marks = await readAll();
-          for (const [key, value] of changes) {
-            if (value === null) marks.delete(key);
-            else marks.set(key, value);
-          }
-          const flush = files.options.durability === "fsync";
-          await replacePrivateFile(path, JSON.stringify([...marks]), { flush });
-        }),
-      ),
+      files.change(async () => {
+        const marks = await readAll();
+        for (const [key, value] of changes) {
+          if (value === null) marks.delete(key);
+          else marks.set(key, value);
+        }
+        const flush = files.options.durability === "fsync";
+        await replacePrivateFile(path, JSON.stringify([...marks]), { flush });
+      }),
   };
 }

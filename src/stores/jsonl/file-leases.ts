@@ -3,7 +3,7 @@ import { replacePrivateFile } from "../../internal/private-file.ts";
 import { hasHolderEnded, thisProcess } from "../../internal/process-identity.ts";
 import { SessionBusyError, SessionNotFoundError } from "../../session/errors.ts";
 import type { LeaseTable, StoredLease } from "../../session/store-driver.ts";
-import type { Places } from "./places.ts";
+import type { LogPaths } from "./file-names.ts";
 import type { SessionFiles } from "./session-files.ts";
 import { guarded, ifThere } from "./store-failure.ts";
 
@@ -21,7 +21,7 @@ const HOLDER = JSON.stringify(thisProcess);
 /** Leases that hold among all processes that use the directory. */
 export function createFileLeases(files: SessionFiles): LeaseTable {
   /** Null where there is no such session. */
-  const locked = <T>(sessionId: string, task: (places: Places) => Promise<T>): Promise<T | null> =>
+  const locked = <T>(sessionId: string, task: (paths: LogPaths) => Promise<T>): Promise<T | null> =>
     guarded(async () => (await files.live.find(sessionId))?.writer.exclusively(task) ?? null);
   return {
     async acquire(sessionId, runId, ttlMs) {
@@ -51,7 +51,7 @@ export function createFileLeases(files: SessionFiles): LeaseTable {
     current: (sessionId) =>
       guarded(async () => {
         const file = await files.live.find(sessionId);
-        return file === null ? null : readLease(file.places.lease, files.now());
+        return file === null ? null : readLease(file.paths.lease, files.now());
       }),
   };
 }

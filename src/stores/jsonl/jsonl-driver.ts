@@ -35,7 +35,7 @@ import { StaleView } from "./log-state.ts";
 import { checkRoom, createSession, forkSession } from "./make-session.ts";
 import { moveFromTrash, moveToTrash, removeFromTrash, renameSession } from "./move-session.ts";
 import { removeHalfMade } from "./new-file.ts";
-import { finalPathOf, partialPathOf, trashedName } from "./places.ts";
+import { finalPathOf, partialPathOf, trashedName } from "./file-names.ts";
 import { giveTurn } from "./read-lines.ts";
 import type { Damage } from "./salvage.ts";
 import { SessionFiles } from "./session-files.ts";
@@ -78,7 +78,7 @@ export class JsonlDriver implements StoreDriver {
     drafts: readonly CheckedDraft[],
     options: { maxOpenPerUser?: number },
   ): Promise<SessionHead> {
-    return this.#change(async () => {
+    return this.#files.change(async () => {
       this.#tidied ??= removeHalfMade(this.#files.options.directory);
       await this.#tidied;
       return createSession(this.#files, header, drafts, options);
@@ -124,11 +124,11 @@ export class JsonlDriver implements StoreDriver {
   }
 
   async fork(sourceId: string, header: SessionHeader, options: ForkOptions): Promise<SessionHead> {
-    return this.#change(() => forkSession(this.#files, sourceId, header, options));
+    return this.#files.change(() => forkSession(this.#files, sourceId, header, options));
   }
 
   async delete(sessionId: string): Promise<boolean> {
-    return this.#change(async () => {
+    return this.#files.change(async () => {
       const file = await this.#files.live.find(sessionId);
       if (file === null) return false;
       await moveToTrash(this.#files, file);
@@ -137,7 +137,7 @@ export class JsonlDriver implements StoreDriver {
   }
 
   async undelete(sessionId: string, options: UndeleteOptions): Promise<boolean> {
-    return this.#change(async () => {
+    return this.#files.change(async () => {
       const file = await this.#files.trash.locate(sessionId);
       if (file === null) return false;
       const head = options.maxOpenPerUser === undefined ? null : (await this.#files.trash.find(sessionId))?.head;
@@ -150,10 +150,10 @@ export class JsonlDriver implements StoreDriver {
   }
 
   async purge({ before, sessionId, userId }: DriverPurge): Promise<number> {
-    return this.#change(async () => {
+    return this.#files.change(async () => {
       const { trash } = this.#files;
       const named = sessionId === undefined ? null : await trash.locate(sessionId);
-      const names = sessionId === undefined ? trash.names() : named === null ? [] : [basename(named.places.log)];
+      const names = sessionId === undefined ? trash.names() : named === null ? [] : [basename(named.paths.log)];
       let count = 0;
       for (const name of names) {
         const deletedAt = trashedName(name)?.deletedAt;
@@ -186,7 +186,7 @@ export class JsonlDriver implements StoreDriver {
 
   /** Where a session's file is, whether it can be read or not. */
   async pathOf(sessionId: string): Promise<string | null> {
-    return guarded(async () => (await this.#files.live.locate(sessionId))?.places.log ?? null);
+    return guarded(async () => (await this.#files.live.locate(sessionId))?.paths.log ?? null);
   }
 
   /** Takes a file in by its path. */
@@ -196,12 +196,12 @@ export class JsonlDriver implements StoreDriver {
 
   /** Makes a session in a file of any name. */
   async createFile(path: string, header: SessionHeader, drafts: readonly CheckedDraft[]): Promise<SessionHead> {
-    return this.#change(() => createSession(this.#files, header, drafts, { path }));
+    return this.#files.change(() => createSession(this.#files, header, drafts, { path }));
   }
 
   /** Gives a session's file the name of one that is still being written by a run, or that of one that is not. */
   async setPartial(sessionId: string, partial: boolean): Promise<string> {
-    return this.#change(() => renameSession(this.#files, sessionId, partial ? partialPathOf : finalPathOf));
+    return this.#files.change(() => renameSession(this.#files, sessionId, partial ? partialPathOf : finalPathOf));
   }
 
   /** What cannot be read of a session's file. */
@@ -223,11 +223,6 @@ export class JsonlDriver implements StoreDriver {
         }
       }
     });
-  }
-
-  /** Changes which sessions there are, or what is kept beside them. */
-  #change<T>(task: () => Promise<T>): Promise<T> {
-    return guarded(() => this.#files.change(task));
   }
 }
 

@@ -51,7 +51,7 @@ export interface JsonlStore extends SessionStore {
   createFile(path: string, header: SessionHeader, entries: readonly EntryDraft[]): Promise<SessionHead>;
   /** Renames a session's file, so that its name says whether a run still writes it. Resolves to the new path. */
   setPartial(sessionId: string, partial: boolean): Promise<string>;
-  /** The places where a session's file cannot be read; empty when it is whole. */
+  /** What cannot be read of a session's file; empty when it is whole. */
   damageOf(sessionId: string): Promise<Damage[]>;
 }
 

@@ -17,7 +17,7 @@ import {
 } from "./log-index.ts";
 import { LogState, StaleView, WholeLogNeeded } from "./log-state.ts";
 import { LogWriter } from "./log-writer.ts";
-import { type Places, placesOf } from "./places.ts";
+import { type LogPaths, pathsOf } from "./file-names.ts";
 import { giveTurn, readLines } from "./read-lines.ts";
 import { type Damage, readDamage, salvage, SalvagedLog } from "./salvage.ts";
 import { ifThere, withFile } from "./store-failure.ts";
@@ -27,7 +27,7 @@ import { ifThere, withFile } from "./store-failure.ts";
  * only its writer writes.
  */
 export class LogFile {
-  readonly places: Places;
+  readonly paths: LogPaths;
   readonly #options: JsonlSettings;
   #writer: LogWriter | null = null;
   #log: LogState | SalvagedLog | null = null;
@@ -42,7 +42,7 @@ export class LogFile {
   held = false;
 
   constructor(path: string, options: JsonlSettings) {
-    this.places = placesOf(path);
+    this.paths = pathsOf(path);
     this.#options = options;
   }
 
@@ -71,7 +71,7 @@ export class LogFile {
   /** What cannot be read of the file. */
   get damage(): readonly Damage[] {
     if (this.#log instanceof SalvagedLog) return this.#log.damage;
-    return this.#problem instanceof SessionDamagedError ? readDamage(this.places.log) : [];
+    return this.#problem instanceof SessionDamagedError ? readDamage(this.paths.log) : [];
   }
 
   /** Whether what is known was read from a file that looked like this. */
@@ -92,7 +92,7 @@ export class LogFile {
   refresh(): Promise<boolean> {
     if (this.held) return Promise.resolve(true);
     return this.#exclusively(async () => {
-      const stats = this.held ? null : statSync(this.places.log, { throwIfNoEntry: false });
+      const stats = this.held ? null : statSync(this.paths.log, { throwIfNoEntry: false });
       const changed = stats === undefined || (stats !== null && !sameStamp(this.#stamp, stats));
       if (changed && !(await this.#withFile((fd) => this.#update(fd)))) {
         this.#takeProblem(null, null);
@@ -125,7 +125,7 @@ export class LogFile {
   identify(): string | null {
     if (this.#log !== null) return this.#log.head.header.id;
     try {
-      return ifThere(() => withFile(this.places.log, (fd) => readHeader(fd, this.places.log).header.id));
+      return ifThere(() => withFile(this.paths.log, (fd) => readHeader(fd, this.paths.log).header.id));
     } catch {
       return null;
     }
@@ -145,7 +145,7 @@ export class LogFile {
 
   /** Takes over what the log adds up to that the file was just made with. The offset of its end is that after the header. */
   adopt({ end, head, settings }: LogPoint): void {
-    withFile(this.places.log, (fd) => {
+    withFile(this.paths.log, (fd) => {
       const stats = fstatSync(fd);
       const { identity, head: empty } = this.#start(fd, stats.ino);
       const { header } = empty;
@@ -196,7 +196,7 @@ export class LogFile {
 
   /** Opens the file for a task; false when there is none. */
   async #withFile(task: (fd: number) => Promise<void>): Promise<boolean> {
-    const fd = ifThere(() => openSync(this.places.log, "r"));
+    const fd = ifThere(() => openSync(this.paths.log, "r"));
     if (fd === null) return false;
     try {
       await task(fd);
@@ -206,7 +206,7 @@ export class LogFile {
     return true;
   }
 
-  /** Reads what is new, from the nearest place that is sure; `whole` begins with the first entry. */
+  /** Reads what is new, from the nearest position that is sure; `whole` begins with the first entry. */
   async #update(fd: number, { whole }: { readonly whole: boolean } = { whole: false }): Promise<void> {
     const stats = fstatSync(fd);
     if (!whole && sameStamp(this.#stamp, stats)) return;
@@ -246,8 +246,8 @@ export class LogFile {
 
   /** Which log an open file is, and where its first entry stands. */
   #start(fd: number, ino: number): LogPoint & { readonly identity: LogIdentity } {
-    const { header, end, check } = readHeader(fd, this.places.log);
-    const identity = { places: this.places, ino, headerEnd: end, headerCheck: check };
+    const { header, end, check } = readHeader(fd, this.paths.log);
+    const identity = { paths: this.paths, ino, headerEnd: end, headerCheck: check };
     return { identity, end: { seq: 0, offset: end }, head: emptyHead(header), settings: [] };
   }
 
@@ -267,7 +267,7 @@ export class LogFile {
       if (!(error instanceof SessionError)) throw error;
       this.#takeProblem(error, before);
       if (this.#options.salvage && error instanceof SessionDamagedError)
-        this.#log = trySalvage(fd, this.places.log, before);
+        this.#log = trySalvage(fd, this.paths.log, before);
     }
   }
 

@@ -4,7 +4,7 @@ import { SessionDamagedError, SessionError, show } from "../../session/errors.ts
 import { checkHeader, FORMAT_VERSION, type SessionHeader } from "../../session/log/header.ts";
 import { HEADER_BYTES_MAX } from "../../session/limits.ts";
 import { NEWLINE, parseJson, type RawLine } from "./log-line.ts";
-import { parseFileName } from "./places.ts";
+import { parseFileName } from "./file-names.ts";
 import { readChunk } from "./read-lines.ts";
 
 const FIRST_BYTES = 16 * 1024;

@@ -20,7 +20,7 @@ import { EMPTY_PATH, emptyHead, type PathSummary, stepHead, stepPath } from "../
 import { createHeader } from "../../session/log/header.ts";
 import { type SettingsNode, SettingsTable } from "../../session/log/settings.ts";
 import { readIndex, writeIndex } from "./log-index.ts";
-import { placesOf } from "./places.ts";
+import { pathsOf } from "./file-names.ts";
 
 const TIME = "2026-01-15T10:30:00.000Z";
 const USAGE = { inputTokens: 1, outputTokens: 2, totalTokens: 3 };
@@ -73,19 +73,19 @@ function sampleHead() {
 /** A log whose lines are of no interest, opened, and its index. */
 function makeLog() {
   const directory = mkdtempSync(join(tmpdir(), "skein-index-"));
-  const places = placesOf(join(directory, "a.jsonl"));
-  writeFileSync(places.log, `${"h".repeat(99)}\n${`${"x".repeat(999)}\n`.repeat(300)}`);
-  const fd = openSync(places.log, "r+");
+  const paths = pathsOf(join(directory, "a.jsonl"));
+  writeFileSync(paths.log, `${"h".repeat(99)}\n${`${"x".repeat(999)}\n`.repeat(300)}`);
+  const fd = openSync(paths.log, "r+");
   onTestFinished(() => {
     closeSync(fd);
     rmSync(directory, { recursive: true });
   });
-  const identity = { places, ino: fstatSync(fd).ino, headerEnd: 100, headerCheck: 8 };
+  const identity = { paths, ino: fstatSync(fd).ino, headerEnd: 100, headerCheck: 8 };
   const pointAt = (seq: number) => {
     const { head, settings } = sampleHead();
     return { end: { seq, offset: 100 + seq * 1000 }, head: { ...head, version: seq }, settings };
   };
-  return { fd, places, identity, pointAt };
+  return { fd, paths, identity, pointAt };
 }
 
 test("a change of the fold changes the format, as indexes carry heads that were folded before", () => {
@@ -95,35 +95,35 @@ test("a change of the fold changes the format, as indexes carry heads that were 
 });
 
 test("a head comes back as it was, and not at all when a byte of its line has changed", () => {
-  const { fd, places, identity, pointAt } = makeLog();
+  const { fd, paths, identity, pointAt } = makeLog();
   const reach = writeIndex(identity, fd, pointAt(200), null);
-  expect(reach).toEqual({ offset: 200_100, length: readFileSync(places.index).length });
+  expect(reach).toEqual({ offset: 200_100, length: readFileSync(paths.index).length });
   expect(readIndex(identity, HEADER, fd)).toEqual({ point: pointAt(200), reach });
-  const line = readFileSync(places.index, "utf8");
+  const line = readFileSync(paths.index, "utf8");
   for (let at = 0; at < line.length - 1; at += 7) {
-    writeFileSync(places.index, `${line.slice(0, at)}${line[at] === "1" ? "2" : "1"}${line.slice(at + 1)}`);
+    writeFileSync(paths.index, `${line.slice(0, at)}${line[at] === "1" ? "2" : "1"}${line.slice(at + 1)}`);
     expect(readIndex(identity, HEADER, fd)).toBeNull();
   }
 });
 
 test("an index of another format, another log or another time is not used, and the next writer makes it anew", () => {
-  const { fd, places, identity, pointAt } = makeLog();
+  const { fd, paths, identity, pointAt } = makeLog();
   writeIndex(identity, fd, pointAt(150), null);
   expect(readIndex({ ...identity, headerCheck: 9 }, HEADER, fd)).toBeNull();
   expect(readIndex({ ...identity, ino: 1 }, HEADER, fd)).toBeNull();
   futimesSync(fd, 5, 5);
   expect(readIndex(identity, HEADER, fd)).toBeNull();
-  writeFileSync(places.index, '00000000 {"format":3,"hashes":"AAAA"}\n'.repeat(9));
+  writeFileSync(paths.index, '00000000 {"format":3,"hashes":"AAAA"}\n'.repeat(9));
   expect(readIndex(identity, HEADER, fd)).toBeNull();
   writeIndex(identity, fd, pointAt(200), null);
-  expect(readFileSync(places.index, "utf8").split("\n")).toHaveLength(2);
+  expect(readFileSync(paths.index, "utf8").split("\n")).toHaveLength(2);
   expect(readIndex(identity, HEADER, fd)?.point.end).toEqual({ seq: 200, offset: 200_100 });
 });
 
-test("an index of a log that grew is used, unless the bytes before its place are others now", () => {
-  const { fd, places, identity, pointAt } = makeLog();
+test("an index of a log that grew is used, unless the bytes before its end are others now", () => {
+  const { fd, paths, identity, pointAt } = makeLog();
   writeIndex(identity, fd, pointAt(200), null);
-  appendFileSync(places.log, "more\n");
+  appendFileSync(paths.log, "more\n");
   expect(readIndex(identity, HEADER, fd)?.point).toEqual(pointAt(200));
   writeSync(fd, "y", 200_000);
   expect(readIndex(identity, HEADER, fd)).toBeNull();
@@ -140,12 +140,12 @@ test("it is written anew when enough came since, which is more where it is long"
 });
 
 test("a log that is left without much new in it is known by how it looks then", () => {
-  const { fd, places, identity, pointAt } = makeLog();
+  const { fd, paths, identity, pointAt } = makeLog();
   const first = writeIndex(identity, fd, pointAt(200), null);
   futimesSync(fd, 5, 5);
   expect(readIndex(identity, HEADER, fd)).toBeNull();
   expect(writeIndex(identity, fd, pointAt(210), first)).toEqual(first);
   expect(readIndex(identity, HEADER, fd)).toEqual({ point: pointAt(200), reach: first });
-  appendFileSync(places.index, "12345678 half");
+  appendFileSync(paths.index, "12345678 half");
   expect(readIndex(identity, HEADER, fd)?.reach).toEqual(first);
 });

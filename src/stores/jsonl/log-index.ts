@@ -16,7 +16,7 @@ import { narrowPrivateFile, PRIVATE_DIRECTORY, PRIVATE_FILE_MODE } from "../../i
 import type { SessionHead } from "../../session/log/fold.ts";
 import type { SessionHeader } from "../../session/log/header.ts";
 import type { SettingsNode } from "../../session/log/settings.ts";
-import type { Places } from "./places.ts";
+import type { LogPaths } from "./file-names.ts";
 import { readChunk } from "./read-lines.ts";
 
 /** Raise it with any change of the first line, or of the fold that made the head in it. */
@@ -25,7 +25,7 @@ const FORMAT = 6;
 export const INDEXED_BYTES_MIN: number = 64 * 1024;
 /** How many times as long as its index is the piece of log that comes before the next one: settings can make it long. */
 const LOG_BYTES_PER_INDEX_BYTE = 2;
-/** How much of a log before a place is compared, to know it again. */
+/** How much of a log before an offset is compared, to know it again. */
 const TAIL_BYTES = 1024;
 
 /** How a file looked. */
@@ -35,7 +35,7 @@ export interface FileStamp {
   readonly mtimeMs: number;
 }
 
-/** A place in a log at which a line begins: the position of its first entry, and its offset. */
+/** Where in a log a line begins: the position of its first entry, and its offset. */
 export interface Anchor {
   readonly seq: number;
   readonly offset: number;
@@ -43,7 +43,7 @@ export interface Anchor {
 
 /** Which file a log is. */
 export interface LogIdentity {
-  readonly places: Places;
+  readonly paths: LogPaths;
   readonly ino: number;
   /** Where the first line ends. */
   readonly headerEnd: number;
@@ -51,7 +51,7 @@ export interface LogIdentity {
   readonly headerCheck: number;
 }
 
-/** What a log adds up to at a place. */
+/** What a log adds up to at the beginning of a line. */
 export interface LogPoint {
   readonly end: Anchor;
   readonly head: SessionHead;
@@ -91,7 +91,7 @@ export function sameStamp(stamp: FileStamp | null, { ino, size, mtimeMs }: FileS
   return stamp !== null && stamp.size === size && stamp.mtimeMs === mtimeMs && stamp.ino === ino;
 }
 
-/** A checksum of the bytes before a place of an open log, by which the log is known again. */
+/** A checksum of the bytes before an offset of an open log, by which the log is known again. */
 export function tailAt(fd: number, offset: number): number {
   const length = Math.min(offset, TAIL_BYTES);
   return crc32(readChunk(fd, offset - length, length));
@@ -129,7 +129,7 @@ export function writeIndex(identity: LogIdentity, fd: number, point: LogPoint, r
   const stamp = stampOf(fstatSync(fd));
   const text = due ? formatLine(identity, fd, point, stamp) : withChecksum(stamp);
   const at = due ? 0 : known.length;
-  const { index } = identity.places;
+  const { index } = identity.paths;
   mkdirSync(dirname(index), { ...PRIVATE_DIRECTORY, recursive: true });
   narrowPrivateFile(index);
   const file = openSync(index, constants.O_RDWR | constants.O_CREAT, PRIVATE_FILE_MODE);
@@ -167,12 +167,12 @@ export function withChecksum(value: object): string {
 
 /** The line of the index of an open log, and how the log looked when it was last left, which may stand in a second one. */
 function linesOf(
-  { places, headerCheck, ino }: LogIdentity,
+  { paths, headerCheck, ino }: LogIdentity,
   fd: number,
 ): { readonly line: IndexLine; readonly rest: FileStamp; readonly reach: IndexReach } | null {
   let text: string;
   try {
-    text = readFileSync(places.index, "utf8");
+    text = readFileSync(paths.index, "utf8");
   } catch {
     // One that cannot be read is as good as none: all is in the log.
     return null;

@@ -167,7 +167,7 @@ export class LogState {
     throw new StaleView("The log is shorter than it was.");
   }
 
-  /** The place of the line that holds the entry at a position. @throws {WholeLogNeeded} */
+  /** Where the line begins that holds the entry at a position. @throws {WholeLogNeeded} */
   #beginningOf(seq: number): Anchor {
     const { seq: start } = this.#start;
     if (seq === 0) return { seq: 0, offset: this.identity.headerEnd };
@@ -178,7 +178,7 @@ export class LogState {
     return { seq: first, offset };
   }
 
-  /** The place after the line that holds the entry before a position. @throws {WholeLogNeeded} */
+  /** Where the line ends that holds the entry before a position. @throws {WholeLogNeeded} */
   #endOf(seq: number): Anchor {
     const { seq: start } = this.#start;
     if (seq === start) return this.#start;
@@ -240,10 +240,10 @@ interface Read {
 function* nothing(): Generator<null, undefined> {}
 
 /** A log's file, opened for reading. @throws {StaleView} when another file is in its place. */
-export function openLog({ places, ino }: LogIdentity): number {
+export function openLog({ paths, ino }: LogIdentity): number {
   let fd: number;
   try {
-    fd = openSync(places.log, "r");
+    fd = openSync(paths.log, "r");
   } catch (cause) {
     if ((cause as NodeJS.ErrnoException).code === "ENOENT") throw new StaleView("The log's file is gone.", { cause });
     throw cause;
@@ -256,7 +256,7 @@ export function openLog({ places, ino }: LogIdentity): number {
 function damageAt(identity: LogIdentity, { offset }: RawLine, reason: string): SessionDamagedError {
   const fd = openLog(identity);
   try {
-    return new SessionDamagedError({ path: identity.places.log, line: countLines(fd, offset) + 1, offset, reason });
+    return new SessionDamagedError({ path: identity.paths.log, line: countLines(fd, offset) + 1, offset, reason });
   } finally {
     closeSync(fd);
   }

@@ -19,7 +19,7 @@ import { INDEXED_BYTES_MIN, writeIndex } from "./log-index.ts";
 import { formatEntry, formatLine, LINE_BYTES_MAX } from "./log-line.ts";
 import { WholeLogNeeded } from "./log-state.ts";
 import { copyLog, putFile, setTime, writeAll, writeLines } from "./new-file.ts";
-import type { Places } from "./places.ts";
+import type { LogPaths } from "./file-names.ts";
 import { asStoreError, guarded, missingAsNull, storeFailed } from "./store-failure.ts";
 
 const datasync = promisify(fdatasync);
@@ -47,7 +47,7 @@ export class LogWriter {
     this.file = file;
     this.#sessionId = sessionId;
     this.#options = options;
-    this.#turns = new LockedTurns(file.places.lock, {
+    this.#turns = new LockedTurns(file.paths.lock, {
       lockTimeoutMs: options.lockTimeoutMs,
       begin: () => this.#begin(),
       end: () => this.detach(),
@@ -71,10 +71,10 @@ export class LogWriter {
   }
 
   /** Runs a task while no process appends to the file. */
-  exclusively<T>(task: (places: Places) => Promise<T>): Promise<T> {
+  exclusively<T>(task: (paths: LogPaths) => Promise<T>): Promise<T> {
     return this.#turns.run(async () => {
       if (this.#fd === null) await this.#begin();
-      return task(this.file.places);
+      return task(this.file.paths);
     });
   }
 
@@ -114,7 +114,7 @@ export class LogWriter {
 
   /** Opens the file, once its lock is held, and reads what others have appended. @throws {SessionNotFoundError} */
   async #begin(): Promise<void> {
-    const { log } = this.file.places;
+    const { log } = this.file.paths;
     let fd: number;
     try {
       fd = openSync(log, "r+");
@@ -159,11 +159,11 @@ export class LogWriter {
     drafts: readonly CheckedDraft[],
     options: AppendOptions,
   ): WrittenAppend | "whole log needed" | "version to be raised" {
-    const { state, places } = this.file;
+    const { state, paths } = this.file;
     const { head } = state;
     const now = this.#options.clock();
     try {
-      const leaseToken = options.guard?.leaseToken === undefined ? null : readToken(places.lease, now);
+      const leaseToken = options.guard?.leaseToken === undefined ? null : readToken(paths.lease, now);
       const input = { head, drafts, options, leaseToken, now: now.toISOString() };
       const { plan } = planNow(input, (wanted) => lookInto(state, wanted));
       if (plan.added.length === 0) return { plan, length: 0 };
@@ -209,20 +209,20 @@ export class LogWriter {
     } catch {
       this.#torn = true;
     }
-    return storeFailed(`${this.file.places.log} could not be appended to, and is as it was`, cause);
+    return storeFailed(`${this.file.paths.log} could not be appended to, and is as it was`, cause);
   }
 
   /** Gives a log of an earlier version the present one, before anything of the present one is in it. */
   async #raiseVersion(): Promise<void> {
     const fd = this.#fd as number;
-    const { state, places } = this.file;
+    const { state, paths } = this.file;
     // Another process may have done it already: what is known of the file may be older than its first line.
-    const { header, versionAt } = readHeader(fd, places.log);
+    const { header, versionAt } = readHeader(fd, paths.log);
     const raised = { ...header, version: FORMAT_VERSION } as const;
     if (header.version !== FORMAT_VERSION && versionAt === null) {
       const whole = { offset: state.size, rest: [] };
       const options = { ...this.#options, replaces: true };
-      await putFile(places.log, (to) => copyLog(state.identity, whole, raised, to), options);
+      await putFile(paths.log, (to) => copyLog(state.identity, whole, raised, to), options);
       this.#letGo();
       return this.#begin();
     }

@@ -7,12 +7,12 @@ import { emptyHead, type SessionHead } from "../../session/log/fold.ts";
 import { forkedHeader } from "../../session/log/forked-header.ts";
 import { FORMAT_VERSION, type SessionHeader } from "../../session/log/header.ts";
 import type { ForkOptions } from "../../session/store.ts";
-import { checkLimits, type MakeLimits } from "../complete/check-limits.ts";
+import { checkLimits, limitsOf, type MakeLimits } from "../complete/check-limits.ts";
 import { sessionExists } from "../rows/row-maker.ts";
 import type { LogFile } from "./log-file.ts";
 import { formatEntry } from "./log-line.ts";
 import { copyLog, putFile, writeLines } from "./new-file.ts";
-import { sessionFileName } from "./places.ts";
+import { sessionFileName } from "./file-names.ts";
 import type { SessionFiles } from "./session-files.ts";
 
 /**
@@ -89,7 +89,8 @@ function checkFree({ live, trash, lock: { generation } }: SessionFiles, id: stri
 
 /** Call it under the directory's lock. @throws {SessionCapacityError} when there are as many sessions as there may be. */
 export async function checkRoom(files: SessionFiles, header: SessionHeader, limits: MakeLimits): Promise<void> {
-  if ((limits.maxForks ?? limits.maxOpenPerUser) === undefined) return;
+  const counted = limitsOf(header, limits);
+  if (counted.length === 0) return;
   const { sessions } = await files.scan(false);
-  checkLimits(() => sessions.map(({ head }) => head), header, limits);
+  checkLimits(() => sessions.map(({ head }) => head), counted);
 }

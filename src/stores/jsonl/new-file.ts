@@ -10,7 +10,7 @@ import type { JsonlSettings } from "./jsonl-store.ts";
 import type { LogIdentity } from "./log-index.ts";
 import { formatLine } from "./log-line.ts";
 import { type LogPart, openLog } from "./log-state.ts";
-import { INDEX_FOLDER } from "./places.ts";
+import { INDEX_FOLDER } from "./file-names.ts";
 import { giveTurn, readChunk } from "./read-lines.ts";
 import { missingAsNull, storeFailed } from "./store-failure.ts";
 
@@ -112,7 +112,7 @@ export async function copyLog(
   try {
     for (let at = identity.headerEnd; at < offset; ) {
       const chunk = readChunk(from, at, Math.min(PIECE_BYTES, offset - at));
-      if (chunk.length === 0) throw new Error(`${identity.places.log} is shorter than it was`);
+      if (chunk.length === 0) throw new Error(`${identity.paths.log} is shorter than it was`);
       writeAll(to, chunk);
       at += chunk.length;
       if (at < offset) await giveTurn();

@@ -36,7 +36,7 @@ export function recoverLine(raw: RawLine, line: number): RecoveredItem[] {
     if (items.length === 0) return [lost(raw, line, "it is an empty list", raw.bytes)];
     return items.map((item) => judge(raw, line, item));
   }
-  // One character a byte, so that places in the text are places in the line, whatever the bytes are.
+  // One character a byte, so that positions in the text are positions in the line, whatever the bytes are.
   const text = raw.bytes.toString("latin1");
   const starts = [...text.matchAll(BEGINNINGS)].map(({ index }) => index);
   if (starts[0] !== 1) starts.unshift(1);

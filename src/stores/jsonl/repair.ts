@@ -7,7 +7,7 @@ import type { Entry } from "../../session/log/entry.ts";
 import { SessionBusyError } from "../../session/errors.ts";
 import { formatEntry } from "./log-line.ts";
 import { putFile, writeAll, writeLines } from "./new-file.ts";
-import { placesOf } from "./places.ts";
+import { pathsOf } from "./file-names.ts";
 import { readChunk } from "./read-lines.ts";
 import { type Damage, salvage, type SalvagedLog } from "./salvage.ts";
 
@@ -31,19 +31,19 @@ export interface RepairReport {
  * @throws {SessionBusyError} while another process writes to the file.
  */
 export async function repairFile(path: string): Promise<RepairReport> {
-  const places = placesOf(resolve(path));
-  const lock = new FileLock(places.lock);
+  const paths = pathsOf(resolve(path));
+  const lock = new FileLock(paths.lock);
   const holder = await lock.acquire(LOCK_TIMEOUT_MS);
   if (holder !== null) throw new SessionBusyError(path, `process ${holder.pid} on ${holder.host}`);
   try {
-    const fd = openSync(places.log, "r");
+    const fd = openSync(paths.log, "r");
     try {
-      const log = salvage(fd, places.log, fstatSync(fd));
-      const report = { path: places.log, sessionId: log.head.header.id, damage: log.damage, sideFile: null };
+      const log = salvage(fd, paths.log, fstatSync(fd));
+      const report = { path: paths.log, sessionId: log.head.header.id, damage: log.damage, sideFile: null };
       if (log.damage.length === 0) return report;
-      const sideFile = keepBytes(fd, places.log, log.damage);
-      await rewrite(places.log, log);
-      await unlink(places.index).catch(() => {});
+      const sideFile = keepBytes(fd, paths.log, log.damage);
+      await rewrite(paths.log, log);
+      await unlink(paths.index).catch(() => {});
       return { ...report, sideFile };
     } finally {
       closeSync(fd);

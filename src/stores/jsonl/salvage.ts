@@ -18,12 +18,12 @@ import { MemoryLog } from "../memory/memory-log.ts";
 import { parseHeader, readFirstLine } from "./log-header.ts";
 import type { FileStamp } from "./log-index.ts";
 import type { RawLine } from "./log-line.ts";
-import { parseFileName } from "./places.ts";
+import { parseFileName } from "./file-names.ts";
 import { readLines } from "./read-lines.ts";
 import { nameLost, type RecoveredItem, recoverLine } from "./recover-line.ts";
 import { withFile } from "./store-failure.ts";
 
-/** One place where a file cannot be read as it is. */
+/** One part of a file that cannot be read as it is. */
 export interface Damage {
   readonly line: number;
   readonly offset: number;
@@ -84,13 +84,13 @@ export class SalvagedLog extends MemoryLog {
       return;
     }
     if (this.#leafIsUnsure) this.#followLeaf(item, entry);
-    const problem = this.#placeProblem(item, entry);
+    const problem = this.#positionProblem(item, entry);
     if (problem === null) this.#push(entry);
     else this.#addLost(item, problem, entry.id, undefined);
   }
 
   /** What keeps a readable entry from standing where it does. A parent that is nowhere is put before it. */
-  #placeProblem(item: RecoveredItem, entry: Entry): string | null {
+  #positionProblem(item: RecoveredItem, entry: Entry): string | null {
     if (entry.type === "leaf") {
       const known = this.#pathOf(entry.targetId) !== null;
       return known ? null : `it moves the leaf to ${show(entry.targetId)}, which does not stand before it`;

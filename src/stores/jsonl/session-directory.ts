@@ -1,11 +1,10 @@
 import { readdirSync, statSync } from "node:fs";
 import { basename, dirname, join, resolve } from "node:path";
 import { SessionDamagedError, SessionError, SessionNotFoundError, show } from "../../session/errors.ts";
-import type { SessionHead } from "../../session/log/fold.ts";
 import type { DamagedSession } from "../../session/store.ts";
 import type { JsonlSettings } from "./jsonl-store.ts";
 import { LogFile } from "./log-file.ts";
-import { isLogName, PARTIAL_SUFFIX, parseFileName } from "./places.ts";
+import { isLogName, PARTIAL_SUFFIX, parseFileName } from "./file-names.ts";
 import { giveTurn } from "./read-lines.ts";
 import { ifThere } from "./store-failure.ts";
 
@@ -14,11 +13,10 @@ const READS_AT_ONCE = 8;
 /** How many sessions in use keep more in memory than a listing needs. */
 const WARM_FILES_MAX = 64;
 
-/** A file of the directory, after a look at it: what it holds, or why it cannot be read. */
-export interface ListedFile {
-  readonly file: LogFile;
-  readonly head: SessionHead | null;
-  readonly damaged: DamagedSession | null;
+/** The files of a directory, after a look at each: one for every session, and those that cannot be read. */
+interface ListedFiles {
+  readonly files: LogFile[];
+  readonly damaged: DamagedSession[];
 }
 
 /** The session files of one directory: which there are, and in which of them a session is. It writes nothing. */
@@ -86,15 +84,15 @@ export class SessionDirectory {
     const whole = resolve(path);
     const name = basename(whole);
     const listed = dirname(whole) === this.path && isLogName(name);
-    const known = [...this.#opened.values()].find(({ places }) => places.log === whole);
+    const known = [...this.#opened.values()].find(({ paths }) => paths.log === whole);
     const file = known ?? (listed ? this.fileOf(name) : new LogFile(whole, this.#options));
     if (!(await file.refresh())) throw new SessionError("SESSION_NOT_FOUND", `There is no session file ${show(path)}.`);
     const { id } = file.head.header;
     const other = this.#opened.get(id);
-    if (other !== undefined && other.places.log !== file.places.log && (await other.refresh())) {
+    if (other !== undefined && other.paths.log !== file.paths.log && (await other.refresh())) {
       throw new SessionError(
         "SESSION_EXISTS",
-        `Session ${id} of ${show(path)} is open already, from ${show(other.places.log)}.`,
+        `Session ${id} of ${show(path)} is open already, from ${show(other.paths.log)}.`,
       );
     }
     this.#opened.set(id, file);
@@ -104,7 +102,7 @@ export class SessionDirectory {
 
   /** The files that were opened by path and are outside of the directory. */
   outside(): LogFile[] {
-    return [...this.#opened.values()].filter(({ places }) => dirname(places.log) !== this.path);
+    return [...this.#opened.values()].filter(({ paths }) => dirname(paths.log) !== this.path);
   }
 
   /** A file of the directory that was just made. */
@@ -117,7 +115,7 @@ export class SessionDirectory {
 
   /** Forgets a file that is gone. */
   forget(file: LogFile): void {
-    this.#files.delete(basename(file.places.log));
+    this.#files.delete(basename(file.paths.log));
     this.#unnamed.delete(file);
     this.#warm.delete(file);
     for (const index of [this.#byId, this.#opened]) {
@@ -173,13 +171,13 @@ export class SessionDirectory {
   }
 
   /** Looks at every file, and reads those that have changed. */
-  async list(): Promise<ListedFile[]> {
+  async list(): Promise<ListedFiles> {
     this.scan();
     const failures = new Map<LogFile, unknown>();
     let reads = 0;
     for (const file of [...this.#files.values()]) {
       // Looking at a thousand files one after another is several times faster without a thread for each look.
-      const stats = statSync(file.places.log, { throwIfNoEntry: false });
+      const stats = statSync(file.paths.log, { throwIfNoEntry: false });
       if (stats !== undefined && file.isFresh(stats)) continue;
       try {
         if (!(await file.refresh())) this.forget(file);
@@ -193,28 +191,27 @@ export class SessionDirectory {
     return this.#listed(failures);
   }
 
-  #listed(failures: ReadonlyMap<LogFile, unknown>): ListedFile[] {
+  #listed(failures: ReadonlyMap<LogFile, unknown>): ListedFiles {
     const ids = new Map<string, LogFile>();
+    const damaged: DamagedSession[] = [];
     const all = [...this.#files.values()];
-    const partial = all.filter(isPartial);
-    const files = partial.length === 0 ? all : [...all.filter((file) => !isPartial(file)), ...partial];
-    return files.flatMap((file): ListedFile[] => {
+    for (const file of [...all.filter((each) => !isPartial(each)), ...all.filter(isPartial)]) {
       const problem = failures.get(file) ?? file.problem;
-      if (problem !== null) return [{ file, head: null, damaged: damagedOf(file, problem) }];
-      // It vanished while the others were read.
-      if (!file.known) return [];
-      const { head } = file;
-      const { id } = head.header;
+      if (problem !== null) damaged.push(damagedOf(file, problem));
+      // Where it is not known, it vanished while the others were read.
+      if (problem !== null || !file.known) continue;
+      const { id } = file.head.header;
       const first = ids.get(id);
       if (first !== undefined) {
-        const reason = `its session ${id} is also in ${show(basename(first.places.log))}`;
-        return [{ file, head: null, damaged: { id, path: file.places.log, reason } }];
+        const reason = `its session ${id} is also in ${show(basename(first.paths.log))}`;
+        damaged.push({ id, path: file.paths.log, reason });
+        continue;
       }
       ids.set(id, file);
       // The header has the last word on whose file it is, not the name.
       this.#byId.set(id, file);
-      return [{ file, head, damaged: null }];
-    });
+    }
+    return { files: [...ids.values()], damaged };
   }
 
   /** The file that is known to be the session's, after a look whether it still is. */
@@ -252,17 +249,13 @@ export class SessionDirectory {
 }
 
 function isPartial(file: LogFile | undefined): boolean {
-  return file?.places.log.endsWith(PARTIAL_SUFFIX) === true;
+  return file?.paths.log.endsWith(PARTIAL_SUFFIX) === true;
 }
 
-function damagedOf({ places }: LogFile, problem: unknown): DamagedSession {
-  const id = parseFileName(basename(places.log))?.id ?? null;
-  if (problem instanceof SessionDamagedError)
-    return { id, path: places.log, reason: `at line ${problem.line}, ${problem.reason}` };
-  const reason = problem instanceof Error ? problem.message : String(problem);
-  return {
-    id: problem instanceof SessionError && problem.code === "NOT_A_SESSION" ? null : id,
-    path: places.log,
-    reason,
-  };
+function damagedOf({ paths }: LogFile, problem: unknown): DamagedSession {
+  const foreign = problem instanceof SessionError && problem.code === "NOT_A_SESSION";
+  const id = foreign ? null : (parseFileName(basename(paths.log))?.id ?? null);
+  const found = problem instanceof Error ? problem.message : String(problem);
+  const reason = problem instanceof SessionDamagedError ? `at line ${problem.line}, ${problem.reason}` : found;
+  return { id, path: paths.log, reason };
 }

@@ -5,8 +5,9 @@ import { readLease } from "./file-leases.ts";
 import type { JsonlSettings } from "./jsonl-store.ts";
 import { LockedTurns } from "./locked-turns.ts";
 import type { LogFile } from "./log-file.ts";
-import { INDEX_FOLDER, TRASH_FOLDER } from "./places.ts";
+import { INDEX_FOLDER, TRASH_FOLDER } from "./file-names.ts";
 import { SessionDirectory } from "./session-directory.ts";
+import { guarded } from "./store-failure.ts";
 
 /** What the parts of a store of files share: the directory, its trash and its lock. */
 export class SessionFiles {
@@ -48,9 +49,11 @@ export class SessionFiles {
   }
 
   /** Changes which sessions there are, or what is kept beside them, while no other process does. */
-  async change<T>(task: () => Promise<T>): Promise<T> {
-    this.checkWritable();
-    return this.lock.run(task);
+  change<T>(task: () => Promise<T>): Promise<T> {
+    return guarded(() => {
+      this.checkWritable();
+      return this.lock.run(task);
+    });
   }
 
   /** Forgets a file that was moved away, and lets go of its lock. */
@@ -62,12 +65,12 @@ export class SessionFiles {
 
   /** All sessions, live or deleted, and the files that cannot be read. */
   async scan(deleted: boolean): Promise<ScannedSessions> {
-    const listed = await (deleted ? this.trash : this.live).list();
-    const sessions = listed.flatMap(({ head, file }) => {
-      if (head === null) return [];
-      return { head, isHeld: () => readLease(file.places.lease, this.now()) !== null };
-    });
-    return { sessions, damaged: listed.flatMap(({ damaged }) => damaged ?? []) };
+    const { files, damaged } = await (deleted ? this.trash : this.live).list();
+    const sessions = files.map(({ head, paths }) => ({
+      head,
+      isHeld: () => readLease(paths.lease, this.now()) !== null,
+    }));
+    return { sessions, damaged };
   }
 
   async close(): Promise<void> {

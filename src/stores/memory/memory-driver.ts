@@ -23,11 +23,11 @@ import type {
   StoreEraser,
   UndeleteOptions,
 } from "../../session/store.ts";
-import { checkCheckpointId } from "../complete/check-checkpoint-id.ts";
-import { checkLimits } from "../complete/check-limits.ts";
+import { checkLimits, limitsOf } from "../complete/check-limits.ts";
 import { planAgain } from "../complete/plan-again.ts";
 import { ProcessLeases } from "../complete/process-leases.ts";
 import { ScannedListing } from "../complete/scanned-listing.ts";
+import { checkCheckpointId, oldestFirst } from "../complete/valid-checkpoint.ts";
 import { sessionExists } from "../rows/row-maker.ts";
 import { freezeDeep } from "../../internal/freeze-deep.ts";
 import { lookInto, MemoryLog } from "./memory-log.ts";
@@ -78,10 +78,7 @@ export class MemoryDriver implements StoreDriver {
       this.#checkpoints.set(checkpoint.id, checkpoint);
     },
     load: async (id) => this.#checkpoint(id),
-    list: async (sessionId) =>
-      this.#live(sessionId) === undefined
-        ? []
-        : this.#checkpointsOf(sessionId).sort((a, b) => compare(a.createdAt, b.createdAt)),
+    list: async (sessionId) => (this.#live(sessionId) === undefined ? [] : oldestFirst(this.#checkpointsOf(sessionId))),
     delete: async (id) => this.#checkpoint(id) !== null && this.#checkpoints.delete(id),
   };
   readonly leases: ProcessLeases;
@@ -102,7 +99,7 @@ export class MemoryDriver implements StoreDriver {
     options: { maxOpenPerUser?: number },
   ): Promise<SessionHead> {
     this.#checkFree(header.id);
-    checkLimits(() => this.#heads(false), header, options);
+    checkLimits(() => this.#heads(false), limitsOf(header, options));
     const now = this.#now();
     const empty = { ...emptyHead(header), updatedAt: now };
     const plan = planFirst(empty, drafts, now);
@@ -149,7 +146,7 @@ export class MemoryDriver implements StoreDriver {
     this.#checkFree(header.id);
     const last = log.at(version - 1);
     const forked = forkedHeader(header, head.header, { entryId: last?.entry.id ?? null, version });
-    checkLimits(() => this.#heads(false), forked, options);
+    checkLimits(() => this.#heads(false), limitsOf(forked, options));
     const inherited = last?.head ?? emptyHead(forked);
     const next: SessionHead = {
       ...inherited,
@@ -172,7 +169,7 @@ export class MemoryDriver implements StoreDriver {
   async undelete(sessionId: string, options: UndeleteOptions): Promise<boolean> {
     const session = this.#deleted(sessionId);
     if (session === undefined) return false;
-    if (isOpen(session.head)) checkLimits(() => this.#heads(false), session.head.header, options);
+    if (isOpen(session.head)) checkLimits(() => this.#heads(false), limitsOf(session.head.header, options));
     session.deletedAt = null;
     return true;
   }
@@ -262,8 +259,4 @@ function positionOf(log: MemoryLog, sessionId: string, entryId: string): number 
   const stored = log.find(entryId);
   if (stored === undefined) throw new UnknownEntryError(sessionId, entryId);
   return stored.entry.seq;
-}
-
-function compare(a: string, b: string): number {
-  return a < b ? -1 : a > b ? 1 : 0;
 }

@@ -86,7 +86,7 @@ interface ClientInUse {
 
 /** Connections over a client of the `postgres` package, which lives longer than some of its faults allow. */
 class ClientConnection implements PostgresConnection {
-  readonly place: string;
+  readonly address: string;
   readonly #postgres: Postgres;
   readonly #prepare: boolean;
   /** Makes another client of the store's own; null where the client is the caller's. */
@@ -96,7 +96,7 @@ class ClientConnection implements PostgresConnection {
 
   constructor(client: Sql, postgres: Postgres, { prepare, make }: { prepare: boolean; make: (() => Sql) | null }) {
     const { host, port, database } = client.options;
-    this.place = `${host[0]}:${port[0]}/${database}`;
+    this.address = `${host[0]}:${port[0]}/${database}`;
     this.#current = { client, running: 0, expiry: null };
     this.#postgres = postgres;
     this.#prepare = prepare;

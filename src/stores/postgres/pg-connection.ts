@@ -64,13 +64,13 @@ interface TakenClient {
 
 /** Uses a caller's pool or single client, which the caller closes. A single one takes one call after the other. */
 export class PgConnection implements PostgresConnection {
-  readonly place: string;
+  readonly address: string;
   readonly #source: PgPool | PgClient;
   readonly #prepare: boolean;
   #turn: Promise<unknown> = Promise.resolve();
 
   constructor(source: PgPool | PgClient, prepare: boolean) {
-    this.place = placeOf(isPgPool(source) ? (source as { options?: unknown }).options : source);
+    this.address = addressOf(isPgPool(source) ? (source as { options?: unknown }).options : source);
     this.#source = source;
     this.#prepare = prepare;
   }
@@ -183,7 +183,7 @@ function hasQuery(value: unknown): boolean {
   return typeof value === "object" && value !== null && typeof (value as { query?: unknown }).query === "function";
 }
 
-function placeOf(options: unknown): string {
+function addressOf(options: unknown): string {
   const { host, port, database, connectionString } = (options ?? {}) as Readonly<Record<string, unknown>>;
   if (typeof connectionString === "string" && URL.canParse(connectionString)) {
     const url = new URL(connectionString);

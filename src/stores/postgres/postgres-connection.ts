@@ -32,7 +32,7 @@ export interface Ear {
 /** A client of PostgreSQL, whichever it is. */
 export interface PostgresConnection extends Statements {
   /** Where the database is, for messages: never with a user or a password. */
-  readonly place: string;
+  readonly address: string;
   /** Runs `work` in a transaction at READ COMMITTED; what it throws undoes it. */
   transaction<T>(work: (statements: Statements) => Promise<T>): Promise<T>;
   /** Hears what is sent to a channel, on a connection of its own. */

@@ -44,18 +44,19 @@ const READ_ONLY_STATE = "25006";
 const RETRY_STATES = ["40001", "40P01"];
 
 /** What a client threw, as an error of ours; a mistake in the program itself stays what it is. */
-export function postgresFailure(error: unknown, place: string): unknown {
+export function postgresFailure(error: unknown, address: string): unknown {
   if (!(error instanceof Error) || error instanceof SessionError) return error;
   const code = codeOf(error);
   if (code === READ_ONLY_STATE) {
-    return failure("READ_ONLY", place, "may only be read; connect to one that takes writes", error);
+    return failure("READ_ONLY", address, "may only be read; connect to one that takes writes", error);
   }
   if (code === "42704" && /role/.test(error.message))
-    return failure("STORE_FAILED", place, STATES["28000"] as string, error);
+    return failure("STORE_FAILED", address, STATES["28000"] as string, error);
   const problem = CONNECTIONS[code] ?? STATES[code] ?? (isLost(error) ? LOST : null);
-  if (problem !== null) return failure("STORE_FAILED", place, problem, error);
-  if (!/^[0-9A-Z]{5}$/.test(code)) return isNetwork(error) ? failure("STORE_FAILED", place, UNREACHABLE, error) : error;
-  return failure("STORE_FAILED", place, `failed with ${code}: ${error.message.replace(/\.$/, "")}`, error);
+  if (problem !== null) return failure("STORE_FAILED", address, problem, error);
+  if (!/^[0-9A-Z]{5}$/.test(code))
+    return isNetwork(error) ? failure("STORE_FAILED", address, UNREACHABLE, error) : error;
+  return failure("STORE_FAILED", address, `failed with ${code}: ${error.message.replace(/\.$/, "")}`, error);
 }
 
 /** Whether an error, ours or a client's, says that a connection could not be made or went away. */
@@ -76,8 +77,8 @@ export function hasState(error: unknown, ...states: readonly string[]): boolean 
   return cause instanceof Error && states.includes(codeOf(cause));
 }
 
-function failure(code: SessionErrorCode, place: string, problem: string, cause: Error): SessionError {
-  return new SessionError(code, `The PostgreSQL database ${place} ${problem}.`, { cause });
+function failure(code: SessionErrorCode, address: string, problem: string, cause: Error): SessionError {
+  return new SessionError(code, `The PostgreSQL database ${address} ${problem}.`, { cause });
 }
 
 function isLost(error: Error): boolean {

@@ -22,7 +22,7 @@ export const DATABASE_NOW_MS = "(extract(epoch FROM clock_timestamp()) * 1000)::
  */
 export class PostgresHandle implements SqlDatabase, Transaction {
   readonly dialect: SqlDialect;
-  readonly place: string;
+  readonly address: string;
   /** The schema's name, quoted, for statements. */
   readonly schema: string;
   /** What listeners hear of this store on. */
@@ -35,7 +35,7 @@ export class PostgresHandle implements SqlDatabase, Transaction {
 
   constructor(connection: PostgresConnection, schema: string) {
     this.#connection = connection;
-    this.place = connection.place;
+    this.address = connection.address;
     this.schema = `"${schema}"`;
     this.channel = `${schema}_entries`;
     this.dialect = dialectOf(this.schema);
@@ -99,7 +99,7 @@ export class PostgresHandle implements SqlDatabase, Transaction {
     try {
       return await work();
     } catch (error) {
-      throw postgresFailure(error, this.place);
+      throw postgresFailure(error, this.address);
     } finally {
       this.#running -= 1;
       if (this.#running === 0) this.#ended?.();

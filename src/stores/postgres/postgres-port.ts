@@ -5,7 +5,7 @@ import { parentsOf } from "../../session/query.ts";
 import { type Asking, runLater } from "../rows/asking.ts";
 import type { EncodedPlan } from "../rows/encode-plan.ts";
 import { sessionExists } from "../rows/row-maker.ts";
-import type { MakeLimits } from "../complete/check-limits.ts";
+import { limitsOf, type MakeLimits } from "../complete/check-limits.ts";
 import type { CommitConditions, NewRowSession, StateRow, StoredRow } from "../rows/row-port.ts";
 import { RowReader } from "../rows/row-reader.ts";
 import { runsColumns, sameRuns } from "../rows/runs-columns.ts";
@@ -57,7 +57,7 @@ export class PostgresPort implements SqlPort<LoadedSession> {
   constructor(parts: PortParts, transaction: Transaction | null = null) {
     this.#parts = parts;
     this.#handle = parts.handle;
-    this.place = `PostgreSQL database ${parts.handle.place}`;
+    this.place = `PostgreSQL database ${parts.handle.address}`;
     this.#transaction = transaction;
     this.runner = transaction ?? parts.handle;
   }
@@ -89,14 +89,14 @@ export class PostgresPort implements SqlPort<LoadedSession> {
     if (known?.head.version === version) return known.marked === marked ? known : { ...known, marked };
     const header = known?.head.header ?? freezeDeep(fromJsonb(row.header) as SessionHeader);
     const segments = known?.segments ?? segmentsOf(row);
-    const place = await runLater(new RowReader(this, cache).headAt(segments, header, version)).catch(async (error) => {
+    const found = await runLater(new RowReader(this, cache).headAt(segments, header, version)).catch(async (error) => {
       // A transaction has locked the session, and its connection, where that is lost, must not be asked again.
       if (this.#transaction !== null) throw error;
       const sql = `SELECT 1 AS there FROM ${this.#handle.schema}.sessions WHERE key = $1 AND id IS NOT NULL`;
       if ((await this.#handle.rows(sql, [key])).length > 0) throw error;
     });
-    if (place === undefined) return null;
-    const { head, leafSeq, factsSeq } = place;
+    if (found === undefined) return null;
+    const { head, leafSeq, factsSeq } = found;
     // A fork that was not appended to yet has times of its own.
     const times = { updatedAt: row.updated_at, modifiedAt: row.modified_at };
     const session = { key, segments, marked, head: Object.freeze({ ...head, ...times }), leafSeq, factsSeq };
@@ -182,7 +182,7 @@ export class PostgresPort implements SqlPort<LoadedSession> {
     const { schema, dialect } = this.#handle;
     const taken = await this.runner.rows(`SELECT 1 AS taken FROM ${schema}.sessions WHERE id = $1`, [header.id]);
     if (taken.length > 0) throw sessionExists(header.id);
-    await runLater(checkLimits(dialect, this.runner, header, limits));
+    await runLater(checkLimits(dialect, this.runner, limitsOf(header, limits)));
     const key = await this.#insertSession(place.head, origin);
     await this.#insert(key, batchesOf(rows));
     return { ...place, key, marked: false, segments: segmentsAfter(origin, origin.at(-1)?.end ?? 0, key) };

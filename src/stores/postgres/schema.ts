@@ -189,7 +189,7 @@ async function stateOf(handle: PostgresHandle, transaction: Transaction): Promis
   if (Number(found?.tables) === 0) return "empty";
   throw new SessionError(
     "STORE_FAILED",
-    `The schema ${handle.schema} of the PostgreSQL database ${handle.place} belongs to another program; choose a schema of its own for skein.`,
+    `The schema ${handle.schema} of the PostgreSQL database ${handle.address} belongs to another program; choose a schema of its own for skein.`,
   );
 }
 
@@ -199,7 +199,7 @@ async function versionOf(handle: PostgresHandle, reader: Pick<Transaction, "rows
   if (version <= MIGRATIONS.length) return version;
   throw new SessionError(
     "UNSUPPORTED_VERSION",
-    `The schema ${handle.schema} of the PostgreSQL database ${handle.place} has version ${version}; this version of skein knows ${MIGRATIONS.length}, so update skein to open it.`,
+    `The schema ${handle.schema} of the PostgreSQL database ${handle.address} has version ${version}; this version of skein knows ${MIGRATIONS.length}, so update skein to open it.`,
   );
 }
 
@@ -208,6 +208,6 @@ async function checkEncoding(handle: PostgresHandle, transaction: Transaction): 
   if (row?.encoding === "UTF8") return;
   throw new SessionError(
     "STORE_FAILED",
-    `The PostgreSQL database ${handle.place} has the encoding ${row?.encoding}; skein needs one with the encoding UTF8.`,
+    `The PostgreSQL database ${handle.address} has the encoding ${row?.encoding}; skein needs one with the encoding UTF8.`,
   );
 }

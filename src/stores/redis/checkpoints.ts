@@ -2,7 +2,7 @@ import { uuidv7 } from "../../internal/uuid.ts";
 import { SessionBusyError, SessionNotFoundError, show } from "../../session/errors.ts";
 import type { Checkpoint } from "../../session/store.ts";
 import type { CheckpointTable } from "../../session/store-driver.ts";
-import { checkCheckpointId } from "../complete/check-checkpoint-id.ts";
+import { checkCheckpointId, oldestFirst } from "../complete/valid-checkpoint.ts";
 import { DROP_CHECKPOINT, POINT_CHECKPOINT } from "./index-scripts.ts";
 import type { RedisHandle } from "./redis-handle.ts";
 import type { RedisPort } from "./redis-port.ts";
@@ -65,10 +65,8 @@ export class Checkpoints implements CheckpointTable {
       kept.push({ checkpoint: JSON.parse(body) as Checkpoint, sequence, token });
     }
     const shown = await this.#pointing(kept.map(({ checkpoint }) => checkpoint.id));
-    return kept
-      .filter(({ token }, i) => shown[i]?.endsWith(` ${token}`) === true)
-      .sort((a, b) => compare(a.checkpoint.createdAt, b.checkpoint.createdAt) || a.sequence - b.sequence)
-      .map(({ checkpoint }) => checkpoint);
+    const counted = kept.filter(({ token }, i) => shown[i]?.endsWith(` ${token}`) === true);
+    return oldestFirst(counted.sort((a, b) => a.sequence - b.sequence).map(({ checkpoint }) => checkpoint));
   }
 
   async delete(id: string): Promise<boolean> {
@@ -81,7 +79,7 @@ export class Checkpoints implements CheckpointTable {
     return there && dropped === 1;
   }
 
-  /** Makes an id lead to a place; answers with the checkpoint it leads to already, if there is one. */
+  /** Makes an id lead to a checkpoint; answers with the checkpoint it leads to already, if there is one. */
   async #claim(id: string, pointer: Pointer): Promise<Checkpoint | null> {
     let old = "";
     for (let attempt = 1; attempt <= ATTEMPTS_MAX; attempt++) {
@@ -133,8 +131,4 @@ function textOf({ id, uid, token }: Pointer): string {
 function pointerOf(text: string): Pointer {
   const [id = "", uid = "", token = ""] = text.split(" ");
   return { id, uid, token };
-}
-
-function compare(a: string, b: string): number {
-  return a < b ? -1 : a > b ? 1 : 0;
 }

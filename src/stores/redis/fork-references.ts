@@ -1,5 +1,5 @@
 import type { RedisHandle } from "./redis-handle.ts";
-import { placeOf, rowsOf } from "./stream-rows.ts";
+import { positionOf, rowsOf } from "./stream-rows.ts";
 import { readSegments, type Segment, writeSegments } from "./segments.ts";
 import { CUT, READ_ALL, RELEASE, RETAIN } from "./session-scripts.ts";
 import type { StoredSession } from "./stored-session.ts";
@@ -79,10 +79,10 @@ export class ForkReferences {
   async #cut({ id, uid }: Holder, from: number): Promise<void> {
     const { names } = this.#handle;
     const key = names.entries(id, uid);
-    const range = ["XRANGE", key, placeOf(from), "+", "COUNT", String(CUT_AT_ONCE)];
+    const range = ["XRANGE", key, positionOf(from), "+", "COUNT", String(CUT_AT_ONCE)];
     for (;;) {
       const rows = rowsOf(await this.#handle.command(...range));
-      const args = rows.flatMap((row) => [placeOf(row.seq), row.id]);
+      const args = rows.flatMap((row) => [positionOf(row.seq), row.id]);
       if (rows.length > 0) await this.#handle.run(CUT, names.all(id, uid), args);
       if (rows.length < CUT_AT_ONCE) return;
     }

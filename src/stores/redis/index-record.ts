@@ -24,7 +24,7 @@ export interface IndexRecord {
 }
 
 /** Where a session stands in one part of the index. */
-export interface IndexPlace {
+export interface IndexPosition {
   readonly key: string;
   readonly member: string;
 }
@@ -55,16 +55,16 @@ function dueMember(due: string, id: string): string {
   return timedMember(due.padEnd(TIME_CHARACTERS), id);
 }
 
-/** Every place that a session has in the index. */
-export function placesOf(names: KeyNames, id: string, record: IndexRecord): IndexPlace[] {
+/** Every position that a session has in the index. */
+export function positionsOf(names: KeyNames, id: string, record: IndexRecord): IndexPosition[] {
   const { user, cwd, parents, source, status, modifiedAt, updatedAt, deletedAt, runs } = record;
-  const places: IndexPlace[] = [{ key: names.index("updated"), member: timedMember(updatedAt, id) }];
-  const add = (key: string, member: string): void => void places.push({ key, member });
+  const positions: IndexPosition[] = [{ key: names.index("updated"), member: timedMember(updatedAt, id) }];
+  const add = (key: string, member: string): void => void positions.push({ key, member });
   const listed = timedMember(modifiedAt, id);
   if (deletedAt !== "") {
     add(names.index("deleted"), listed);
     add(names.index("deleted-at"), timedMember(deletedAt, id));
-    return places;
+    return positions;
   }
   add(names.index("all"), listed);
   add(names.index("status", status), listed);
@@ -85,7 +85,7 @@ export function placesOf(names: KeyNames, id: string, record: IndexRecord): Inde
     if (user !== null) add(names.index(`user-runs-${part}`, user), listed);
   }
   if (runs !== undefined && runs.due !== null) add(names.index("due"), dueMember(runs.due, id));
-  return places;
+  return positions;
 }
 
 /** The part of the index that a query is answered from, and whether it holds nothing else than what is asked for. */

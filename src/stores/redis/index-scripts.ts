@@ -24,10 +24,10 @@ if gen and tonumber(gen) <= tonumber(ARGV[2]) then redis.call('ZREM', KEYS[1], A
 return {'ok'}`);
 
 /**
- * Replaces the record of a session, if it is still the one that was read, and with it the session's places.
+ * Replaces the record of a session, if it is still the one that was read, and with it the session's positions.
  *
- * KEYS: records, and then every part that changes. ARGV: session, the old record or '', the new one or '', how many places
- * are taken away, and then the number of the part and the member for each place taken away and each one added.
+ * KEYS: records, and then every part that changes. ARGV: session, the old record or '', the new one or '', how many positions
+ * are taken away, and then the number of the part and the member for each one taken away and each one added.
  */
 export const REPLACE_RECORD: RedisScript = defineScript(`
 if (redis.call('HGET', KEYS[1], ARGV[1]) or '') ~= ARGV[2] then return {0} end
@@ -39,10 +39,10 @@ for i = first, added - 1, 2 do redis.call('ZREM', KEYS[tonumber(ARGV[i])], ARGV[
 return {1}`);
 
 /**
- * Takes one of a limited number of places, for a session about to be made. A place that was taken long ago and never
+ * Takes one of a limited number of slots, for a session about to be made. A slot that was taken long ago and never
  * used is answered with, as its maker may be gone.
  *
- * KEYS: the sessions that count, reserved places. ARGV: limit, the place (a session's id, a space, and more), after how
+ * KEYS: the sessions that count, reserved slots. ARGV: limit, the slot (a session's id, a space, and more), after how
  * many ms it is old.
  */
 export const RESERVE: RedisScript = defineScript(`
@@ -52,8 +52,8 @@ local old = redis.call('ZRANGEBYSCORE', KEYS[2], '-inf', string.format('%.0f', n
 if #old > 0 then return {'old', old} end
 if redis.call('ZSCORE', KEYS[2], ARGV[2]) then return {'ok'} end
 local count = redis.call('ZCARD', KEYS[1])
-for _, place in ipairs(redis.call('ZRANGE', KEYS[2], 0, -1)) do
-  local id = string.match(place, '^[^ ]+')
+for _, slot in ipairs(redis.call('ZRANGE', KEYS[2], 0, -1)) do
+  local id = string.match(slot, '^[^ ]+')
   if not redis.call('ZSCORE', KEYS[1], id) then count = count + 1 end
 end
 if count >= tonumber(ARGV[1]) then return {'full'} end

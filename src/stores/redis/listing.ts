@@ -59,7 +59,7 @@ export class Listing implements SessionListing {
     return idleSince(heads, before).slice(0, limit);
   }
 
-  /** The sessions that a query may ask for, in the order of a listing, from a place on. */
+  /** The sessions that a query may ask for, in the order of a listing, from a position on. */
   async *#candidates(
     query: SessionQuery,
     wanted: number,
@@ -79,9 +79,9 @@ export class Listing implements SessionListing {
     wanted: number,
     after: ListPosition | null,
   ): AsyncGenerator<readonly string[]> {
-    const places: ListPosition[] = [];
-    for await (const ids of this.#index.before("due", before)) places.push(...(await this.#matching(ids, query)));
-    const rest = after === null ? places : places.filter((place) => compareForListing(place, after) > 0);
+    const positions: ListPosition[] = [];
+    for await (const ids of this.#index.before("due", before)) positions.push(...(await this.#matching(ids, query)));
+    const rest = after === null ? positions : positions.filter((position) => compareForListing(position, after) > 0);
     rest.sort(compareForListing);
     for (let first = 0; first < rest.length; first += wanted) yield idsOf(rest.slice(first, first + wanted));
   }
@@ -122,8 +122,8 @@ export class Listing implements SessionListing {
   }
 }
 
-function idsOf(places: readonly ListPosition[]): readonly string[] {
-  return places.map(({ id }) => id);
+function idsOf(positions: readonly ListPosition[]): readonly string[] {
+  return positions.map(({ id }) => id);
 }
 
 function without(ids: readonly string[], others: ReadonlyMap<string, unknown>): readonly string[] {

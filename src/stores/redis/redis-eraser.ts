@@ -10,7 +10,7 @@ import { defineScript, type RedisHandle } from "./redis-handle.ts";
 import type { RedisPort } from "./redis-port.ts";
 import { REPLACE } from "./session-scripts.ts";
 import { nextStamp, writeHead } from "./stored-session.ts";
-import { argsOf, placeOf } from "./stream-rows.ts";
+import { argsOf, positionOf } from "./stream-rows.ts";
 
 const LOOK_MS = 50;
 const REWRITE_MS_MAX = 3_600_000;
@@ -47,7 +47,7 @@ export class RedisEraser implements StoreEraser {
     const stamp = nextStamp({ ...session.stamp, uid: uuidv7() });
     const log = [names.entries(sessionId, stamp.uid), names.positions(sessionId, stamp.uid)];
     const keys = [...names.all(sessionId, session.stamp.uid), ...log, names.checkpoints(sessionId, stamp.uid)];
-    const args = [session.stamp.text, stamp.uid, stamp.text, writeHead(place.head, stamp.gen), placeOf(0)];
+    const args = [session.stamp.text, stamp.uid, stamp.text, writeHead(place.head, stamp.gen), positionOf(0)];
     const [kind] = await references.removing(session, () =>
       this.#handle.run(REPLACE, keys, [...args, ...argsOf(rows)]),
     );
@@ -111,6 +111,6 @@ export class RedisEraser implements StoreEraser {
   }
 
   #failed(problem: string): SessionError {
-    return new SessionError("STORE_FAILED", `The Redis server ${this.#handle.place} ${problem}.`);
+    return new SessionError("STORE_FAILED", `The Redis server ${this.#handle.address} ${problem}.`);
   }
 }

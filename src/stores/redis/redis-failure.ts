@@ -45,18 +45,12 @@ const CONNECTIONS: Readonly<Record<string, string>> = {
 const WRITES_REFUSED = ["OOM", "READONLY", "MISCONF", "NOREPLICAS"].map((word) => REPLIES[word]);
 
 /** What a client threw, as an error of ours; a mistake in the program itself stays what it is. */
-export function redisFailure(error: unknown, place: string): unknown {
+export function redisFailure(error: unknown, address: string): unknown {
   if (error instanceof SessionError || !(error instanceof Error)) return error;
   const problem = problemOf(error);
   return problem === null
     ? error
-    : new SessionError("STORE_FAILED", `The Redis server ${place} ${problem}.`, { cause: error });
-}
-
-/** Whether a server says that it does not know a script any more. */
-export function isNoScript(error: unknown): boolean {
-  const cause = error instanceof SessionError ? error.cause : error;
-  return cause instanceof Error && cause.message.startsWith("NOSCRIPT");
+    : new SessionError("STORE_FAILED", `The Redis server ${address} ${problem}.`, { cause: error });
 }
 
 /** Whether an error of ours says that the server takes no writes, though it can be read. */

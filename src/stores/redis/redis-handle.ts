@@ -3,7 +3,7 @@ import { setTimeout as wait } from "node:timers/promises";
 import { storeClosed } from "../complete/store-closed.ts";
 import { KeyNames } from "./key-names.ts";
 import type { RedisConnection, RedisReply, RedisSubscriber } from "./redis-client.ts";
-import { isNoScript, isPassing, redisFailure } from "./redis-failure.ts";
+import { isPassing, redisFailure } from "./redis-failure.ts";
 
 const ABSENCE_MS_MAX = 2000;
 const ABSENCE_WAIT_MS = 20;
@@ -27,15 +27,15 @@ export function defineScript(
 /** One connection, behind which all clients look the same and every failure is a `SessionError`. */
 export class RedisHandle {
   /** The server, for messages. */
-  readonly place: string;
+  readonly address: string;
   /** The store's keys. */
   readonly names: KeyNames;
   readonly #connection: RedisConnection;
   #closed = false;
 
-  constructor(connection: RedisConnection, place: string, prefix: string) {
+  constructor(connection: RedisConnection, address: string, prefix: string) {
     this.#connection = connection;
-    this.place = place;
+    this.address = address;
     this.names = new KeyNames(prefix);
   }
 
@@ -81,7 +81,7 @@ export class RedisHandle {
         if (this.#closed) throw storeClosed();
         return await this.#connection.send(firstKey, sent);
       } catch (error) {
-        if (script !== undefined && isNoScript(error)) {
+        if (script !== undefined && error instanceof Error && error.message.startsWith("NOSCRIPT")) {
           // The server has not seen it yet, or has forgotten it; nothing was run.
           sent = ["EVAL", script.text, ...args.slice(2)];
           continue;
@@ -96,6 +96,6 @@ export class RedisHandle {
 
   /** What a client threw, as an error of ours. */
   failure(error: unknown): unknown {
-    return this.#closed ? storeClosed() : redisFailure(error, this.place);
+    return this.#closed ? storeClosed() : redisFailure(error, this.address);
   }
 }

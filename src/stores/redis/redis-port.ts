@@ -5,7 +5,7 @@ import type { SessionHeader } from "../../session/log/header.ts";
 import { type Asking, runLater } from "../rows/asking.ts";
 import type { EncodedPlan } from "../rows/encode-plan.ts";
 import { sessionExists } from "../rows/row-maker.ts";
-import type { MakeLimits } from "../complete/check-limits.ts";
+import { limitsOf, type MakeLimits } from "../complete/check-limits.ts";
 import type { CommitConditions, NewRowSession, RowPort, StateRow, StoredRow } from "../rows/row-port.ts";
 import { RowReader } from "../rows/row-reader.ts";
 import { clipSegments } from "../rows/segments.ts";
@@ -19,7 +19,7 @@ import type { RedisStoreOptions } from "./redis-store.ts";
 import { readSegments, type Segment, segmentsOf, writeSegments } from "./segments.ts";
 import { SessionIndex } from "./session-index.ts";
 import { APPEND, CREATE, FIND, LOAD_SESSION, ROW_AT } from "./session-scripts.ts";
-import { argsOf, placeOf, rowOf, rowsOf } from "./stream-rows.ts";
+import { argsOf, positionOf, rowOf, rowsOf } from "./stream-rows.ts";
 import { type HeadText, nextStamp, readStamp, type StoredSession, writeHead } from "./stored-session.ts";
 
 const ATTEMPTS_MAX = 20;
@@ -45,7 +45,7 @@ export class RedisPort implements RowPort<Segment, StoredSession> {
 
   constructor(handle: RedisHandle, { clock, ttlSeconds }: RedisStoreOptions) {
     this.handle = handle;
-    this.place = `Redis server ${handle.place}`;
+    this.place = `Redis server ${handle.address}`;
     this.clock = clock ?? (() => new Date());
     this.ttlSeconds = ttlSeconds;
     this.leases = new LeaseScripts(handle, clock);
@@ -81,7 +81,7 @@ export class RedisPort implements RowPort<Segment, StoredSession> {
   }
 
   async rowAt({ id, uid }: Segment, seq: number): Promise<StateRow | undefined> {
-    const [text] = await this.handle.run(ROW_AT, this.handle.names.all(id, uid), [placeOf(seq)]);
+    const [text] = await this.handle.run(ROW_AT, this.handle.names.all(id, uid), [positionOf(seq)]);
     return text === undefined ? undefined : rowOf(seq, text as string);
   }
 
@@ -100,7 +100,7 @@ export class RedisPort implements RowPort<Segment, StoredSession> {
 
   async page({ id, uid, start, end }: Segment, count: number, reverse: boolean): Promise<readonly string[]> {
     const key = this.handle.names.entries(id, uid);
-    const [first, last] = [placeOf(start), placeOf(end - 1)];
+    const [first, last] = [positionOf(start), positionOf(end - 1)];
     const range = reverse ? ["XREVRANGE", key, last, first] : ["XRANGE", key, first, last];
     const reply = await this.handle.command(...range, "COUNT", String(count));
     return rowsOf(reply).map(({ body }) => body);
@@ -127,7 +127,7 @@ export class RedisPort implements RowPort<Segment, StoredSession> {
       keys.push(names.lease(id), names.forks(id, before.uid), names.checkpoints(id, before.uid));
       more = [leaseToken, this.leases.clockArg(), idsUnseen ? 1 : "", this.ttlSeconds].join(" ");
     }
-    const first = placeOf(session.head.version);
+    const first = positionOf(session.head.version);
     const args = [before.text, stamp.text, writeHead(place.head, stamp.gen), more, first, ...argsOf(rows)];
     const [written] = await this.handle.run(APPEND, keys, args);
     if (written !== 1) return "unsure";
@@ -158,12 +158,8 @@ export class RedisPort implements RowPort<Segment, StoredSession> {
   }
 
   #makeWithin(limits: MakeLimits, uid: string, session: NewRowSession<Segment>): Promise<StoredSession> {
-    const { id, userId, forkedFrom } = session.place.head.header;
-    const counted = [
-      { part: "forks", name: forkedFrom?.sessionId, max: limits.maxForks },
-      { part: "open", name: userId, max: limits.maxOpenPerUser },
-    ] as const;
-    return this.quota.within(id, counted, (renew) => this.#make(uid, session, renew));
+    const { header } = session.place.head;
+    return this.quota.within(header.id, limitsOf(header, limits), (renew) => this.#make(uid, session, renew));
   }
 
   async #make(
@@ -173,7 +169,7 @@ export class RedisPort implements RowPort<Segment, StoredSession> {
   ): Promise<StoredSession> {
     const { header } = place.head;
     const { id } = header;
-    const first = placeOf(origin.at(-1)?.end ?? 0);
+    const first = positionOf(origin.at(-1)?.end ?? 0);
     const fixed = [String(this.ttlSeconds ?? ""), first, JSON.stringify(header), writeSegments(origin)];
     let gen = 0;
     for (let attempt = 1; attempt <= ATTEMPTS_MAX; attempt++) {

@@ -39,12 +39,12 @@ const TTL_SECONDS_MAX = 10 * 366 * 86_400;
 export async function openRedisStore(options: RedisStoreOptions = {}): Promise<SessionStore> {
   checkRedisOptions(options);
   const { client, url = DEFAULT_URL, prefix = "skein", ttlSeconds } = options;
-  const place = client === undefined ? placeOf(url) : "of the given client";
+  const address = client === undefined ? addressOf(url) : "of the given client";
   const refuse = (error: unknown): never => {
-    throw redisFailure(error, place);
+    throw redisFailure(error, address);
   };
   const connection = client === undefined ? await openRedis(url).catch(refuse) : connectionOf(client);
-  const handle = new RedisHandle(connection, place, prefix);
+  const handle = new RedisHandle(connection, address, prefix);
   try {
     await checkServer(handle, ttlSeconds);
     await checkLayout(handle);
@@ -71,7 +71,7 @@ async function checkServer(handle: RedisHandle, ttlSeconds: number | undefined):
   if (maximum === "0" || !evicts) return;
   throw new SessionError(
     "STORE_FAILED",
-    `The Redis server ${handle.place} makes room by removing keys (maxmemory-policy ${policy}), which would lose sessions; set it to noeviction.`,
+    `The Redis server ${handle.address} makes room by removing keys (maxmemory-policy ${policy}), which would lose sessions; set it to noeviction.`,
   );
 }
 
@@ -93,7 +93,7 @@ async function checkLayout(handle: RedisHandle): Promise<void> {
   if (Number(version) === LAYOUT_VERSION) return;
   throw new SessionError(
     "UNSUPPORTED_VERSION",
-    `The keys of the Redis server ${handle.place} have layout version ${show(version)}; this version of skein knows ${LAYOUT_VERSION}, so update skein to open them.`,
+    `The keys of the Redis server ${handle.address} have layout version ${show(version)}; this version of skein knows ${LAYOUT_VERSION}, so update skein to open them.`,
   );
 }
 
@@ -111,7 +111,7 @@ function checkRedisOptions(options: RedisStoreOptions): void {
 }
 
 /** The address in a URL, without the user and the password, which no message may show. */
-function placeOf(url: string): string {
+function addressOf(url: string): string {
   try {
     const { protocol, host, pathname } = new URL(url);
     const known = protocol === "redis:" || protocol === "rediss:";

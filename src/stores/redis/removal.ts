@@ -1,5 +1,6 @@
 import { uuidv7 } from "../../internal/uuid.ts";
 import { SessionBusyError } from "../../session/errors.ts";
+import { limitsOf } from "../complete/check-limits.ts";
 import { isOpen } from "../../session/query.ts";
 import type { DriverPurge } from "../../session/store-driver.ts";
 import type { UndeleteOptions } from "../../session/store.ts";
@@ -24,11 +25,11 @@ export class Removal {
     return this.#setDeleted(sessionId, this.#port.clock().toISOString());
   }
 
-  async undelete(sessionId: string, { maxOpenPerUser }: UndeleteOptions): Promise<boolean> {
-    const session = maxOpenPerUser === undefined ? null : await this.#port.loadAny(sessionId);
+  async undelete(sessionId: string, options: UndeleteOptions): Promise<boolean> {
+    const session = options.maxOpenPerUser === undefined ? null : await this.#port.loadAny(sessionId);
     const opens = session !== null && session.deletedAt !== null && isOpen(session.head);
-    const limit = { part: "open", name: opens ? session.head.header.userId : null, max: maxOpenPerUser } as const;
-    return this.#port.quota.within(sessionId, [limit], () => this.#setDeleted(sessionId, ""));
+    const limits = opens ? limitsOf(session.head.header, options) : [];
+    return this.#port.quota.within(sessionId, limits, () => this.#setDeleted(sessionId, ""));
   }
 
   async purge({ before, sessionId, userId }: DriverPurge): Promise<number> {

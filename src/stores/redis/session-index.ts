@@ -1,6 +1,13 @@
 import { MOVE_CHECKPOINTS, READ_UNSETTLED, REPLACE_RECORD, UNMARK } from "./index-scripts.ts";
 import type { ListPosition } from "../../session/store-driver.ts";
-import { idOfMember, type IndexPlace, type IndexRecord, placesOf, recordOf, timedMember } from "./index-record.ts";
+import {
+  idOfMember,
+  type IndexPosition,
+  type IndexRecord,
+  positionsOf,
+  recordOf,
+  timedMember,
+} from "./index-record.ts";
 import { isWriteRefused } from "./redis-failure.ts";
 import type { RedisHandle } from "./redis-handle.ts";
 import type { RedisPort } from "./redis-port.ts";
@@ -90,9 +97,9 @@ export class SessionIndex {
     return this.#pages(this.#handle.names.index(part), "-", [`(${time}`, "BYLEX"], wanted);
   }
 
-  /** The sessions of a sorted part after a place, or all of them, the newest first, in pages. */
-  after(key: string, place: ListPosition | null, wanted: number): AsyncGenerator<readonly string[]> {
-    const from = place === null ? "+" : `(${timedMember(place.modifiedAt, place.id)}`;
+  /** The sessions of a sorted part after a position, or all of them, the newest first, in pages. */
+  after(key: string, position: ListPosition | null, wanted: number): AsyncGenerator<readonly string[]> {
+    const from = position === null ? "+" : `(${timedMember(position.modifiedAt, position.id)}`;
     return this.#pages(key, from, ["-", "BYLEX", "REV"], wanted);
   }
 
@@ -170,9 +177,9 @@ export class SessionIndex {
   }
 
   #changes(id: string, before: IndexRecord | null, next: IndexRecord | null): { keys: string[]; args: string[] } {
-    const [from, to] = [before, next].map((each) => (each === null ? [] : placesOf(this.#handle.names, id, each)));
-    const removed = difference(from as IndexPlace[], to as IndexPlace[]);
-    const added = difference(to as IndexPlace[], from as IndexPlace[]);
+    const [from, to] = [before, next].map((each) => (each === null ? [] : positionsOf(this.#handle.names, id, each)));
+    const removed = difference(from as IndexPosition[], to as IndexPosition[]);
+    const added = difference(to as IndexPosition[], from as IndexPosition[]);
     const keys = [this.#handle.names.index("records"), ...new Set([...removed, ...added].map(({ key }) => key))];
     const args = [...removed, ...added].flatMap(({ key, member }) => [String(keys.indexOf(key) + 1), member]);
     return { keys, args: [String(removed.length), ...args] };
@@ -188,7 +195,7 @@ export class SessionIndex {
   }
 }
 
-function difference(places: readonly IndexPlace[], others: readonly IndexPlace[]): IndexPlace[] {
+function difference(positions: readonly IndexPosition[], others: readonly IndexPosition[]): IndexPosition[] {
   const known = new Set(others.map(({ key, member }) => `${key}\n${member}`));
-  return places.filter(({ key, member }) => !known.has(`${key}\n${member}`));
+  return positions.filter(({ key, member }) => !known.has(`${key}\n${member}`));
 }

@@ -28,7 +28,7 @@ end
 local function nextOf(number) return string.format('%.0f', tonumber(number) + 1) end
 `;
 
-/** Lua that writes the rows given from an argument on, from the place `ARGV[5]` on. To make a function of it costs more. */
+/** Lua that writes the rows given from an argument on, from the position `ARGV[5]` on. To make a function of it costs more. */
 function putRows(from: number): string {
   return `
 for i = ${from}, #ARGV, 2 do
@@ -59,7 +59,7 @@ if not stamp then return {'none'} end
 if stamp == ARGV[1] then return {'same'} end
 return {'full', unpack(redis.call('HMGET', session, 'k', 'h', 'hd', 'sg', 'del', 'dg', 'dat'))}`);
 
-/** A row without its entry, as far as the row itself says what the entry's id is. ARGV: place. */
+/** A row without its entry, as far as the row itself says what the entry's id is. ARGV: position. */
 export const ROW_AT: RedisScript = sessionScript(`
 local row = redis.call('XRANGE', entries, ARGV[1], ARGV[1])[1]
 if not row then return {} end
@@ -73,7 +73,7 @@ return {string.match(row[2][2], '^[^\\n]*\\n"[^\\n]*') or row[2][2]}`);
  * microseconds for one instead of 16, and the client has less to write.
  *
  * KEYS: session, entries, positions and, where more is asked for, lease, forks, checkpoints.
- * ARGV: stamp, next stamp, next h, what more is asked for or '', first place, and then id and text of each row.
+ * ARGV: stamp, next stamp, next h, what more is asked for or '', first position, and then id and text of each row.
  * More is a token or nothing, clock, '1' where ids may be taken, and ttl or nothing, with spaces between.
  */
 export const APPEND: RedisScript = defineScript(`
@@ -101,7 +101,7 @@ return {1}`);
 /**
  * Makes a session, if its id is free and its generation is the one that was marked.
  *
- * ARGV: uid, gen, stamp, ttl or '', first place, hd, sg, h, and then id and text of each row.
+ * ARGV: uid, gen, stamp, ttl or '', first position, hd, sg, h, and then id and text of each row.
  */
 export const CREATE: RedisScript = sessionScript(`
 local uid = redis.call('HGET', session, 'uid')
@@ -147,13 +147,13 @@ if tonumber(redis.call('GET', floor) or '0') <= tonumber(ARGV[1]) then
 end
 return {1}`);
 
-/** Finds entries by id up to a place. ARGV: the place and then ids. */
+/** Finds entries by id up to a position. ARGV: the position and then ids. */
 export const FIND: RedisScript = sessionScript(`
 local found = {}
 for i = 2, #ARGV do
-  local place = redis.call('HGET', positions, ARGV[i])
-  if place and tonumber(place) <= tonumber(ARGV[1]) then
-    local row = redis.call('XRANGE', entries, place, place)[1]
+  local position = redis.call('HGET', positions, ARGV[i])
+  if position and tonumber(position) <= tonumber(ARGV[1]) then
+    local row = redis.call('XRANGE', entries, position, position)[1]
     if row then found[#found + 1] = row end
   end
 end
@@ -227,7 +227,7 @@ return {'ok'}`,
  * left of a purged session.
  *
  * KEYS: after those of the session, entries, positions and checkpoints of the new name. ARGV: stamp, the new uid, the new
- * stamp, the new h, first place, and then id and text of each row.
+ * stamp, the new h, first position, and then id and text of each row.
  */
 export const REPLACE: RedisScript = sessionScript(
   `${NEEDED}
@@ -244,7 +244,7 @@ return {'ok'}`,
   { repeatable: false },
 );
 
-/** Removes entries at the end of a purged log. ARGV: place in the stream and id of each. */
+/** Removes entries at the end of a purged log. ARGV: position in the stream and id of each. */
 export const CUT: RedisScript = sessionScript(`
 for i = 1, #ARGV, 2 do
   redis.call('XDEL', entries, ARGV[i])

@@ -2,10 +2,10 @@ import type { Entry } from "../../session/log/entry.ts";
 import type { StoredRow } from "../rows/row-port.ts";
 import type { RedisReply } from "./redis-client.ts";
 
-type StreamReply = readonly (readonly [place: string, fields: readonly [string, string]])[];
+type StreamReply = readonly (readonly [position: string, fields: readonly [string, string]])[];
 
 /** Where in a stream a position is; a stream has nothing at 0. */
-export function placeOf(seq: number): string {
+export function positionOf(seq: number): string {
   return String(seq + 1);
 }
 
@@ -16,7 +16,7 @@ export function argsOf(rows: readonly StoredRow[]): string[] {
 
 /** The rows that a stream gave out. */
 export function rowsOf(reply: RedisReply): StoredRow[] {
-  return (reply as StreamReply).map(([place, [, text]]) => rowOf(Number.parseInt(place, 10) - 1, text));
+  return (reply as StreamReply).map(([position, [, text]]) => rowOf(Number.parseInt(position, 10) - 1, text));
 }
 
 /** A row of its text; those of earlier layouts have their id only in the entry. */

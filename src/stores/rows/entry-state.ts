@@ -11,7 +11,7 @@ import { freezeDeep } from "../../internal/freeze-deep.ts";
  * it. So the head at any position is read from that row and the few it points to, and an append rewrites nothing.
  *
  * What is at its default is left out. Large or rarely changing parts stand only in the row that changed them; the
- * others hold that row's `seq` in their place.
+ * others hold that row's `seq` instead.
  */
 export interface EntryState {
   /** The head's `updatedAt`. */

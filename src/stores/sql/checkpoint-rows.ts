@@ -1,7 +1,7 @@
 import { SessionNotFoundError } from "../../session/errors.ts";
 import type { Checkpoint } from "../../session/store.ts";
 import type { CheckpointTable } from "../../session/store-driver.ts";
-import { checkCheckpointId } from "../complete/check-checkpoint-id.ts";
+import { checkCheckpointId } from "../complete/valid-checkpoint.ts";
 import type { SqlDatabase } from "./sql-database.ts";
 
 type CheckpointRow = { readonly body: string };

@@ -1,39 +1,22 @@
-import type { SessionHeader } from "../../session/log/header.ts";
+import { type Limit, tooMany } from "../complete/check-limits.ts";
 import { type Asking, ask } from "../rows/asking.ts";
-import { type MakeLimits, tooManyForks, tooManyOpen } from "../complete/check-limits.ts";
 import type { SqlDialect, SqlRunner } from "./sql-database.ts";
 
 /** Call it in the transaction that makes a session. @throws {SessionCapacityError} when there are as many as there may be. */
 export function* checkLimits(
-  dialect: SqlDialect,
-  inside: SqlRunner,
-  header: SessionHeader,
-  { maxForks, maxOpenPerUser }: MakeLimits,
-): Asking<void> {
-  const sourceId = header.forkedFrom?.sessionId;
-  if (sourceId !== undefined && maxForks !== undefined) {
-    const forks = `${dialect.prefix}session_parents JOIN ${dialect.prefix}sessions ON key = session_key
-      WHERE parent_id = ? AND forked AND deleted_at IS NULL`;
-    if ((yield* count(inside, forks, sourceId)) >= maxForks) throw tooManyForks(maxForks);
-  }
-  yield* checkOpen(dialect, inside, header.userId, maxOpenPerUser);
-}
-
-/** Call it in the transaction that opens one more. @throws {SessionCapacityError} when a user has that many open sessions. */
-export function* checkOpen(
   { prefix, lockName }: SqlDialect,
   inside: SqlRunner,
-  userId: string | null,
-  limit: number | undefined,
+  limits: readonly Limit[],
 ): Asking<void> {
-  if (userId === null || limit === undefined) return;
-  // Two that make sessions for one user at once must not both find the last free place.
-  if (lockName !== null) yield* ask(inside.rows(lockName, [`skein ${prefix} ${userId}`]));
+  const forks = `${prefix}session_parents JOIN ${prefix}sessions ON key = session_key
+    WHERE parent_id = ? AND forked AND deleted_at IS NULL`;
   const open = `${prefix}sessions WHERE user_id = ? AND deleted_at IS NULL AND status IN ('active', 'suspended')`;
-  if ((yield* count(inside, open, userId)) >= limit) throw tooManyOpen(limit);
-}
-
-function* count(inside: SqlRunner, from: string, value: string): Asking<number> {
-  const [row] = yield* ask(inside.rows<{ count: number | string }>(`SELECT count(*) AS count FROM ${from}`, [value]));
-  return Number(row?.count ?? 0);
+  for (const limit of limits) {
+    const { part, name, max } = limit;
+    // Two that make sessions for one user at once must not both find room for the last one.
+    if (part === "open" && lockName !== null) yield* ask(inside.rows(lockName, [`skein ${prefix} ${name}`]));
+    const sql = `SELECT count(*) AS count FROM ${part === "open" ? open : forks}`;
+    const [row] = yield* ask(inside.rows<{ count: number | string }>(sql, [name]));
+    if (Number(row?.count ?? 0) >= max) throw tooMany(limit);
+  }
 }

@@ -1,11 +1,12 @@
 import type { DriverPurge } from "../../session/store-driver.ts";
 import type { UndeleteOptions } from "../../session/store.ts";
+import { limitsOf } from "../complete/check-limits.ts";
 import { END_OF_TIME } from "../complete/valid-arguments.ts";
 import { type Asking, ask } from "../rows/asking.ts";
 import type { RowSession } from "../rows/row-port.ts";
 import type { Segment } from "../rows/segments.ts";
 import type { SessionCache } from "../rows/session-cache.ts";
-import { checkOpen } from "./make-limits.ts";
+import { checkLimits } from "./make-limits.ts";
 import type { SqlDatabase, SqlRunner } from "./sql-database.ts";
 
 interface RemovedRow {
@@ -53,7 +54,7 @@ export class Removal {
     return this.#database.enclose((inside) => this.#steps.hide(inside, sessionId, this.#clock().toISOString()));
   }
 
-  async undelete(sessionId: string, { maxOpenPerUser }: UndeleteOptions): Promise<boolean> {
+  async undelete(sessionId: string, options: UndeleteOptions): Promise<boolean> {
     const { dialect } = this.#database;
     const sessions = this.#sessions;
     return this.#database.enclose(function* (inside) {
@@ -63,7 +64,8 @@ export class Removal {
       );
       if (row === undefined) return false;
       const { key, user_id: userId, status } = row;
-      if (status === "active" || status === "suspended") yield* checkOpen(dialect, inside, userId, maxOpenPerUser);
+      if (status === "active" || status === "suspended")
+        yield* checkLimits(dialect, inside, limitsOf({ userId, forkedFrom: null }, options));
       return (yield* ask(inside.change(`UPDATE ${sessions} SET deleted_at = NULL WHERE key = ?`, [key]))) > 0;
     });
   }

@@ -147,13 +147,13 @@ function checkedVersion(handle: SqliteHandle): number {
   if (version > MIGRATIONS.length) {
     throw new SessionError(
       "UNSUPPORTED_VERSION",
-      `The database ${handle.place} has schema version ${version}; this version of skein knows ${MIGRATIONS.length}, so update skein to open it.`,
+      `The database ${handle.address} has schema version ${version}; this version of skein knows ${MIGRATIONS.length}, so update skein to open it.`,
     );
   }
   if (tables > 0 && application !== APPLICATION_ID) {
     throw new SessionError(
       "STORE_FAILED",
-      `The database ${handle.place} belongs to another program; choose a file of its own for skein.`,
+      `The database ${handle.address} belongs to another program; choose a file of its own for skein.`,
     );
   }
   return version;

@@ -30,7 +30,7 @@ export class SqliteDriver extends SqlDriver<SqlSession> implements StoreDriver {
     const rewriting = { rewrite: () => rewriteFile(handle), leftovers: () => leftoversOf(handle) };
     super(handle, { port, cache, clock, listing, removal, index, ...rewriting });
     // A database in a file outlives the process, and others can open it.
-    const file = handle.place !== MEMORY;
+    const file = handle.address !== MEMORY;
     this.capabilities = {
       durable: file,
       shared: file,
@@ -39,7 +39,7 @@ export class SqliteDriver extends SqlDriver<SqlSession> implements StoreDriver {
       watch: "poll",
       lease: file ? "shared" : "process",
       aggregate: "native",
-      ...(file ? { path: handle.place } : {}),
+      ...(file ? { path: handle.address } : {}),
     };
     this.leases = leases;
     this.#handle = handle;

@@ -14,19 +14,19 @@ const CODES: Readonly<Record<string, readonly [code: number, problem?: string]>>
 };
 
 /** What a driver threw, as an error of ours; a mistake in the program itself stays what it is. */
-export function sqliteFailure(error: unknown, place: string): unknown {
+export function sqliteFailure(error: unknown, address: string): unknown {
   const name = nameOf(error);
   if (name === null || error instanceof SessionError) return error;
   if (name === "SQLITE_BUSY" || name === "SQLITE_LOCKED") {
-    return new SessionError("SESSION_BUSY", `The database ${place} is locked by another process; try again.`, {
+    return new SessionError("SESSION_BUSY", `The database ${address} is locked by another process; try again.`, {
       cause: error,
     });
   }
   const problem = CODES[name]?.[1] ?? `failed with ${name}: ${(error as Error).message}`;
-  return new SessionError("STORE_FAILED", `The database ${place} ${problem}.`, { cause: error });
+  return new SessionError("STORE_FAILED", `The database ${address} ${problem}.`, { cause: error });
 }
 
-/** The primary result code of a driver's error, which each driver carries in a place of its own. */
+/** The primary result code of a driver's error, which each driver carries in a field of its own. */
 function nameOf(error: unknown): string | null {
   if (!(error instanceof Error)) return null;
   const { code, errcode, rawCode } = error as { code?: unknown; errcode?: unknown; rawCode?: unknown };

@@ -41,7 +41,7 @@ const DIALECT: SqlDialect = {
 export class SqliteHandle implements SqlDatabase {
   readonly dialect: SqlDialect = DIALECT;
   /** The file, for messages. */
-  readonly place: string;
+  readonly address: string;
   /** Whether it closes the connection, or the caller does. */
   readonly ownsConnection: boolean;
   readonly #connection: SqliteDatabase;
@@ -49,10 +49,10 @@ export class SqliteHandle implements SqlDatabase {
   /** Apart from the others: after `all`, libsql would answer `get` once more for the values that `all` was given. */
   readonly #lists = new Map<string, DriverStatement>();
 
-  constructor(connection: SqliteDatabase, place: string, ownsConnection: boolean) {
+  constructor(connection: SqliteDatabase, address: string, ownsConnection: boolean) {
     this.#connection = connection;
     this.ownsConnection = ownsConnection;
-    this.place = place;
+    this.address = address;
   }
 
   rows<Row>(sql: string, values: readonly SqlValue[] = []): Row[] {
@@ -128,7 +128,7 @@ export class SqliteHandle implements SqlDatabase {
     try {
       return work();
     } catch (error) {
-      throw sqliteFailure(error, this.place);
+      throw sqliteFailure(error, this.address);
     }
   }
 }

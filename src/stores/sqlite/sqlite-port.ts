@@ -5,7 +5,7 @@ import { parentsOf } from "../../session/query.ts";
 import { type Asking, runNow } from "../rows/asking.ts";
 import type { EncodedPlan } from "../rows/encode-plan.ts";
 import { sessionExists } from "../rows/row-maker.ts";
-import type { MakeLimits } from "../complete/check-limits.ts";
+import { limitsOf, type MakeLimits } from "../complete/check-limits.ts";
 import type { CommitConditions, NewRowSession, StateRow, StoredRow } from "../rows/row-port.ts";
 import { RowReader } from "../rows/row-reader.ts";
 import { runsColumns, sameRuns } from "../rows/runs-columns.ts";
@@ -66,7 +66,7 @@ export class SqlitePort implements SqlPort<SqlSession> {
 
   constructor(handle: SqliteHandle, cache: SessionCache<SqlSession>, leases: LeaseRows) {
     this.runner = handle;
-    this.place = `database ${handle.place}`;
+    this.place = `database ${handle.address}`;
     this.#reader = new RowReader(this, cache);
     this.#leases = leases;
   }
@@ -134,7 +134,7 @@ export class SqlitePort implements SqlPort<SqlSession> {
     const { header } = head;
     const taken = this.runner.row("SELECT 1 FROM sessions WHERE id = ?", [header.id]);
     if (taken !== undefined) throw sessionExists(header.id);
-    runNow(checkLimits(this.runner.dialect, this.runner, header, limits));
+    runNow(checkLimits(this.runner.dialect, this.runner, limitsOf(header, limits)));
     const inherited = origin.at(-1)?.end ?? 0;
     const key = this.#insertSession(head, origin.at(-1)?.key ?? null, inherited);
     const insert = "INSERT INTO entries VALUES (?, ?, ?, ?, ?)";

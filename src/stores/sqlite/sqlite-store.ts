@@ -48,11 +48,11 @@ const PREPARE_WAIT_MS = 50;
  */
 export async function openSqliteStore(options: SqliteStoreOptions): Promise<SqliteStore> {
   const { path, durability = "flush", database, clock = () => new Date() } = checkSqliteOptions(options);
-  const place = path === MEMORY ? MEMORY : resolve(path);
-  if (place !== MEMORY) hideFromSandboxes(place);
-  if (place !== MEMORY && database === undefined) await makeFile(place);
-  const connection = database ?? (await openSqlite(place, options.driver));
-  const handle = new SqliteHandle(connection, place, database === undefined);
+  const address = path === MEMORY ? MEMORY : resolve(path);
+  if (address !== MEMORY) hideFromSandboxes(address);
+  if (address !== MEMORY && database === undefined) await makeFile(address);
+  const connection = database ?? (await openSqlite(address, options.driver));
+  const handle = new SqliteHandle(connection, address, database === undefined);
   try {
     await prepare(handle, durability);
     const store = createStore(new SqliteDriver(handle, clock));
@@ -69,16 +69,16 @@ export async function openSqliteStore(options: SqliteStoreOptions): Promise<Sqli
 }
 
 /** The file and those beside it, which take their mode from it, are for their owner alone. */
-async function makeFile(place: string): Promise<void> {
-  const directory = dirname(place);
+async function makeFile(address: string): Promise<void> {
+  const directory = dirname(address);
   try {
     await makePrivateDirectory(directory);
   } catch (cause) {
     throw new SessionError("STORE_FAILED", `The directory ${directory} of the database cannot be made.`, { cause });
   }
   try {
-    claimPrivateFile(place);
-    for (const ending of ["-wal", "-shm"]) narrowPrivateFile(`${place}${ending}`);
+    claimPrivateFile(address);
+    for (const ending of ["-wal", "-shm"]) narrowPrivateFile(`${address}${ending}`);
   } catch {
     // SQLite says best what keeps it from using the file.
   }

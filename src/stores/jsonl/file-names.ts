@@ -17,14 +17,8 @@ export const TRASH_FOLDER = ".trash";
 const TIME = String.raw`\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d-\d{3}Z`;
 const NAME = new RegExp(`^(?:(?<deleted>${TIME})~)?(?<created>${TIME})_(?<id>[A-Za-z0-9._-]+)\\.jsonl$`);
 
-/** What a file's name tells. */
-export interface FileNameParts {
-  readonly id: string;
-  readonly createdAt: string;
-}
-
 /** The files that belong to one session. */
-export interface Places {
+export interface LogPaths {
   readonly log: string;
   readonly index: string;
   readonly lock: string;
@@ -49,7 +43,7 @@ export function trashedName(name: string): { readonly name: string; readonly del
 }
 
 /** What a session file's name tells, or null for a name of another kind. */
-export function parseFileName(name: string): FileNameParts | null {
+export function parseFileName(name: string): Pick<SessionHeader, "id" | "createdAt"> | null {
   const { id, created } = NAME.exec(finalName(name))?.groups ?? {};
   return created !== undefined && isSessionId(id) ? { id, createdAt: fromFileTime(created) } : null;
 }
@@ -70,7 +64,7 @@ export function partialPathOf(path: string): string {
 }
 
 /** The files of the session in a log file. They keep their names when a partial file gets its final one. */
-export function placesOf(log: string): Places {
+export function pathsOf(log: string): LogPaths {
   const directory = dirname(log);
   const name = finalName(basename(log));
   return {
