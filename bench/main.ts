@@ -1,9 +1,9 @@
-import { writeFile } from "node:fs/promises";
+import { readFile, writeFile } from "node:fs/promises";
 import { fileURLToPath } from "node:url";
 import { parseBenchOptions, USAGE } from "./bench-options.ts";
 import { openFixtureFolder } from "./fixtures.ts";
 import { progressSince } from "./measure-section.ts";
-import { renderReport, renderTable } from "./render-report.ts";
+import { readTable, renderReport, renderTable } from "./render-report.ts";
 import type { Row } from "./row.ts";
 import { CHILD_FLAG, runInChild, serveTask } from "./run-in-child.ts";
 import { sections } from "./sections/sections.ts";
@@ -43,7 +43,13 @@ async function runBench(args: readonly string[]): Promise<number> {
   const missed = rows.filter(({ target }) => target?.met === false).length;
   const of = rows.filter(({ target }) => target !== undefined).length;
   progress(`done: ${of - missed} of ${of} targets met${quick ? "; a quick run says nothing about speed" : ""}`);
-  if (options.write) await writeFile(report, renderReport(rows, quick ? QUICK_SIZES : FULL_SIZES, options));
+  if (options.write) {
+    const measured = new Map(chosen.map(({ name }) => [name, rows]));
+    // Sections that were not asked for keep what an earlier run has measured.
+    const earlier = chosen.length === sections.length ? [] : readTable(await readFile(report, "utf8"));
+    const all = sections.flatMap(({ name }) => (measured.get(name) ?? earlier).filter((row) => row.section === name));
+    await writeFile(report, renderReport(all, quick ? QUICK_SIZES : FULL_SIZES, options));
+  }
   return failed || (options.strict && missed > 0) ? 1 : 0;
 }
 

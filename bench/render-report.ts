@@ -16,16 +16,17 @@ export function renderReport(rows: readonly Row[], sizes: Sizes, options: BenchO
 Written by the run itself; do not edit. Run it again with:
 
 \`\`\`sh
-npm run bench -- --write${options.quick ? " --quick" : ""}${options.only === null ? "" : ` --only ${options.only.join(",")}`}
+npm run bench -- --write${options.quick ? " --quick" : ""} [--only <section>,…]
 \`\`\`
 ${options.quick ? "\n**This is a quick run: its sizes are too small to say anything about speed.**\n" : ""}
 ${renderSetting(sizes)}
 
 ## How to read it
 
-- Every number was measured in this one run. Contenders take alternating rounds, times are medians of the rounds, and a
-  ratio is the median of the rounds' own ratios, so that a busy machine shifts both sides and not the ratio. Each section
-  is measured in a process of its own, so that none pays for what another has left.
+- All of a section was measured in one run; \`--only\` replaces the rows of its sections and keeps the others. Contenders
+  take alternating rounds, times are medians of the rounds, and a ratio is the median of the rounds' own ratios, so that a
+  busy machine shifts both sides and not the ratio. Each section is measured in a process of its own, so that none pays
+  for what another has left.
 - For speeds the ratio is the share of the raw limit's speed (more is better); everywhere else it is measured by
   compared (less is better).
 - Bytes written are what the process gave to write calls, rewritten bytes included (\`wchar\` of \`/proc/self/io\`); for
@@ -112,6 +113,23 @@ export function renderTable(rows: readonly Row[]): string {
   return [HEADINGS, HEADINGS.map(() => "---"), ...lines]
     .map((cells) => `| ${cells.map(escaped).join(" | ")} |`)
     .join("\n");
+}
+
+/** The rows of a page that `renderReport` wrote. */
+export function readTable(page: string): Row[] {
+  const lines = page.split("\n").filter((line) => line.startsWith("| "));
+  return lines.slice(2).map((line) => {
+    const [section = "", what = "", measured = "", against = "–", ratio = "–", text = "–", result] = line
+      .slice(2, -2)
+      .split(" | ")
+      .map((cell) => cell.replaceAll("\\|", "|"));
+    return {
+      ...{ section, what, measured },
+      ...(against === "–" ? {} : { against }),
+      ...(ratio === "–" ? {} : { ratio: Number(ratio.replaceAll(",", "")) }),
+      ...(text === "–" ? {} : { target: { text, met: result === "pass" } }),
+    };
+  });
 }
 
 function escaped(cell: string): string {

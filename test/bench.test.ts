@@ -2,7 +2,9 @@ import { execFile } from "node:child_process";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
+import { readFile } from "node:fs/promises";
 import { expect, test } from "vitest";
+import { readTable, renderTable } from "../bench/render-report.ts";
 
 const run = promisify(execFile);
 const root = dirname(dirname(fileURLToPath(import.meta.url)));
@@ -22,6 +24,13 @@ test("the benchmark measures the sections that it is told, small as they may be,
   const rows = stdout.split("\n").filter((line) => line.startsWith("| "));
   expect([...new Set(rows.slice(2).map((line) => line.split(" ")[1]))]).toEqual(chosen);
   expect(stderr).toContain("a quick run says nothing about speed");
+});
+
+test("the rows of the page of benchmarks are read back as they were written, so that one section can be measured anew", async () => {
+  const page = await readFile(join(root, "docs/benchmarks.md"), "utf8");
+  const rows = readTable(page);
+  expect(rows.length).toBeGreaterThan(100);
+  expect(page).toContain(renderTable(rows));
 });
 
 test("the benchmark answers an option that it does not know with a sentence", async () => {
