@@ -120,6 +120,40 @@ for (const backend of backends.filter(({ name }) => !name.includes("ioredis") &&
         expect(await tracesOf(store, word)).toEqual([]);
       }));
 
+    test("removes many sessions some at a time; killed between two times, it ends with the same report", async () => {
+      await using store = await backend.open(join(directory, "store"));
+      for (let index = 0; index < 24; index += 2) {
+        await store.create(createHeader({ id: `s${index}`, userId: ADA }), { entries: [said("first", word)] });
+        await store.fork(`s${index}`, createHeader({ id: `s${index + 1}`, userId: ADA }));
+      }
+      for (const id of ["s2", "s3", "s20"]) await store.delete(id);
+      let times = 0;
+      const dying = new Proxy(store, {
+        get(target, name) {
+          const value = Reflect.get(target, name);
+          if (typeof value !== "function") return value;
+          if (name !== "heads") return value.bind(target);
+          return (ids: readonly string[]) => (++times === 2 ? Promise.reject(new Error("killed")) : target.heads(ids));
+        },
+      });
+      await expect(new SessionManager({ store: dying }).erase({ userId: ADA })).rejects.toThrow("killed");
+      expect((await store.count({ userId: ADA })) + (await store.count({ userId: ADA, deleted: true }))).toBe(14);
+      const report = await new SessionManager({ store }).erase({ userId: ADA });
+      expect(report).toMatchObject({ sessions: 24, entries: 12, keptByForks: [], notCovered: [] });
+      expect([await store.count(), await store.count({ deleted: true })]).toEqual([0, 0]);
+      expect((await checkStore(store)).findings).toEqual([]);
+    });
+
+    test("finds their words in a session that was made from theirs and is no fork", async () => {
+      await using store = await backend.open(join(directory, "store"));
+      await store.create(createHeader({ id: "hers", userId: ADA }), { entries: [said("hers-1", word)] });
+      const lineage = { parents: ["hers"], operator: "copy", kind: "op_detach", extras: [] } as const;
+      const entries = [said("hers-1", word), said("made-1", "in my own words")];
+      await store.create(createHeader({ id: "made", userId: BOB, lineage }), { entries });
+      await new SessionManager({ store }).erase({ userId: ADA }, { forks: "erase" });
+      expect(await tracesOf(store, word)).toEqual([]);
+    });
+
     test("keeps copies and imports from bringing back what was erased", () =>
       inWorld(async ({ manager }, store) => {
         const backup = openMemoryStore();

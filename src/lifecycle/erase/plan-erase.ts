@@ -99,7 +99,9 @@ class ErasePlanning {
     // A store that cannot name the heirs is read through for a user, and then every entry counts.
     const readsAll = this.#store.eraser.heirs === undefined && this.#input.target.userId !== undefined;
     let related = ancestors.length > 0 || heirs.has(id) || readsAll;
-    for await (const child of this.#list({ parentId: id })) {
+    // Not for every session of a user: each listing would also bring others' rows up to date, which they pay for.
+    const children = heirs.has(id) || this.#store.eraser.heirs === undefined ? this.#list({ parentId: id }) : [];
+    for await (const child of children) {
       related = true;
       await this.#add(child);
     }

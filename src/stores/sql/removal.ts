@@ -10,23 +10,18 @@ import { checkLimits } from "./make-limits.ts";
 import type { SqlDatabase, SqlRunner } from "./sql-database.ts";
 
 interface RemovedRow {
-  readonly id: string | null;
+  readonly key: number | string;
   readonly origin_key: number | string | null;
-  readonly origin_version: number | string;
 }
 
 /** What a store does itself when sessions are removed, each in the transaction given. */
 export interface RemovalSteps {
-  /** Hides a live session from a time on, and lets nobody append to it or hold it any more; false when there is none. */
-  hide(inside: SqlRunner, sessionId: string, at: string): Asking<boolean>;
-  /** Forgets what is said of a session beside its entries: its name, and what a search finds it by. */
-  forget(inside: SqlRunner, key: number): Asking<void>;
-  /** Removes a purged session's entries from a position on, from wherever they are. */
-  removeEntries(inside: SqlRunner, key: number, from: number): Asking<void>;
-  /** Lets a purged session end at a position, as forks take nothing after it. */
+  /** Hides live sessions from a time on, and lets nobody append to them or hold them any more; false when there is none. */
+  hide(inside: SqlRunner, sessionIds: readonly string[], at: string): Asking<boolean>;
+  /** Lets a purged session end at a position, as forks take nothing after it, and forgets what is said of it beside. */
   cut(inside: SqlRunner, key: number, version: number): Asking<void>;
-  /** Removes what is left of a session beside its row. */
-  removeRest(inside: SqlRunner, key: number): Asking<void>;
+  /** Removes all of some sessions but for their rows, checkpoints and parents; the keys are JSON. */
+  removeAll(inside: SqlRunner, keys: string): Asking<void>;
   /** Leaves to another row what a session's own has beside its entries and checkpoints. */
   handOver(inside: SqlRunner, from: number, to: number): Asking<void>;
 }
@@ -51,7 +46,7 @@ export class Removal {
   }
 
   async delete(sessionId: string): Promise<boolean> {
-    return this.#database.enclose((inside) => this.#steps.hide(inside, sessionId, this.#clock().toISOString()));
+    return this.#database.enclose((inside) => this.#steps.hide(inside, [sessionId], this.#now()));
   }
 
   async undelete(sessionId: string, options: UndeleteOptions): Promise<boolean> {
@@ -72,13 +67,13 @@ export class Removal {
 
   async purge({ before, sessionId, userId }: DriverPurge): Promise<number> {
     const named = [sessionId === undefined ? "" : "AND id = ?", userId === undefined ? "" : "AND user_id = ?"];
-    const rows = await this.#database.rows<{ key: number | string; id: string }>(
-      `SELECT key, id FROM ${this.#sessions} WHERE deleted_at < ? AND id IS NOT NULL ${named.join(" ")} ORDER BY key`,
+    const rows = await this.#database.rows<{ id: string }>(
+      `SELECT id FROM ${this.#sessions} WHERE deleted_at < ? AND id IS NOT NULL ${named.join(" ")} ORDER BY key`,
       [before, ...[sessionId, userId].filter((value) => value !== undefined)],
     );
     let purged = 0;
-    for (const { key, id } of rows) {
-      if (await this.#database.enclose((inside) => this.#purgeOne(inside, Number(key), before))) purged += 1;
+    for (const { id } of rows) {
+      purged += await this.#database.enclose((inside) => this.#purge(inside, [id], before));
       this.#cache.forget(id);
       // A database that answers at once would otherwise leave nobody else a turn.
       await new Promise((resolve) => setImmediate(resolve));
@@ -86,10 +81,16 @@ export class Removal {
     return purged;
   }
 
+  /** Removes sessions for good, deleted or not, in one transaction. */
+  async remove(sessionIds: readonly string[]): Promise<void> {
+    await this.#database.enclose((inside) => this.#hideAndPurge(inside, sessionIds));
+    for (const id of sessionIds) this.#cache.forget(id);
+  }
+
   /** Takes a live session's id from its row, so that another row can have it; `handOver` must follow. */
-  *vacate(inside: SqlRunner, key: number, sessionId: string): Asking<void> {
-    yield* this.#steps.hide(inside, sessionId, this.#clock().toISOString());
-    yield* this.#takeId(inside, key, END_OF_TIME);
+  *vacate(inside: SqlRunner, sessionId: string): Asking<void> {
+    yield* this.#steps.hide(inside, [sessionId], this.#now());
+    yield* this.#takeIds(inside, [sessionId], END_OF_TIME);
   }
 
   /** Leaves to the row that has a session's id now what the one before has, but for entries that forks take from it. */
@@ -97,47 +98,66 @@ export class Removal {
     const move = `UPDATE ${this.#database.dialect.prefix}checkpoints SET session_key = ? WHERE session_key = ?`;
     yield* ask(inside.change(move, [to, from]));
     yield* this.#steps.handOver(inside, from, to);
-    yield* this.#remove(inside, from);
+    yield* this.#remove(inside, [from]);
   }
 
-  /** False when the session was brought back, or purged by someone else, meanwhile. */
-  *#purgeOne(inside: SqlRunner, key: number, before: string): Asking<boolean> {
-    if (!(yield* this.#takeId(inside, key, before))) return false;
-    yield* this.#remove(inside, key);
-    return true;
+  #now(): string {
+    return this.#clock().toISOString();
   }
 
-  *#takeId(inside: SqlRunner, key: number, before: string): Asking<boolean> {
-    const take = `UPDATE ${this.#sessions} SET id = NULL, user_id = NULL, cwd = NULL, header = '{}'
-      WHERE key = ? AND deleted_at < ? AND id IS NOT NULL`;
-    return (yield* ask(inside.change(take, [key, before]))) > 0;
+  *#hideAndPurge(inside: SqlRunner, sessionIds: readonly string[]): Asking<void> {
+    yield* this.#steps.hide(inside, sessionIds, this.#now());
+    yield* this.#purge(inside, sessionIds, END_OF_TIME);
   }
 
-  *#remove(inside: SqlRunner, key: number): Asking<void> {
+  /** How many of the sessions were deleted, and not brought back or purged by someone else meanwhile. */
+  *#purge(inside: SqlRunner, sessionIds: readonly string[], before: string): Asking<number> {
+    const keys = yield* this.#takeIds(inside, sessionIds, before);
+    yield* this.#remove(inside, keys);
+    return keys.length;
+  }
+
+  *#takeIds(inside: SqlRunner, sessionIds: readonly string[], before: string): Asking<readonly number[]> {
+    const { forUpdate, inKeys } = this.#database.dialect;
+    const select = `SELECT key FROM ${this.#sessions} WHERE id IN (${sessionIds.map(() => "?").join(", ")})
+      AND deleted_at < ? ORDER BY key ${forUpdate}`;
+    const rows = yield* ask(inside.rows<{ key: number | string }>(select, [...sessionIds, before]));
+    const keys = rows.map(({ key }) => Number(key));
+    const take = `UPDATE ${this.#sessions} SET id = NULL, user_id = NULL, cwd = NULL, header = '{}' WHERE key ${inKeys}`;
+    yield* ask(inside.change(take, [JSON.stringify(keys)]));
+    return keys;
+  }
+
+  *#remove(inside: SqlRunner, keys: readonly number[]): Asking<void> {
+    const { prefix, inKeys } = this.#database.dialect;
     for (const table of ["checkpoints", "session_parents"]) {
-      yield* ask(inside.change(`DELETE FROM ${this.#database.dialect.prefix}${table} WHERE session_key = ?`, [key]));
+      const sql = `DELETE FROM ${prefix}${table} WHERE session_key ${inKeys}`;
+      yield* ask(inside.change(sql, [JSON.stringify(keys)]));
     }
-    yield* this.#steps.forget(inside, key);
-    yield* this.#collect(inside, key);
+    // A session's origin has a smaller key, so this ends.
+    for (let next = keys; next.length > 0; ) next = yield* this.#collect(inside, next);
   }
 
-  /** Removes the entries of a purged session that no fork takes, its row when there is no fork, and so on upwards. */
-  *#collect(inside: SqlRunner, start: number): Asking<void> {
+  /** Removes the entries of purged sessions that no fork takes, and the rows of those without a fork; what those were forked from. */
+  *#collect(inside: SqlRunner, keys: readonly number[]): Asking<readonly number[]> {
     const sessions = this.#sessions;
-    const select = `SELECT id, origin_key, origin_version FROM ${sessions} WHERE key = ? ${this.#database.dialect.forUpdate}`;
-    const forked = `SELECT max(origin_version) AS version FROM ${sessions} WHERE origin_key = ?`;
-    let next: number | null = start;
-    // A session's origin has a smaller key, so this ends.
-    while (next !== null) {
-      const [row]: readonly RemovedRow[] = yield* ask(inside.rows<RemovedRow>(select, [next]));
-      if (row === undefined || row.id !== null) return;
-      const [forks] = yield* ask(inside.rows<{ version: number | string | null }>(forked, [next]));
-      const needed = forks?.version ?? null;
-      yield* this.#steps.removeEntries(inside, next, Number(needed ?? row.origin_version));
-      if (needed !== null) return yield* this.#steps.cut(inside, next, Number(needed));
-      yield* this.#steps.removeRest(inside, next);
-      yield* ask(inside.change(`DELETE FROM ${sessions} WHERE key = ?`, [next]));
-      next = row.origin_key === null ? null : Number(row.origin_key);
+    const { forUpdate, inKeys } = this.#database.dialect;
+    const select = `SELECT key, origin_key FROM ${sessions} WHERE key ${inKeys} AND id IS NULL ORDER BY key ${forUpdate}`;
+    const rows = yield* ask(inside.rows<RemovedRow>(select, [JSON.stringify(keys)]));
+    const forked = `SELECT origin_key AS key, max(origin_version) AS version FROM ${sessions}
+      WHERE origin_key ${inKeys} GROUP BY origin_key`;
+    const found = yield* ask(
+      inside.rows<{ key: number | string; version: number | string }>(forked, [JSON.stringify(keys)]),
+    );
+    const needed = new Map(found.map(({ key, version }) => [Number(key), Number(version)]));
+    for (const { key } of rows) {
+      const version = needed.get(Number(key));
+      if (version !== undefined) yield* this.#steps.cut(inside, Number(key), version);
     }
+    const gone = rows.filter(({ key }) => !needed.has(Number(key)));
+    const goneKeys = JSON.stringify(gone.map(({ key }) => Number(key)));
+    yield* this.#steps.removeAll(inside, goneKeys);
+    yield* ask(inside.change(`DELETE FROM ${sessions} WHERE key ${inKeys}`, [goneKeys]));
+    return gone.flatMap(({ origin_key: origin }) => (origin === null ? [] : [Number(origin)]));
   }
 }
