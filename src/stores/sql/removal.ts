@@ -11,7 +11,14 @@ import type { SqlDatabase, SqlRunner } from "./sql-database.ts";
 
 interface RemovedRow {
   readonly key: number | string;
+  readonly id: string | null;
+  readonly deleted_at: string | null;
   readonly origin_key: number | string | null;
+}
+
+interface ForkedRow {
+  readonly key: number | string;
+  readonly version: number | string;
 }
 
 /** What a store does itself when sessions are removed, each in the transaction given. */
@@ -119,10 +126,11 @@ export class Removal {
 
   *#takeIds(inside: SqlRunner, sessionIds: readonly string[], before: string): Asking<readonly number[]> {
     const { forUpdate, inKeys } = this.#database.dialect;
-    const select = `SELECT key FROM ${this.#sessions} WHERE id IN (${sessionIds.map(() => "?").join(", ")})
-      AND deleted_at < ? ORDER BY key ${forUpdate}`;
-    const rows = yield* ask(inside.rows<{ key: number | string }>(select, [...sessionIds, before]));
-    const keys = rows.map(({ key }) => Number(key));
+    const some = sessionIds.map(() => "?").join(", ");
+    // By id alone: an index of deleted sessions is full of those that were purged a moment ago, and PostgreSQL takes it for empty.
+    const select = `SELECT key, deleted_at FROM ${this.#sessions} WHERE id IN (${some}) ORDER BY key ${forUpdate}`;
+    const rows = yield* ask(inside.rows<RemovedRow>(select, sessionIds));
+    const keys = rows.flatMap(({ key, deleted_at: at }) => (at !== null && at < before ? [Number(key)] : []));
     const take = `UPDATE ${this.#sessions} SET id = NULL, user_id = NULL, cwd = NULL, header = '{}' WHERE key ${inKeys}`;
     yield* ask(inside.change(take, [JSON.stringify(keys)]));
     return keys;
@@ -138,26 +146,28 @@ export class Removal {
     for (let next = keys; next.length > 0; ) next = yield* this.#collect(inside, next);
   }
 
-  /** Removes the entries of purged sessions that no fork takes, and the rows of those without a fork; what those were forked from. */
+  /** Removes what no fork takes of purged sessions. The origins of those that are gone as a whole: their turn is next. */
   *#collect(inside: SqlRunner, keys: readonly number[]): Asking<readonly number[]> {
     const sessions = this.#sessions;
     const { forUpdate, inKeys } = this.#database.dialect;
-    const select = `SELECT key, origin_key FROM ${sessions} WHERE key ${inKeys} AND id IS NULL ORDER BY key ${forUpdate}`;
+    const select = `SELECT key, id, origin_key FROM ${sessions} WHERE key ${inKeys} ORDER BY key ${forUpdate}`;
     const rows = yield* ask(inside.rows<RemovedRow>(select, [JSON.stringify(keys)]));
-    const forked = `SELECT origin_key AS key, max(origin_version) AS version FROM ${sessions}
+    // Only now that the rows are held: a fork may have been made meanwhile.
+    const forks = `SELECT origin_key AS key, max(origin_version) AS version FROM ${sessions}
       WHERE origin_key ${inKeys} GROUP BY origin_key`;
-    const found = yield* ask(
-      inside.rows<{ key: number | string; version: number | string }>(forked, [JSON.stringify(keys)]),
-    );
-    const needed = new Map(found.map(({ key, version }) => [Number(key), Number(version)]));
-    for (const { key } of rows) {
+    const taken = yield* ask(inside.rows<ForkedRow>(forks, [JSON.stringify(keys)]));
+    const needed = new Map(taken.map(({ key, version }) => [Number(key), Number(version)]));
+    const gone: number[] = [];
+    const origins: number[] = [];
+    for (const { key, id, origin_key: origin } of rows) {
+      if (id !== null) continue;
       const version = needed.get(Number(key));
       if (version !== undefined) yield* this.#steps.cut(inside, Number(key), version);
+      else gone.push(Number(key));
+      if (version === undefined && origin !== null) origins.push(Number(origin));
     }
-    const gone = rows.filter(({ key }) => !needed.has(Number(key)));
-    const goneKeys = JSON.stringify(gone.map(({ key }) => Number(key)));
-    yield* this.#steps.removeAll(inside, goneKeys);
-    yield* ask(inside.change(`DELETE FROM ${sessions} WHERE key ${inKeys}`, [goneKeys]));
-    return gone.flatMap(({ origin_key: origin }) => (origin === null ? [] : [Number(origin)]));
+    yield* this.#steps.removeAll(inside, JSON.stringify(gone));
+    yield* ask(inside.change(`DELETE FROM ${sessions} WHERE key ${inKeys}`, [JSON.stringify(gone)]));
+    return origins;
   }
 }
