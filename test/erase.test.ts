@@ -6,12 +6,14 @@ import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { importSession } from "../src/export/index.ts";
 import { createHeader, type Entry, type SessionHead, SessionManager, type SessionStore } from "../src/index.ts";
 import { erasedEntry } from "../src/session/log/erased-entry.ts";
+import type { StoreEraser } from "../src/session/store.ts";
 import { copySession } from "../src/stores/copy/copy-session.ts";
 import { copyStore } from "../src/stores/copy/copy-store.ts";
 import { checkStore } from "../src/stores/doctor/check-store.ts";
 import { digestOf } from "../src/stores/doctor/log-digest.ts";
 import { openJsonlStore } from "../src/stores/jsonl/index.ts";
 import { openMemoryStore } from "../src/stores/memory/index.ts";
+import { openSqliteStore } from "../src/stores/sqlite/index.ts";
 import { rawTracesOf } from "./erase/raw-traces.ts";
 import { exported, tracesOf } from "./erase/traces.ts";
 import { ADA, BOB, makeWorld, said, type World } from "./erase/world.ts";
@@ -266,6 +268,18 @@ for (const backend of backends.filter(({ name }) => !name.includes("ioredis") &&
 function versionOf(head: SessionHead | null): number | null {
   return head?.version ?? null;
 }
+
+test("removes no more than ten sessions at a time, and fewer where they are long", async () => {
+  await using store = await openSqliteStore({ path: join(directory, "store.db") });
+  for (let index = 0; index < 14; index++) {
+    const entries = Array.from({ length: index < 3 ? 600 : 1 }, (_, seq) => said(`entry-${seq}`, word));
+    await store.create(createHeader({ id: `s${index}`, userId: ADA }), { entries });
+  }
+  const remove = vi.spyOn(store.eraser as Required<StoreEraser>, "remove");
+  const report = await new SessionManager({ store }).erase({ userId: ADA });
+  expect(report).toMatchObject({ sessions: 14, entries: 1811 });
+  expect(remove.mock.calls.map(([ids]) => ids.length)).toEqual([10, 2, 1, 1]);
+});
 
 test("a purge removes what a repair has set aside of a session's file, and nothing of another", async () => {
   await using store = await openJsonlStore({ directory });
