@@ -53,7 +53,7 @@ export class Removal {
   }
 
   async delete(sessionId: string): Promise<boolean> {
-    return this.#database.enclose((inside) => this.#steps.hide(inside, [sessionId], this.#now()));
+    return this.#database.enclose((inside) => this.#steps.hide(inside, [sessionId], this.#clock().toISOString()));
   }
 
   async undelete(sessionId: string, options: UndeleteOptions): Promise<boolean> {
@@ -80,7 +80,7 @@ export class Removal {
     );
     let purged = 0;
     for (const { id } of rows) {
-      purged += await this.#database.enclose((inside) => this.#purge(inside, [id], before));
+      purged += await this.#database.enclose((inside) => this.#purge(inside, this.#takeIds(inside, [id], before)));
       this.#cache.forget(id);
       // A database that answers at once would otherwise leave nobody else a turn.
       await new Promise((resolve) => setImmediate(resolve));
@@ -90,14 +90,14 @@ export class Removal {
 
   /** Removes sessions for good, deleted or not, in one transaction. */
   async remove(sessionIds: readonly string[]): Promise<void> {
-    await this.#database.enclose((inside) => this.#hideAndPurge(inside, sessionIds));
+    await this.#database.enclose((inside) => this.#purge(inside, this.vacate(inside, sessionIds)));
     for (const id of sessionIds) this.#cache.forget(id);
   }
 
-  /** Takes a live session's id from its row, so that another row can have it; `handOver` must follow. */
-  *vacate(inside: SqlRunner, sessionId: string): Asking<void> {
-    yield* this.#steps.hide(inside, [sessionId], this.#now());
-    yield* this.#takeIds(inside, [sessionId], END_OF_TIME);
+  /** Takes the ids of sessions from their rows, so that other rows can have them; `handOver` must follow. The rows' keys. */
+  *vacate(inside: SqlRunner, sessionIds: readonly string[]): Asking<readonly number[]> {
+    yield* this.#steps.hide(inside, sessionIds, this.#clock().toISOString());
+    return yield* this.#takeIds(inside, sessionIds, END_OF_TIME);
   }
 
   /** Leaves to the row that has a session's id now what the one before has, but for entries that forks take from it. */
@@ -108,22 +108,14 @@ export class Removal {
     yield* this.#remove(inside, [from]);
   }
 
-  #now(): string {
-    return this.#clock().toISOString();
-  }
-
-  *#hideAndPurge(inside: SqlRunner, sessionIds: readonly string[]): Asking<void> {
-    yield* this.#steps.hide(inside, sessionIds, this.#now());
-    yield* this.#purge(inside, sessionIds, END_OF_TIME);
-  }
-
-  /** How many of the sessions were deleted, and not brought back or purged by someone else meanwhile. */
-  *#purge(inside: SqlRunner, sessionIds: readonly string[], before: string): Asking<number> {
-    const keys = yield* this.#takeIds(inside, sessionIds, before);
+  /** Removes what belongs to the keys that ids were taken from; how many there are. */
+  *#purge(inside: SqlRunner, taking: Asking<readonly number[]>): Asking<number> {
+    const keys = yield* taking;
     yield* this.#remove(inside, keys);
     return keys.length;
   }
 
+  /** Not of sessions that were brought back, or purged by someone else, meanwhile. */
   *#takeIds(inside: SqlRunner, sessionIds: readonly string[], before: string): Asking<readonly number[]> {
     const { forUpdate, inKeys } = this.#database.dialect;
     const some = sessionIds.map(() => "?").join(", ");

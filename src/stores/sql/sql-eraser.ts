@@ -127,7 +127,7 @@ export class SqlEraser<Session extends SqlSession> implements StoreEraser {
     if (session.head.version !== version) return false;
     const { empty, plan } = planAgain(session.head, entries);
     const { rows, place } = encodePlan({ head: empty, leafSeq: null, factsSeq: null }, plan, NOTHING_FOUND.entries);
-    yield* removal.vacate(inside.runner, sessionId);
+    yield* removal.vacate(inside.runner, [sessionId]);
     const made = yield* ask(inside.make({ place, rows, origin: [] }, {}));
     yield* removal.handOver(inside.runner, session.key, made.key);
     return true;
