@@ -6,12 +6,14 @@ import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { importSession } from "../src/export/index.ts";
 import { createHeader, type Entry, type SessionHead, SessionManager, type SessionStore } from "../src/index.ts";
 import { erasedEntry } from "../src/session/log/erased-entry.ts";
+import type { StoreEraser } from "../src/session/store.ts";
 import { copySession } from "../src/stores/copy/copy-session.ts";
 import { copyStore } from "../src/stores/copy/copy-store.ts";
 import { checkStore } from "../src/stores/doctor/check-store.ts";
 import { digestOf } from "../src/stores/doctor/log-digest.ts";
 import { openJsonlStore } from "../src/stores/jsonl/index.ts";
 import { openMemoryStore } from "../src/stores/memory/index.ts";
+import { openSqliteStore } from "../src/stores/sqlite/index.ts";
 import { rawTracesOf } from "./erase/raw-traces.ts";
 import { exported, tracesOf } from "./erase/traces.ts";
 import { ADA, BOB, makeWorld, said, type World } from "./erase/world.ts";
@@ -119,6 +121,40 @@ for (const backend of backends.filter(({ name }) => !name.includes("ioredis") &&
         expect(report.entries).toBeGreaterThanOrEqual(expected.entries);
         expect(await tracesOf(store, word)).toEqual([]);
       }));
+
+    test("removes many sessions some at a time; killed between two times, it ends with the same report", async () => {
+      await using store = await backend.open(join(directory, "store"));
+      for (let index = 0; index < 24; index += 2) {
+        await store.create(createHeader({ id: `s${index}`, userId: ADA }), { entries: [said("first", word)] });
+        await store.fork(`s${index}`, createHeader({ id: `s${index + 1}`, userId: ADA }));
+      }
+      for (const id of ["s2", "s3", "s20"]) await store.delete(id);
+      let times = 0;
+      const dying = new Proxy(store, {
+        get(target, name) {
+          const value = Reflect.get(target, name);
+          if (typeof value !== "function") return value;
+          if (name !== "heads") return value.bind(target);
+          return (ids: readonly string[]) => (++times === 2 ? Promise.reject(new Error("killed")) : target.heads(ids));
+        },
+      });
+      await expect(new SessionManager({ store: dying }).erase({ userId: ADA })).rejects.toThrow("killed");
+      expect((await store.count({ userId: ADA })) + (await store.count({ userId: ADA, deleted: true }))).toBe(14);
+      const report = await new SessionManager({ store }).erase({ userId: ADA });
+      expect(report).toMatchObject({ sessions: 24, entries: 12, keptByForks: [], notCovered: [] });
+      expect([await store.count(), await store.count({ deleted: true })]).toEqual([0, 0]);
+      expect((await checkStore(store)).findings).toEqual([]);
+    });
+
+    test("finds their words in a session that was made from theirs and is no fork", async () => {
+      await using store = await backend.open(join(directory, "store"));
+      await store.create(createHeader({ id: "hers", userId: ADA }), { entries: [said("hers-1", word)] });
+      const lineage = { parents: ["hers"], operator: "copy", kind: "op_detach", extras: [] } as const;
+      const entries = [said("hers-1", word), said("made-1", "in my own words")];
+      await store.create(createHeader({ id: "made", userId: BOB, lineage }), { entries });
+      await new SessionManager({ store }).erase({ userId: ADA }, { forks: "erase" });
+      expect(await tracesOf(store, word)).toEqual([]);
+    });
 
     test("keeps copies and imports from bringing back what was erased", () =>
       inWorld(async ({ manager }, store) => {
@@ -232,6 +268,18 @@ for (const backend of backends.filter(({ name }) => !name.includes("ioredis") &&
 function versionOf(head: SessionHead | null): number | null {
   return head?.version ?? null;
 }
+
+test("removes no more than ten sessions at a time, and fewer where they are long", async () => {
+  await using store = await openSqliteStore({ path: join(directory, "store.db") });
+  for (let index = 0; index < 14; index++) {
+    const entries = Array.from({ length: index < 3 ? 600 : 1 }, (_, seq) => said(`entry-${seq}`, word));
+    await store.create(createHeader({ id: `s${index}`, userId: ADA }), { entries });
+  }
+  const remove = vi.spyOn(store.eraser as Required<StoreEraser>, "remove");
+  const report = await new SessionManager({ store }).erase({ userId: ADA });
+  expect(report).toMatchObject({ sessions: 14, entries: 1811 });
+  expect(remove.mock.calls.map(([ids]) => ids.length)).toEqual([10, 2, 1, 1]);
+});
 
 test("a purge removes what a repair has set aside of a session's file, and nothing of another", async () => {
   await using store = await openJsonlStore({ directory });

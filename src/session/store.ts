@@ -290,10 +290,12 @@ export interface StoreEraser {
   /** The sessions, deleted ones too, whose logs have an entry that a user caused; without it all live ones are read. */
   authored?(userId: string): AsyncIterable<readonly string[]>;
   /**
-   * Which sessions, deleted ones too, begin with entries of these, as pairs; needed where a session in between can be purged
-   * and leave its entries to its forks.
+   * Which sessions, deleted ones too, were made from these or begin with entries of them, as pairs; needed where a session
+   * in between can be purged and leave its entries to its forks.
    */
   heirs?(sessionIds: readonly string[]): Promise<readonly (readonly [sessionId: string, heirId: string])[]>;
+  /** Removes sessions for good, deleted or not, all or none; without it each is deleted and purged. */
+  remove?(sessionIds: readonly string[]): Promise<void>;
   /** Small lasting notes beside the sessions, by their keys; those that are not there are left out. Without keys, all. */
   readMarks(keys?: readonly string[]): Promise<ReadonlyMap<string, string>>;
   /** Writes notes, and removes those that are null, all or none. */

@@ -7,13 +7,15 @@ import { requestIdOf } from "../../session/log/open-runs.ts";
 import type { Lease, SessionStore } from "../../session/store.ts";
 import { markErased } from "../../stores/copy/tombstones.ts";
 import type { CheckpointManager } from "../checkpoints/checkpoint-manager.ts";
-import { type ErasePlan, type PlannedCleaning, readPlan, writePlan } from "./erase-plan.ts";
+import { type ErasePlan, type PlannedCleaning, type PlannedRemoval, readPlan, writePlan } from "./erase-plan.ts";
 import type { EraseOptions, EraseReport, EraseTarget, NotCovered } from "./erase-report.ts";
 import { erasedEntry } from "../../session/log/erased-entry.ts";
 import { Pace } from "./pace.ts";
 import { planErase } from "./plan-erase.ts";
 
 const MARKS_AT_ONCE = 500;
+const SESSIONS_AT_ONCE = 10;
+const ENTRIES_AT_ONCE = 1000;
 const ATTEMPTS_MAX = 20;
 /** Short, so that one who was killed keeps nobody waiting; a log that is replaced later than that is read again. */
 const LEASE_MS = 1000;
@@ -96,9 +98,9 @@ class Erasure {
       await this.#clean(cleaning);
       await this.#next(plan);
     }
-    for (const { id } of plan.removals) {
-      await this.#remove(id);
-      await this.#next(plan);
+    for (const some of batchesOf(plan.removals)) {
+      await this.#remove(some);
+      for (let count = 0; count < some.length; count++) await this.#next(plan);
     }
     const finished = { ...plan, notCovered: [...plan.notCovered, ...this.#unfreed], done: true };
     await writePlan(this.#store.eraser, this.#target, finished);
@@ -163,16 +165,25 @@ class Erasure {
     }
   }
 
-  async #remove(id: string): Promise<void> {
-    // What is in the trash comes back for a moment: only so can its checkpoints be found.
-    const head = (await this.#store.head(id)) ?? ((await this.#store.undelete(id)) ? await this.#store.head(id) : null);
-    if (head === null) return;
-    // A run that cannot be told to stop has nothing left to run in either.
-    for (const { runId } of head.openRuns) await this.#parts.cancel(id, runId).catch(() => {});
-    const { length: count } = await this.#parts.checkpoints.deleteAll(id);
-    if (count > 0) this.#unfreed.push({ sessionId: id, reason: "snapshot", count });
-    await this.#store.delete(id);
-    await this.#store.purge({ sessionId: id });
+  async #remove(ids: readonly string[]): Promise<void> {
+    const { eraser } = this.#store;
+    const there: string[] = [];
+    for (const [index, found] of (await this.#store.heads(ids)).entries()) {
+      const id = ids[index] as string;
+      // What is in the trash comes back for a moment: only so can its checkpoints be found.
+      const head = found ?? ((await this.#store.undelete(id)) ? await this.#store.head(id) : null);
+      if (head === null) continue;
+      there.push(id);
+      // A run that cannot be told to stop has nothing left to run in either.
+      for (const { runId } of head.openRuns) await this.#parts.cancel(id, runId).catch(() => {});
+      const { length: count } = await this.#parts.checkpoints.deleteAll(id);
+      if (count > 0) this.#unfreed.push({ sessionId: id, reason: "snapshot", count });
+    }
+    if (eraser.remove !== undefined && there.length > 0) return eraser.remove(there);
+    for (const id of there) {
+      await this.#store.delete(id);
+      await this.#store.purge({ sessionId: id });
+    }
   }
 
   async #next(plan: ErasePlan): Promise<void> {
@@ -203,6 +214,20 @@ class Erasure {
       notCovered,
     };
   }
+}
+
+/** The ids of sessions that go together: each transaction waits for the disk, and a long one keeps others waiting. */
+function* batchesOf(removals: readonly PlannedRemoval[]): Generator<readonly string[]> {
+  let [ids, entriesLeft]: [string[], number] = [[], ENTRIES_AT_ONCE];
+  for (const { id, entries } of removals) {
+    if (ids.length === SESSIONS_AT_ONCE || (ids.length > 0 && entries > entriesLeft)) {
+      yield ids;
+      [ids, entriesLeft] = [[], ENTRIES_AT_ONCE];
+    }
+    ids.push(id);
+    entriesLeft -= entries;
+  }
+  if (ids.length > 0) yield ids;
 }
 
 function checkTarget(target: EraseTarget): void {

@@ -6,8 +6,8 @@ const STEPS_AT_ONCE = 10;
 const REST_MS = 150;
 
 /**
- * Keeps long work from holding up others: ten steps take about 5 ms on SQLite and 40 on PostgreSQL, and then others have a
- * multiple of that for themselves. Not by the clock: the time that a step takes is also that of others who have their turn.
+ * Keeps long work from holding up others: ten steps take about 2 ms of work on SQLite and 10 on PostgreSQL, and then others
+ * have a multiple of that for themselves. Not by the clock: the time that a step takes is also that of others who have their turn.
  */
 export class Pace {
   readonly #signal: AbortSignal | undefined;

@@ -75,7 +75,7 @@ class ErasePlanning {
     if (found !== null) yield found;
   }
 
-  /** Sessions that begin with those that go, though one in between may be purged; the sessions that have such heirs. */
+  /** Sessions made from those that go, though one in between may be purged; the sessions that have such heirs. */
   async #findHeirs(): Promise<ReadonlySet<string>> {
     const { eraser } = this.#store;
     const ids = [...this.#doomed.keys()];
@@ -96,10 +96,11 @@ class ErasePlanning {
   async #look({ head, deleted }: FoundSession, heirs: ReadonlySet<string>): Promise<PlannedRemoval> {
     const { id, forkedFrom } = head.header;
     const ancestors = await this.#ancestorsOf(head);
+    const namesHeirs = this.#store.eraser.heirs !== undefined;
     // A store that cannot name the heirs is read through for a user, and then every entry counts.
-    const readsAll = this.#store.eraser.heirs === undefined && this.#input.target.userId !== undefined;
+    const readsAll = !namesHeirs && this.#input.target.userId !== undefined;
     let related = ancestors.length > 0 || heirs.has(id) || readsAll;
-    for await (const child of this.#list({ parentId: id })) {
+    for await (const child of namesHeirs ? [] : this.#list({ parentId: id })) {
       related = true;
       await this.#add(child);
     }

@@ -19,6 +19,14 @@ interface ListedRow extends SessionRow {
   readonly behind: string;
 }
 
+interface PageQuery {
+  readonly where: (column: string) => string;
+  readonly values: readonly SqlValue[];
+  readonly limit: number;
+  /** The user whose sessions are asked for; empty where it is everyone. */
+  readonly users: readonly string[];
+}
+
 /**
  * Lists sessions. Those whose row is settled come in order out of an index; the few others are sorted in. So a listing
  * costs what it shows, and appends change no index.
@@ -38,13 +46,14 @@ export class Listing implements SqlListing {
     const { sql, values } = this.#filterOf(query);
     const where = (column: string): string => (after === null ? sql : `${sql} AND (${column}, id) < (?, ?)`);
     const bound = after === null ? values : [...values, after.modifiedAt, after.id];
-    return this.#page("listed_at", "modified_at", "DESC", { where, values: bound, limit });
+    const users = query.userId === undefined ? [] : [query.userId];
+    return this.#page("listed_at", "modified_at", "DESC", { where, values: bound, limit, users });
   }
 
   async idleSince(before: string, limit: number): Promise<SessionHead[]> {
     const where = (column: string): string =>
       `deleted_at IS NULL AND status IN ('active', 'suspended') AND ${column} < ?`;
-    return this.#page("idle_at", "updated_at", "ASC", { where, values: [before], limit });
+    return this.#page("idle_at", "updated_at", "ASC", { where, values: [before], limit, users: [] });
   }
 
   async count(query: ListedQuery): Promise<number> {
@@ -63,16 +72,17 @@ export class Listing implements SqlListing {
     settled: string,
     current: string,
     order: "ASC" | "DESC",
-    { where, values, limit }: { where: (column: string) => string; values: readonly SqlValue[]; limit: number },
+    { where, values, limit, users }: PageQuery,
   ): Promise<SessionHead[]> {
     const from = `SELECT ${SESSION_COLUMNS} FROM ${sessionsIn(this.#handle.schema)}`;
     const first = (column: string): string => `ORDER BY ${column} ${order}, id ${order} LIMIT ?`;
-    const rows = `SELECT *, ${this.#behind()} AS behind FROM (
+    const rows = `SELECT *, ${this.#behind(users)} AS behind FROM (
         (${from} WHERE NOT unsettled AND ${where(settled)} ${first(settled)})
         UNION ALL
         (${from} WHERE unsettled AND ${where(current)} ${first(current)})
       ) AS listed ${first(current)}`;
-    return this.#heads(await this.#handle.rows<ListedRow>(rows, [...values, limit, ...values, limit, limit]));
+    const bound = [...users, ...values, limit, ...values, limit, limit];
+    return this.#heads(await this.#handle.rows<ListedRow>(rows, bound));
   }
 
   async #heads(rows: readonly ListedRow[]): Promise<SessionHead[]> {
@@ -81,10 +91,11 @@ export class Listing implements SqlListing {
     return sessions.flatMap((session) => session?.head ?? []);
   }
 
-  /** How many rows are behind, counted as far as it matters. */
-  #behind(): string {
+  /** How many rows are behind, counted as far as it matters: the listing of a user need not sort in those of others. */
+  #behind(users: readonly string[]): string {
+    const where = ["unsettled AND deleted_at IS NULL", ...users.map(() => "user_id = ?")].join(" AND ");
     return `(SELECT count(*) FROM (
-      SELECT 1 FROM ${this.#handle.schema}.sessions WHERE unsettled AND deleted_at IS NULL LIMIT ${UNSETTLED_MAX + 1}
+      SELECT 1 FROM ${this.#handle.schema}.sessions WHERE ${where} LIMIT ${UNSETTLED_MAX + 1}
     ) AS counted)`;
   }
 

@@ -10,23 +10,25 @@ import { checkLimits } from "./make-limits.ts";
 import type { SqlDatabase, SqlRunner } from "./sql-database.ts";
 
 interface RemovedRow {
+  readonly key: number | string;
   readonly id: string | null;
+  readonly deleted_at: string | null;
   readonly origin_key: number | string | null;
-  readonly origin_version: number | string;
+}
+
+interface ForkedRow {
+  readonly key: number | string;
+  readonly version: number | string;
 }
 
 /** What a store does itself when sessions are removed, each in the transaction given. */
 export interface RemovalSteps {
-  /** Hides a live session from a time on, and lets nobody append to it or hold it any more; false when there is none. */
-  hide(inside: SqlRunner, sessionId: string, at: string): Asking<boolean>;
-  /** Forgets what is said of a session beside its entries: its name, and what a search finds it by. */
-  forget(inside: SqlRunner, key: number): Asking<void>;
-  /** Removes a purged session's entries from a position on, from wherever they are. */
-  removeEntries(inside: SqlRunner, key: number, from: number): Asking<void>;
-  /** Lets a purged session end at a position, as forks take nothing after it. */
+  /** Hides live sessions from a time on, and lets nobody append to them or hold them any more; false when there is none. */
+  hide(inside: SqlRunner, sessionIds: readonly string[], at: string): Asking<boolean>;
+  /** Lets a purged session end at a position, as forks take nothing after it, and forgets what is said of it beside. */
   cut(inside: SqlRunner, key: number, version: number): Asking<void>;
-  /** Removes what is left of a session beside its row. */
-  removeRest(inside: SqlRunner, key: number): Asking<void>;
+  /** Removes all of some sessions but for their rows, checkpoints and parents; the keys are JSON. */
+  removeAll(inside: SqlRunner, keys: string): Asking<void>;
   /** Leaves to another row what a session's own has beside its entries and checkpoints. */
   handOver(inside: SqlRunner, from: number, to: number): Asking<void>;
 }
@@ -51,7 +53,7 @@ export class Removal {
   }
 
   async delete(sessionId: string): Promise<boolean> {
-    return this.#database.enclose((inside) => this.#steps.hide(inside, sessionId, this.#clock().toISOString()));
+    return this.#database.enclose((inside) => this.#steps.hide(inside, [sessionId], this.#clock().toISOString()));
   }
 
   async undelete(sessionId: string, options: UndeleteOptions): Promise<boolean> {
@@ -72,13 +74,13 @@ export class Removal {
 
   async purge({ before, sessionId, userId }: DriverPurge): Promise<number> {
     const named = [sessionId === undefined ? "" : "AND id = ?", userId === undefined ? "" : "AND user_id = ?"];
-    const rows = await this.#database.rows<{ key: number | string; id: string }>(
-      `SELECT key, id FROM ${this.#sessions} WHERE deleted_at < ? AND id IS NOT NULL ${named.join(" ")} ORDER BY key`,
+    const rows = await this.#database.rows<{ id: string }>(
+      `SELECT id FROM ${this.#sessions} WHERE deleted_at < ? AND id IS NOT NULL ${named.join(" ")} ORDER BY key`,
       [before, ...[sessionId, userId].filter((value) => value !== undefined)],
     );
     let purged = 0;
-    for (const { key, id } of rows) {
-      if (await this.#database.enclose((inside) => this.#purgeOne(inside, Number(key), before))) purged += 1;
+    for (const { id } of rows) {
+      purged += await this.#database.enclose((inside) => this.#purge(inside, this.#takeIds(inside, [id], before)));
       this.#cache.forget(id);
       // A database that answers at once would otherwise leave nobody else a turn.
       await new Promise((resolve) => setImmediate(resolve));
@@ -86,10 +88,16 @@ export class Removal {
     return purged;
   }
 
-  /** Takes a live session's id from its row, so that another row can have it; `handOver` must follow. */
-  *vacate(inside: SqlRunner, key: number, sessionId: string): Asking<void> {
-    yield* this.#steps.hide(inside, sessionId, this.#clock().toISOString());
-    yield* this.#takeId(inside, key, END_OF_TIME);
+  /** Removes sessions for good, deleted or not, in one transaction. */
+  async remove(sessionIds: readonly string[]): Promise<void> {
+    await this.#database.enclose((inside) => this.#purge(inside, this.vacate(inside, sessionIds)));
+    for (const id of sessionIds) this.#cache.forget(id);
+  }
+
+  /** Takes the ids of sessions from their rows, so that other rows can have them; `handOver` must follow. The rows' keys. */
+  *vacate(inside: SqlRunner, sessionIds: readonly string[]): Asking<readonly number[]> {
+    yield* this.#steps.hide(inside, sessionIds, this.#clock().toISOString());
+    return yield* this.#takeIds(inside, sessionIds, END_OF_TIME);
   }
 
   /** Leaves to the row that has a session's id now what the one before has, but for entries that forks take from it. */
@@ -97,47 +105,61 @@ export class Removal {
     const move = `UPDATE ${this.#database.dialect.prefix}checkpoints SET session_key = ? WHERE session_key = ?`;
     yield* ask(inside.change(move, [to, from]));
     yield* this.#steps.handOver(inside, from, to);
-    yield* this.#remove(inside, from);
+    yield* this.#remove(inside, [from]);
   }
 
-  /** False when the session was brought back, or purged by someone else, meanwhile. */
-  *#purgeOne(inside: SqlRunner, key: number, before: string): Asking<boolean> {
-    if (!(yield* this.#takeId(inside, key, before))) return false;
-    yield* this.#remove(inside, key);
-    return true;
+  /** Removes what belongs to the keys that ids were taken from; how many there are. */
+  *#purge(inside: SqlRunner, taking: Asking<readonly number[]>): Asking<number> {
+    const keys = yield* taking;
+    yield* this.#remove(inside, keys);
+    return keys.length;
   }
 
-  *#takeId(inside: SqlRunner, key: number, before: string): Asking<boolean> {
-    const take = `UPDATE ${this.#sessions} SET id = NULL, user_id = NULL, cwd = NULL, header = '{}'
-      WHERE key = ? AND deleted_at < ? AND id IS NOT NULL`;
-    return (yield* ask(inside.change(take, [key, before]))) > 0;
+  /** Not of sessions that were brought back, or purged by someone else, meanwhile. */
+  *#takeIds(inside: SqlRunner, sessionIds: readonly string[], before: string): Asking<readonly number[]> {
+    const { forUpdate, inKeys } = this.#database.dialect;
+    const some = sessionIds.map(() => "?").join(", ");
+    // By id alone: an index of deleted sessions is full of those that were purged a moment ago, and PostgreSQL takes it for empty.
+    const select = `SELECT key, deleted_at FROM ${this.#sessions} WHERE id IN (${some}) ORDER BY key ${forUpdate}`;
+    const rows = yield* ask(inside.rows<RemovedRow>(select, sessionIds));
+    const keys = rows.flatMap(({ key, deleted_at: at }) => (at !== null && at < before ? [Number(key)] : []));
+    const take = `UPDATE ${this.#sessions} SET id = NULL, user_id = NULL, cwd = NULL, header = '{}' WHERE key ${inKeys}`;
+    yield* ask(inside.change(take, [JSON.stringify(keys)]));
+    return keys;
   }
 
-  *#remove(inside: SqlRunner, key: number): Asking<void> {
+  *#remove(inside: SqlRunner, keys: readonly number[]): Asking<void> {
+    const { prefix, inKeys } = this.#database.dialect;
     for (const table of ["checkpoints", "session_parents"]) {
-      yield* ask(inside.change(`DELETE FROM ${this.#database.dialect.prefix}${table} WHERE session_key = ?`, [key]));
+      const sql = `DELETE FROM ${prefix}${table} WHERE session_key ${inKeys}`;
+      yield* ask(inside.change(sql, [JSON.stringify(keys)]));
     }
-    yield* this.#steps.forget(inside, key);
-    yield* this.#collect(inside, key);
+    // A session's origin has a smaller key, so this ends.
+    for (let next = keys; next.length > 0; ) next = yield* this.#collect(inside, next);
   }
 
-  /** Removes the entries of a purged session that no fork takes, its row when there is no fork, and so on upwards. */
-  *#collect(inside: SqlRunner, start: number): Asking<void> {
+  /** Removes what no fork takes of purged sessions. The origins of those that are gone as a whole: their turn is next. */
+  *#collect(inside: SqlRunner, keys: readonly number[]): Asking<readonly number[]> {
     const sessions = this.#sessions;
-    const select = `SELECT id, origin_key, origin_version FROM ${sessions} WHERE key = ? ${this.#database.dialect.forUpdate}`;
-    const forked = `SELECT max(origin_version) AS version FROM ${sessions} WHERE origin_key = ?`;
-    let next: number | null = start;
-    // A session's origin has a smaller key, so this ends.
-    while (next !== null) {
-      const [row]: readonly RemovedRow[] = yield* ask(inside.rows<RemovedRow>(select, [next]));
-      if (row === undefined || row.id !== null) return;
-      const [forks] = yield* ask(inside.rows<{ version: number | string | null }>(forked, [next]));
-      const needed = forks?.version ?? null;
-      yield* this.#steps.removeEntries(inside, next, Number(needed ?? row.origin_version));
-      if (needed !== null) return yield* this.#steps.cut(inside, next, Number(needed));
-      yield* this.#steps.removeRest(inside, next);
-      yield* ask(inside.change(`DELETE FROM ${sessions} WHERE key = ?`, [next]));
-      next = row.origin_key === null ? null : Number(row.origin_key);
+    const { forUpdate, inKeys } = this.#database.dialect;
+    const select = `SELECT key, id, origin_key FROM ${sessions} WHERE key ${inKeys} ORDER BY key ${forUpdate}`;
+    const rows = yield* ask(inside.rows<RemovedRow>(select, [JSON.stringify(keys)]));
+    // Only now that the rows are held: a fork may have been made meanwhile.
+    const forks = `SELECT origin_key AS key, max(origin_version) AS version FROM ${sessions}
+      WHERE origin_key ${inKeys} GROUP BY origin_key`;
+    const taken = yield* ask(inside.rows<ForkedRow>(forks, [JSON.stringify(keys)]));
+    const needed = new Map(taken.map(({ key, version }) => [Number(key), Number(version)]));
+    const gone: number[] = [];
+    const origins: number[] = [];
+    for (const { key, id, origin_key: origin } of rows) {
+      if (id !== null) continue;
+      const version = needed.get(Number(key));
+      if (version !== undefined) yield* this.#steps.cut(inside, Number(key), version);
+      else gone.push(Number(key));
+      if (version === undefined && origin !== null) origins.push(Number(origin));
     }
+    yield* this.#steps.removeAll(inside, JSON.stringify(gone));
+    yield* ask(inside.change(`DELETE FROM ${sessions} WHERE key ${inKeys}`, [JSON.stringify(gone)]));
+    return origins;
   }
 }

@@ -74,13 +74,16 @@ export class SqlEraser<Session extends SqlSession> implements StoreEraser {
   }
 
   async heirs(sessionIds: readonly string[]): Promise<readonly (readonly [string, string])[]> {
-    const sessions = `${this.#database.dialect.prefix}sessions`;
+    const { prefix } = this.#database.dialect;
+    const some = `(${sessionIds.map(() => "?").join(", ")})`;
     const rows = await this.#database.rows<{ root: string; id: string }>(
-      `WITH RECURSIVE family (root, key) AS (
-         SELECT id, key FROM ${sessions} WHERE id IN (${sessionIds.map(() => "?").join(", ")})
-         UNION SELECT root, sessions.key FROM ${sessions} JOIN family ON origin_key = family.key
-       ) SELECT root, id FROM family JOIN ${sessions} ON sessions.key = family.key WHERE id IS NOT NULL AND id <> root`,
-      sessionIds,
+      `WITH RECURSIVE family (root, key, id) AS (
+         SELECT id, key, id FROM ${prefix}sessions WHERE id IN ${some}
+         UNION SELECT root, sessions.key, sessions.id FROM ${prefix}sessions JOIN family ON origin_key = family.key
+       ) SELECT root, id FROM family WHERE id <> root
+       UNION SELECT parent_id, id FROM ${prefix}session_parents JOIN ${prefix}sessions ON key = session_key
+         WHERE parent_id IN ${some} AND id IS NOT NULL`,
+      [...sessionIds, ...sessionIds],
     );
     return rows.map(({ root, id }) => [root, id] as const);
   }
@@ -103,12 +106,17 @@ export class SqlEraser<Session extends SqlSession> implements StoreEraser {
 
   async writeMarks(marks: ReadonlyMap<string, string | null>): Promise<void> {
     const table = this.#marks;
+    const kept = [...marks].filter(([, value]) => value !== null);
+    const any = [...marks].map(() => "?").join(", ");
     await this.#database.enclose(function* (inside) {
-      for (const [key, value] of marks) {
-        yield* ask(inside.change(`DELETE FROM ${table} WHERE key = ?`, [key]));
-        if (value !== null) yield* ask(inside.change(`INSERT INTO ${table} (key, value) VALUES (?, ?)`, [key, value]));
-      }
+      yield* ask(inside.change(`DELETE FROM ${table} WHERE key IN (${any})`, [...marks.keys()]));
+      const insert = `INSERT INTO ${table} (key, value) VALUES ${kept.map(() => "(?, ?)").join(", ")}`;
+      if (kept.length > 0) yield* ask(inside.change(insert, kept.flat()));
     });
+  }
+
+  remove(sessionIds: readonly string[]): Promise<void> {
+    return this.#parts.removal.remove(sessionIds);
   }
 
   /** Under another key: what others know of the session is of the old one, and what they take of its log they keep. */
@@ -119,7 +127,7 @@ export class SqlEraser<Session extends SqlSession> implements StoreEraser {
     if (session.head.version !== version) return false;
     const { empty, plan } = planAgain(session.head, entries);
     const { rows, place } = encodePlan({ head: empty, leafSeq: null, factsSeq: null }, plan, NOTHING_FOUND.entries);
-    yield* removal.vacate(inside.runner, session.key, sessionId);
+    yield* removal.vacate(inside.runner, [sessionId]);
     const made = yield* ask(inside.make({ place, rows, origin: [] }, {}));
     yield* removal.handOver(inside.runner, session.key, made.key);
     return true;

@@ -85,14 +85,11 @@ export class SearchIndex implements TextIndex {
     }
   }
 
-  /** Forgets a session's id, name and working directory. Must be in a transaction. */
-  removeSession(key: number): void {
-    this.#remove({ key, start: SEQ_MAX, end: SEQ_MAX + 1 });
-  }
-
-  /** Forgets a session's entries from a position on. Must be in a transaction. */
-  removeEntries(key: number, from: number): void {
-    this.#remove({ key, start: from, end: SEQ_MAX });
+  /** Forgets a session's entries from a position on, and its id, name and working directory. Must be in a transaction. */
+  removeFrom(key: number, position: number): void {
+    if (!hasSearchIndex(this.#handle)) return;
+    const sql = `DELETE FROM search_index WHERE rowid BETWEEN ${ROWID} AND ${ROWID}`;
+    this.#handle.change(sql, [key, position, key, SEQ_MAX]);
   }
 
   /** Whether there is more to do. */
@@ -112,7 +109,7 @@ export class SearchIndex implements TextIndex {
   }
 
   #indexSession({ key, id, cwd, name }: UnindexedRow): void {
-    this.removeSession(key);
+    this.removeFrom(key, SEQ_MAX);
     if (id !== null) this.#add(key, SEQ_MAX, [id, name ?? "", cwd ?? ""].join("\n"));
   }
 
@@ -138,11 +135,5 @@ export class SearchIndex implements TextIndex {
   #add(key: number, seq: number, text: string): void {
     const sql = `INSERT INTO search_index (rowid, text) VALUES (${ROWID}, ?)`;
     this.#handle.change(sql, [key, seq, trigramText(text)]);
-  }
-
-  #remove({ key, start, end }: Segment): void {
-    if (!hasSearchIndex(this.#handle)) return;
-    const sql = `DELETE FROM search_index WHERE rowid BETWEEN ${ROWID} AND ${ROWID}`;
-    this.#handle.change(sql, [key, start, key, end - 1]);
   }
 }
