@@ -99,12 +99,14 @@ export class JsonlDriver implements StoreDriver {
   }
 
   async *read(sessionId: string, range: ReadRange): AsyncGenerator<Entry> {
-    type Read = Iterable<Entry | null>;
+    type Pages = Iterable<readonly Entry[]>;
     try {
-      const open = (file: LogFile): Promise<Read> => file.ask((log) => log.read(range));
-      for (const entry of await this.#with<Read>(sessionId, [], open, range.deleted)) {
-        if (entry === null) await giveTurn();
-        else yield entry;
+      const open = (file: LogFile): Promise<Pages> => file.ask((log) => log.readPages(range));
+      let begun = false;
+      for (const page of await this.#with<Pages>(sessionId, [], open, range.deleted)) {
+        if (begun) await giveTurn();
+        begun = true;
+        for (const entry of page) yield entry;
       }
     } catch (error) {
       throw asStoreError(error);
