@@ -112,9 +112,13 @@ export class SqlitePort implements SqlPort<SqlSession> {
   }
 
   commit(session: SqlSession, plan: EncodedPlan, conditions: CommitConditions): SqlSession | "behind" {
-    const [before, after] = [session.head, plan.place.head];
-    const isAlone = plan.rows.length === 1 && after.version % BLOCK_ENTRIES !== 0 && isShownAlike(before, after);
-    if (this.#isLocked || isAlone) return this.#write(session, plan, conditions);
+    if (this.#isLocked) {
+      this.runner.change("INSERT OR IGNORE INTO unsettled VALUES (?)", [session.key]);
+      return this.#write(session, plan, conditions);
+    }
+    const { head } = plan.place;
+    const isAlone = plan.rows.length === 1 && head.version % BLOCK_ENTRIES !== 0 && isShownAlike(session.head, head);
+    if (isAlone) return this.#insertRows(session, plan, conditions);
     return this.runner.transaction(() => this.#write(session, plan, conditions));
   }
 
@@ -168,12 +172,16 @@ export class SqlitePort implements SqlPort<SqlSession> {
     return undefined;
   }
 
+  #write(session: SqlSession, plan: EncodedPlan, conditions: CommitConditions): SqlSession | "behind" {
+    const written = this.#insertRows(session, plan, conditions);
+    if (written !== "behind") this.#writeMore(session.key, session.head, written.head);
+    return written;
+  }
+
   /** Several rows must be written in a transaction: there, where the first goes in, all others do. */
-  #write(session: SqlSession, { rows, place }: EncodedPlan, conditions: CommitConditions): SqlSession | "behind" {
+  #insertRows(session: SqlSession, { rows, place }: EncodedPlan, conditions: CommitConditions): SqlSession | "behind" {
     const { key, segments } = session;
-    if (this.#isLocked) this.runner.change("INSERT OR IGNORE INTO unsettled VALUES (?)", [key]);
     for (const row of rows) if (!this.#insertRow(key, row, conditions)) return "behind";
-    this.#writeMore(key, session.head, place.head);
     const { head, leafSeq, factsSeq } = place;
     return { key, segments, head, leafSeq, factsSeq };
   }
@@ -188,7 +196,8 @@ export class SqlitePort implements SqlPort<SqlSession> {
 
   /** Writes what goes with new entries: finished blocks of ids, and what a session's row must always show. */
   #writeMore(key: number, before: SessionHead, after: SessionHead): void {
-    const [start, end] = [wholeBlocks(before.version), wholeBlocks(after.version)];
+    const start = wholeBlocks(before.version);
+    const end = wholeBlocks(after.version);
     if (end > start) this.runner.change(INDEX_IDS, [key, start, end]);
     if (isShownAlike(before, after)) return;
     const { runs, due } = runsColumns(after);
