@@ -311,7 +311,8 @@ class DrivenStore implements SessionStore {
           entries ??= this.#driverFor(sessionId).read(sessionId, readRange(options))[Symbol.asyncIterator]();
           return entries.next();
         } catch (error) {
-          return Promise.reject(error);
+          // Who is refused does not come back to end the driver's reading.
+          return Promise.resolve(entries?.return?.()).then(() => Promise.reject(error));
         }
       },
       return: async () => (await entries?.return?.()) ?? { done: true, value: undefined },
