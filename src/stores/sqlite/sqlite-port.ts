@@ -179,19 +179,17 @@ export class SqlitePort implements SqlPort<SqlSession> {
   }
 
   /** Several rows must be written in a transaction: there, where the first goes in, all others do. */
-  #insertRows(session: SqlSession, { rows, place }: EncodedPlan, conditions: CommitConditions): SqlSession | "behind" {
-    const { key, segments } = session;
-    for (const row of rows) if (!this.#insertRow(key, row, conditions)) return "behind";
-    const { head, leafSeq, factsSeq } = place;
+  #insertRows(
+    { key, segments }: SqlSession,
+    { rows, place: { head, leafSeq, factsSeq } }: EncodedPlan,
+    { leaseToken }: CommitConditions,
+  ): SqlSession | "behind" {
+    for (const { seq, id, state, body } of rows) {
+      const values = [key, seq, id, state, body];
+      if (leaseToken !== null) values.push(leaseToken, this.#leases.nowMs());
+      if (this.runner.change(leaseToken === null ? INSERT : INSERT_UNDER_LEASE, values) === 0) return "behind";
+    }
     return { key, segments, head, leafSeq, factsSeq };
-  }
-
-  #insertRow(key: number, { seq, id, state, body }: StoredRow, { leaseToken }: CommitConditions): boolean {
-    const changes =
-      leaseToken === null
-        ? this.runner.change(INSERT, [key, seq, id, state, body])
-        : this.runner.change(INSERT_UNDER_LEASE, [key, seq, id, state, body, leaseToken, this.#leases.nowMs()]);
-    return changes > 0;
   }
 
   /** Writes what goes with new entries: finished blocks of ids, and what a session's row must always show. */
