@@ -122,14 +122,14 @@ export class LogState {
    * @throws {StaleView} when another file is in the log's place.
    * @throws {WholeLogNeeded}
    */
-  readPages({ after, before, limit, reverse }: ReadRange): Generator<Entry[], undefined> {
-    const low = Math.max(0, after + 1);
-    const high = Math.min(before, this.#head.version);
-    const left = Math.min(limit, high - low);
-    if (left <= 0) return nothing();
-    const first = reverse ? this.#endOf(high) : this.#beginningOf(low);
-    const to = reverse ? this.identity.headerEnd : this.#endOf(Math.max(high, this.#start.seq)).offset;
-    return this.#readPages(openLog(this.identity), { low, high, left, reverse, first, to });
+  readPages(range: ReadRange): Generator<Entry[], undefined> {
+    const { after, reverse } = range;
+    const before = Math.min(range.before, this.#head.version);
+    const limit = Math.min(range.limit, before - after - 1);
+    if (limit <= 0) return nothing();
+    const first = reverse ? this.#endOf(before) : this.#beginningOf(after + 1);
+    const to = reverse ? this.identity.headerEnd : this.#endOf(Math.max(before, this.#start.seq)).offset;
+    return this.#readPages(openLog(this.identity), first, to, { after, before, limit, reverse });
   }
 
   /** What of the log is its first entries, as many as `version` says. @throws {WholeLogNeeded} */
@@ -140,10 +140,16 @@ export class LogState {
     return { offset, rest: [...this.readPages(range)].flat() };
   }
 
-  *#readPages(fd: number, { low, high, reverse, first, to, ...read }: Read): Generator<Entry[], undefined> {
-    let { left } = read;
-    let { seq } = first;
-    const [from, end] = reverse ? [to, first.offset] : [first.offset, to];
+  /** Reads from the beginning of a line, in reverse from the end of one, up to another offset. */
+  *#readPages(
+    fd: number,
+    { seq: start, offset }: Anchor,
+    to: number,
+    { after, before, limit, reverse }: ReadRange,
+  ): Generator<Entry[], undefined> {
+    let left = limit;
+    let seq = start;
+    const [from, end] = reverse ? [to, offset] : [offset, to];
     try {
       for (const piece of readPieces(fd, from, end, reverse)) {
         const texts = textsIn(piece.bytes);
@@ -154,7 +160,7 @@ export class LogState {
           if (entries === null) throw damageIn(this.identity, fd, piece);
           for (const entry of reverse ? entries.reverse() : entries) {
             (entry as { seq: number }).seq = reverse ? --seq : seq++;
-            if (entry.seq >= low && entry.seq < high && page.length < left) page.push(entry);
+            if (entry.seq > after && entry.seq < before && page.length < left) page.push(entry);
           }
           if (page.length === left) break;
         }
@@ -222,20 +228,6 @@ export interface LogPart {
   readonly offset: number;
   /** Those that are a part of the next line. */
   readonly rest: readonly Entry[];
-}
-
-/** A read that is under way. */
-interface Read {
-  /** The first position, and the one after the last. */
-  readonly low: number;
-  readonly high: number;
-  /** How many entries at most, and at least one. */
-  readonly left: number;
-  readonly reverse: boolean;
-  /** The first line that is read; in reverse, the one after it. */
-  readonly first: Anchor;
-  /** The offset up to which it is read. */
-  readonly to: number;
 }
 
 function* nothing(): Generator<never, undefined> {}
