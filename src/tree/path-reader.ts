@@ -12,25 +12,19 @@ const PASSED_OVER_MAX = 64;
 const UNSEEN_MAX = 1000;
 
 /**
- * The nodes from an entry up to its root, leaf first. Reads the log backward in pages, so that a path costs what it
- * holds; a long stretch of another branch is jumped over.
+ * The nodes from an entry up to its root, leaf first. Reads the log backward, which stores do in pages, so that a path
+ * costs what it holds; a long stretch of another branch is jumped over.
  */
 export async function* walkUp(
   store: SessionStore,
   sessionId: string,
   fromId: string,
 ): AsyncGenerator<Entry, void, undefined> {
-  let wanted: string | null = fromId;
-  let before: number | undefined;
-  let passedOver = 0;
-  for (let limit = PAGE_FIRST; wanted !== null; limit = Math.min(limit * 2, PAGE_MAX)) {
-    let read = 0;
-    for await (const entry of store.read(sessionId, {
-      reverse: true,
-      limit,
-      ...(before === undefined ? {} : { before }),
-    })) {
-      read++;
+  let wanted: string = fromId;
+  let before = Number.MAX_SAFE_INTEGER;
+  for (;;) {
+    let passedOver = 0;
+    for await (const entry of store.read(sessionId, { reverse: true, before })) {
       before = entry.seq;
       if (entry.id !== wanted) {
         if (++passedOver > PASSED_OVER_MAX) break;
@@ -38,18 +32,14 @@ export async function* walkUp(
       }
       passedOver = 0;
       yield entry;
+      if (entry.parentId === null) return;
       wanted = entry.parentId;
-      if (wanted === null) return;
     }
-    if (passedOver <= PASSED_OVER_MAX) {
-      // The log's beginning is reached: a parent that was not met is missing, and the path ends there.
-      if (read < limit) return;
-      continue;
-    }
+    // The log's beginning is reached: a parent that was not met is missing, and the path ends there.
+    if (passedOver <= PASSED_OVER_MAX) return;
     const next: Entry | null = await store.getEntry(sessionId, wanted);
-    if (next === null || (before !== undefined && next.seq >= before)) return;
+    if (next === null || next.seq >= before) return;
     before = next.seq + 1;
-    passedOver = 0;
   }
 }
 

@@ -58,14 +58,21 @@ export class StoreBacking implements TreeBacking {
     return limit === undefined ? null : { left: Math.max(0, limit - path.turnCount), limit };
   }
 
-  async append(sessionId: string, drafts: readonly EntryDraft[], options?: AppendOptions): Promise<AppendResult> {
+  append(sessionId: string, drafts: readonly EntryDraft[], options?: AppendOptions): Promise<AppendResult> {
+    const appending = this.store.append(sessionId, drafts, this.#optionsOf(drafts, options));
     const { onAppend } = this.#options;
+    return onAppend === undefined ? appending : this.#tell(appending, onAppend);
+  }
+
+  async #tell(
+    appending: Promise<AppendResult>,
+    onAppend: NonNullable<StoreTreeOptions["onAppend"]>,
+  ): Promise<AppendResult> {
     const known = this.#version;
-    const result = await this.store.append(sessionId, drafts, this.#optionsOf(drafts, options));
+    const result = await appending;
     this.#version = Math.max(this.#version, result.version);
     // An entry that this tree has known of before is a repetition.
-    if (onAppend !== undefined)
-      await onAppend({ ...result, entries: result.entries.filter(({ seq }) => seq >= known) });
+    await onAppend({ ...result, entries: result.entries.filter(({ seq }) => seq >= known) });
     return result;
   }
 

@@ -8,6 +8,7 @@ import type { AppendOptions, SessionStore } from "../../src/session/store.ts";
 import { openJsonlStore } from "../../src/stores/jsonl/index.ts";
 import { openMemoryStore } from "../../src/stores/memory/index.ts";
 import { checkHeadIsFold } from "../../src/testing/index.ts";
+import { walkUp } from "../../src/tree/path-reader.ts";
 import { idsOf, makeDirectory, makeSession, openStore, user } from "./jsonl-support.ts";
 import { entriesOf } from "./store-support.ts";
 
@@ -209,6 +210,10 @@ test("reads of a large session only what it needs, and finds damage in the rest 
   expect(await again.head("a")).toMatchObject({ version: 60, updatedAt: time.toISOString() });
   expect(await idsOf(again, "a", { reverse: true, limit: 2 })).toEqual(["e59", "e58"]);
   expect(await idsOf(again, "a", { limit: 2 })).toEqual(["e0", "e1"]);
+  // A path is walked with one read, however many entries it has.
+  const above: string[] = [];
+  for await (const { id } of walkUp(again, "a", "e59")) if (above.push(id) === 40) break;
+  expect(above.at(-1)).toBe("e20");
   await expect(idsOf(again)).rejects.toMatchObject({ code: "DAMAGED", line: 12, reason: "it is not UTF-8" });
   // The first page from its middle reads the whole log, as the first look-up by id does.
   await expect(idsOf(again, "a", { after: 19, limit: 1 })).rejects.toMatchObject({ code: "DAMAGED", line: 12 });

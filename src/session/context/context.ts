@@ -124,8 +124,8 @@ export function acceptable(messages: readonly Message[]): Message[] {
     }
     if (message.role === "assistant" && (message.stopReason === "error" || isEmpty(message))) continue;
     out.push(message);
-    if (message.role !== "assistant") continue;
-    const slots = (message.toolCalls ?? []).map((call): Slot => ({ call, result: null }));
+    if (message.role !== "assistant" || message.toolCalls === undefined) continue;
+    const slots = message.toolCalls.map((call): Slot => ({ call, result: null }));
     out.push(...slots);
     // Some models count their calls anew in every answer, so an id means the latest answer's calls.
     for (const { call } of slots) open.set(call.id, []);

@@ -190,14 +190,13 @@ function namesNothing({ fresh, parentId, body }: CheckedDraft): boolean {
 
 function planWith(input: AppendInput, known: KnownLog): AppendPlan {
   const { head, drafts, options } = input;
+  let existing: readonly (Entry | null)[] = [];
   // Drafts are nearly always new, and then none of them has an entry.
-  const existing =
-    known.found.entries.size === 0
-      ? []
-      : drafts.map((draft) => existingEntry(head.header.id, draft, known.found.entries));
-  checkRequests(head, existing);
-  if (existing.length > 0 && existing.every((entry) => entry !== null))
-    return { entries: existing as Entry[], added: [], head };
+  if (known.found.entries.size > 0) {
+    existing = drafts.map((draft) => existingEntry(head.header.id, draft, known.found.entries));
+    checkRequests(head, existing);
+    if (existing.every((entry) => entry !== null)) return { entries: existing as Entry[], added: [], head };
+  }
   checkGuard(input);
   checkHolder(input, existing);
   if (options.expectedVersion !== undefined && options.expectedVersion !== head.version) {

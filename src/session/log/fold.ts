@@ -137,7 +137,8 @@ export function stepHead(head: SessionHead, entry: Entry, path: PathSummary, upd
   const next = copyHead(head);
   const counts = isCounted(head.header, entry, head.version);
   const own = isOwn(head.header, entry, head.version);
-  if (own) next.openRuns = freezeDeep(stepRuns(head.openRuns, entry));
+  const runs = own ? stepRuns(head.openRuns, entry) : head.openRuns;
+  if (runs !== head.openRuns) next.openRuns = freezeDeep(runs);
   next.version += 1;
   next.updatedAt = updatedAt;
   if (isNode(entry)) {

@@ -39,6 +39,7 @@ export class WatchHub {
 
   /** Tells the watchers of a session to look again. */
   wake(sessionId: string): void {
+    if (this.#watchers.size === 0) return;
     for (const { wakeup } of this.#watchers.get(sessionId) ?? []) wakeup.wake();
   }
 

@@ -25,6 +25,7 @@ import type {
   UndeleteOptions,
 } from "../../session/store.ts";
 import { freezeDeep } from "../../internal/freeze-deep.ts";
+import { PagedItems } from "../../internal/paged-items.ts";
 import { ScannedListing } from "../complete/scanned-listing.ts";
 import { CheckpointFiles } from "./checkpoint-files.ts";
 import { createFileEraser } from "./file-eraser.ts";
@@ -98,17 +99,8 @@ export class JsonlDriver implements StoreDriver {
     return this.#with(sessionId, null, async ({ head }) => head);
   }
 
-  async *read(sessionId: string, range: ReadRange): AsyncGenerator<Entry> {
-    type Read = Iterable<Entry | null>;
-    try {
-      const open = (file: LogFile): Promise<Read> => file.ask((log) => log.read(range));
-      for (const entry of await this.#with<Read>(sessionId, [], open, range.deleted)) {
-        if (entry === null) await giveTurn();
-        else yield entry;
-      }
-    } catch (error) {
-      throw asStoreError(error);
-    }
+  read(sessionId: string, range: ReadRange): AsyncIterable<Entry> {
+    return new PagedItems(this.#pages(sessionId, range), (entry) => entry);
   }
 
   async find(sessionId: string, entryId: string): Promise<StoredEntry | null> {
@@ -207,6 +199,21 @@ export class JsonlDriver implements StoreDriver {
   /** What cannot be read of a session's file. */
   async damageOf(sessionId: string): Promise<readonly Damage[]> {
     return guarded(async () => (await this.#files.live.locate(sessionId))?.damage ?? []);
+  }
+
+  async *#pages(sessionId: string, range: ReadRange): AsyncGenerator<readonly Entry[]> {
+    type Pages = Iterable<readonly Entry[]>;
+    try {
+      const open = (file: LogFile): Promise<Pages> => file.ask((log) => log.readPages(range));
+      let begun = false;
+      for (const page of await this.#with<Pages>(sessionId, [], open, range.deleted)) {
+        if (begun) await giveTurn();
+        begun = true;
+        yield page;
+      }
+    } catch (error) {
+      throw asStoreError(error);
+    }
   }
 
   /** Reads of a session's file; `missing` when there is no such session. */

@@ -112,7 +112,7 @@ export class LockedTurns {
       await this.#lock.release();
       throw error;
     }
-    this.#heldSinceMs = this.#usedAtMs = performance.now();
+    this.#heldSinceMs = this.#usedAtMs = this.#lookedAtMs = performance.now();
     this.#watchForIdleness(IDLE_MS);
   }
 

@@ -20,9 +20,7 @@ export interface RawLine {
 
 /** The text of one entry. Its position is not part of it: that is where the line stands. */
 export function formatEntry(entry: Entry): string {
-  const fields: Record<string, unknown> = {};
-  // Key by key, as taking a frozen entry apart takes many times longer.
-  for (const key in entry) if (key !== "seq") fields[key] = entry[key as keyof Entry];
+  const { seq: _, ...fields } = entry;
   return JSON.stringify(fields);
 }
 
@@ -34,32 +32,39 @@ export function formatLine(entries: readonly Entry[]): string {
 
 /** The entries of a line, the first of them at position `seq`; or what is wrong with the line. */
 export function parseLine(line: RawLine, seq: number): Entry[] | string {
-  const entries = entriesIn(line);
-  if (typeof entries === "string") return entries;
-  numbered(entries, seq);
+  const value = parseJson(line);
+  if (typeof value === "string") return value;
+  const entries = entriesIn(value.json);
+  if (entries.length === 0) return "it is an empty list";
   for (const [index, entry] of entries.entries()) {
     const problem = entryProblem(entry);
     if (problem !== null) return entries.length === 1 ? problem : `of entry ${index} of its list, ${problem}`;
+    (entry as { seq: number }).seq = seq + index;
   }
   return entries;
 }
 
-/**
- * The same without their positions, of a line that was folded before, whose entries need no check: in a process that has
- * just started, checking them takes longer than all else about reading them.
- */
-export function entriesIn(line: RawLine): Entry[] | string {
-  const value = parseJson(line);
-  if (typeof value === "string") return value;
-  const items: unknown[] = Array.isArray(value.json) ? value.json : [value.json];
-  if (items.length === 0) return "it is an empty list";
-  if (!items.every((item) => typeof item === "object" && item !== null)) return "it is not an entry";
-  return items as Entry[];
+/** The text of each line in some bytes that end with one; null where that is not UTF-8. */
+export function textsIn(bytes: Buffer): string[] | null {
+  return isUtf8(bytes) ? bytes.toString("utf8", 0, bytes.length - 1).split("\n") : null;
 }
 
-/** Gives entries that follow each other their positions. */
-export function numbered(entries: readonly Entry[], seq: number): void {
-  for (const [index, entry] of entries.entries()) (entry as { seq: number }).seq = seq + index;
+/**
+ * The entries of a line that was folded before, without their positions; null where it is not what it was. They are not
+ * checked again: in a process that has just started, that takes longer than all else about reading them.
+ */
+export function knownEntries(text: string): Entry[] | null {
+  try {
+    const entries = entriesIn(JSON.parse(text));
+    return entries.every((entry) => typeof entry === "object" && entry !== null) ? entries : null;
+  } catch {
+    return null;
+  }
+}
+
+/** One entry, or those that landed together. */
+function entriesIn(json: unknown): Entry[] {
+  return (Array.isArray(json) ? json : [json]) as Entry[];
 }
 
 /** The JSON value of a line, or what is wrong with it. */

@@ -7,8 +7,8 @@ import { EMPTY_PATH, type PathSummary, type SessionHead, stepHead, stepPath } fr
 import type { SettingsNode } from "../../session/log/settings.ts";
 import type { ReadRange } from "../../session/store-driver.ts";
 import type { Anchor, IndexReach, LogIdentity, LogPoint } from "./log-index.ts";
-import { entriesIn, numbered, parseLine, type RawLine } from "./log-line.ts";
-import { countLines, readLines, readLinesBackward } from "./read-lines.ts";
+import { knownEntries, parseLine, type RawLine, textsIn } from "./log-line.ts";
+import { countLines, type Piece, readLines, readPieces } from "./read-lines.ts";
 
 /** What is known of a log does not fit its file any more: it must be loaded anew. */
 export class StaleView extends Error {}
@@ -103,7 +103,7 @@ export class LogState {
   find(id: string): StoredEntry | undefined {
     const seq = this.#seqOf(id);
     if (seq === undefined) return undefined;
-    const [entry] = this.read({ after: seq - 1, before: seq + 1, limit: 1, reverse: false });
+    const [entry] = [...this.readPages({ after: seq - 1, before: seq + 1, limit: 1, reverse: false })].flat();
     if (entry?.id !== id) throw new StaleView("The log is not what it was.");
     return { entry, path: this.#paths[seq - this.#start.seq] ?? null };
   }
@@ -116,20 +116,20 @@ export class LogState {
   };
 
   /**
-   * Opens the entries of a range, in the order that it asks for. What is appended meanwhile is not among them. Null is a
-   * moment to let others have a turn.
+   * Opens the entries of a range, in the order that it asks for, in pages that take long enough to let others have a turn
+   * between two. What is appended meanwhile is not among them.
    *
    * @throws {StaleView} when another file is in the log's place.
    * @throws {WholeLogNeeded}
    */
-  read({ after, before, limit, reverse }: ReadRange): Generator<Entry | null, undefined> {
-    const low = Math.max(0, after + 1);
-    const high = Math.min(before, this.#head.version);
-    const left = Math.min(limit, high - low);
-    if (left <= 0) return nothing();
-    const first = reverse ? this.#endOf(high) : this.#beginningOf(low);
-    const to = reverse ? this.identity.headerEnd : this.#endOf(Math.max(high, this.#start.seq)).offset;
-    return this.#readEntries(openLog(this.identity), { low, high, left, reverse, first, to });
+  readPages(range: ReadRange): Generator<Entry[], undefined> {
+    const { after, reverse } = range;
+    const before = Math.min(range.before, this.#head.version);
+    const limit = Math.min(range.limit, before - after - 1);
+    if (limit <= 0) return nothing();
+    const first = reverse ? this.#endOf(before) : this.#beginningOf(after + 1);
+    const to = reverse ? this.identity.headerEnd : this.#endOf(Math.max(before, this.#start.seq)).offset;
+    return this.#readPages(openLog(this.identity), first, to, { after, before, limit, reverse });
   }
 
   /** What of the log is its first entries, as many as `version` says. @throws {WholeLogNeeded} */
@@ -137,29 +137,36 @@ export class LogState {
     if (version === this.#head.version) return { offset: this.#size, rest: [] };
     const { seq, offset } = this.#beginningOf(version);
     const range = { after: seq - 1, before: version, limit: version - seq, reverse: false };
-    return { offset, rest: [...this.read(range)].filter((entry) => entry !== null) };
+    return { offset, rest: [...this.readPages(range)].flat() };
   }
 
-  *#readEntries(fd: number, { low, high, reverse, first, to, ...read }: Read): Generator<Entry | null, undefined> {
-    let { left } = read;
-    let { seq } = first;
-    const groups = reverse ? readLinesBackward(fd, first.offset, to) : readLines(fd, first.offset, to);
+  /** Reads from the beginning of a line, in reverse from the end of one, up to another offset. */
+  *#readPages(
+    fd: number,
+    { seq: start, offset }: Anchor,
+    to: number,
+    { after, before, limit, reverse }: ReadRange,
+  ): Generator<Entry[], undefined> {
+    let left = limit;
+    let seq = start;
+    const [from, end] = reverse ? [to, offset] : [offset, to];
     try {
-      for (const lines of groups) {
-        for (const line of lines) {
-          const entries = entriesIn(line);
-          if (typeof entries === "string") throw damageAt(this.identity, line, entries);
-          const from = reverse ? seq - entries.length : seq;
-          seq = reverse ? from : from + entries.length;
-          numbered(entries, from);
-          if (reverse) entries.reverse();
-          for (const entry of entries) {
-            if (entry.seq < low || entry.seq >= high) continue;
-            yield entry;
-            if (--left === 0) return;
+      for (const piece of readPieces(fd, from, end, reverse)) {
+        const texts = textsIn(piece.bytes);
+        if (texts === null) throw damageIn(this.identity, fd, piece);
+        const page: Entry[] = [];
+        for (const text of reverse ? texts.reverse() : texts) {
+          const entries = knownEntries(text);
+          if (entries === null) throw damageIn(this.identity, fd, piece);
+          for (const entry of reverse ? entries.reverse() : entries) {
+            (entry as { seq: number }).seq = reverse ? --seq : seq++;
+            if (entry.seq > after && entry.seq < before && page.length < left) page.push(entry);
           }
+          if (page.length === left) break;
         }
-        yield null;
+        yield page;
+        left -= page.length;
+        if (left === 0) return;
       }
     } finally {
       closeSync(fd);
@@ -223,21 +230,7 @@ export interface LogPart {
   readonly rest: readonly Entry[];
 }
 
-/** A read that is under way. */
-interface Read {
-  /** The first position, and the one after the last. */
-  readonly low: number;
-  readonly high: number;
-  /** How many entries at most, and at least one. */
-  readonly left: number;
-  readonly reverse: boolean;
-  /** The first line that is read; in reverse, the one after it. */
-  readonly first: Anchor;
-  /** The offset up to which it is read. */
-  readonly to: number;
-}
-
-function* nothing(): Generator<null, undefined> {}
+function* nothing(): Generator<never, undefined> {}
 
 /** A log's file, opened for reading. @throws {StaleView} when another file is in its place. */
 export function openLog({ paths, ino }: LogIdentity): number {
@@ -251,6 +244,17 @@ export function openLog({ paths, ino }: LogIdentity): number {
   if (fstatSync(fd).ino === ino) return fd;
   closeSync(fd);
   throw new StaleView("Another file is in the log's place.");
+}
+
+/** What keeps known lines from being read. */
+function damageIn(identity: LogIdentity, fd: number, { offset, bytes }: Piece): Error {
+  for (const lines of readLines(fd, offset, offset + bytes.length)) {
+    for (const line of lines) {
+      const problem = parseLine(line, 0);
+      if (typeof problem === "string") return damageAt(identity, line, problem);
+    }
+  }
+  return new StaleView("The log is not what it was.");
 }
 
 function damageAt(identity: LogIdentity, { offset }: RawLine, reason: string): SessionDamagedError {

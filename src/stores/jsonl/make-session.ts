@@ -75,8 +75,8 @@ async function lastEntry(source: LogFile, sourceId: string, at: string | null | 
   if (at === null) return null;
   if (at === undefined) {
     const range = { after: -1, before: Number.MAX_SAFE_INTEGER, limit: 1, reverse: true };
-    for (const entry of await source.ask((log) => log.read(range))) return entry;
-    return null;
+    const [page = []] = await source.ask((log) => [...log.readPages(range)]);
+    return page[0] ?? null;
   }
   const found = await source.ask<StoredEntry | undefined>((log) => log.find(at));
   if (found === undefined) throw new UnknownEntryError(sourceId, at);

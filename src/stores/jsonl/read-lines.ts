@@ -2,7 +2,8 @@ import { readSync } from "node:fs";
 import { LINE_BYTES_MAX, NEWLINE, type RawLine } from "./log-line.ts";
 
 const CHUNK_BYTES = 256 * 1024;
-const BACKWARD_CHUNK_BYTES = 64 * 1024;
+const PIECE_BYTES_FIRST = 64 * 1024;
+const PIECE_BYTES_MAX = 512 * 1024;
 /** How much of a line that is too long is kept, to say what it was. */
 const BEGINNING_BYTES = 64 * 1024;
 
@@ -40,25 +41,30 @@ export function* readLines(fd: number, from: number, to: number): Generator<RawL
   }
 }
 
-/** The lines before an offset at which a line begins, the last one first, in groups as they are read. */
-export function* readLinesBackward(fd: number, from: number, downTo: number): Generator<RawLine[], undefined> {
-  let size = BACKWARD_CHUNK_BYTES;
-  for (let end = from; end > downTo; size *= 2) {
-    const at = Math.max(downTo, end - size);
-    const chunk = readChunk(fd, at, end - at);
-    if (chunk.length < end - at) return;
-    const lines: RawLine[] = [];
-    // What comes before the first line's end may be the rest of a longer line, unless nothing is left before it.
-    for (let start = at === downTo ? 0 : chunk.indexOf(NEWLINE) + 1; start < chunk.length; ) {
-      const newline = chunk.indexOf(NEWLINE, start);
-      lines.push({ offset: at + start, length: newline + 1 - start, bytes: chunk.subarray(start, newline) });
-      start = newline + 1;
-    }
-    const [first] = lines;
-    if (first === undefined) continue;
-    end = first.offset;
-    yield lines.reverse();
-    size = Math.min(size, CHUNK_BYTES * 2);
+/** Whole lines of a file that follow each other. */
+export interface Piece {
+  readonly offset: number;
+  readonly bytes: Buffer;
+}
+
+/** What is between two offsets at which lines begin, in pieces of whole lines; in reverse, the last one first. */
+export function* readPieces(fd: number, from: number, to: number, reverse: boolean): Generator<Piece, undefined> {
+  let [start, end] = [from, to];
+  for (let size = PIECE_BYTES_FIRST; start < end; ) {
+    const length = Math.min(size, end - start);
+    const at = reverse ? end - length : start;
+    const chunk = readChunk(fd, at, length);
+    if (chunk.length < length) return;
+    const whole = length === end - start;
+    const first = reverse && !whole ? chunk.indexOf(NEWLINE) + 1 : 0;
+    const last = reverse || whole ? length : chunk.lastIndexOf(NEWLINE) + 1;
+    if (reverse) end = at + first;
+    else start = at + last;
+    size *= 2;
+    // A line may be longer than the piece.
+    if (first === last) continue;
+    size = Math.min(size, PIECE_BYTES_MAX);
+    yield { offset: at + first, bytes: chunk.subarray(first, last) };
   }
 }
 

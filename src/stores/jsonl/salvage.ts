@@ -14,6 +14,7 @@ import {
 import { createHeader, type SessionHeader } from "../../session/log/header.ts";
 import { isSessionId } from "../../session/id.ts";
 import type { SettingsNode } from "../../session/log/settings.ts";
+import type { ReadRange } from "../../session/store-driver.ts";
 import { MemoryLog } from "../memory/memory-log.ts";
 import { parseHeader, readFirstLine } from "./log-header.ts";
 import type { FileStamp } from "./log-index.ts";
@@ -66,6 +67,11 @@ export class SalvagedLog extends MemoryLog {
 
   get head(): SessionHead {
     return this.#head;
+  }
+
+  /** The entries of a range, all on one page. */
+  readPages(range: ReadRange): Entry[][] {
+    return [[...this.read(range)]];
   }
 
   #pathOf(id: string | null): PathSummary | null {

@@ -1,3 +1,4 @@
+import { PagedItems } from "../../internal/paged-items.ts";
 import { TimestampClock } from "../../internal/timestamp-clock.ts";
 import type { StoredEntry } from "../../session/log/append-plan.ts";
 import type { CheckedDraft } from "../../session/log/draft.ts";
@@ -81,12 +82,12 @@ export abstract class RowDriver<Part extends LogRange, Session extends RowSessio
     return (await this.#load(sessionId))?.head ?? null;
   }
 
-  async *read(sessionId: string, range: ReadRange): AsyncGenerator<Entry> {
-    for await (const page of this.#pages(sessionId, range)) for (const body of page) yield JSON.parse(body) as Entry;
+  read(sessionId: string, range: ReadRange): AsyncIterable<Entry> {
+    return new PagedItems(this.#pages(sessionId, range), (body) => JSON.parse(body) as Entry);
   }
 
-  async *readTexts(sessionId: string, range: ReadRange): AsyncGenerator<string> {
-    for await (const page of this.#pages(sessionId, range)) yield* page;
+  readTexts(sessionId: string, range: ReadRange): AsyncIterable<string> {
+    return new PagedItems(this.#pages(sessionId, range), (body) => body);
   }
 
   async find(sessionId: string, entryId: string): Promise<StoredEntry | null> {

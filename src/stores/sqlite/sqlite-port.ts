@@ -112,9 +112,13 @@ export class SqlitePort implements SqlPort<SqlSession> {
   }
 
   commit(session: SqlSession, plan: EncodedPlan, conditions: CommitConditions): SqlSession | "behind" {
-    const [before, after] = [session.head, plan.place.head];
-    const isAlone = plan.rows.length === 1 && after.version % BLOCK_ENTRIES !== 0 && isShownAlike(before, after);
-    if (this.#isLocked || isAlone) return this.#write(session, plan, conditions);
+    if (this.#isLocked) {
+      this.runner.change("INSERT OR IGNORE INTO unsettled VALUES (?)", [session.key]);
+      return this.#write(session, plan, conditions);
+    }
+    const { head } = plan.place;
+    const isAlone = plan.rows.length === 1 && head.version % BLOCK_ENTRIES !== 0 && isShownAlike(session.head, head);
+    if (isAlone) return this.#insertRows(session, plan, conditions);
     return this.runner.transaction(() => this.#write(session, plan, conditions));
   }
 
@@ -168,27 +172,30 @@ export class SqlitePort implements SqlPort<SqlSession> {
     return undefined;
   }
 
-  /** Several rows must be written in a transaction: there, where the first goes in, all others do. */
-  #write(session: SqlSession, { rows, place }: EncodedPlan, conditions: CommitConditions): SqlSession | "behind" {
-    const { key, segments } = session;
-    if (this.#isLocked) this.runner.change("INSERT OR IGNORE INTO unsettled VALUES (?)", [key]);
-    for (const row of rows) if (!this.#insertRow(key, row, conditions)) return "behind";
-    this.#writeMore(key, session.head, place.head);
-    const { head, leafSeq, factsSeq } = place;
-    return { key, segments, head, leafSeq, factsSeq };
+  #write(session: SqlSession, plan: EncodedPlan, conditions: CommitConditions): SqlSession | "behind" {
+    const written = this.#insertRows(session, plan, conditions);
+    if (written !== "behind") this.#writeMore(session.key, session.head, written.head);
+    return written;
   }
 
-  #insertRow(key: number, { seq, id, state, body }: StoredRow, { leaseToken }: CommitConditions): boolean {
-    const changes =
-      leaseToken === null
-        ? this.runner.change(INSERT, [key, seq, id, state, body])
-        : this.runner.change(INSERT_UNDER_LEASE, [key, seq, id, state, body, leaseToken, this.#leases.nowMs()]);
-    return changes > 0;
+  /** Several rows must be written in a transaction: there, where the first goes in, all others do. */
+  #insertRows(
+    { key, segments }: SqlSession,
+    { rows, place: { head, leafSeq, factsSeq } }: EncodedPlan,
+    { leaseToken }: CommitConditions,
+  ): SqlSession | "behind" {
+    for (const { seq, id, state, body } of rows) {
+      const values = [key, seq, id, state, body];
+      if (leaseToken !== null) values.push(leaseToken, this.#leases.nowMs());
+      if (this.runner.change(leaseToken === null ? INSERT : INSERT_UNDER_LEASE, values) === 0) return "behind";
+    }
+    return { key, segments, head, leafSeq, factsSeq };
   }
 
   /** Writes what goes with new entries: finished blocks of ids, and what a session's row must always show. */
   #writeMore(key: number, before: SessionHead, after: SessionHead): void {
-    const [start, end] = [wholeBlocks(before.version), wholeBlocks(after.version)];
+    const start = wholeBlocks(before.version);
+    const end = wholeBlocks(after.version);
     if (end > start) this.runner.change(INDEX_IDS, [key, start, end]);
     if (isShownAlike(before, after)) return;
     const { runs, due } = runsColumns(after);
