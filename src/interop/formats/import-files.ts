@@ -62,7 +62,7 @@ export async function* importFiles(
   const underWay: Promise<ImportStep>[] = [];
   for (let index = 0, begun = 0; index < files.length; index++) {
     signal?.throwIfAborted();
-    for (; begun < Math.min(files.length, index + (threads?.width ?? 1)); begun++) {
+    for (; begun < Math.min(files.length, index + (threads?.filesAtOnce ?? 1)); begun++) {
       const step = stepOf(files[begun] as SessionFile, begun);
       // It is thrown when it is its turn.
       step.catch(() => {});

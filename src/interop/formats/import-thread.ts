@@ -1,29 +1,33 @@
-import { on } from "node:events";
 import { parentPort, workerData } from "node:worker_threads";
 import { SessionError } from "../../session/errors.ts";
 import { openStore } from "../../stores/open-store.ts";
 import { foreignFormat } from "./formats.ts";
 import { importForeignFile } from "./import-file.ts";
 import type { ThreadAnswer, ThreadStart, ThreadTask } from "./import-threads.ts";
-import type { ImportTarget } from "./stored-log.ts";
 
 // The program of a thread that `ImportThreads` starts: imports the files that it is told of, until it is told null.
-const port = parentPort;
-if (port !== null) {
-  const { storeUrl, target } = workerData as ThreadStart;
-  await using store = await openStore(storeUrl);
-  for await (const [task] of on(port, "message") as AsyncIterable<[ThreadTask | null]>) {
-    if (task === null) break;
-    port.postMessage(await answerTo({ ...target, store }, task));
-  }
-}
-port?.close();
+const { storeUrl, target } = workerData as ThreadStart;
+const store = await openStore(storeUrl);
 
-async function answerTo(target: ImportTarget, { format, path }: ThreadTask): Promise<ThreadAnswer> {
+let underWay: Promise<void> = Promise.resolve();
+parentPort?.on("message", (task: ThreadTask | null) => {
+  underWay = task === null ? underWay.then(end) : Promise.all([underWay, answer(task)]).then(() => {});
+});
+
+async function answer(task: ThreadTask): Promise<void> {
+  parentPort?.postMessage(await answerTo(task));
+}
+
+async function end(): Promise<void> {
+  await store[Symbol.asyncDispose]();
+  parentPort?.close();
+}
+
+async function answerTo({ format, path }: ThreadTask): Promise<ThreadAnswer> {
   try {
-    return { done: await importForeignFile(target, foreignFormat(format), path) };
+    return { path, done: await importForeignFile({ ...target, store }, foreignFormat(format), path) };
   } catch (error) {
     const code = error instanceof SessionError ? error.code : null;
-    return { failed: { code, message: (error as Error).message } };
+    return { path, failed: { code, message: (error as Error).message } };
   }
 }

@@ -20,22 +20,27 @@ export interface ThreadTask {
   readonly path: string;
 }
 
-/** What became of a file; a report is a plain object on its way, and an error says its code. */
+/** What became of a file; the report comes as a plain object, and an error as its code and message. */
 export type ThreadAnswer =
-  | { readonly done: ImportedFile }
-  | { readonly failed: { readonly code: SessionError["code"] | null; readonly message: string } };
+  | { readonly path: string; readonly done: ImportedFile }
+  | {
+      readonly path: string;
+      readonly failed: { readonly code: SessionError["code"] | null; readonly message: string };
+    };
 
-/** More threads only wait for each other, as they write into one store. */
+/** More threads would only wait for each other, as they write into one store. */
 const THREADS_MAX = 4;
-/** What is sooner imported than threads have started. */
+/** How many files a thread has at once: while one waits for its turn to write, the next is read. */
+const FILES_AT_ONCE = 4;
+/** What is imported sooner than threads have started. */
 const BYTES_MIN = 8 * 1024 * 1024;
-/** A file's objects die with it; in a large young generation most of them are never copied. */
+/** What is read of a file dies with it; in a large young generation most of it is never copied. */
 const YOUNG_MB = 64;
 
-// In the package, this is a module of dist/chunks. Put together here, so that no bundler takes the program for its own.
+// From a module of dist/chunks. Put together, so that no bundler takes the program for a part of its own.
 const PROGRAM = ["..", "interop", "formats", "import-thread.js"].join("/");
 
-/** Threads that import files, each into the same store by a connection of its own. */
+/** Threads that import files, each with the store opened for itself. */
 export class ImportThreads implements AsyncDisposable {
   readonly #threads: readonly ImportThread[];
 
@@ -43,7 +48,7 @@ export class ImportThreads implements AsyncDisposable {
     this.#threads = threads;
   }
 
-  /** Null where threads would not pay, or cannot be started: where the package was bundled with a program. */
+  /** Null where threads do not pay, or cannot be had: no other thread can open the store, or the package was bundled. */
   static start(
     { store, ...target }: ImportTarget,
     storeUrl: string,
@@ -54,18 +59,18 @@ export class ImportThreads implements AsyncDisposable {
     const bytes = files.reduce((sum, { size }) => sum + size, 0);
     const pays = count > 1 && bytes >= BYTES_MIN && store.capabilities.shared;
     if (!pays || program.protocol !== "file:" || !existsSync(program)) return null;
-    const start: ThreadStart = { storeUrl, target };
+    const start = { storeUrl, target };
     return new ImportThreads(Array.from({ length: count }, () => new ImportThread(fileURLToPath(program), start)));
   }
 
   /** How many files keep all of them busy. */
-  get width(): number {
-    return this.#threads.length * 2;
+  get filesAtOnce(): number {
+    return this.#threads.length * FILES_AT_ONCE;
   }
 
   async import(task: ThreadTask): Promise<ImportedFile> {
-    const [thread] = this.#threads.toSorted((a, b) => a.waiting - b.waiting);
-    const answer = await (thread as ImportThread).ask(task);
+    const [idlest] = this.#threads.toSorted((a, b) => a.filesAtOnce - b.filesAtOnce);
+    const answer = await (idlest as ImportThread).ask(task);
     if ("done" in answer) return { ...answer.done, report: Object.assign(new ReadReport(), answer.done.report) };
     const { code, message } = answer.failed;
     throw code === null ? new Error(message) : new SessionError(code, message);
@@ -77,32 +82,34 @@ export class ImportThreads implements AsyncDisposable {
   }
 }
 
-/** One thread, which takes one file after the other. */
+/** One thread, and the files that it has. */
 class ImportThread {
   readonly #worker: Worker;
   readonly #exited: Promise<void>;
-  /** Who waits for the files that it has, in their order. */
-  readonly #waiting: { resolve(answer: ThreadAnswer): void; reject(error: unknown): void }[] = [];
+  readonly #asked = new Map<string, { resolve(answer: ThreadAnswer): void; reject(error: Error): void }>();
 
   constructor(program: string, workerData: ThreadStart) {
     this.#worker = new Worker(program, { workerData, resourceLimits: { maxYoungGenerationSizeMb: YOUNG_MB } });
-    this.#worker.on("message", (answer: ThreadAnswer) => this.#waiting.shift()?.resolve(answer));
-    this.#worker.on("error", (error) => this.#fail(error));
+    this.#worker.on("message", (answer: ThreadAnswer) => {
+      this.#asked.get(answer.path)?.resolve(answer);
+      this.#asked.delete(answer.path);
+    });
+    this.#worker.on("error", (error: Error) => this.#fail(error));
     this.#exited = new Promise((resolve) => {
       this.#worker.on("exit", () => {
-        this.#fail(new Error("A thread that imports files has ended."));
+        this.#fail(new Error("A thread that imports files has ended before it was done."));
         resolve();
       });
     });
   }
 
-  get waiting(): number {
-    return this.#waiting.length;
+  get filesAtOnce(): number {
+    return this.#asked.size;
   }
 
   ask(task: ThreadTask): Promise<ThreadAnswer> {
     return new Promise((resolve, reject) => {
-      this.#waiting.push({ resolve, reject });
+      this.#asked.set(task.path, { resolve, reject });
       this.#worker.postMessage(task);
     });
   }
@@ -112,7 +119,8 @@ class ImportThread {
     await this.#exited;
   }
 
-  #fail(error: unknown): void {
-    for (const { reject } of this.#waiting.splice(0)) reject(error);
+  #fail(error: Error): void {
+    for (const { reject } of this.#asked.values()) reject(error);
+    this.#asked.clear();
   }
 }
