@@ -21,9 +21,9 @@ export function restOf(original: JsonValue, translated: JsonValue): Rest | undef
   let unset: string[] | undefined;
   for (const key in to) {
     const value = to[key] as JsonValue;
-    // A foreign file may name a field as what every object has.
+    // What every object has is no JSON value, so that only what is not the same must be the object's own.
+    if (from[key] === value) continue;
     const other = Object.hasOwn(from, key) ? from[key] : undefined;
-    if (other === value) continue;
     if (other === undefined || !canPatch(value, other)) {
       if (other !== undefined && sameJson(value, other)) continue;
       setField((set ??= {}), key, value);
