@@ -38,13 +38,16 @@ afterAll(async () => {
   await rm(directory, { recursive: true, force: true });
 });
 
-/** More than a megabyte of few lines, so that it is read in two pieces; every third file has one that cannot be read. */
+/**
+ * A file of more than one megabyte, which is what is read at once, and the first of more than three. Every third has a line
+ * that cannot be read.
+ */
 function sessionText(number: number): string {
   const timestamp = "2025-11-16T07:10:00.000Z";
   const lines = [JSON.stringify({ type: "session", version: 3, id: `s${number}`, timestamp, cwd: "/srv/shop" })];
   for (let turn = 0; turn < 20; turn++) {
     const stamp = { type: "message", id: `e${turn}`, parentId: turn === 0 ? null : `e${turn - 1}`, timestamp };
-    const content = `${number}.${turn} `.repeat(15_000);
+    const content = `${number}.${turn} `.repeat(number === 1 ? 45_000 : 15_000);
     lines.push(JSON.stringify({ ...stamp, message: { role: "user", content, timestamp: 1 } }));
   }
   if (number % 3 === 0) lines.splice(5, 0, "{broken");
