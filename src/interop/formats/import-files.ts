@@ -55,7 +55,7 @@ export async function* importFiles(
     if (found === null) return { ...about, format: null, sessions: [], report: new ReadReport() };
     const done = await (threads === null
       ? importForeignFile(target, found, file.path)
-      : threads.import({ format: found.name, path: file.path }));
+      : threads.importFile({ format: found.name, path: file.path }));
     memory?.remember(file.path, { ...file, sessions: done.sessions.map(({ sessionId }) => sessionId) });
     return { ...done, ...about, format: found };
   };

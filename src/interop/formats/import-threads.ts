@@ -68,7 +68,7 @@ export class ImportThreads implements AsyncDisposable {
     return this.#threads.length * FILES_AT_ONCE;
   }
 
-  async import(task: ThreadTask): Promise<ImportedFile> {
+  async importFile(task: ThreadTask): Promise<ImportedFile> {
     const [idlest] = this.#threads.toSorted((a, b) => a.filesAtOnce - b.filesAtOnce);
     const answer = await (idlest as ImportThread).ask(task);
     if ("done" in answer) return { ...answer.done, report: Object.assign(new ReadReport(), answer.done.report) };
