@@ -21,6 +21,11 @@ export async function openStoreOf(
   return openSqliteStore({ path: databasePath(folder) });
 }
 
+/** The URL of a store whose files are in a folder. */
+export function storeUrlOf(kind: DurableKind, folder: string): string {
+  return kind === "jsonl" ? `jsonl:${folder}` : `sqlite:${databasePath(folder)}`;
+}
+
 /** Where in a folder the SQLite store keeps its database. */
 export function databasePath(folder: string): string {
   return join(folder, "sessions.db");

@@ -17,7 +17,11 @@ export async function bundlePackage(folder, out) {
     folder,
     targets.map((target) => target.default),
   );
-  const programs = sourcesOf(folder, [...Object.values(bin), "./dist/cli/tour.js"]);
+  const programs = sourcesOf(folder, [
+    ...Object.values(bin),
+    "./dist/cli/tour.js",
+    "./dist/interop/formats/import-thread.js",
+  ]);
   await bundle(out, { input: { ...doors, ...programs }, treeshake: false });
   await bundle(
     out,

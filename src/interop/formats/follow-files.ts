@@ -1,7 +1,7 @@
-import { open, stat } from "node:fs/promises";
+import { stat } from "node:fs/promises";
 import { setTimeout as pause } from "node:timers/promises";
 import type { ForeignFormat } from "./foreign-format.ts";
-import { FileImport, type ImportedFile } from "./import-file.ts";
+import { FileImport, type ImportedFile, readPieces } from "./import-file.ts";
 import { type SessionFile, sessionFiles } from "./session-files.ts";
 import type { ImportTarget } from "./stored-log.ts";
 
@@ -25,7 +25,6 @@ export interface FollowedPlace {
   readonly path?: string;
 }
 
-const PIECE_BYTES = 1024 * 1024;
 /** Looking for new files takes longer than looking at those that are known. */
 const ROUNDS_FOR_NEW_FILES = 3;
 /** How long more is expected of a file after it was last read. */
@@ -138,16 +137,9 @@ class FollowedFile {
   }
 
   async #read(): Promise<void> {
-    const file = await open(this.#path, "r");
-    try {
-      for (;;) {
-        const { buffer, bytesRead } = await file.read(Buffer.alloc(PIECE_BYTES), 0, PIECE_BYTES, this.#position);
-        if (bytesRead === 0) return;
-        this.#position += bytesRead;
-        await this.#import.take(buffer.subarray(0, bytesRead));
-      }
-    } finally {
-      await file.close();
+    for await (const piece of readPieces(this.#path, this.#position)) {
+      this.#position += piece.length;
+      await this.#import.take(piece);
     }
   }
 }

@@ -1,4 +1,4 @@
-import { createReadStream } from "node:fs";
+import { open } from "node:fs/promises";
 import type { ForeignFormat } from "./foreign-format.ts";
 import type { ReadReport } from "./foreign-report.ts";
 import { ForeignIntake } from "./read-foreign.ts";
@@ -22,6 +22,8 @@ export interface ImportedFile {
 
 /** How much of a file is read before what it said is stored. */
 const STORED_BYTES = 8 * 1024 * 1024;
+
+const PIECE_BYTES = 1024 * 1024;
 
 /** A foreign file on its way into a store: bytes go in as they come, sessions come out as they become whole. */
 export class FileImport {
@@ -90,5 +92,17 @@ export async function importForeignFile(
   format: ForeignFormat,
   path: string,
 ): Promise<ImportedFile> {
-  return importForeign(target, format, createReadStream(path, { highWaterMark: 1024 * 1024 }), path);
+  return importForeign(target, format, readPieces(path), path);
+}
+
+/** The bytes of a file from a position on; each piece lies where the one before lay. */
+export async function* readPieces(path: string, position = 0): AsyncGenerator<Uint8Array, void, undefined> {
+  const buffer = Buffer.allocUnsafe(PIECE_BYTES);
+  await using file = await open(path, "r");
+  for (let at = position; ; ) {
+    const { bytesRead } = await file.read(buffer, 0, PIECE_BYTES, at);
+    if (bytesRead === 0) return;
+    at += bytesRead;
+    yield buffer.subarray(0, bytesRead);
+  }
 }

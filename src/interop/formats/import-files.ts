@@ -3,6 +3,7 @@ import type { ForeignFormat } from "./foreign-format.ts";
 import { detectFormat } from "./formats.ts";
 import { type ImportedFile, importForeignFile } from "./import-file.ts";
 import type { ImportMemory } from "./import-memory.ts";
+import { ImportThreads } from "./import-threads.ts";
 import { type SessionFile, sessionFiles } from "./session-files.ts";
 import type { ImportTarget } from "./stored-log.ts";
 
@@ -16,6 +17,8 @@ export interface ImportFilesOptions {
   readonly since?: number;
   /** What earlier imports have read. */
   readonly memory?: ImportMemory;
+  /** Where other threads find the same store; then many files are imported on all cores (default: on one). */
+  readonly storeUrl?: string;
   readonly signal?: AbortSignal;
 }
 
@@ -32,27 +35,40 @@ export interface ImportStep extends ImportedFile {
 /** How many sessions are looked up at once. */
 const HEADS_AT_ONCE = 500;
 
-/** Imports files one after the other; those that are as they were at the last import are not read again. */
+/** Imports files, and tells of them in their order; those that are as they were at the last import are not read again. */
 export async function* importFiles(
   target: ImportTarget,
-  { format, path, since, memory, signal }: ImportFilesOptions,
+  { format, path, since, memory, storeUrl, signal }: ImportFilesOptions,
 ): AsyncGenerator<ImportStep, void, undefined> {
   const files = await sessionFiles(format, path ?? format?.home() ?? ".", since);
   const unchanged = await unchangedFiles(target, files, memory);
-  for (const [index, file] of files.entries()) {
-    signal?.throwIfAborted();
+  const unread = files.filter((file) => !unchanged.has(file.path));
+  await using threads = storeUrl === undefined ? null : ImportThreads.start(target, storeUrl, unread);
+  const stepOf = async (file: SessionFile, index: number): Promise<ImportStep> => {
     const about = { path: file.path, number: index + 1, files: files.length };
     const sessions = unchanged.get(file.path);
     const found = format ?? (await detectFormat(file.path));
     if (sessions !== undefined) {
       const same = sessions.map((sessionId) => ({ sessionId, outcome: "same" as const, added: 0 }));
-      yield { ...about, format: found, sessions: same, report: new ReadReport() };
-    } else if (found === null) yield { ...about, format: null, sessions: [], report: new ReadReport() };
-    else {
-      const done = await importForeignFile(target, found, file.path);
-      memory?.remember(file.path, { ...file, sessions: done.sessions.map(({ sessionId }) => sessionId) });
-      yield { ...done, ...about, format: found };
+      return { ...about, format: found, sessions: same, report: new ReadReport() };
     }
+    if (found === null) return { ...about, format: null, sessions: [], report: new ReadReport() };
+    const done = await (threads === null
+      ? importForeignFile(target, found, file.path)
+      : threads.importFile({ format: found.name, path: file.path }));
+    memory?.remember(file.path, { ...file, sessions: done.sessions.map(({ sessionId }) => sessionId) });
+    return { ...done, ...about, format: found };
+  };
+  const underWay: Promise<ImportStep>[] = [];
+  for (let index = 0, begun = 0; index < files.length; index++) {
+    signal?.throwIfAborted();
+    for (; begun < Math.min(files.length, index + (threads?.filesAtOnce ?? 1)); begun++) {
+      const step = stepOf(files[begun] as SessionFile, begun);
+      // It is thrown when it is its turn.
+      step.catch(() => {});
+      underWay.push(step);
+    }
+    yield await (underWay.shift() as Promise<ImportStep>);
   }
 }
 

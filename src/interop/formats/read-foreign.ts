@@ -47,9 +47,9 @@ export class ForeignIntake implements ForeignSink {
     return log;
   }
 
-  /** Takes the next bytes of the file. */
+  /** Takes the next bytes of the file; the caller may use them anew. */
   take(piece: Uint8Array): void {
-    if (this.#document !== null) this.#document.push(piece);
+    if (this.#document !== null) this.#document.push(Buffer.from(piece));
     else for (const line of this.#lines.take(piece)) this.#reader.line(line);
   }
 
@@ -122,7 +122,7 @@ class ForeignLines {
       const line = this.#close();
       if (line !== null) yield line;
     }
-    this.#hold(piece.subarray(from));
+    this.#hold(Buffer.from(piece.subarray(from)));
   }
 
   /** What stands after the last newline, as the last line; for a file that does not grow. */

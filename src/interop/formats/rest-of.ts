@@ -21,19 +21,17 @@ export function restOf(original: JsonValue, translated: JsonValue): Rest | undef
   let unset: string[] | undefined;
   for (const key in to) {
     const value = to[key] as JsonValue;
-    // A foreign file may name a field as what every object has.
+    // What every object has is no JSON value, so that only what is not the same must be the object's own.
+    if (from[key] === value) continue;
     const other = Object.hasOwn(from, key) ? from[key] : undefined;
-    if (other === value) continue;
     if (other === undefined || !canPatch(value, other)) {
       if (other !== undefined && sameJson(value, other)) continue;
-      set ??= Object.create(null) as Record<string, JsonValue>;
-      set[key] = value;
+      setField((set ??= {}), key, value);
       continue;
     }
     const rest = restOf(value, other);
     if (rest === undefined) continue;
-    inside ??= Object.create(null) as Record<string, Rest>;
-    inside[key] = rest;
+    setField((inside ??= {}), key, rest);
   }
   for (const key in from) {
     if (Object.hasOwn(to, key)) continue;
@@ -64,6 +62,12 @@ export function withRest<T extends JsonValue>(translated: T, rest: Rest | undefi
 /** What an import kept beside an entry for its format. */
 export function foreignRest(entry: Entry, format: FormatName): JsonValue | undefined {
   return (entry as { readonly foreign?: { readonly [key: string]: JsonValue } }).foreign?.[format];
+}
+
+/** An object without a prototype would need no such care, and takes all that read it a third longer. */
+function setField<T>(fields: Record<string, T>, key: string, value: T): void {
+  if (key === "__proto__") Object.defineProperty(fields, key, { value, enumerable: true });
+  else fields[key] = value;
 }
 
 function canPatch(a: JsonValue, b: JsonValue): boolean {

@@ -28,11 +28,24 @@ export async function createSession(
   checkFree(files, header.id);
   await checkRoom(files, header, { maxOpenPerUser });
   const plan = planFirst(emptyHead(header), drafts, files.now().toISOString());
-  const lines = [JSON.stringify(presentHeader(header)), ...plan.added.map(({ entry }) => formatEntry(entry))];
+  const first = JSON.stringify(presentHeader(header));
+  const lines = plan.added.map(({ entry }) => formatEntry(entry));
+  let offset = 0;
   const target = path ?? join(files.options.directory, sessionFileName(header));
-  await putFile(target, (fd) => writeLines(fd, lines), { ...files.options, replaces: false });
+  await putFile(
+    target,
+    async (fd) => {
+      await writeLines(fd, [first]);
+      offset = await writeLines(fd, lines);
+    },
+    { ...files.options, replaces: false },
+  );
   const file = path === undefined ? files.live.expect(target, header.id) : await files.live.open(target);
-  await file.refresh();
+  const { head } = plan;
+  // What was just written is known, but for settings, which are found by where they stand.
+  if (head.version > 0 && head.path.settings === null)
+    file.adopt({ end: { seq: head.version, offset }, head, settings: [] });
+  else await file.refresh();
   return file.head;
 }
 

@@ -26,7 +26,7 @@ const LEFTOVER_MS_MIN = 10 * 60 * 1000;
  */
 export async function putFile(
   path: string,
-  write: (fd: number) => Promise<void>,
+  write: (fd: number) => Promise<unknown>,
   options: Pick<JsonlSettings, "durability" | "clock"> & { readonly replaces: boolean },
 ): Promise<void> {
   const temporary = join(dirname(path), INDEX_FOLDER, `${basename(path)}.${uuidv7()}.tmp`);
@@ -87,17 +87,18 @@ export function writeAll(fd: number, data: Buffer | string, at: number | null = 
   return count;
 }
 
-/** Writes lines in large pieces. */
-export async function writeLines(fd: number, lines: Iterable<string>): Promise<void> {
+/** Writes lines in large pieces. Gives how many bytes they took. */
+export async function writeLines(fd: number, lines: Iterable<string>): Promise<number> {
   let text = "";
+  let bytes = 0;
   for (const line of lines) {
     text += `${line}\n`;
     if (text.length < PIECE_BYTES) continue;
-    writeAll(fd, text);
+    bytes += writeAll(fd, text);
     text = "";
     await giveTurn();
   }
-  writeAll(fd, text);
+  return bytes + writeAll(fd, text);
 }
 
 /** Writes a log that begins with another header and has the first entries of this one. */

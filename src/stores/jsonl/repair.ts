@@ -70,7 +70,7 @@ function keepBytes(fd: number, path: string, damage: readonly Damage[]): string 
 async function rewrite(path: string, log: SalvagedLog): Promise<void> {
   const all = { after: -1, before: log.head.version, limit: log.head.version, reverse: false };
   const entries = [...log.read(all)].map((entry) => formatEntry(stored(entry)));
-  const write = (fd: number): Promise<void> => writeLines(fd, [JSON.stringify(log.head.header), ...entries]);
+  const write = (fd: number): Promise<number> => writeLines(fd, [JSON.stringify(log.head.header), ...entries]);
   await putFile(path, write, { durability: "fsync", clock: () => new Date(), replaces: true });
 }
 

@@ -33,6 +33,9 @@ const PAGE_BACKWARD = `SELECT body FROM entries WHERE ${IN_SEGMENT} ORDER BY seq
 const INSERT = "INSERT OR IGNORE INTO entries SELECT session_key, ?2, ?3, ?4, ?5 FROM unsettled WHERE session_key = ?1";
 const INSERT_UNDER_LEASE = `INSERT OR IGNORE INTO entries SELECT session_key, ?2, ?3, ?4, ?5
   FROM unsettled JOIN leases USING (session_key) WHERE session_key = ?1 AND token = ?6 AND expires_ms > ?7`;
+const ROWS_AT_ONCE = 16;
+const INSERT_FIRST = "INSERT INTO entries VALUES (?, ?, ?, ?, ?)";
+const INSERT_MANY = INSERT_FIRST + ", (?, ?, ?, ?, ?)".repeat(ROWS_AT_ONCE - 1);
 const INDEX_IDS = `INSERT INTO entry_ids SELECT session_key, id, seq FROM entries WHERE ${IN_SEGMENT}`;
 
 /** Which session, and how far its log goes. */
@@ -141,8 +144,7 @@ export class SqlitePort implements SqlPort<SqlSession> {
     runNow(checkLimits(this.runner.dialect, this.runner, limitsOf(header, limits)));
     const inherited = origin.at(-1)?.end ?? 0;
     const key = this.#insertSession(head, origin.at(-1)?.key ?? null, inherited);
-    const insert = "INSERT INTO entries VALUES (?, ?, ?, ?, ?)";
-    for (const { seq, id, state, body } of rows) this.runner.change(insert, [key, seq, id, state, body]);
+    this.#insertFirst(key, rows);
     this.#writeMore(key, { ...head, version: inherited, openRuns: [] }, head);
     return { ...place, key, segments: segmentsAfter(origin, inherited, key) };
   }
@@ -170,6 +172,16 @@ export class SqlitePort implements SqlPort<SqlSession> {
       if (row !== undefined) return row;
     }
     return undefined;
+  }
+
+  /** The rows of a new session, many at once: for each statement the driver takes longer than SQLite for a row. */
+  #insertFirst(key: number, rows: readonly StoredRow[]): void {
+    for (let from = 0; from < rows.length; ) {
+      const some = rows.slice(from, from + (rows.length - from < ROWS_AT_ONCE ? 1 : ROWS_AT_ONCE));
+      const values = some.flatMap(({ seq, id, state, body }) => [key, seq, id, state, body]);
+      this.runner.change(some.length === 1 ? INSERT_FIRST : INSERT_MANY, values);
+      from += some.length;
+    }
   }
 
   #write(session: SqlSession, plan: EncodedPlan, conditions: CommitConditions): SqlSession | "behind" {

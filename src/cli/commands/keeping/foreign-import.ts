@@ -47,7 +47,7 @@ export async function importForeignFiles(
     lines: { mapped: 0, kept: 0, tooLarge: 0, doubled: 0, lost: 0 },
   };
   const options = {
-    ...{ format, signal },
+    ...{ format, signal, storeUrl: context.storeUrl },
     ...(path === undefined ? {} : { path }),
     ...(since === undefined ? {} : { since }),
     ...(dryRun ? {} : { memory }),

@@ -42,7 +42,7 @@ export function followPrograms(context: CommandContext, store: SessionStore): Pr
     const memory = await ImportMemory.open(join(userHome(), "imports", importMemoryName(storeUrl, LOCAL_USER)));
     for (const { format } of places) {
       try {
-        for await (const _step of importFiles(target, { format, memory, signal })) if (signal.aborted) return;
+        for await (const _step of importFiles(target, { format, memory, storeUrl, signal })) if (signal.aborted) return;
       } catch (error) {
         onFailure(error, format.home());
       }

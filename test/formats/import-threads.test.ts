@@ -1,0 +1,114 @@
+import { mkdir, mkdtemp, rm, utimes, writeFile } from "node:fs/promises";
+import { availableParallelism, tmpdir } from "node:os";
+import { join } from "node:path";
+import type { Worker } from "node:worker_threads";
+import { type Entry, openStore, type SessionStore } from "skein";
+import { foreignFormat, type ImportFilesOptions, type ImportStep, importFiles } from "skein/formats";
+import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
+import { skipBecause } from "../skip.ts";
+
+// Threads run what was built, so that this file uses the package and not its sources.
+const FILES = 12;
+const format = foreignFormat("pi");
+let directory: string;
+let files: string;
+/** The threads that a test started, and those of them that have ended. */
+let started = 0;
+let ended = 0;
+
+function count(thread: Worker): void {
+  started++;
+  thread.once("exit", () => ended++);
+}
+
+beforeAll(async () => {
+  process.on("worker", count);
+  directory = await mkdtemp(join(tmpdir(), "threads-"));
+  files = join(directory, "files");
+  await mkdir(files);
+  for (let number = 1; number <= FILES; number++) {
+    const path = join(files, `${number}.jsonl`);
+    await writeFile(path, sessionText(number));
+    // Files are taken in the order of their times.
+    await utimes(path, number, number);
+  }
+});
+afterAll(async () => {
+  process.off("worker", count);
+  await rm(directory, { recursive: true, force: true });
+});
+
+/**
+ * A file of more than one megabyte, which is what is read at once, and the first of more than three. Every third has a line
+ * that cannot be read.
+ */
+function sessionText(number: number): string {
+  const timestamp = "2025-11-16T07:10:00.000Z";
+  const lines = [JSON.stringify({ type: "session", version: 3, id: `s${number}`, timestamp, cwd: "/srv/shop" })];
+  for (let turn = 0; turn < 20; turn++) {
+    const stamp = { type: "message", id: `e${turn}`, parentId: turn === 0 ? null : `e${turn - 1}`, timestamp };
+    const content = `${number}.${turn} `.repeat(number === 1 ? 45_000 : 15_000);
+    lines.push(JSON.stringify({ ...stamp, message: { role: "user", content, timestamp: 1 } }));
+  }
+  if (number % 3 === 0) lines.splice(5, 0, "{broken");
+  return `${lines.join("\n")}\n`;
+}
+
+async function importInto(store: SessionStore, options: Partial<ImportFilesOptions> & { entriesMax?: number } = {}) {
+  const { entriesMax, ...more } = options;
+  const target = { store, userId: "ana", ...(entriesMax === undefined ? {} : { limits: { entriesMax } }) };
+  const steps: ImportStep[] = [];
+  for await (const step of importFiles(target, { format, path: files, ...more })) steps.push(step);
+  return steps;
+}
+
+async function entriesOf(store: SessionStore, steps: readonly ImportStep[]): Promise<Entry[]> {
+  const entries: Entry[] = [];
+  for (const { sessionId } of steps.flatMap(({ sessions }) => sessions))
+    for await (const entry of store.read(sessionId)) entries.push(entry);
+  return entries;
+}
+
+beforeEach((context) => {
+  [started, ended] = [0, 0];
+  if (availableParallelism() < 2) skipBecause(context, "there is one core, on which threads would not pay");
+});
+
+test.for(["jsonl", "sqlite"])("threads import many files into %s as one does, and in their order", async (kind) => {
+  const storeUrl = `${kind}:${join(directory, kind)}`;
+  await using store = await openStore(storeUrl);
+  await using other = await openStore("memory:");
+  const one = await importInto(other, { storeUrl: "memory:" });
+  expect(started).toBe(0);
+  const many = await importInto(store, { storeUrl });
+  expect(started).toBeGreaterThan(1);
+  expect(ended).toBe(started);
+  expect(many).toEqual(one);
+  expect(many.map(({ number, report }) => [number, report.mapped, report.lost])).toEqual(
+    Array.from({ length: FILES }, (_, index) => [index + 1, 21, index % 3 === 2 ? 1 : 0]),
+  );
+  expect(await entriesOf(store, many)).toEqual(await entriesOf(other, one));
+});
+
+test("what the store refuses a thread is thrown as it says it, and the threads end", async () => {
+  const storeUrl = `sqlite:${join(directory, "refused")}`;
+  await using store = await openStore(storeUrl);
+  await expect(importInto(store, { storeUrl, entriesMax: 5 })).rejects.toMatchObject({
+    ...{ name: "SessionError", code: "TOO_LARGE" },
+    message: expect.stringContaining("more than the 5 entries"),
+  });
+  expect([started > 1, ended]).toEqual([true, started]);
+});
+
+test("threads end with the files that are under way when the import is stopped", async () => {
+  const storeUrl = `jsonl:${join(directory, "stopped")}`;
+  await using store = await openStore(storeUrl);
+  const stop = new AbortController();
+  const steps = importFiles({ store, userId: "ana" }, { format, path: files, storeUrl, signal: stop.signal });
+  await steps.next();
+  stop.abort();
+  await expect(steps.next()).rejects.toMatchObject({ name: "AbortError" });
+  expect([started > 1, ended]).toEqual([true, started]);
+  const { items, damaged } = await store.list();
+  expect([new Set(items.map(({ version }) => version)), damaged]).toEqual([new Set([20]), []]);
+});
