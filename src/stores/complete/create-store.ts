@@ -32,7 +32,7 @@ import type {
   UndeleteOptions,
   WatchOptions,
 } from "../../session/store.ts";
-import { aggregateByScan, sortRows } from "./aggregate-by-scan.ts";
+import { aggregateSessions } from "./aggregate-sessions.ts";
 import {
   checkAppendOptions,
   checkCount,
@@ -61,7 +61,7 @@ const NO_OPTIONS: AppendOptions = Object.freeze({});
 
 /**
  * A store that does what its driver does, and the rest by itself: it checks every argument, pages listings, refuses
- * calls after `close`, and brings search, sums and watching where the driver has none.
+ * calls after `close`, adds up, and brings search and watching where the driver has none.
  */
 export function createStore(driver: StoreDriver): SessionStore {
   return new DrivenStore(driver);
@@ -268,10 +268,8 @@ class DrivenStore implements SessionStore {
   }
 
   async aggregate(query: AggregateQuery): Promise<AggregateRow[]> {
-    const driver = this.#openDriver();
-    const checked = checkAggregateQuery(query);
-    const rows = await (driver.aggregate?.(checked) ?? aggregateByScan(this, checked));
-    return sortRows(rows, checked.groupBy);
+    this.#openDriver();
+    return aggregateSessions(this, checkAggregateQuery(query));
   }
 
   async ping(): Promise<void> {
@@ -329,7 +327,6 @@ function capabilitiesOf(driver: StoreDriver): StoreCapabilities {
     search: driver.search === undefined ? "scan" : declared.search,
     // Where no one else can append, waking our own watchers is all there is to do.
     watch: declared.shared ? declared.watch : "push",
-    aggregate: driver.aggregate === undefined ? "scan" : declared.aggregate,
   });
 }
 

@@ -50,7 +50,6 @@ export class MemoryDriver implements StoreDriver {
     search: "scan",
     watch: "push",
     lease: "process",
-    aggregate: "scan",
   };
   readonly eraser: StoreEraser = {
     replace: (sessionId, version, entries) => this.#replace(sessionId, version, entries),

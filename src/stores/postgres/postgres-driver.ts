@@ -20,7 +20,6 @@ const CAPABILITIES: Omit<StoreCapabilities, "watch"> = {
   forkByReference: true,
   search: "index",
   lease: "shared",
-  aggregate: "native",
 };
 
 /** Keeps sessions in a schema of a PostgreSQL database. */

@@ -2,11 +2,10 @@ import type { SessionHead } from "../../session/log/fold.ts";
 import { PAGE_ITEMS_MAX } from "../../session/limits.ts";
 import type { SearchTerm } from "../../session/search.ts";
 import type { ListPosition, SessionListing } from "../../session/store-driver.ts";
-import type { AggregateQuery, AggregateRow, SearchHit, SessionQuery, StoreEraser } from "../../session/store.ts";
+import type { SearchHit, SessionQuery, StoreEraser } from "../../session/store.ts";
 import type { Reply } from "../rows/asking.ts";
 import { RowDriver, type RowParts } from "../rows/row-driver.ts";
 import type { Segment } from "../rows/segments.ts";
-import { aggregate } from "./aggregate.ts";
 import { CheckpointRows } from "./checkpoint-rows.ts";
 import { Removal, type RemovalSteps } from "./removal.ts";
 import type { ListedQuery } from "./session-filter.ts";
@@ -37,20 +36,14 @@ export interface SqlParts<Session extends SqlSession>
 export abstract class SqlDriver<Session extends SqlSession> extends RowDriver<Segment, Session> {
   readonly search?: (terms: readonly SearchTerm[], query: SessionQuery) => Promise<SearchHit[]>;
   readonly eraser: StoreEraser;
-  readonly #database: SqlDatabase;
 
   constructor(database: SqlDatabase, parts: SqlParts<Session>) {
     const { cache, clock, index } = parts;
     const removal = new Removal(database, { steps: parts.removal, cache, clock });
     super({ ...parts, removal, checkpoints: new CheckpointRows(database) });
-    this.#database = database;
     this.eraser = new SqlEraser(database, { ...parts, removal });
     if (index === null) return;
     const search = new SessionSearch(database, { ...parts, index });
     this.search = (terms, { limit = PAGE_ITEMS_MAX, ...query }) => search.search(terms, query, limit);
-  }
-
-  aggregate(query: AggregateQuery): Promise<AggregateRow[]> {
-    return aggregate(this.#database, query);
   }
 }
