@@ -116,8 +116,7 @@ class DrivenStore implements SessionStore {
   }
 
   async head(sessionId: string): Promise<SessionHead | null> {
-    const driver = this.#driverFor(sessionId);
-    return driver.head(sessionId);
+    return this.#driverFor(sessionId).head(sessionId);
   }
 
   async heads(sessionIds: readonly string[]): Promise<readonly (SessionHead | null)[]> {
@@ -174,8 +173,7 @@ class DrivenStore implements SessionStore {
   }
 
   async count(query: SessionQuery = {}): Promise<number> {
-    const { listing } = this.#openDriver();
-    return listing.count(checkQuery(query).filter);
+    return this.#openDriver().listing.count(checkQuery(query).filter);
   }
 
   async search(text: string, query: SessionQuery = {}): Promise<SearchHit[]> {
@@ -200,8 +198,7 @@ class DrivenStore implements SessionStore {
   }
 
   async purge(which: string | PurgeQuery): Promise<number> {
-    const driver = this.#openDriver();
-    return driver.purge(checkPurge(which));
+    return this.#openDriver().purge(checkPurge(which));
   }
 
   get eraser(): StoreEraser {
@@ -211,8 +208,7 @@ class DrivenStore implements SessionStore {
   }
 
   async saveCheckpoint(checkpoint: Checkpoint): Promise<void> {
-    const driver = this.#openDriver();
-    return driver.checkpoints.save(checkCheckpoint(checkpoint));
+    return this.#openDriver().checkpoints.save(checkCheckpoint(checkpoint));
   }
 
   async loadCheckpoint(id: string): Promise<Checkpoint | null> {
@@ -222,8 +218,7 @@ class DrivenStore implements SessionStore {
   }
 
   async listCheckpoints(sessionId: string): Promise<Checkpoint[]> {
-    const driver = this.#driverFor(sessionId);
-    return driver.checkpoints.list(sessionId);
+    return this.#driverFor(sessionId).checkpoints.list(sessionId);
   }
 
   async deleteCheckpoint(id: string): Promise<boolean> {

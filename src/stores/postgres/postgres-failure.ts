@@ -41,7 +41,6 @@ const LOST_CODES: ReadonlySet<string> = new Set([
 const LOST_WORDS = /^(?:Connection terminated|Client has encountered a connection error|Client was closed)/;
 const LOST_STATES: ReadonlySet<string> = new Set(["57P01", "57P02", "57P03", "08000", "08003", "08006"]);
 const READ_ONLY_STATE = "25006";
-const RETRY_STATES = ["40001", "40P01"];
 
 /** What a client threw, as an error of ours; a mistake in the program itself stays what it is. */
 export function postgresFailure(error: unknown, address: string): unknown {
@@ -68,7 +67,7 @@ export function isConnectionLost(error: unknown): boolean {
 
 /** Whether the database undid a transaction only because another one was in its way. */
 export function isRetryable(error: unknown): boolean {
-  return hasState(error, ...RETRY_STATES);
+  return hasState(error, "40001", "40P01");
 }
 
 /** Whether an error is that of a state of SQL. */

@@ -135,8 +135,8 @@ export class PostgresPort implements SqlPort<LoadedSession> {
     return rows.map(({ body }) => jsonOf(body));
   }
 
-  leaseToken({ key }: LoadedSession): Promise<number | null> {
-    return this.#parts.leases.tokenOf(key, this.runner);
+  leaseToken({ head }: LoadedSession): Promise<number | null> {
+    return this.#parts.leases.tokenOf(head.header.id, this.runner);
   }
 
   async commit(
