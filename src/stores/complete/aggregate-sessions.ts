@@ -26,12 +26,11 @@ export async function aggregateSessions(store: SessionStore, query: AggregateQue
   const { groupBy, from = "", to = "\uffff", ...filter } = query;
   const sums = new Map<string, Sum>();
   if (groupBy.length === 0) sumOf(sums, {});
-  let read = 0;
   for await (const head of listedHeads(store, filter)) {
     const after = firstSummed(head.header) - 1;
     for await (const entry of store.read(head.header.id, { after })) {
       // A store that answers at once would otherwise leave nobody else a turn.
-      if (++read % TURN_ENTRIES === 0) await new Promise((resolve) => setImmediate(resolve));
+      if (entry.seq % TURN_ENTRIES === 0) await new Promise((resolve) => setImmediate(resolve));
       if (entry.type !== "message" || entry.timestamp < from || entry.timestamp >= to) continue;
       addMessage(sumOf(sums, keysOf(groupBy, head, entry, entry.message)), head.header.id, entry.message);
     }
