@@ -75,7 +75,7 @@ class DrivenStore implements SessionStore {
 
   constructor(driver: StoreDriver) {
     this.#driver = driver;
-    this.#hub = new WatchHub(driver, driver.capabilities.shared);
+    this.#hub = new WatchHub(driver);
     this.capabilities = capabilitiesOf(driver);
   }
 
