@@ -74,12 +74,13 @@ export class ListingCheck {
     for await (const item of listedHeads(this.#store)) {
       const { id } = item.header;
       const added = this.#versions.get(id);
-      if (added === undefined) continue;
+      const head = added === undefined ? null : await this.#store.head(id);
+      // One with fewer entries than before was purged and made again.
+      if (head === null || added === undefined || head.version < added) continue;
       // A listing that is read after a head must be at least as new.
       if (item.version < added)
         this.#report(id, "listing", `It is listed at version ${item.version}, which is behind its head.`);
-      const head = await this.#store.head(id);
-      if (head?.version === item.version && canonicalJson(head) !== canonicalJson(item))
+      else if (head.version === item.version && canonicalJson(head) !== canonicalJson(item))
         this.#report(id, "listing", "It is listed with another head than it has.");
     }
   }
