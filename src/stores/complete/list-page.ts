@@ -48,7 +48,7 @@ export async function listPage(
 }
 
 /** The text that stands for a position in a listing. */
-export function encodeCursor({ modifiedAt, id }: ListPosition): string {
+function encodeCursor({ modifiedAt, id }: ListPosition): string {
   return Buffer.from(JSON.stringify({ modifiedAt, id })).toString("base64url");
 }
 
