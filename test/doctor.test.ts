@@ -159,7 +159,20 @@ describe("the check of a store that lies", () => {
   test.for(lies)("finds as %s", async ([kind, sessionId, lie]) => {
     await using store = openMemoryStore();
     await fill(store);
-    const told = new Proxy(store, {
+    const { findings } = await checkStore(lying(store, lie));
+    expect(findings).toContainEqual(expect.objectContaining({ kind, sessionId }));
+  });
+  test("finds a session that is listed as it was before", async () => {
+    await using store = openMemoryStore();
+    await fill(store);
+    const before = await store.list();
+    await store.append("a", [say("later")]);
+    const { findings } = await checkStore(lying(store, { list: async () => before }));
+    const message = expect.stringMatching(/behind its head/);
+    expect(findings).toContainEqual({ kind: "listing", sessionId: "a", message });
+  });
+  function lying(store: SessionStore, lie: Partial<SessionStore>): SessionStore {
+    return new Proxy(store, {
       get(target, name) {
         if (Object.hasOwn(lie, name)) return lie[name as keyof SessionStore];
         if (name === "capabilities") return { ...target.capabilities, search: "index" };
@@ -167,8 +180,7 @@ describe("the check of a store that lies", () => {
         return typeof value === "function" ? value.bind(target) : value;
       },
     });
-    expect((await checkStore(told)).findings).toContainEqual(expect.objectContaining({ kind, sessionId }));
-  });
+  }
 });
 
 test("finds nothing wrong while others append, delete and make sessions", async () => {

@@ -118,6 +118,5 @@ function capabilitiesOf({ dataDir = "memory://" }: PGliteInterface & { readonly 
     search: "scan",
     watch: "poll",
     lease: "shared",
-    aggregate: "scan",
   };
 }

@@ -29,7 +29,7 @@ export interface AggregateAnalytics {
 }
 
 /**
- * The analytics of many sessions, added up by the store; no turns are loaded.
+ * The analytics of many sessions, added up by the store, which reads every session of the query once for each sum.
  *
  * Every turn counts that a session itself appended, on whatever branch; what a fork took over counts in its source. The
  * four sums are read one after the other, so that an append in between can be in the later ones only.

@@ -4,8 +4,6 @@ import type { Entry } from "./log/entry.ts";
 import type { SessionHead } from "./log/fold.ts";
 import type { SessionHeader } from "./log/header.ts";
 import type {
-  AggregateQuery,
-  AggregateRow,
   AppendOptions,
   AppendResult,
   Checkpoint,
@@ -77,8 +75,6 @@ export interface StoreDriver {
   close(): Promise<void>;
   /** Without it, every session of the query is read through. The terms are parsed, and must all be found. */
   search?(terms: readonly SearchTerm[], query: SessionQuery): Promise<SearchHit[]>;
-  /** Without it, every session of the query is read through. */
-  aggregate?(query: AggregateQuery): Promise<AggregateRow[]>;
   /**
    * Calls `wake` whenever the session may have grown or gone, also by another process, until it is closed; resolves once
    * no later append can be missed. Waking too often does no harm. Without it, watchers of a shared store look again and again.

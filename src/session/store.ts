@@ -184,7 +184,6 @@ export interface StoreCapabilities {
   readonly search: "index" | "scan";
   readonly watch: "push" | "poll";
   readonly lease: "shared" | "process";
-  readonly aggregate: "native" | "scan";
   /** The file or directory of this machine that it is kept in, where there is one. */
   readonly path?: string;
 }

@@ -24,7 +24,7 @@ export const USAGE_FIELDS = [
 export const NO_USAGE: Usage = Object.freeze({ inputTokens: 0, outputTokens: 0, totalTokens: 0 });
 
 /** The most that a sum of tokens or of cost comes to: beyond it, numbers are not exact, and then not finite. */
-export const SPENT_MAX: number = Number.MAX_SAFE_INTEGER;
+const SPENT_MAX = Number.MAX_SAFE_INTEGER;
 
 /** The sum of two costs, which is finite whatever they are. */
 export function addCost(a: number, b: number | null | undefined): number {

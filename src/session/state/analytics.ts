@@ -22,7 +22,7 @@ export interface SessionAnalytics {
 }
 
 /**
- * The analytics of one session. Those of many are `aggregateAnalytics`, which reads no turns.
+ * The analytics of one session. Those of many are `aggregateAnalytics`.
  *
  * @throws {SessionError} `INVALID_OPTION` for a state that was read without its turns.
  */

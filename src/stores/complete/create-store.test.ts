@@ -68,14 +68,10 @@ test("passes on what the driver fails with, thrown or rejected", async () => {
 
 test("says how each ability is come by, whatever the driver claims", () => {
   const memory = memoryDriver();
-  const claimed = { ...memory.capabilities, search: "index", aggregate: "native", watch: "poll" } as const;
+  const claimed = { ...memory.capabilities, search: "index", watch: "poll" } as const;
   const without = createStore(driverOn(memory, { capabilities: claimed }));
-  expect(without.capabilities).toMatchObject({ search: "scan", aggregate: "scan", watch: "push" });
-  const native = {
-    capabilities: { ...claimed, shared: true },
-    search: async () => [],
-    aggregate: async () => [],
-  };
+  expect(without.capabilities).toMatchObject({ search: "scan", watch: "push" });
+  const native = { capabilities: { ...claimed, shared: true }, search: async () => [] };
   expect(createStore(driverOn(memory, native)).capabilities).toEqual(native.capabilities);
 });
 
@@ -96,19 +92,6 @@ test("gives a driver that searches the parsed terms, the filter and the limit", 
     [terms("two", "words"), { userId: "u", limit: 7 }],
     [terms("one"), { limit: 100 }],
   ]);
-});
-
-test("sorts the sums of a driver that adds up itself", async () => {
-  const sum = {
-    sessions: 1,
-    messages: 1,
-    toolCalls: 0,
-    usage: { inputTokens: 0, outputTokens: 0, totalTokens: 0 },
-    cost: 0,
-  };
-  const rows = ["b", null, "a"].map((user) => ({ ...sum, user }));
-  const store = createStore(driverOn(memoryDriver(), { aggregate: async () => rows }));
-  expect((await store.aggregate({ groupBy: ["user"] })).map(({ user }) => user)).toEqual([null, "a", "b"]);
 });
 
 test("searches and adds up more sessions than one page holds", async () => {

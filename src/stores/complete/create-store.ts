@@ -32,7 +32,7 @@ import type {
   UndeleteOptions,
   WatchOptions,
 } from "../../session/store.ts";
-import { aggregateByScan, sortRows } from "./aggregate-by-scan.ts";
+import { aggregateSessions } from "./aggregate-sessions.ts";
 import {
   checkAppendOptions,
   checkCount,
@@ -61,7 +61,7 @@ const NO_OPTIONS: AppendOptions = Object.freeze({});
 
 /**
  * A store that does what its driver does, and the rest by itself: it checks every argument, pages listings, refuses
- * calls after `close`, and brings search, sums and watching where the driver has none.
+ * calls after `close`, adds up, and brings search and watching where the driver has none.
  */
 export function createStore(driver: StoreDriver): SessionStore {
   return new DrivenStore(driver);
@@ -75,7 +75,7 @@ class DrivenStore implements SessionStore {
 
   constructor(driver: StoreDriver) {
     this.#driver = driver;
-    this.#hub = new WatchHub(driver, driver.capabilities.shared);
+    this.#hub = new WatchHub(driver);
     this.capabilities = capabilitiesOf(driver);
   }
 
@@ -116,8 +116,7 @@ class DrivenStore implements SessionStore {
   }
 
   async head(sessionId: string): Promise<SessionHead | null> {
-    const driver = this.#driverFor(sessionId);
-    return driver.head(sessionId);
+    return this.#driverFor(sessionId).head(sessionId);
   }
 
   async heads(sessionIds: readonly string[]): Promise<readonly (SessionHead | null)[]> {
@@ -174,8 +173,7 @@ class DrivenStore implements SessionStore {
   }
 
   async count(query: SessionQuery = {}): Promise<number> {
-    const { listing } = this.#openDriver();
-    return listing.count(checkQuery(query).filter);
+    return this.#openDriver().listing.count(checkQuery(query).filter);
   }
 
   async search(text: string, query: SessionQuery = {}): Promise<SearchHit[]> {
@@ -200,8 +198,7 @@ class DrivenStore implements SessionStore {
   }
 
   async purge(which: string | PurgeQuery): Promise<number> {
-    const driver = this.#openDriver();
-    return driver.purge(checkPurge(which));
+    return this.#openDriver().purge(checkPurge(which));
   }
 
   get eraser(): StoreEraser {
@@ -211,8 +208,7 @@ class DrivenStore implements SessionStore {
   }
 
   async saveCheckpoint(checkpoint: Checkpoint): Promise<void> {
-    const driver = this.#openDriver();
-    return driver.checkpoints.save(checkCheckpoint(checkpoint));
+    return this.#openDriver().checkpoints.save(checkCheckpoint(checkpoint));
   }
 
   async loadCheckpoint(id: string): Promise<Checkpoint | null> {
@@ -222,8 +218,7 @@ class DrivenStore implements SessionStore {
   }
 
   async listCheckpoints(sessionId: string): Promise<Checkpoint[]> {
-    const driver = this.#driverFor(sessionId);
-    return driver.checkpoints.list(sessionId);
+    return this.#driverFor(sessionId).checkpoints.list(sessionId);
   }
 
   async deleteCheckpoint(id: string): Promise<boolean> {
@@ -268,10 +263,8 @@ class DrivenStore implements SessionStore {
   }
 
   async aggregate(query: AggregateQuery): Promise<AggregateRow[]> {
-    const driver = this.#openDriver();
-    const checked = checkAggregateQuery(query);
-    const rows = await (driver.aggregate?.(checked) ?? aggregateByScan(this, checked));
-    return sortRows(rows, checked.groupBy);
+    this.#openDriver();
+    return aggregateSessions(this, checkAggregateQuery(query));
   }
 
   async ping(): Promise<void> {
@@ -339,7 +332,6 @@ function capabilitiesOf(driver: StoreDriver): StoreCapabilities {
     search: driver.search === undefined ? "scan" : declared.search,
     // Where no one else can append, waking our own watchers is all there is to do.
     watch: declared.shared ? declared.watch : "push",
-    aggregate: driver.aggregate === undefined ? "scan" : declared.aggregate,
   });
 }
 

@@ -1,5 +1,4 @@
 import type { SessionHead } from "../../session/log/fold.ts";
-import type { CacheWeights } from "../../internal/lru-cache.ts";
 
 /** Settings and metadata are the same object until they change, so that each is measured once. */
 const lengths = new WeakMap<object, number>();
@@ -17,9 +16,3 @@ function lengthOf(value: object): number {
   }
   return 0;
 }
-
-/** How much of what heads hold a cache of sessions may keep: 16 MB in each of its halves. */
-export const HEAD_WEIGHTS: CacheWeights<{ readonly head: SessionHead }> = {
-  max: 16 * 1024 * 1024,
-  of: ({ head }) => headWeight(head),
-};

@@ -1,9 +1,11 @@
+import { SessionError, show } from "../../session/errors.ts";
+import { isSessionId } from "../../session/id.ts";
 import type { SessionHead } from "../../session/log/fold.ts";
+import { isTimestamp } from "../../session/log/header.ts";
 import { listPosition } from "../../session/query.ts";
 import type { SessionPage, SessionQuery } from "../../session/store.ts";
 import type { ListPosition, SessionListing } from "../../session/store-driver.ts";
 import { headWeight } from "./head-weight.ts";
-import { encodeCursor } from "./list-cursor.ts";
 
 /** How many sessions are read at first; twice as many each time, as long as they are small. */
 const BATCH_FIRST = 8;
@@ -11,6 +13,7 @@ const BATCH_MAX = 128;
 const PAGE_CHARACTERS_MAX = 8 * 1024 * 1024;
 /** What a session may take on average to count as small. */
 const SMALL_CHARACTERS = 16 * 1024;
+const CURSOR_CHARACTERS_MAX = 512;
 
 /**
  * One page of a listing. It ends early where its sessions take more than about 8 MB, so that no page fills the memory,
@@ -41,5 +44,35 @@ export async function listPage(
     const last = items.at(-1);
     if (page.length <= wanted || last === undefined) return { items, next: null, damaged };
     from = listPosition(last);
+  }
+}
+
+/** The text that stands for a position in a listing. */
+function encodeCursor({ modifiedAt, id }: ListPosition): string {
+  return Buffer.from(JSON.stringify({ modifiedAt, id })).toString("base64url");
+}
+
+/** @throws {SessionError} `INVALID_QUERY` unless the text came from `encodeCursor`. */
+export function decodeCursor(cursor: string): ListPosition {
+  const position = parse(cursor);
+  // Only the very text that was handed out counts, so that a cursor cannot be half right.
+  if (position === null || encodeCursor(position) !== cursor) {
+    throw new SessionError(
+      "INVALID_QUERY",
+      `${show(cursor)} is not a cursor of this store; pass the "next" of a page as it is.`,
+    );
+  }
+  return position;
+}
+
+function parse(cursor: unknown): ListPosition | null {
+  if (typeof cursor !== "string" || cursor.length > CURSOR_CHARACTERS_MAX) return null;
+  try {
+    const { modifiedAt, id } = JSON.parse(Buffer.from(cursor, "base64url").toString()) as Partial<
+      Record<string, unknown>
+    >;
+    return isTimestamp(modifiedAt) && isSessionId(id) ? { modifiedAt, id } : null;
+  } catch {
+    return null;
   }
 }

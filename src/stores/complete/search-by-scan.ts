@@ -4,6 +4,8 @@ import { entryText, findTerm, headTexts, matchOf, type SearchTerm } from "../../
 import type { SearchHit, SearchMatch } from "../../session/store.ts";
 
 const MATCHES_MAX = 3;
+/** How many entries are read before others have their turn. */
+const TURN_ENTRIES = 256;
 
 /** The first of some sessions in which every term occurs, found by reading each of them. */
 export async function searchByScan(
@@ -29,6 +31,8 @@ async function searchSession(
   const missing = new Set(terms.filter((term) => !texts.some((text) => findTerm(text, term) !== null)));
   const matches: SearchMatch[] = [];
   for await (const entry of entries) {
+    // A store that answers at once would otherwise leave nobody else a turn.
+    if (entry.seq % TURN_ENTRIES === 0) await new Promise((resolve) => setImmediate(resolve));
     const text = entryText(entry);
     if (text === "") continue;
     const found = terms.flatMap((term) => {

@@ -5,6 +5,8 @@ import { checkName, checkSessionId } from "../../session/id.ts";
 import { ENTRY_BYTES_MAX } from "../../session/limits.ts";
 import type { Checkpoint } from "../../session/store.ts";
 
+const FIELDS = "id sessionId version leafId createdAt parentCheckpointId metadata sandboxSnapshot".split(" ");
+
 /**
  * A frozen copy of a checkpoint, after checking every field of it.
  *
@@ -13,17 +15,7 @@ import type { Checkpoint } from "../../session/store.ts";
 export function checkCheckpoint(value: Checkpoint): Checkpoint {
   if (typeof value !== "object" || value === null || Array.isArray(value)) throw invalid("it is not an object");
   const checkpoint = copy(value);
-  const {
-    id,
-    sessionId,
-    version,
-    leafId,
-    createdAt,
-    parentCheckpointId,
-    metadata,
-    sandboxSnapshot: _,
-    ...unknown
-  } = checkpoint;
+  const { id, sessionId, version, leafId, createdAt, parentCheckpointId, metadata } = checkpoint;
   checkName(id, "a checkpoint");
   checkSessionId(sessionId);
   if (!Number.isSafeInteger(version) || version < 0)
@@ -34,7 +26,7 @@ export function checkCheckpoint(value: Checkpoint): Checkpoint {
   if (parentCheckpointId !== null) checkName(parentCheckpointId, "a checkpoint");
   if (typeof metadata !== "object" || metadata === null || Array.isArray(metadata))
     throw invalid("metadata is not an object");
-  const [name] = Object.keys(unknown);
+  const name = Object.keys(checkpoint).find((field) => !FIELDS.includes(field));
   if (name !== undefined) throw invalid(`it has an unknown field ${show(name)}; keep data of your own in metadata`);
   return checkpoint;
 }

@@ -1,19 +1,19 @@
 import { SessionError, show } from "../../session/errors.ts";
 import { isTimestamp } from "../../session/log/header.ts";
-import { checkCwd, checkName, checkSessionId } from "../../session/id.ts";
+import { checkName, checkSessionId, isCwd } from "../../session/id.ts";
 import { PAGE_ITEMS_MAX } from "../../session/limits.ts";
 import type { RunsWord } from "../../session/log/open-runs.ts";
 import type { ListPosition } from "../../session/store-driver.ts";
 import type { AggregateKey, AggregateQuery, SessionQuery } from "../../session/store.ts";
 import { checkCount, isStatusFilter } from "./valid-arguments.ts";
-import { decodeCursor } from "./list-cursor.ts";
+import { decodeCursor } from "./list-page.ts";
 
 const LIMIT_DEFAULT = 100;
 const RUNS_WORDS: ReadonlySet<unknown> = new Set<RunsWord>(["requested", "running", "parked", "interrupted"]);
 const GROUP_KEYS: ReadonlySet<unknown> = new Set<AggregateKey>(["day", "model", "user"]);
 
 /** A query taken apart: which sessions, how many, and from where on. */
-export interface CheckedQuery {
+interface CheckedQuery {
   readonly filter: Omit<SessionQuery, "limit" | "cursor">;
   readonly limit: number;
   readonly after: ListPosition | null;
@@ -76,15 +76,6 @@ function checkFilter({ userId, cwd, status }: { userId: unknown; cwd: unknown; s
   if (cwd !== undefined && !isCwd(cwd)) throw invalid(`cwd is ${show(cwd)}, not a working directory`);
   if (status !== undefined && !isStatusFilter(status))
     throw invalid(`status is ${show(status)}, not a status or a list of some`);
-}
-
-function isCwd(cwd: unknown): boolean {
-  try {
-    checkCwd(cwd);
-    return true;
-  } catch {
-    return false;
-  }
 }
 
 function checkFields(query: unknown): void {

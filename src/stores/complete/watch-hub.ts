@@ -11,7 +11,7 @@ const POLL_MS_MAX = 250;
 /** A notification may be lost with its connection, so that whoever is told looks by itself as well, now and then. */
 const SUBSCRIBED_POLL_MS = 5000;
 
-type WatchedDriver = Pick<StoreDriver, "head" | "read" | "subscribe">;
+type WatchedDriver = Pick<StoreDriver, "capabilities" | "head" | "read" | "subscribe">;
 
 /** Where a watch begins. */
 interface Beginning {
@@ -28,13 +28,10 @@ interface Watcher {
 /** Keeps the watchers of a store, and wakes those of a session when it has grown. */
 export class WatchHub {
   readonly #driver: WatchedDriver;
-  /** Other processes do not wake us, so what they append is found by looking. */
-  readonly #polling: boolean;
   readonly #watchers = new Map<string, Set<Watcher>>();
 
-  constructor(driver: WatchedDriver, polling: boolean) {
+  constructor(driver: WatchedDriver) {
     this.#driver = driver;
-    this.#polling = polling;
   }
 
   /** Tells the watchers of a session to look again. */
@@ -119,7 +116,8 @@ export class WatchHub {
   }
 
   #waitMs(pollMs: number): number | null {
-    if (!this.#polling) return null;
+    // Other processes do not wake us, so what they append is found by looking.
+    if (!this.#driver.capabilities.shared) return null;
     return this.#driver.subscribe === undefined ? pollMs : SUBSCRIBED_POLL_MS;
   }
 

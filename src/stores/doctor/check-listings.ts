@@ -25,6 +25,7 @@ export class ListingCheck {
     { dueBefore: new Date().toISOString() },
     { dueBefore: END_OF_TIME },
   ];
+  readonly #versions = new Map<string, number>();
   readonly #groups = new Map<string, { readonly query: SessionQuery; readonly ids: Set<string> }>();
 
   constructor(store: SessionStore, report: ReportFinding, complete: boolean) {
@@ -38,6 +39,7 @@ export class ListingCheck {
   /** Notes where a session belongs. */
   add(head: SessionHead): void {
     const { id, userId, cwd } = head.header;
+    this.#versions.set(id, head.version);
     const queries: SessionQuery[] = [{}, { status: head.status }];
     if (userId !== null) queries.push({ userId });
     if (cwd !== null) queries.push({ cwd });
@@ -69,21 +71,17 @@ export class ListingCheck {
   }
 
   async #checkHeads(): Promise<void> {
-    const wanted = this.#group({});
-    const late = new Map<string, number>();
     for await (const item of listedHeads(this.#store)) {
       const { id } = item.header;
-      const head = wanted.has(id) ? await this.#store.head(id) : null;
-      if (head === null) continue;
-      if (head.version !== item.version) late.set(id, head.version);
-      else if (canonicalJson(head) !== canonicalJson(item))
+      const added = this.#versions.get(id);
+      const head = added === undefined ? null : await this.#store.head(id);
+      // One with fewer entries than before was purged and made again.
+      if (head === null || added === undefined || head.version < added) continue;
+      // A listing that is read after a head must be at least as new.
+      if (item.version < added)
+        this.#report(id, "listing", `It is listed at version ${item.version}, which is behind its head.`);
+      else if (head.version === item.version && canonicalJson(head) !== canonicalJson(item))
         this.#report(id, "listing", "It is listed with another head than it has.");
-    }
-    // A listing that is read after a head must be at least as new.
-    if (late.size === 0) return;
-    for await (const { header, version } of listedHeads(this.#store)) {
-      if (version < (late.get(header.id) ?? 0))
-        this.#report(header.id, "listing", `It is listed at version ${version}, which is behind its head.`);
     }
   }
 

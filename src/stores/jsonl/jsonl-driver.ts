@@ -52,7 +52,6 @@ const CAPABILITIES: StoreCapabilities = {
   search: "scan",
   watch: "poll",
   lease: "shared",
-  aggregate: "scan",
 };
 
 /** Keeps each session in a file of its own, which grows at its end and nowhere else. */

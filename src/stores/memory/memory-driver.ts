@@ -50,7 +50,6 @@ export class MemoryDriver implements StoreDriver {
     search: "scan",
     watch: "push",
     lease: "process",
-    aggregate: "scan",
   };
   readonly eraser: StoreEraser = {
     replace: (sessionId, version, entries) => this.#replace(sessionId, version, entries),
@@ -78,7 +77,7 @@ export class MemoryDriver implements StoreDriver {
       this.#checkpoints.set(checkpoint.id, checkpoint);
     },
     load: async (id) => this.#checkpoint(id),
-    list: async (sessionId) => (this.#live(sessionId) === undefined ? [] : oldestFirst(this.#checkpointsOf(sessionId))),
+    list: async (sessionId) => (this.#find(sessionId) === undefined ? [] : oldestFirst(this.#checkpointsOf(sessionId))),
     delete: async (id) => this.#checkpoint(id) !== null && this.#checkpoints.delete(id),
   };
   readonly leases: ProcessLeases;
@@ -121,16 +120,16 @@ export class MemoryDriver implements StoreDriver {
   }
 
   async head(sessionId: string): Promise<SessionHead | null> {
-    return this.#live(sessionId)?.head ?? null;
+    return this.#find(sessionId)?.head ?? null;
   }
 
   async *read(sessionId: string, range: ReadRange): AsyncGenerator<Entry> {
-    const session = range.deleted ? this.#deleted(sessionId) : this.#live(sessionId);
+    const session = this.#find(sessionId, range.deleted);
     yield* session?.log.read(range) ?? [];
   }
 
   async find(sessionId: string, entryId: string): Promise<StoredEntry | null> {
-    const { entry, path = null } = this.#live(sessionId)?.log.find(entryId) ?? {};
+    const { entry, path = null } = this.#find(sessionId)?.log.find(entryId) ?? {};
     return entry === undefined ? null : { entry, path: freezeDeep(path) };
   }
 
@@ -159,7 +158,7 @@ export class MemoryDriver implements StoreDriver {
   }
 
   async delete(sessionId: string): Promise<boolean> {
-    const session = this.#live(sessionId);
+    const session = this.#find(sessionId);
     if (session === undefined) return false;
     session.deletedAt = this.#now();
     this.leases.drop(sessionId);
@@ -167,7 +166,7 @@ export class MemoryDriver implements StoreDriver {
   }
 
   async undelete(sessionId: string, options: UndeleteOptions): Promise<boolean> {
-    const session = this.#deleted(sessionId);
+    const session = this.#find(sessionId, true);
     if (session === undefined) return false;
     if (isOpen(session.head)) checkLimits(() => this.#heads(false), limitsOf(session.head.header, options));
     session.deletedAt = null;
@@ -220,7 +219,7 @@ export class MemoryDriver implements StoreDriver {
 
   #checkpoint(id: string): Checkpoint | null {
     const checkpoint = this.#checkpoints.get(id);
-    return checkpoint === undefined || this.#live(checkpoint.sessionId) === undefined ? null : checkpoint;
+    return checkpoint === undefined || this.#find(checkpoint.sessionId) === undefined ? null : checkpoint;
   }
 
   /** In the order that they were saved in. */
@@ -228,18 +227,13 @@ export class MemoryDriver implements StoreDriver {
     return [...this.#checkpoints.values()].filter(({ sessionId }) => sessionId === id);
   }
 
-  #live(sessionId: string): MemorySession | undefined {
+  #find(sessionId: string, deleted = false): MemorySession | undefined {
     const session = this.#sessions.get(sessionId);
-    return session?.deletedAt === null ? session : undefined;
-  }
-
-  #deleted(sessionId: string): MemorySession | undefined {
-    const session = this.#sessions.get(sessionId);
-    return session?.deletedAt === null ? undefined : session;
+    return session !== undefined && (session.deletedAt !== null) === deleted ? session : undefined;
   }
 
   #existing(sessionId: string): MemorySession {
-    const session = this.#live(sessionId);
+    const session = this.#find(sessionId);
     if (session === undefined) throw new SessionNotFoundError(sessionId);
     return session;
   }

@@ -1,4 +1,4 @@
-import { SessionBusyError, SessionError, SessionNotFoundError } from "../../session/errors.ts";
+import { SessionBusyError, SessionNotFoundError } from "../../session/errors.ts";
 import type { LeaseTable, StoredLease } from "../../session/store-driver.ts";
 import type { SessionFilter } from "../sql/session-filter.ts";
 import type { SqlRunner } from "../sql/sql-database.ts";
@@ -11,7 +11,6 @@ interface LeaseRow {
   readonly until: string;
 }
 
-const ACQUIRE_ATTEMPTS_MAX = 10;
 const COLUMNS = "lease_run AS run, lease_token AS token, lease_until_ms AS until";
 
 /**
@@ -38,20 +37,17 @@ export class LeaseColumns implements LeaseTable {
 
   async acquire(sessionId: string, runId: string, ttlMs: number): Promise<StoredLease> {
     const { schema } = this.#handle;
-    for (let attempt = 1; attempt <= ACQUIRE_ATTEMPTS_MAX; attempt++) {
-      const [taken] = await this.#handle.write<LeaseRow>(
-        `UPDATE ${schema}.heads SET lease_token = nextval('${schema}.lease_tokens'), lease_run = $2,
-           lease_until_ms = ${now("$4")} + $3::bigint
-         WHERE session_key = ${this.#key} AND (lease_run IS NULL OR lease_until_ms <= ${now("$4")})
-         RETURNING ${COLUMNS}`,
-        [sessionId, runId, ttlMs, this.nowMs()],
-      );
-      if (taken !== undefined) return leaseOf(taken);
-      const held = await this.#lookAt(sessionId);
-      if (held === undefined) throw new SessionNotFoundError(sessionId);
-      if (held.run !== null) throw new SessionBusyError(sessionId, `run ${held.run}`);
-    }
-    throw new SessionError("SESSION_BUSY", `The lease of session ${sessionId} changes hands too fast; try again.`);
+    const [taken] = await this.#handle.write<LeaseRow>(
+      `UPDATE ${schema}.heads SET lease_token = nextval('${schema}.lease_tokens'), lease_run = $2,
+         lease_until_ms = ${now("$4")} + $3::bigint
+       WHERE session_key = ${this.#key} AND (lease_run IS NULL OR lease_until_ms <= ${now("$4")})
+       RETURNING ${COLUMNS}`,
+      [sessionId, runId, ttlMs, this.nowMs()],
+    );
+    if (taken !== undefined) return leaseOf(taken);
+    const held = await this.#lookAt(sessionId);
+    if (held === undefined) throw new SessionNotFoundError(sessionId);
+    throw new SessionBusyError(sessionId, held.run === null ? "a run that has just ended" : `run ${held.run}`);
   }
 
   async renew(sessionId: string, token: number, ttlMs: number): Promise<number | null> {
@@ -65,11 +61,7 @@ export class LeaseColumns implements LeaseTable {
   }
 
   async release(sessionId: string, token: number): Promise<void> {
-    await this.#handle.write(
-      `UPDATE ${this.#handle.schema}.heads SET lease_token = NULL, lease_run = NULL, lease_until_ms = NULL
-       WHERE session_key = ${this.#key} AND lease_token = $2`,
-      [sessionId, token],
-    );
+    await this.renew(sessionId, token, 0);
   }
 
   async current(sessionId: string): Promise<StoredLease | null> {
@@ -78,13 +70,9 @@ export class LeaseColumns implements LeaseTable {
   }
 
   /** The token of a session's live lease, or null. */
-  async tokenOf(sessionKey: number, reader: Pick<SqlRunner, "rows">): Promise<number | null> {
-    const [row] = await reader.rows<{ token: string }>(
-      `SELECT lease_token AS token FROM ${this.#handle.schema}.heads
-       WHERE session_key = $1 AND ${leaseIsLive("$2")}`,
-      [sessionKey, this.nowMs()],
-    );
-    return row === undefined ? null : Number(row.token);
+  async tokenOf(sessionId: string, reader: Pick<SqlRunner, "rows">): Promise<number | null> {
+    const row = await this.#lookAt(sessionId, reader);
+    return row === undefined || row.run === null ? null : Number(row.token);
   }
 
   /** Whether someone has a session now, as a condition on its row. */
@@ -96,8 +84,8 @@ export class LeaseColumns implements LeaseTable {
   }
 
   /** The lease of a live session, without a run when it is free. */
-  async #lookAt(sessionId: string): Promise<LeaseRow | undefined> {
-    const [row] = await this.#handle.rows<LeaseRow>(
+  async #lookAt(sessionId: string, reader: Pick<SqlRunner, "rows"> = this.#handle): Promise<LeaseRow | undefined> {
+    const [row] = await reader.rows<LeaseRow>(
       `SELECT CASE WHEN ${leaseIsLive("$2")} THEN lease_run END AS run, lease_token AS token, lease_until_ms AS until
        FROM ${this.#handle.schema}.heads WHERE session_key = ${this.#key}`,
       [sessionId, this.nowMs()],

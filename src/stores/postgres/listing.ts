@@ -11,9 +11,8 @@ import { SESSION_COLUMNS, type SessionRow, sessionsIn } from "./session-row.ts";
 
 // Each costs a listing one more row to sort; above this many, bringing their rows up to date pays.
 const UNSETTLED_MAX = 200;
-const BATCH_SESSIONS = 500;
-/** How much of it one listing does; what is left is for the next. */
-const BATCHES_MAX = 8;
+/** How many of them one listing brings up to date; what is left is for the next. */
+const SETTLED_AT_ONCE = 2000;
 
 interface ListedRow extends SessionRow {
   readonly behind: string;
@@ -103,21 +102,18 @@ export class Listing implements SqlListing {
   async #settle(): Promise<void> {
     const { schema } = this.#handle;
     try {
-      for (let batch = 0; batch < BATCHES_MAX; batch++) {
-        // A row that someone is appending to is left for the next time.
-        const settled = await this.#handle.write(
-          `WITH behind AS (
-             SELECT key FROM ${schema}.sessions WHERE unsettled AND deleted_at IS NULL
-             ORDER BY key LIMIT ${BATCH_SESSIONS} FOR NO KEY UPDATE SKIP LOCKED
-           ), current AS (
-             UPDATE ${schema}.heads SET marked = false FROM behind WHERE session_key = key
-             RETURNING session_key, modified_at, updated_at
-           )
-           UPDATE ${schema}.sessions SET listed_at = modified_at, idle_at = updated_at, unsettled = false
-           FROM current WHERE key = session_key RETURNING key`,
-        );
-        if (settled.length < BATCH_SESSIONS) return;
-      }
+      // A row that someone is appending to is left for the next time.
+      await this.#handle.change(
+        `WITH behind AS (
+           SELECT key FROM ${schema}.sessions WHERE unsettled AND deleted_at IS NULL
+           ORDER BY key LIMIT ${SETTLED_AT_ONCE} FOR NO KEY UPDATE SKIP LOCKED
+         ), current AS (
+           UPDATE ${schema}.heads SET marked = false FROM behind WHERE session_key = key
+           RETURNING session_key, modified_at, updated_at
+         )
+         UPDATE ${schema}.sessions SET listed_at = modified_at, idle_at = updated_at, unsettled = false
+         FROM current WHERE key = session_key`,
+      );
     } catch (error) {
       // A database that is full or read-only can still be listed, only with more to sort.
       if (!(error instanceof SessionError)) throw error;

@@ -14,15 +14,6 @@ import { SearchIndex } from "./search-index.ts";
 import type { LoadedSession } from "./session-row.ts";
 import { Subscriptions } from "./subscriptions.ts";
 
-const CAPABILITIES: Omit<StoreCapabilities, "watch"> = {
-  durable: true,
-  shared: true,
-  forkByReference: true,
-  search: "index",
-  lease: "shared",
-  aggregate: "native",
-};
-
 /** Keeps sessions in a schema of a PostgreSQL database. */
 export class PostgresDriver extends SqlDriver<LoadedSession> implements StoreDriver {
   readonly capabilities: StoreCapabilities;
@@ -45,7 +36,14 @@ export class PostgresDriver extends SqlDriver<LoadedSession> implements StoreDri
       leftovers: () => leftoversOf(handle),
     });
     const subscriptions = new Subscriptions(handle);
-    this.capabilities = { ...CAPABILITIES, watch };
+    this.capabilities = {
+      durable: true,
+      shared: true,
+      forkByReference: true,
+      search: "index",
+      watch,
+      lease: "shared",
+    };
     this.leases = leases;
     this.#handle = handle;
     this.#port = port;
@@ -54,8 +52,7 @@ export class PostgresDriver extends SqlDriver<LoadedSession> implements StoreDri
   }
 
   async heads(sessionIds: readonly string[]): Promise<readonly (SessionHead | null)[]> {
-    const sessions = await this.#port.loadAll(sessionIds);
-    return sessionIds.map((id) => sessions.get(id)?.head ?? null);
+    return this.#port.heads(sessionIds);
   }
 
   async ping(): Promise<void> {

@@ -20,28 +20,13 @@ const STATES: Readonly<Record<string, string>> = {
 
 /** Failures of a connection, before or while it was used. */
 const UNREACHABLE = "cannot be reached; check the host and the port of the URL, and that the server runs";
-const CONNECTIONS: Readonly<Record<string, string>> = {
-  ECONNREFUSED: UNREACHABLE,
-  ENOTFOUND: UNREACHABLE,
-  EAI_AGAIN: UNREACHABLE,
-  EHOSTUNREACH: UNREACHABLE,
-  ENETUNREACH: UNREACHABLE,
-  ETIMEDOUT: UNREACHABLE,
-  CONNECT_TIMEOUT: UNREACHABLE,
-};
+const UNREACHABLE_CODES = /^(?:ECONNREFUSED|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH|ENETUNREACH|ETIMEDOUT|CONNECT_TIMEOUT)$/;
 const LOST =
   "lost the connection; whether the last call took effect must be looked up, or the call repeated with the same ids";
-const LOST_CODES: ReadonlySet<string> = new Set([
-  "ECONNRESET",
-  "EPIPE",
-  "CONNECTION_CLOSED",
-  "CONNECTION_DESTROYED",
-  "CONNECTION_ENDED",
-]);
+const LOST_CODES = /^(?:ECONNRESET|EPIPE|CONNECTION_(?:CLOSED|DESTROYED|ENDED))$/;
 const LOST_WORDS = /^(?:Connection terminated|Client has encountered a connection error|Client was closed)/;
-const LOST_STATES: ReadonlySet<string> = new Set(["57P01", "57P02", "57P03", "08000", "08003", "08006"]);
+const LOST_STATES = ["57P01", "57P02", "57P03", "08000", "08003", "08006"];
 const READ_ONLY_STATE = "25006";
-const RETRY_STATES = ["40001", "40P01"];
 
 /** What a client threw, as an error of ours; a mistake in the program itself stays what it is. */
 export function postgresFailure(error: unknown, address: string): unknown {
@@ -52,10 +37,10 @@ export function postgresFailure(error: unknown, address: string): unknown {
   }
   if (code === "42704" && /role/.test(error.message))
     return failure("STORE_FAILED", address, STATES["28000"] as string, error);
-  const problem = CONNECTIONS[code] ?? STATES[code] ?? (isLost(error) ? LOST : null);
+  if (isUnreachable(error)) return failure("STORE_FAILED", address, UNREACHABLE, error);
+  const problem = STATES[code] ?? (isLost(error) ? LOST : null);
   if (problem !== null) return failure("STORE_FAILED", address, problem, error);
-  if (!/^[0-9A-Z]{5}$/.test(code))
-    return isNetwork(error) ? failure("STORE_FAILED", address, UNREACHABLE, error) : error;
+  if (!/^[0-9A-Z]{5}$/.test(code)) return error;
   return failure("STORE_FAILED", address, `failed with ${code}: ${error.message.replace(/\.$/, "")}`, error);
 }
 
@@ -63,12 +48,12 @@ export function postgresFailure(error: unknown, address: string): unknown {
 export function isConnectionLost(error: unknown): boolean {
   const cause = error instanceof SessionError ? error.cause : error;
   if (!(cause instanceof Error)) return false;
-  return codeOf(cause) in CONNECTIONS || LOST_STATES.has(codeOf(cause)) || isLost(cause) || isNetwork(cause);
+  return isUnreachable(cause) || isLost(cause) || hasState(cause, ...LOST_STATES);
 }
 
 /** Whether the database undid a transaction only because another one was in its way. */
 export function isRetryable(error: unknown): boolean {
-  return hasState(error, ...RETRY_STATES);
+  return hasState(error, "40001", "40P01");
 }
 
 /** Whether an error is that of a state of SQL. */
@@ -82,13 +67,14 @@ function failure(code: SessionErrorCode, address: string, problem: string, cause
 }
 
 function isLost(error: Error): boolean {
-  return LOST_CODES.has(codeOf(error)) || LOST_WORDS.test(error.message);
+  return LOST_CODES.test(codeOf(error)) || LOST_WORDS.test(error.message);
 }
 
 /** Where a host has several addresses, the failures of all of them come as one error without a code. */
-function isNetwork(error: Error): boolean {
+function isUnreachable(error: Error): boolean {
   if (/timeout exceeded when trying to connect/.test(error.message)) return true;
-  return error instanceof AggregateError && error.errors.some((each) => codeOf(each as Error) in CONNECTIONS);
+  const all = error instanceof AggregateError ? (error.errors as Error[]) : [error];
+  return all.some((each) => UNREACHABLE_CODES.test(codeOf(each)));
 }
 
 function codeOf(error: Error | undefined): string {

@@ -2,7 +2,6 @@ import { setTimeout as wait } from "node:timers/promises";
 import { type Asking, runLater } from "../rows/asking.ts";
 import type { SqlDatabase, SqlDialect, SqlRunner } from "../sql/sql-database.ts";
 import { storeClosed } from "../complete/store-closed.ts";
-import { jsonOf } from "./jsonb-text.ts";
 import { isConnectionLost, isRetryable, postgresFailure } from "./postgres-failure.ts";
 import type { Ear, ListenHandlers, PostgresConnection, Row, SqlValue, Statements } from "./postgres-connection.ts";
 
@@ -125,15 +124,11 @@ function dialectOf(schema: string): SqlDialect {
   return {
     prefix: `${schema}.`,
     forUpdate: "FOR UPDATE",
-    byBytes: 'COLLATE "C"',
     inKeys: "= ANY (translate(?::text, '[]', '{}')::bigint[])",
     lockName: "SELECT pg_advisory_xact_lock(hashtextextended(?::text, 1))",
     // The values by name, as the database knows how many rows have each, and nothing of their bits.
     hasRuns: (bit) => `runs IN (${[1, 2, 3, 4, 5, 6, 7].filter((value) => (value & bit) !== 0).join(", ")})`,
-    json: (column, ...path) => `${column} #> '{${path.join(",")}}'`,
-    text: (column, ...path) => `${column} #>> '{${path.join(",")}}'`,
-    arrayLength: (json) => `CASE jsonb_typeof(${json}) WHEN 'array' THEN jsonb_array_length(${json}) END`,
-    jsonOf,
+    text: (column, field) => `${column} ->> '${field}'`,
   };
 }
 

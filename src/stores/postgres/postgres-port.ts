@@ -70,14 +70,14 @@ export class PostgresPort implements SqlPort<LoadedSession> {
     return row === undefined ? null : await this.sessionOf(row);
   }
 
-  /** Live sessions as they stand now, by their ids. */
-  async loadAll(sessionIds: readonly string[]): Promise<ReadonlyMap<string, LoadedSession>> {
+  /** The heads of live sessions as they stand now, in the order of their ids; null for those that are not there. */
+  async heads(sessionIds: readonly string[]): Promise<readonly (SessionHead | null)[]> {
     const from = sessionsIn(this.#handle.schema);
     const wanted = "id = ANY (ARRAY (SELECT json_array_elements_text($1::text::json)))";
     const sql = `SELECT ${SESSION_COLUMNS} FROM ${from} WHERE ${wanted} AND ${IS_LIVE}`;
     const rows = await this.runner.rows<SessionRow>(sql, [JSON.stringify(sessionIds)]);
-    const sessions = await Promise.all(rows.map((row) => this.sessionOf(row)));
-    return new Map(sessions.flatMap((session) => (session === null ? [] : [[session.head.header.id, session]])));
+    const sessions = new Map(await Promise.all(rows.map(async (row) => [row.id, await this.sessionOf(row)] as const)));
+    return sessionIds.map((id) => sessions.get(id)?.head ?? null);
   }
 
   /** The session of a row; null where it has been purged since. */
@@ -135,8 +135,8 @@ export class PostgresPort implements SqlPort<LoadedSession> {
     return rows.map(({ body }) => jsonOf(body));
   }
 
-  leaseToken({ key }: LoadedSession): Promise<number | null> {
-    return this.#parts.leases.tokenOf(key, this.runner);
+  leaseToken({ head }: LoadedSession): Promise<number | null> {
+    return this.#parts.leases.tokenOf(head.header.id, this.runner);
   }
 
   async commit(

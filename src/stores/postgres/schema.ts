@@ -1,11 +1,6 @@
 import { SessionError } from "../../session/errors.ts";
-import { runsColumns } from "../rows/runs-columns.ts";
-import { SessionCache } from "../rows/session-cache.ts";
-import { LeaseColumns } from "./lease-columns.ts";
 import { hasState } from "./postgres-failure.ts";
 import type { PostgresHandle, Transaction } from "./postgres-handle.ts";
-import { PostgresPort } from "./postgres-port.ts";
-import { type LoadedSession, SESSION_COLUMNS, type SessionRow, sessionsIn } from "./session-row.ts";
 
 /** How many entries one row of the search index covers. */
 export const SEARCH_BLOCK_ENTRIES = 64;
@@ -104,10 +99,13 @@ const MIGRATIONS: readonly string[] = [
      PRIMARY KEY (session_key, block)
    );
    CREATE INDEX search_index_trigrams ON $.search_index USING gin (trigrams);`,
-  // Entries that were written before are read as they are.
+  // Entries that were written before are read as they are. What the head of a session of before says of its facts, as text
+  // that the database cannot always read as JSON, tells whether a run has started.
   `COMMENT ON COLUMN $.entries.state IS 'path and head after the entry, with settings by position since version 2';
    CREATE TABLE $.marks (key text COLLATE "C" PRIMARY KEY, value text NOT NULL);
    ALTER TABLE $.sessions ADD COLUMN runs smallint, ADD COLUMN runs_due text COLLATE "C";
+   UPDATE $.sessions SET runs = 2 FROM $.heads
+     WHERE session_key = key AND id IS NOT NULL AND rest LIKE '%"facts":{%"openRuns":["%';
    CREATE INDEX sessions_requested ON $.sessions (listed_at, id) WHERE deleted_at IS NULL AND runs IN (1, 3, 5, 7);
    CREATE INDEX sessions_started ON $.sessions (listed_at, id) WHERE deleted_at IS NULL AND runs IN (2, 3, 6, 7);
    CREATE INDEX sessions_parked ON $.sessions (listed_at, id) WHERE deleted_at IS NULL AND runs IN (4, 5, 6, 7);
@@ -150,32 +148,12 @@ async function migrate(handle: PostgresHandle, transaction: Transaction): Promis
     await transaction.change(`CREATE TABLE ${handle.schema}.skein_schema (version integer NOT NULL)`);
     await transaction.change(`INSERT INTO ${handle.schema}.skein_schema VALUES (0)`);
   }
-  const version = await versionOf(handle, transaction);
-  for (const [index, migration] of MIGRATIONS.entries()) {
-    if (index < version) continue;
+  for (const migration of MIGRATIONS.slice(await versionOf(handle, transaction))) {
     for (const statement of migration.split(";").filter((each) => each.trim() !== "")) {
       await transaction.change(statement.replaceAll("$.", `${handle.schema}.`));
     }
-    if (index === 1) await indexRuns(handle, transaction);
   }
   await transaction.change(`UPDATE ${handle.schema}.skein_schema SET version = ${MIGRATIONS.length}`);
-}
-
-/** Fills in `runs` for sessions of version 1. Only their heads tell, in texts that the database itself cannot always read. */
-async function indexRuns(handle: PostgresHandle, transaction: Transaction): Promise<void> {
-  const rows = await transaction.rows<SessionRow>(
-    `SELECT ${SESSION_COLUMNS} FROM ${sessionsIn(handle.schema)}
-     WHERE id IS NOT NULL AND concat(state, rest) LIKE '%"openRuns":%'`,
-  );
-  const parts = { handle, cache: new SessionCache<LoadedSession>(), leases: new LeaseColumns(handle) };
-  const port = new PostgresPort(parts, transaction);
-  for (const row of rows) {
-    const session = await port.sessionOf(row);
-    if (session === null || session.head.openRuns.length === 0) continue;
-    const { runs, due } = runsColumns(session.head);
-    const set = `UPDATE ${handle.schema}.sessions SET runs = $2, runs_due = $3 WHERE key = $1`;
-    await transaction.change(set, [Number(row.key), runs, due]);
-  }
 }
 
 async function stateOf(handle: PostgresHandle, transaction: Transaction): Promise<"ours" | "empty" | "missing"> {

@@ -1,6 +1,5 @@
-import { entryText, type SearchTerm } from "../../session/search.ts";
+import { entryText } from "../../session/search.ts";
 import type { Entry } from "../../session/log/entry.ts";
-import type { LogRange, Segment } from "../rows/segments.ts";
 import type { SearchIndex as TextIndex } from "../sql/session-search.ts";
 import { fromJsonb } from "./jsonb-text.ts";
 import type { PostgresHandle, Transaction } from "./postgres-handle.ts";
@@ -25,6 +24,7 @@ interface UnsearchedRow extends SessionRow {
  * is a candidate to be looked at.
  */
 export class SearchIndex implements TextIndex {
+  readonly keyOf: TextIndex["keyOf"] = trigramsOf;
   readonly #handle: PostgresHandle;
   readonly #port: PostgresPort;
 
@@ -43,10 +43,6 @@ export class SearchIndex implements TextIndex {
     }
   }
 
-  keyOf(term: SearchTerm): string | null {
-    return trigramsOf(term);
-  }
-
   async ownersOf(trigrams: string, limit: number): Promise<Set<number> | null> {
     const rows = await this.#handle.rows<{ key: string }>(
       `SELECT DISTINCT session_key AS key FROM ${this.#handle.schema}.search_index
@@ -54,21 +50,6 @@ export class SearchIndex implements TextIndex {
       [trigrams, limit + 1],
     );
     return rows.length > limit ? null : new Set(rows.map(({ key }) => Number(key)));
-  }
-
-  async *partsIn({ key, start, end }: Segment, terms: readonly string[]): AsyncGenerator<LogRange> {
-    const any = terms.map((_, index) => `trigrams @> $${index + 4}::text::integer[]`).join(" OR ");
-    const first = Math.floor(start / SEARCH_BLOCK_ENTRIES);
-    const last = Math.floor((end - 1) / SEARCH_BLOCK_ENTRIES);
-    const rows = await this.#handle.rows<{ block: string }>(
-      `SELECT block FROM ${this.#handle.schema}.search_index
-       WHERE session_key = $1 AND block BETWEEN $2 AND $3 AND (${any}) ORDER BY block`,
-      [key, first, last, ...terms],
-    );
-    for (const { block } of rows) {
-      const from = Number(block) * SEARCH_BLOCK_ENTRIES;
-      yield { start: Math.max(start, from), end: Math.min(end, from + SEARCH_BLOCK_ENTRIES) };
-    }
   }
 
   async #indexPart(transaction: Transaction): Promise<void> {

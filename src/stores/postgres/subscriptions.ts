@@ -32,7 +32,6 @@ export class Subscriptions {
   #ear: Promise<Ear> | null = null;
   #timer: NodeJS.Timeout | null = null;
   #heard = true;
-  #closed = false;
 
   constructor(handle: PostgresHandle) {
     this.#handle = handle;
@@ -53,7 +52,6 @@ export class Subscriptions {
   }
 
   async close(): Promise<void> {
-    this.#closed = true;
     if (this.#timer !== null) clearInterval(this.#timer);
     this.#timer = null;
     await this.#deafen();
@@ -76,7 +74,7 @@ export class Subscriptions {
   }
 
   async #beat(): Promise<void> {
-    if (this.#wakes.size === 0 || this.#closed) return;
+    if (this.#wakes.size === 0) return;
     try {
       if (!this.#heard) await this.#deafen();
       await this.#listen();

@@ -2,7 +2,7 @@ import { SessionBusyError, SessionNotFoundError } from "../../session/errors.ts"
 import type { LeaseTable, StoredLease } from "../../session/store-driver.ts";
 import type { RedisReply } from "./redis-client.ts";
 import type { RedisHandle, RedisScript } from "./redis-handle.ts";
-import { ACQUIRE_LEASE, CURRENT_LEASE, RELEASE_LEASE, RENEW_LEASE } from "./session-scripts.ts";
+import { ACQUIRE_LEASE, CURRENT_LEASE, RENEW_LEASE } from "./session-scripts.ts";
 
 /** Leases that hold among all processes on the server, by the server's clock unless the caller gave another. */
 export class LeaseScripts implements LeaseTable {
@@ -28,7 +28,7 @@ export class LeaseScripts implements LeaseTable {
   }
 
   async release(sessionId: string, token: number): Promise<void> {
-    await this.#run(RELEASE_LEASE, sessionId, [String(token)]);
+    await this.renew(sessionId, token, 0);
   }
 
   async current(sessionId: string): Promise<StoredLease | null> {

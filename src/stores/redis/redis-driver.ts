@@ -22,7 +22,6 @@ export class RedisDriver extends RowDriver<Segment, StoredSession> implements St
     search: "scan",
     watch: "push",
     lease: "shared",
-    aggregate: "scan",
   };
   readonly leases: LeaseScripts;
   readonly eraser: RedisEraser;

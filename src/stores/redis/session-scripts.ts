@@ -274,7 +274,7 @@ local left = redis.call('TTL', session)
 if left > 0 then redis.call('EXPIRE', lease, left) end
 return {'ok', string.format('%.0f', token), string.format('%.0f', expires)}`);
 
-/** Holds a lease longer. ARGV: token, ttl, clock. */
+/** Holds a lease for a time from now on, or lets go of it: for none. ARGV: token, ttl, clock. */
 export const RENEW_LEASE: RedisScript = sessionScript(`${CLOCK}
 local now = clock(ARGV[3])
 local held = redis.call('HMGET', lease, 'token', 'until')
@@ -282,11 +282,6 @@ if held[1] ~= ARGV[1] or tonumber(held[2]) <= now then return {'lost'} end
 local expires = string.format('%.0f', now + tonumber(ARGV[2]))
 redis.call('HSET', lease, 'until', expires)
 return {'ok', expires}`);
-
-/** Lets go of a lease. ARGV: token. */
-export const RELEASE_LEASE: RedisScript = sessionScript(`
-if redis.call('HGET', lease, 'token') == ARGV[1] then redis.call('HSET', lease, 'until', '0') end
-return {'ok'}`);
 
 /** The live lease. ARGV: clock. */
 export const CURRENT_LEASE: RedisScript = sessionScript(`${CLOCK}

@@ -16,13 +16,17 @@ import type {
 } from "../../session/store-driver.ts";
 import type { AppendOptions, AppendResult, ForkOptions, UndeleteOptions } from "../../session/store.ts";
 import { type Asking, ask, runLater } from "./asking.ts";
-import { readPages } from "./read-pages.ts";
 import { appendRows } from "./row-appender.ts";
 import { forkRows, makeRows } from "./row-maker.ts";
 import type { RowPort, RowSession } from "./row-port.ts";
 import { RowReader } from "./row-reader.ts";
-import type { LogRange } from "./segments.ts";
+import { clipSegments, type LogRange } from "./segments.ts";
 import type { SessionCache } from "./session-cache.ts";
+
+/** Few, as nobody knows how large they are. */
+const PAGE_ENTRIES_FIRST = 32;
+const PAGE_ENTRIES_MAX = 256;
+const PAGE_CHARACTERS = 1024 * 1024;
 
 /** How a store deletes sessions, brings them back, and purges them, sparing what forks build on. */
 export type RowRemoval = Pick<StoreDriver, "delete" | "undelete" | "purge">;
@@ -126,12 +130,42 @@ export abstract class RowDriver<Part extends LogRange, Session extends RowSessio
     return session.head;
   }
 
+  /** The entries of a range as JSON, read a page at a time: neither a long log nor large entries must fit in memory. */
   async *#pages(sessionId: string, range: ReadRange): AsyncGenerator<readonly string[]> {
     const session = await this.#load(sessionId, range.deleted);
-    if (session !== null) yield* readPages(this.#parts.port, session, range);
+    if (session === null) return;
+    const { after, before, limit, reverse } = range;
+    const parts = clipSegments(session.segments, after + 1, Math.min(before, session.head.version));
+    if (reverse) parts.reverse();
+    let left = limit;
+    let size = PAGE_ENTRIES_FIRST;
+    for (const part of parts) {
+      let rest: Part | null = part;
+      while (rest !== null && left > 0) {
+        const page: readonly string[] = await this.#parts.port.page(rest, Math.min(size, left), reverse);
+        // A session that was purged under its reader has nothing more to give.
+        if (page.length === 0) return;
+        yield page;
+        left -= page.length;
+        size = nextSize(size, page);
+        rest = without(rest, page.length, reverse);
+      }
+    }
   }
 
   #load(sessionId: string, deleted?: boolean): Promise<Session | null> {
     return runLater(this.#reader.load(sessionId, deleted));
   }
+}
+
+function nextSize(size: number, page: readonly string[]): number {
+  const characters = page.reduce((sum, body) => sum + body.length, 0);
+  if (characters > PAGE_CHARACTERS) return Math.max(1, Math.floor(size / 4));
+  return Math.min(PAGE_ENTRIES_MAX, size * 2);
+}
+
+function without<Part extends LogRange>(part: Part, count: number, reverse: boolean): Part | null {
+  const { start, end } = part;
+  if (count >= end - start) return null;
+  return reverse ? { ...part, end: end - count } : { ...part, start: start + count };
 }

@@ -17,22 +17,14 @@ export interface SqlDialect {
   readonly prefix: string;
   /** After a query whose rows nobody may change until the transaction ends. */
   readonly forUpdate: string;
-  /** After a text that is compared byte by byte. */
-  readonly byBytes: string;
   /** After a key that is one of a list, which is bound as JSON. */
   readonly inKeys: string;
   /** A query that waits for others that hold the name bound to it; null where a transaction has the database to itself. */
   readonly lockName: string | null;
   /** Whether `runs` has a bit, as the indexes say it. */
   hasRuns(bit: number): string;
-  /** What a column holds as JSON at a path, as JSON. */
-  json(column: string, ...path: readonly string[]): string;
-  /** The same as a plain value. */
-  text(column: string, ...path: readonly string[]): string;
-  /** How many values a JSON array has; null where it is none. */
-  arrayLength(json: string): string;
-  /** JSON as it was stored, of JSON that the database gave out. */
-  jsonOf(text: string): string;
+  /** A field of the JSON that a column holds, as a plain value. */
+  text(column: string, field: string): string;
 }
 
 /** A database, as what SQL stores have in common sees it. */

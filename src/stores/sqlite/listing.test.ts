@@ -10,7 +10,6 @@ import type { EntryDraft } from "../../session/log/entry.ts";
 import { createHeader } from "../../session/log/header.ts";
 import type { RunsWord } from "../../session/log/open-runs.ts";
 import type { SessionQuery, SessionStore } from "../../session/store.ts";
-import { aggregateByScan } from "../complete/aggregate-by-scan.ts";
 import { openMemoryStore } from "../memory/index.ts";
 import type { SqliteDatabase } from "./sqlite-handle.ts";
 import { openSqliteStore } from "./sqlite-store.ts";
@@ -232,58 +231,3 @@ test("takes a run for interrupted as soon as the process that had the session ha
   expect(await store.count({ runs: "running" })).toBe(2);
   expect(await store.leaseOf("dead")).toBe(null);
 });
-
-const answer = fc.record({
-  session: fc.nat(2),
-  second: fc.nat(3 * 86400),
-  model: fc.constantFrom("one", "two", undefined),
-  tokens: fc.nat(1000),
-  cached: fc.option(fc.nat(100), { nil: undefined }),
-  calls: fc.nat(2),
-});
-
-test("adds up what reading every session through adds up", { timeout: 60_000 }, async () => {
-  await using store = await openSqliteStore({ path: ":memory:" });
-  let run = 0;
-  await fc.assert(
-    fc.asyncProperty(fc.array(answer, { maxLength: 20 }), async (answers) => {
-      const userId = `user-${run++}`;
-      const cwd = `/${userId}`;
-      const ids = [0, 1, 2].map((index) => `${userId}-${index}`);
-      await store.create(createHeader({ id: ids[0] as string, userId, cwd }));
-      await store.append(ids[0] as string, [
-        say(1),
-        { type: "custom", customType: "t", data: { message: { cost: 5 } } },
-      ]);
-      await store.fork(ids[0] as string, createHeader({ id: ids[1] as string, userId, cwd }));
-      await store.create(createHeader({ id: ids[2] as string, cwd }));
-      for (const { session, second, model, tokens, cached, calls } of answers) {
-        const usage = {
-          inputTokens: tokens,
-          outputTokens: 1,
-          totalTokens: tokens + 1,
-          ...(cached !== undefined && { cacheReadTokens: cached }),
-        };
-        const toolCalls = Array.from({ length: calls }, () => ({ id: "t", name: "n", arguments: "{}" }));
-        const message = { role: "assistant", content: null, usage, cost: tokens / 4, toolCalls } as const;
-        const named = model === undefined ? message : { ...message, provider: "p", model };
-        await store.append(ids[session] as string, [{ type: "message", timestamp: time(second), message: named }]);
-      }
-      for (const groupBy of [[], ["day"], ["model"], ["user"], ["user", "model", "day"]] as const) {
-        for (const query of [
-          { cwd, groupBy },
-          { cwd, groupBy, userId, from: time(86400), to: time(2 * 86400) },
-        ]) {
-          const sort = (rows: unknown[]): unknown[] => rows.map((row) => JSON.stringify(row, keysSorted)).sort();
-          expect(sort(await store.aggregate(query))).toEqual(sort(await aggregateByScan(store, query)));
-        }
-      }
-    }),
-    { numRuns: 30 },
-  );
-});
-
-function keysSorted(_key: string, value: unknown): unknown {
-  if (typeof value !== "object" || value === null || Array.isArray(value)) return value;
-  return Object.fromEntries(Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1)));
-}

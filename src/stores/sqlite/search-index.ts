@@ -1,6 +1,6 @@
 import type { Entry } from "../../session/log/entry.ts";
-import { entryText, type SearchTerm } from "../../session/search.ts";
-import { type LogRange, SEQ_MAX, type Segment } from "../rows/segments.ts";
+import { entryText } from "../../session/search.ts";
+import { SEQ_MAX } from "../rows/segments.ts";
 import type { SearchIndex as TextIndex } from "../sql/session-search.ts";
 import { settleDownTo } from "./settling.ts";
 import type { SqliteHandle } from "./sqlite-handle.ts";
@@ -9,7 +9,6 @@ import { expressionOf, trigramText } from "./trigrams.ts";
 const BATCH_ENTRIES = 500;
 const BATCH_CHARACTERS = 1024 * 1024;
 const BATCH_SESSIONS = 200;
-const PAGE_POSITIONS = 64;
 
 // Of a session's key and a `seq`; numbered parameters would not work on every driver.
 const ROWID = "(? << 32 | ?)";
@@ -41,6 +40,7 @@ interface UnindexedRow {
  * to be looked at. An entry is found under its own position, a session under the last one there is.
  */
 export class SearchIndex implements TextIndex {
+  readonly keyOf: TextIndex["keyOf"] = expressionOf;
   readonly #handle: SqliteHandle;
 
   constructor(handle: SqliteHandle) {
@@ -63,26 +63,10 @@ export class SearchIndex implements TextIndex {
     }
   }
 
-  keyOf(term: SearchTerm): string | null {
-    return expressionOf(term);
-  }
-
   ownersOf(expression: string, limit: number): Set<number> | null {
     const sql = "SELECT rowid >> 32 AS key FROM search_index WHERE search_index MATCH ? LIMIT ?";
     const rows = this.#handle.rows<{ key: number }>(sql, [expression, limit + 1]);
     return rows.length > limit ? null : new Set(rows.map(({ key }) => key));
-  }
-
-  async *partsIn({ key, start, end }: Segment, expressions: readonly string[]): AsyncGenerator<LogRange> {
-    const any = expressions.map((expression) => `(${expression})`).join(" OR ");
-    const sql = `SELECT rowid & 4294967295 AS seq FROM search_index WHERE search_index MATCH ?
-      AND rowid BETWEEN ${ROWID} AND ${ROWID} ORDER BY rowid LIMIT ?`;
-    for (let from = start, full = true; full && from < end; ) {
-      const rows = this.#handle.rows<{ seq: number }>(sql, [any, key, from, key, end - 1, PAGE_POSITIONS]);
-      for (const { seq } of rows) yield { start: seq, end: seq + 1 };
-      full = rows.length === PAGE_POSITIONS;
-      from = (rows.at(-1)?.seq ?? from) + 1;
-    }
   }
 
   /** Forgets a session's entries from a position on, and its id, name and working directory. Must be in a transaction. */

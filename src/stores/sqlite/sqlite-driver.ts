@@ -38,7 +38,6 @@ export class SqliteDriver extends SqlDriver<SqlSession> implements StoreDriver {
       search: "index",
       watch: "poll",
       lease: file ? "shared" : "process",
-      aggregate: "native",
       ...(file ? { path: handle.address } : {}),
     };
     this.leases = leases;

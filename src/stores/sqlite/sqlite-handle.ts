@@ -18,20 +18,14 @@ type DriverStatement = ReturnType<SqliteDatabase["prepare"]>;
 /** What stands for the file of a database that ends with its connection. */
 export const MEMORY = ":memory:";
 
-const pathOf = (path: readonly string[]): string => `'$.${path.join(".")}'`;
-
 const DIALECT: SqlDialect = {
   prefix: "",
   forUpdate: "",
-  byBytes: "",
   inKeys: "IN (SELECT value FROM json_each(?))",
   lockName: null,
   // As the indexes say it, since SQLite compares their conditions word by word.
   hasRuns: (bit) => `runs & ${bit}`,
-  json: (column, ...path) => `${column} -> ${pathOf(path)}`,
-  text: (column, ...path) => `${column} ->> ${pathOf(path)}`,
-  arrayLength: (json) => `json_array_length(${json})`,
-  jsonOf: (text) => text,
+  text: (column, field) => `${column} ->> '$.${field}'`,
 };
 
 /**

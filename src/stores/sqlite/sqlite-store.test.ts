@@ -38,7 +38,6 @@ test("holds what is durable and shared against a database in memory", async () =
     search: "index",
     watch: "poll",
     lease: "shared",
-    aggregate: "native",
     path,
   });
 });

@@ -62,16 +62,14 @@ export const closingCases: readonly StoreCase[] = [
   {
     name: "says what it can do",
     async run({ store }) {
-      const { durable, shared, forkByReference, search, watch, lease, aggregate } = store.capabilities;
+      const { durable, shared, forkByReference, search, watch, lease } = store.capabilities;
       for (const flag of [durable, shared, forkByReference]) assert.equal(typeof flag, "boolean");
       const words = [
         ["index", "scan"],
         ["push", "poll"],
         ["shared", "process"],
-        ["native", "scan"],
       ];
-      for (const [index, word] of [search, watch, lease, aggregate].entries())
-        assert.ok(words[index]?.includes(word), word);
+      for (const [index, word] of [search, watch, lease].entries()) assert.ok(words[index]?.includes(word), word);
       assert.ok(lease === "process" || shared, "leases are shared where sessions are");
       assert.ok(Object.isFrozen(store.capabilities));
     },
