@@ -145,6 +145,12 @@ export function noContent(): Response {
   return new Response(null, { status: 204 });
 }
 
+/** What a route says of its answer where that is a stream of Server-Sent Events, and what the data of each of them is. */
+export function eventStream(data: string, schema: z.ZodType): Readonly<Record<200, RouteAnswer>> {
+  const description = `Server-Sent Events; the data of each is ${data}.`;
+  return { 200: { description, contentType: "text/event-stream", schema } };
+}
+
 /** The segments of a path that the pattern names. Hono decodes what cannot be decoded as far as it goes; this refuses it. */
 function paramsOf(pattern: string, url: string): ReadonlyMap<string, string> {
   const segments = (/^[^:/?#]+:\/\/[^/?#]*([^?#]*)/.exec(url)?.[1] ?? "").split("/");

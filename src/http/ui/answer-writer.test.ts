@@ -125,7 +125,7 @@ test("it ends once all questions are asked, all calls before them are done and n
   const endsWith = (event: Told, ...waiting: readonly string[]): boolean => {
     writer.take(
       [told(event)],
-      waiting.map((callId) => ({ callId })),
+      waiting.map((callId) => ({ callId, question: `about ${callId}` })),
     );
     return writer.ended;
   };

@@ -2,8 +2,7 @@ import { z } from "zod";
 import type { JsonObject, JsonValue } from "../../../internal/json.ts";
 import type { Content, ContentPart } from "../../../session/message.ts";
 import { inputIdOf } from "../../../session/log/open-runs.ts";
-import { messageIdOf } from "../../ui/message-id.ts";
-import type { UITurn } from "../../ui/to-ui-messages.ts";
+import { messageIdOf, type ShownTurn } from "../../shown-turn.ts";
 import type { QuestionAnswer } from "../runs/speak-to-run.ts";
 import { id, json, jsonObject, list, named, refuse } from "../schema.ts";
 import { PROTOCOL_VERSION } from "./ag-ui-core.ts";
@@ -74,7 +73,11 @@ export interface Words {
  * What a person says: their messages after the last one that the log has. Where nothing comes after that one, it is asked
  * for again. Of what others said the log is the witness, not the client. @throws {HttpError} `INVALID_REQUEST`.
  */
-export function wordsOf({ messages, resume }: RunInput, turns: readonly UITurn[], partsMax: number): readonly Words[] {
+export function wordsOf(
+  { messages, resume }: RunInput,
+  turns: readonly ShownTurn[],
+  partsMax: number,
+): readonly Words[] {
   const said = new Map(turns.flatMap(({ role, turnId }) => (role === "user" ? [[messageIdOf(turnId), turnId]] : [])));
   const last = messages.findLastIndex((message) => message.role === "user" && said.has(message.id as string));
   const asked = messages[last]?.id as string;

@@ -1,4 +1,10 @@
-import { inputIdOf } from "../../session/log/open-runs.ts";
+import { inputIdOf } from "../session/log/open-runs.ts";
+import type { SessionTurn } from "../session/state/state.ts";
+
+/* How a front end knows what was said. */
+
+/** What of a turn a front end shows. */
+export type ShownTurn = Pick<SessionTurn, "turnId" | "role" | "content" | "toolCalls" | "toolCallId" | "isError">;
 
 const INPUT = /^run:(.+?)(?:~[0-9a-f-]{36})?\/input$/s;
 
@@ -12,12 +18,7 @@ export function messageIdOf(turnId: string): string {
   return INPUT.exec(turnId)?.[1] ?? turnId;
 }
 
-/** The id of the answer to a message of a person. On each branch there is one. */
-export function answerIdOf(messageId: string): string {
-  return `${messageId}/answer`;
-}
-
-/** The id of the answer that a run gives. */
-export function answerIdOfRun(runId: string): string {
-  return answerIdOf(messageIdOf(inputIdOf(runId)));
+/** The id of the message that asked for a run. */
+export function messageIdOfRun(runId: string): string {
+  return messageIdOf(inputIdOf(runId));
 }
