@@ -6,12 +6,8 @@ import type { SessionTurn } from "../session/state/state.ts";
 /** What of a turn a front end shows. */
 export type ShownTurn = Pick<SessionTurn, "turnId" | "role" | "content" | "toolCalls" | "toolCallId" | "isError">;
 
+/** What a message asked for; a `~` and a UUID stand in the id of one more run under the same message. */
 const INPUT = /^run:(.+?)(?:~[0-9a-f-]{36})?\/input$/s;
-
-/** The run that a person's message asks for; with `again`, a UUID, one more under the same message. */
-export function runIdOf(messageId: string, again?: string): string {
-  return again === undefined ? messageId : `${messageId}~${again}`;
-}
 
 /** The id that a front end knows what a person said under: that of the message which asked for the run. */
 export function messageIdOf(turnId: string): string {

@@ -101,14 +101,12 @@ function chunksOf({ body, headers }: Response, followed: Followed): ReadableStre
   const runId = headers.get(RUN_HEADER);
   if (runId !== null) followed.runId = decodeURIComponent(runId);
   const parser = new EventParser();
-  const decoder = new TextDecoder();
-  return (body as ReadableStream<Uint8Array>).pipeThrough(
-    new TransformStream<Uint8Array, UIMessageChunk>({
-      transform(bytes, controller) {
-        for (const { data } of parser.push(decoder.decode(bytes, { stream: true }))) {
-          if (data !== null && data !== "[DONE]") controller.enqueue(JSON.parse(data) as UIMessageChunk);
-        }
-      },
-    }),
-  );
+  const chunks = new TransformStream<string, UIMessageChunk>({
+    transform(text, controller) {
+      for (const { data } of parser.push(text)) {
+        if (data !== null && data !== "[DONE]") controller.enqueue(JSON.parse(data) as UIMessageChunk);
+      }
+    },
+  });
+  return (body as ReadableStream<Uint8Array<ArrayBuffer>>).pipeThrough(new TextDecoderStream()).pipeThrough(chunks);
 }

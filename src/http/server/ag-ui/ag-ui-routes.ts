@@ -6,23 +6,26 @@ import { inputIdOf } from "../../../session/log/open-runs.ts";
 import { checkRight } from "../gate/admission.ts";
 import { eventStream, route, type RouteCall, type ServerApp } from "../route.ts";
 import { type ToldFeed, writtenFrames } from "../runs/run-feed.ts";
-import { type FrontEndParts, type RunFeeds, streamRun } from "../runs/run-feeds.ts";
+import { type FrontEndParts, streamRun } from "../runs/run-feeds.ts";
 import { openRunOf } from "../runs/run-views.ts";
 import { checkAgent, draining, requestRun } from "../runs/request-run.ts";
-import { readSoFar, type SoFar } from "../runs/so-far.ts";
+import { readSoFar } from "../runs/so-far.ts";
 import { answerQuestions } from "../runs/speak-to-run.ts";
 import { named, refuse } from "../schema.ts";
 import type { ServerServices } from "../server-services.ts";
 import { openTree, visibleHead, visibleOrNewHead } from "../routes/session-access.ts";
-import { AgUiWriter } from "./ag-ui-writer.ts";
+import { AgUiWriter, type AskedStream } from "./ag-ui-writer.ts";
 import { answersOf, checkVersion, type RunInput, runInput, wordsOf } from "./run-input.ts";
 
 const event = named<object>("AgUiEvent", z.object({ type: z.string() }));
 
+/** What is told of no run. */
+const NO_FEED: ToldFeed = { attach: () => () => {}, take: async () => null, questions: [], seen: 0 };
+
 type Call = RouteCall<unknown, RunInput>;
 
 /** Adds the route that a client of AG-UI talks to. A thread is a session. */
-export function mountAgUi(app: ServerApp, services: ServerServices, parts: FrontEndParts): void {
+export function mountAgUi(app: ServerApp, services: ServerServices, { backlog, feeds }: FrontEndParts): void {
   route(app, {
     method: "post",
     path: "/agui/:agent",
@@ -37,18 +40,14 @@ export function mountAgUi(app: ServerApp, services: ServerServices, parts: Front
       if (services.drain.aborted) throw draining();
       checkAgent(services, call.param("agent"));
       checkVersion(call.body);
-      const asked = await askedBy(services, { ...parts, partsMax: app.limits.contentPartsMax }, call);
-      return streamOf(services, parts.feeds, call, asked);
+      const asked = await askedBy(services, { backlog, partsMax: app.limits.contentPartsMax }, call);
+      const { runId } = asked;
+      const writer = new AgUiWriter(services, call, asked);
+      if (runId === null) return feeds.streams.open(writtenFrames(NO_FEED, writer), call.request, call.admission);
+      const head = await visibleHead(services, call.body.threadId, call.caller);
+      return streamRun(services, feeds, call, { head, runId, writer });
     },
   });
-}
-
-/** The run that a stream tells of, and what was said before what it tells. */
-interface Asked {
-  readonly runId: string | null;
-  readonly said: SoFar;
-  /** The questions that were answered just now. */
-  readonly answered?: readonly string[];
 }
 
 /** Does what a request asks for: answers, says something, or only joins. */
@@ -56,7 +55,7 @@ async function askedBy(
   services: ServerServices,
   { backlog, partsMax }: Pick<FrontEndParts, "backlog"> & { readonly partsMax: number },
   { body, caller, as, param }: Call,
-): Promise<Asked> {
+): Promise<AskedStream> {
   const sessionId = body.threadId;
   const said = await readSoFar(services, sessionId, caller);
   const answers = answersOf(body);
@@ -102,18 +101,3 @@ function changesOf({ state }: RunInput, variables: JsonObject): JsonObject {
   const changed = Object.entries(state).filter(([key, value]) => !sameJson(value, variables[key]));
   return Object.fromEntries(changed) as JsonObject;
 }
-
-async function streamOf(
-  services: ServerServices,
-  feeds: RunFeeds,
-  call: Call,
-  { runId, ...asked }: Asked,
-): Promise<Response> {
-  const writer = new AgUiWriter({ services, call, runId, ...asked });
-  if (runId === null) return feeds.streams.open(writtenFrames(NO_FEED, writer), call.request, call.admission);
-  const head = await visibleHead(services, call.body.threadId, call.caller);
-  return streamRun(services, feeds, call, { head, runId, writer });
-}
-
-/** What is told of no run. */
-const NO_FEED: ToldFeed = { attach: () => () => {}, take: async () => null, questions: [], seen: 0 };

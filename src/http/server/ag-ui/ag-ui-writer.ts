@@ -12,13 +12,10 @@ import { type AgUiEvent, type Interrupt, PROTOCOL_VERSION } from "./ag-ui-core.t
 import { sent, toAgUiMessages } from "./ag-ui-messages.ts";
 import type { RunInput } from "./run-input.ts";
 
-/** What an AG-UI stream is made of. */
-export interface AgUiWriterInit {
-  readonly services: ServerServices;
-  readonly call: RouteCall<unknown, RunInput>;
-  /** The run that the stream tells of, which a client has another name for after an answer; null for none. */
+/** The run that a stream tells of, and what was said before what it tells. */
+export interface AskedStream {
+  /** A client has another name for it after an answer; null for none. */
   readonly runId: string | null;
-  /** What was said before what the stream tells. */
   readonly said: SoFar;
   /** Questions that were answered just now. */
   readonly answered?: readonly string[];
@@ -35,7 +32,10 @@ type Finished = Extract<AgUiEvent, { type: "RUN_FINISHED" }>;
  * that the snapshot does not have is held until that is sure.
  */
 export class AgUiWriter implements RunWriter {
-  readonly #init: AgUiWriterInit;
+  readonly #services: ServerServices;
+  readonly #call: RouteCall<unknown, RunInput>;
+  /** The id of the message that asked for the run. */
+  readonly #asked: string;
   readonly #teller: AnswerTeller;
   #sure: AgUiEvent[];
   #held: AgUiEvent[] = [];
@@ -50,9 +50,14 @@ export class AgUiWriter implements RunWriter {
   #astray = false;
   ended = false;
 
-  constructor(init: AgUiWriterInit) {
-    const { said, answered = [] } = init;
-    this.#init = init;
+  constructor(
+    services: ServerServices,
+    call: RouteCall<unknown, RunInput>,
+    { runId, said, answered = [] }: AskedStream,
+  ) {
+    this.#services = services;
+    this.#call = call;
+    this.#asked = messageIdOfRun(runId ?? "");
     this.#teller = new AnswerTeller({ answered, takesBack: true });
     this.#variables = said.variables;
     this.#sure = [
@@ -79,9 +84,8 @@ export class AgUiWriter implements RunWriter {
       else this.#held.push(...this.#told(fact));
     }
     if (this.#astray) {
-      const { services, call } = this.#init;
       this.#release();
-      this.#restate(await readSoFar(services, call.body.threadId, call.caller));
+      this.#restate(await readSoFar(this.#services, this.#names.threadId, this.#call.caller));
       this.#astray = false;
     } else if (event.type === "round-finished" || event.type === "tool-finished") {
       if (seq <= this.#known) this.#held = [];
@@ -96,9 +100,8 @@ export class AgUiWriter implements RunWriter {
   }
 
   async #tellState(): Promise<void> {
-    const { services, call } = this.#init;
-    const options = { ...call.as, turns: false, checkpoint: false };
-    const snapshot = (await services.manager.getState(call.body.threadId, options))?.variables ?? {};
+    const options = { ...this.#call.as, turns: false, checkpoint: false };
+    const snapshot = (await this.#services.manager.getState(this.#names.threadId, options))?.variables ?? {};
     if (!sameJson(snapshot, this.#variables)) this.#held.push({ type: "STATE_SNAPSHOT", snapshot });
     this.#variables = snapshot;
   }
@@ -108,7 +111,7 @@ export class AgUiWriter implements RunWriter {
   }
 
   get #names(): Pick<Finished, "threadId" | "runId"> {
-    const { threadId, runId } = this.#init.call.body;
+    const { threadId, runId } = this.#call.body;
     return { threadId, runId };
   }
 
@@ -154,7 +157,7 @@ export class AgUiWriter implements RunWriter {
 
   /** The id of the answer of the present round. */
   get #id(): string {
-    return `${messageIdOfRun(this.#init.runId ?? "")}/${this.#round}`;
+    return `${this.#asked}/${this.#round}`;
   }
 
   #words({ kind, text: delta, begins }: SaidPiece): AgUiEvent {

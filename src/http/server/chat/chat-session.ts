@@ -5,7 +5,7 @@ import type { SessionHead } from "../../../session/log/fold.ts";
 import type { SessionStore } from "../../../session/store.ts";
 import { walkUp } from "../../../tree/path-reader.ts";
 import type { ChatRequest, ChatView } from "../../chat-wire.ts";
-import { messageIdOf, runIdOf } from "../../shown-turn.ts";
+import { messageIdOf } from "../../shown-turn.ts";
 import { toUIMessages } from "../../ui/to-ui-messages.ts";
 import type { AskedRun } from "../runs/request-run.ts";
 import { openRunOf, readRun } from "../runs/run-views.ts";
@@ -22,7 +22,7 @@ export async function askedBy(
 ): Promise<AskedRun> {
   const regenerates = trigger === "regenerate-message";
   const isAgain = regenerates || messageId !== undefined;
-  const run = { ...defined({ agent, model }), runId: runIdOf(said, isAgain ? uuidv7() : undefined) };
+  const run = { ...defined({ agent, model }), runId: isAgain ? `${said}~${uuidv7()}` : said };
   const before = isAgain ? await findSaid(store, head, said) : null;
   // What could not be asked for the first time is asked for by another try.
   if (before === null) return { ...run, input: content };
