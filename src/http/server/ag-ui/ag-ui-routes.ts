@@ -8,7 +8,7 @@ import { eventStream, route, type RouteCall, type ServerApp } from "../route.ts"
 import { type ToldFeed, writtenFrames } from "../runs/run-feed.ts";
 import { type FrontEndParts, streamRun } from "../runs/run-feeds.ts";
 import { openRunOf } from "../runs/run-views.ts";
-import { checkAgent, draining, requestRun } from "../runs/request-run.ts";
+import { type Backlog, checkAgent, draining, requestRun } from "../runs/request-run.ts";
 import { readSoFar } from "../runs/so-far.ts";
 import { answerQuestions } from "../runs/speak-to-run.ts";
 import { named, refuse } from "../schema.ts";
@@ -40,7 +40,7 @@ export function mountAgUi(app: ServerApp, services: ServerServices, { backlog, f
       if (services.drain.aborted) throw draining();
       checkAgent(services, call.param("agent"));
       checkVersion(call.body);
-      const asked = await askedBy(services, { backlog, partsMax: app.limits.contentPartsMax }, call);
+      const asked = await askedBy(services, backlog, call);
       const { runId } = asked;
       const writer = new AgUiWriter(services, call, asked);
       if (runId === null) return feeds.streams.open(writtenFrames(NO_FEED, writer), call.request, call.admission);
@@ -53,13 +53,13 @@ export function mountAgUi(app: ServerApp, services: ServerServices, { backlog, f
 /** Does what a request asks for: answers, says something, or only joins. */
 async function askedBy(
   services: ServerServices,
-  { backlog, partsMax }: Pick<FrontEndParts, "backlog"> & { readonly partsMax: number },
+  backlog: Backlog,
   { body, caller, as, param }: Call,
 ): Promise<AskedStream> {
   const sessionId = body.threadId;
   const said = await readSoFar(services, sessionId, caller);
   const answers = answersOf(body);
-  const words = wordsOf(body, said.turns, partsMax);
+  const words = wordsOf(body, said.turns);
   const set = changesOf(body, said.variables);
   if (answers.length > 0) {
     if (words.length > 0) refuse("body.messages", "Something new is said with answers; send the answers first.");
