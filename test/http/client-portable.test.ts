@@ -14,12 +14,15 @@ test.for([
   {
     door: "ui",
     shares: [
+      "src/agent/answer-teller.ts",
       "src/agent/said-once.ts",
       "src/http/chat-wire.ts",
       "src/http/client/client-error.ts",
       "src/http/client/event-parser.ts",
-      "src/http/handler-at.ts",
+      "src/http/handler-of.ts",
+      "src/http/shown-turn.ts",
       "src/session/log/open-runs.ts",
+      "src/session/message.ts",
     ],
   },
 ])("skein/$door loads no module of Node, no package, and nothing of the server", ({ door, shares }) => {

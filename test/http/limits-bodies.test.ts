@@ -103,6 +103,17 @@ describe("what a body holds", () => {
     const said = { type: "message", message: { role: "user", content: Array(11).fill(TEXT) } };
     const entries = await server.call("POST", `${base}/entries`, { entries: [said] }, ANN);
     expect(entries.body.problems[0].path).toBe("body.entries.0.message.content");
+    for (const [path, name] of [
+      ["/api/chat", "parts"],
+      ["/agui/helper", "content"],
+    ] as const) {
+      const messages = [{ id: "m", role: "user", [name]: Array(11).fill(TEXT) }];
+      const asked = await server.call("POST", path, { messages }, ANN);
+      expect(asked.body.problems[0], path).toEqual({
+        path: "body.messages.0",
+        message: "This has more than 10 parts.",
+      });
+    }
     const wrong = await server.call("POST", `${base}/merges`, { branchId: "b", turnIds: Array(500).fill(1) }, ANN);
     expect(wrong.body.problems).toHaveLength(10);
     expect(wrong.body.problems[9].path).toBe("body.turnIds.9");

@@ -1,3 +1,4 @@
+import { HttpAgent } from "@ag-ui/client";
 import { Chat } from "@ai-sdk/react";
 import { DefaultChatTransport, type UIMessage } from "ai";
 import { describe, expect, onTestFinished, test } from "vitest";
@@ -38,6 +39,13 @@ const answerOf = ({ messages }: Chat<UIMessage>): string =>
     .map((part) => (part.type === "text" ? part.text : "state" in part ? `[${part.state}] ` : ""))
     .join("");
 
+/** What a client of AG-UI shows of the answer. */
+const agUiAnswerOf = ({ messages }: HttpAgent): string =>
+  messages
+    .slice(1)
+    .map(({ role, content }) => (role === "tool" ? "[result] " : (content ?? "")))
+    .join("");
+
 describe.for(places)("with a bell on %s", (place) => {
   test.for([
     { when: "in the middle of its words", text: "rounds=1 ms=60 talk=20", call: "output-available", until: "7 " },
@@ -53,7 +61,15 @@ describe.for(places)("with a bell on %s", (place) => {
       const id = crypto.randomUUID();
       const page = await openPage(here, id, false);
       const first = page.sendMessage({ text });
+      await expect.poll(() => answerOf(page), { timeout: 20_000, interval: 20 }).not.toBe("");
+      const agent = new HttpAgent({
+        url: `${there}/agui/helper`,
+        threadId: id,
+        headers: { authorization: `Bearer ${tokenOf("ann")}` },
+      });
+      const listened = agent.runAgent();
       await expect.poll(() => answerOf(page), { timeout: 20_000, interval: 20 }).toContain(until);
+      await expect.poll(() => agent.messages.length, { timeout: 20_000, interval: 20 }).toBeGreaterThan(1);
       const [holder] = await holderOf(workers, /^round /);
       holder.child.kill("SIGKILL");
       // One page comes before another worker has the run, one while it tells the answer once more; one has stayed.
@@ -61,7 +77,7 @@ describe.for(places)("with a bell on %s", (place) => {
       const resumed = early.resumeStream();
       await expect.poll(async () => (await phasesOf(fleet.store, id)).length, { timeout: 20_000 }).toBeGreaterThan(1);
       const late = await openPage(there, id, false);
-      await Promise.all([first, resumed, late.resumeStream()]);
+      await Promise.all([first, resumed, late.resumeStream(), listened]);
       const words = Array.from({ length: Number(/talk=(\d+)/.exec(text)?.[1]) }, (_, piece) => `${piece} `).join("");
       const whole = `[${call}] ${words}done`;
       for (const chat of [page, early, late, await openPage(here, id, false)]) {
@@ -69,6 +85,7 @@ describe.for(places)("with a bell on %s", (place) => {
         expect(chat.messages).toHaveLength(2);
         expect(answerOf(chat)).toBe(whole);
       }
+      expect(agUiAnswerOf(agent)).toBe(`[result] ${words}done`);
       expect(await phasesOf(fleet.store, id)).toEqual(["started", "started", "finished"]);
     },
   );

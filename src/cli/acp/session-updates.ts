@@ -1,6 +1,6 @@
 import { resolve } from "node:path";
+import { toldCall } from "../../agent/answer-teller.ts";
 import { callParts, shownText } from "../../agent/approval-text.ts";
-import { callOf } from "../../http/ui/ui-parts.ts";
 import type { Approval, Content, JsonObject, JsonValue, Message, RunEvent, ToolMessage } from "../../index.ts";
 import { approvalQuestion } from "../chat/approval-question.ts";
 import { asideOf } from "../chat/aside-of.ts";
@@ -38,7 +38,7 @@ export class SessionUpdates {
     if (message.role === "tool") return [this.#call(message.toolCallId, resultOf(message), message.name)];
     if (message.role !== "assistant") return [];
     const calls = (message.toolCalls ?? []).map((call) =>
-      this.waits({ callId: call.id, name: call.name, arguments: callOf(call).input as JsonValue }),
+      this.waits({ callId: call.id, name: call.name, arguments: toldCall(call).input as JsonValue }),
     );
     return [...answered(message.content), ...calls];
   }

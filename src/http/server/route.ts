@@ -145,6 +145,12 @@ export function noContent(): Response {
   return new Response(null, { status: 204 });
 }
 
+/** What a route says of its answer where that is a stream of Server-Sent Events, and what the data of each of them is. */
+export function eventStream(data: string, schema: z.ZodType): Readonly<Record<200, RouteAnswer>> {
+  const description = `Server-Sent Events; the data of each is ${data}.`;
+  return { 200: { description, contentType: "text/event-stream", schema } };
+}
+
 /** The segments of a path that the pattern names. Hono decodes what cannot be decoded as far as it goes; this refuses it. */
 function paramsOf(pattern: string, url: string): ReadonlyMap<string, string> {
   const segments = (/^[^:/?#]+:\/\/[^/?#]*([^?#]*)/.exec(url)?.[1] ?? "").split("/");
@@ -195,14 +201,18 @@ function checkPart(schema: z.ZodType, value: unknown, part: "query" | "body"): u
  * @throws {HttpError} `INVALID_REQUEST` for one that has too many.
  */
 function checkParts(body: unknown, partsMax: number): void {
-  const { content, input, entries } = objectOf(body);
+  const { content, input, entries, messages } = objectOf(body);
   checkCount(content, "body.content", partsMax);
   checkCount(input, "body.input", partsMax);
-  if (!Array.isArray(entries)) return;
-  for (const [i, entry] of entries.entries()) {
+  for (const [i, entry] of (Array.isArray(entries) ? entries : []).entries()) {
     const { message, content: said } = objectOf(entry);
     checkCount(objectOf(message).content, `body.entries.${i}.message.content`, partsMax);
     checkCount(said, `body.entries.${i}.content`, partsMax);
+  }
+  for (const [i, message] of (Array.isArray(messages) ? messages : []).entries()) {
+    const { role, content: said, parts } = objectOf(message);
+    // A front end sends what a model has said along, which nobody takes from it.
+    if (role === "user") checkCount(parts ?? said, `body.messages.${i}`, partsMax);
   }
 }
 

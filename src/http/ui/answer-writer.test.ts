@@ -125,7 +125,7 @@ test("it ends once all questions are asked, all calls before them are done and n
   const endsWith = (event: Told, ...waiting: readonly string[]): boolean => {
     writer.take(
       [told(event)],
-      waiting.map((callId) => ({ callId })),
+      waiting.map((callId) => ({ callId, question: `about ${callId}` })),
     );
     return writer.ended;
   };
@@ -136,6 +136,18 @@ test("it ends once all questions are asked, all calls before them are done and n
   expect(endsWith(started("pay"), "send-1")).toBe(false);
   expect(endsWith(result("pay"), "send-1")).toBe(false);
   expect(endsWith(result("read"), "send-1")).toBe(true);
+  const asking = new AnswerWriter("m");
+  asking.take([whole(null, "pay", "send"), asks("pay", { following: 1 })].map(told), [
+    { callId: "pay-1", question: "about pay" },
+  ]);
+  expect(asking.ended).toBe(false);
+});
+
+test("a call under the id of one that is done is another step, where an answer is told after its calls", () => {
+  const round = [started("look"), result("look"), whole(null, "look")];
+  const chunks = new AnswerWriter("m").take([...round, ...round].map(told), []);
+  const step = ["start-step", "tool-input-available", "tool-output-available"];
+  expect(chunks.map(({ type }) => type).filter((type) => step.includes(type))).toEqual([...step, ...step]);
 });
 
 test("who answers a question gets what follows it, and the end of a run that is over", async () => {
@@ -174,6 +186,13 @@ test("a question inside of a tool is shown with its own call, and waited for", a
     ...["step-start", "tool-ask ask-1: output-available", "tool-inner inner-1: output-available"],
     ...["step-start", "text: Done."],
   ]);
+});
+
+test("who answers a question from inside of a tool does not get it again while its worker has not heard the answer", () => {
+  const writer = new AnswerWriter("m", ["about inner"]);
+  const events = [whole(null, "ask"), started("ask"), asks("inner", { innerRunId: "i" })];
+  expect(writer.take(events.map(told), [])).toEqual([{ type: "start", messageId: "m" }]);
+  expect(writer.ended).toBe(false);
 });
 
 test("a failure is an error of the stream, and a stop is none", () => {

@@ -36,14 +36,14 @@ export function createChatTransport<Message extends UIMessage = UIMessage>(
   const pathOf = (chatId: string, rest = ""): string => `/${encodeSegment(chatId)}${rest}`;
 
   /** Stops the run once the signal aborts: a person did that, unless another stream replaces this one. */
-  const follow = (chatId: string, signal: AbortSignal | undefined): Followed => {
+  const follow = (chatId: string, signal: AbortSignal | null): Followed => {
     const followed: Followed = {};
     latest.set(chatId, followed);
     const stop = async (): Promise<void> => {
       // The stream that replaces this one begins right after the abort.
       await new Promise((resolve) => setTimeout(resolve));
       if (latest.get(chatId) !== followed) return;
-      await ask(init, pathOf(chatId, "/stop"), { json: { runId: followed.runId }, keepalive: true });
+      await ask(init, pathOf(chatId, "/stop"), { said: { runId: followed.runId }, keepalive: true });
     };
     const onAbort = (): void => {
       followed.stopped = stop().catch(() => {});
@@ -53,20 +53,20 @@ export function createChatTransport<Message extends UIMessage = UIMessage>(
   };
 
   return {
-    async sendMessages({ chatId, messages, trigger, messageId, body, ...options }) {
+    async sendMessages({ chatId, messages, trigger, messageId, body, headers = {}, abortSignal: signal = null }) {
       // What is said after a stop would be refused while the run goes on.
       await latest.get(chatId)?.stopped;
-      const followed = follow(chatId, options.abortSignal);
-      const json = { ...init.body, ...body, id: chatId, messages: messages.slice(-1), trigger, messageId };
-      return chunksOf(await ask(init, "", { ...options, json }), followed);
+      const followed = follow(chatId, signal);
+      const said = { ...init.body, ...body, id: chatId, messages: messages.slice(-1), trigger, messageId };
+      return chunksOf(await ask(init, "", { said, headers, signal }), followed);
     },
-    async reconnectToStream({ chatId, ...options }) {
-      const followed = follow(chatId, options.abortSignal);
-      const response = await ask(init, pathOf(chatId, "/stream"), options);
+    async reconnectToStream({ chatId, headers = {}, abortSignal: signal = null }) {
+      const followed = follow(chatId, signal);
+      const response = await ask(init, pathOf(chatId, "/stream"), { headers, signal });
       return response.status === 204 ? null : chunksOf(response, followed);
     },
     async messages(chatId) {
-      const response = await ask(init, pathOf(chatId), {});
+      const response = await ask(init, pathOf(chatId));
       return ((await response.json()) as { messages: Message[] }).messages;
     },
     // AI SDK 6 asks whether what is streamed again begins at the beginning.
@@ -82,46 +82,31 @@ interface Followed {
   stopped?: Promise<void>;
 }
 
+/** Says something with a POST, or asks with a GET. */
 async function ask(
-  { api = "/api/chat", headers: own = {}, credentials, fetch = globalThis.fetch }: ChatTransportInit,
+  { api = "/api/chat", headers = {}, credentials = "same-origin", fetch = globalThis.fetch }: ChatTransportInit,
   path: string,
-  { headers = {}, abortSignal, json, keepalive = false }: AskOptions,
+  { said, ...init }: RequestInit & { readonly said?: object } = {},
 ): Promise<Response> {
-  const given = new Headers(typeof own === "function" ? await own() : own);
-  for (const [name, value] of new Headers(headers)) given.set(name, value);
-  if (json !== undefined) given.set("content-type", "application/json");
-  const response = await fetch(api.replace(/\/$/, "") + path, {
-    method: json === undefined ? "GET" : "POST",
-    headers: given,
-    keepalive,
-    ...(json === undefined ? {} : { body: JSON.stringify(json) }),
-    ...(credentials === undefined ? {} : { credentials }),
-    ...(abortSignal === undefined ? {} : { signal: abortSignal }),
-  });
+  const given = new Headers(typeof headers === "function" ? await headers() : headers);
+  for (const [name, value] of new Headers(init.headers)) given.set(name, value);
+  if (said !== undefined) given.set("content-type", "application/json");
+  const sent = said === undefined ? {} : { method: "POST", body: JSON.stringify(said) };
+  const response = await fetch(api.replace(/\/$/, "") + path, { ...init, ...sent, credentials, headers: given });
   if (!response.ok) throw await errorOf(response);
   return response;
-}
-
-interface AskOptions {
-  readonly headers?: Record<string, string> | Headers;
-  readonly abortSignal?: AbortSignal | undefined;
-  /** Said with a POST; without it, a GET asks. */
-  readonly json?: object;
-  readonly keepalive?: boolean;
 }
 
 function chunksOf({ body, headers }: Response, followed: Followed): ReadableStream<UIMessageChunk> {
   const runId = headers.get(RUN_HEADER);
   if (runId !== null) followed.runId = decodeURIComponent(runId);
   const parser = new EventParser();
-  const decoder = new TextDecoder();
-  return (body as ReadableStream<Uint8Array>).pipeThrough(
-    new TransformStream<Uint8Array, UIMessageChunk>({
-      transform(bytes, controller) {
-        for (const { data } of parser.push(decoder.decode(bytes, { stream: true }))) {
-          if (data !== null && data !== "[DONE]") controller.enqueue(JSON.parse(data) as UIMessageChunk);
-        }
-      },
-    }),
-  );
+  const chunks = new TransformStream<string, UIMessageChunk>({
+    transform(text, controller) {
+      for (const { data } of parser.push(text)) {
+        if (data !== null && data !== "[DONE]") controller.enqueue(JSON.parse(data) as UIMessageChunk);
+      }
+    },
+  });
+  return (body as ReadableStream<Uint8Array<ArrayBuffer>>).pipeThrough(new TextDecoderStream()).pipeThrough(chunks);
 }

@@ -2,7 +2,8 @@ import type { UIMessageChunk } from "./ai-sdk.ts";
 import type { Approval, RunEvent } from "../../agent/run-event.ts";
 import type { SessionRun } from "../../agent/session-run.ts";
 import { AnswerWriter } from "./answer-writer.ts";
-import { answerIdOfRun } from "./message-id.ts";
+import { messageIdOfRun } from "../shown-turn.ts";
+import { answerIdOf } from "./to-ui-messages.ts";
 
 /** How a run is streamed. */
 export interface UIMessageStreamOptions {
@@ -18,7 +19,7 @@ export interface UIMessageStreamOptions {
  */
 export function toUIMessageStream(
   run: Pick<SessionRun, "runId" | "listen" | "pendingApprovals">,
-  { messageId = answerIdOfRun(run.runId), after = [] }: UIMessageStreamOptions = {},
+  { messageId = answerIdOf(messageIdOfRun(run.runId)), after = [] }: UIMessageStreamOptions = {},
 ): ReadableStream<UIMessageChunk> {
   const writer = new AnswerWriter(messageId, after);
   let timer: ReturnType<typeof setTimeout> | undefined;

@@ -1,10 +1,7 @@
+import { toldCall } from "../../agent/answer-teller.ts";
+import { messageIdOf, type ShownTurn } from "../shown-turn.ts";
 import type { UIMessage } from "./ai-sdk.ts";
-import type { SessionTurn } from "../../session/state/state.ts";
-import { answerIdOf, messageIdOf } from "./message-id.ts";
-import { callOf, callParts, partsOf, type UICall, type UIPart } from "./ui-parts.ts";
-
-/** What of a turn makes a message. */
-export type UITurn = Pick<SessionTurn, "turnId" | "role" | "content" | "toolCalls" | "toolCallId" | "isError">;
+import { callParts, partsOf } from "./ui-parts.ts";
 
 /** What is known of a session beside its turns. */
 export interface UIMessagesOptions {
@@ -16,32 +13,37 @@ export interface UIMessagesOptions {
  * The turns of a session as messages of the AI SDK. What a model says to one message of a person, with its calls and their
  * results, is one message in several steps. Ids are those that the chat routes stream, so that nothing appears twice.
  */
-export function toUIMessages(turns: readonly UITurn[], { questions = [] }: UIMessagesOptions = {}): UIMessage[] {
+export function toUIMessages(turns: readonly ShownTurn[], { questions = [] }: UIMessagesOptions = {}): UIMessage[] {
   const messages: UIMessage[] = [];
   const asked = new Map(questions.map(({ callId, question }) => [callId, question]));
   let answer: UIMessage | null = null;
   let answersId: string | null = null;
-  let calls = new Map<string, UICall>();
+  const results = new Map<string | undefined, ShownTurn>();
   let endStep = (): void => {};
   for (const turn of turns) {
     if (turn.role === "tool") {
-      const call = calls.get(turn.toolCallId ?? "");
-      if (call !== undefined) call.result = turn;
+      results.set(turn.toolCallId, turn);
     } else if (turn.role === "assistant") {
       endStep();
+      results.clear();
       if (answer === null) {
         answer = { id: answersId ?? turn.turnId, role: "assistant", parts: [] };
         messages.push(answer);
       }
       const { parts } = answer;
-      const called = (turn.toolCalls ?? []).map((call) => callOf(call, asked.get(call.id)));
-      parts.push({ type: "step-start" }, ...partsOf(turn.content));
-      calls = new Map(called.map((call) => [call.id, call]));
+      const { toolCalls = [] } = turn;
+      parts.push({ type: "step-start" }, ...partsOf(turn.content, { state: "done" }));
       // Results may follow what a person said in the middle.
-      endStep = () => parts.push(...callParts(called));
+      endStep = () => {
+        const calls = toolCalls.map((call) => ({
+          ...toldCall(call, asked.get(call.id)),
+          result: results.get(call.id),
+        }));
+        parts.push(...callParts(calls));
+      };
     } else {
       const id = messageIdOf(turn.turnId);
-      messages.push({ id, role: turn.role, parts: partsOf(turn.content).map(withoutState) });
+      messages.push({ id, role: turn.role, parts: partsOf(turn.content) });
       answer = null;
       answersId = turn.role === "user" ? answerIdOf(id) : null;
     }
@@ -50,7 +52,7 @@ export function toUIMessages(turns: readonly UITurn[], { questions = [] }: UIMes
   return messages;
 }
 
-/** What a person said was never under way. */
-function withoutState(part: UIPart): UIPart {
-  return part.type === "text" ? { type: "text", text: part.text } : part;
+/** The id of the answer to a message of a person. On each branch there is one. */
+export function answerIdOf(messageId: string): string {
+  return `${messageId}/answer`;
 }

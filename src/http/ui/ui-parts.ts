@@ -1,5 +1,6 @@
+import { jsonIn, type ToldCall } from "../../agent/answer-teller.ts";
+import { type Content, type ContentPart, textOf } from "../../session/message.ts";
 import type { JSONValue, UIMessage } from "./ai-sdk.ts";
-import type { Content, ContentPart, ToolCall } from "../../session/message.ts";
 
 /** A part of a message of the AI SDK. */
 export type UIPart = UIMessage["parts"][number];
@@ -7,29 +8,13 @@ export type UIPart = UIMessage["parts"][number];
 /** A part that shows a call. */
 export type UICallPart = Extract<UIPart, { type: `tool-${string}` }>;
 
-interface CallResult {
-  readonly content: Content | null;
-  readonly isError?: boolean;
-}
-
-/** A call of an answer, as far as it is known what became of it. */
-export interface UICall {
-  readonly id: string;
-  readonly name: string;
-  readonly input: unknown;
-  /** What is asked about it and has no answer. */
-  question?: string | undefined;
-  started?: boolean;
-  result?: CallResult;
-}
-
-/** The parts of what was said; what is empty makes none. */
-export function partsOf(content: Content | null): UIPart[] {
+/** The parts of what was said, in a state where they could be under way; what is empty makes none. */
+export function partsOf(content: Content | null, state: { readonly state?: "done" } = {}): UIPart[] {
   const parts = typeof content === "string" ? [{ type: "text", text: content } as const] : (content ?? []);
   return parts.flatMap((part): UIPart[] => {
     if (!("text" in part)) return [fileOf(part)];
     if (part.text === "") return [];
-    return [{ type: part.type === "text" ? "text" : "reasoning", text: part.text, state: "done" }];
+    return [{ type: part.type === "text" ? "text" : "reasoning", text: part.text, ...state }];
   });
 }
 
@@ -37,7 +22,7 @@ export function partsOf(content: Content | null): UIPart[] {
  * The parts of the calls of one answer, in their order. Those behind one that waits for approval are left out until they
  * wait, too, or are done: a front end goes on by itself once each call that it sees has a result or a person's word.
  */
-export function callParts(calls: Iterable<UICall>): UICallPart[] {
+export function callParts(calls: Iterable<ToldCall>): UICallPart[] {
   let waits = false;
   return [...calls].flatMap((call) => {
     const part = callPart(call);
@@ -47,12 +32,7 @@ export function callParts(calls: Iterable<UICall>): UICallPart[] {
   });
 }
 
-/** A call that a model has asked for. Its input is what its arguments say, or their text where that is no JSON. */
-export function callOf({ id, name, arguments: text }: ToolCall, question?: string): UICall {
-  return { id, name, input: text === "" ? {} : (dataOf(text) ?? text), question };
-}
-
-function callPart({ id: toolCallId, name, input, question, started, result }: UICall): UICallPart {
+function callPart({ id: toolCallId, name, input, question, started, result }: ToldCall): UICallPart {
   const part = { type: `tool-${name}`, toolCallId, input } as const;
   if (result !== undefined) return { ...part, ...outcomeOf(result, toolCallId) };
   if (question === undefined || started === true) return { ...part, state: "input-available" };
@@ -60,27 +40,14 @@ function callPart({ id: toolCallId, name, input, question, started, result }: UI
 }
 
 /** How a call came out; data is given as data, since a session keeps it as a text. */
-function outcomeOf({ content, isError }: CallResult, id: string) {
-  const text =
-    typeof content === "string"
-      ? content
-      : partsOf(content)
-          .map((part) => ("text" in part ? part.text : ""))
-          .join("");
-  const data = typeof content === "string" && /^\s*[[{]/.test(text) ? dataOf(text) : undefined;
+function outcomeOf({ content, isError }: NonNullable<ToldCall["result"]>, id: string) {
+  const text = textOf(content);
+  const data = typeof content === "string" && /^\s*[[{]/.test(text) ? jsonIn(text) : undefined;
   if (isError !== true) return { state: "output-available", output: data ?? (content as JSONValue) } as const;
   const { error_kind: kind, message } = (data ?? {}) as { readonly error_kind?: unknown; readonly message?: unknown };
   const reason = typeof message === "string" ? message : text;
   if (kind !== "denied") return { state: "output-error", errorText: reason } as const;
   return { state: "output-denied", approval: { id, approved: false, reason } } as const;
-}
-
-function dataOf(text: string): JSONValue | undefined {
-  try {
-    return JSON.parse(text) as JSONValue;
-  } catch {
-    return undefined;
-  }
 }
 
 function fileOf({ mediaType, data, name }: Extract<ContentPart, { data: string }>): UIPart {

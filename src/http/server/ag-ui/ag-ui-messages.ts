@@ -1,6 +1,5 @@
 import type { Content, ContentPart } from "../../../session/message.ts";
-import { messageIdOf } from "../../ui/message-id.ts";
-import type { UITurn } from "../../ui/to-ui-messages.ts";
+import { messageIdOf, type ShownTurn } from "../../shown-turn.ts";
 import type { Message } from "./ag-ui-core.ts";
 
 type Parts = Exclude<Extract<Message, { role: "user" }>["content"], string>;
@@ -9,7 +8,7 @@ type Parts = Exclude<Extract<Message, { role: "user" }>["content"], string>;
  * The turns of a session as messages of AG-UI. An answer of a model has the id of what a person said, with how many
  * answers came before it: that is known when its first word is streamed, so that a snapshot has it under the same id.
  */
-export function toAgUiMessages(turns: readonly UITurn[]): Message[] {
+export function toAgUiMessages(turns: readonly ShownTurn[]): Message[] {
   let [asked, round] = ["", 0];
   return turns.flatMap((turn): Message[] => {
     const { turnId, role, content, toolCallId = "" } = turn;
@@ -34,7 +33,7 @@ export function sent(content: Content | null): string | Parts {
   return content.flatMap((part): Parts => (part.type === "thinking" ? [] : [partOf(part)]));
 }
 
-function answerOf(id: string, { content, toolCalls = [] }: UITurn): Message[] {
+function answerOf(id: string, { content, toolCalls = [] }: ShownTurn): Message[] {
   const [thought, text] = [wholeText(content, "thinking"), wholeText(content, "text")];
   const before: Message[] = thought === "" ? [] : [{ id: `${id}/thought`, role: "reasoning", content: thought }];
   if (text === "" && toolCalls.length === 0) return before;

@@ -1,28 +1,31 @@
 import { z } from "zod";
 import { type JsonObject, sameJson } from "../../../internal/json.ts";
 import type { EntryDraft } from "../../../session/log/entry.ts";
+import { isOwn, type SessionHead } from "../../../session/log/fold.ts";
 import { inputIdOf } from "../../../session/log/open-runs.ts";
 import { checkRight } from "../gate/admission.ts";
-import type { ChatParts } from "../chat/chat-routes.ts";
-import { readSoFar, type SoFar } from "../chat/chat-session.ts";
-import { route, type RouteCall, type ServerApp } from "../route.ts";
-import { type RunFeeds, streamRun } from "../runs/run-feeds.ts";
+import { eventStream, route, type RouteCall, type ServerApp } from "../route.ts";
+import { type ToldFeed, writtenFrames } from "../runs/run-feed.ts";
+import { type FrontEndParts, streamRun } from "../runs/run-feeds.ts";
 import { openRunOf } from "../runs/run-views.ts";
-import { checkAgent, draining, requestRun } from "../runs/request-run.ts";
+import { type Backlog, checkAgent, draining, requestRun } from "../runs/request-run.ts";
+import { readSoFar } from "../runs/so-far.ts";
 import { answerQuestions } from "../runs/speak-to-run.ts";
 import { named, refuse } from "../schema.ts";
 import type { ServerServices } from "../server-services.ts";
 import { openTree, visibleHead, visibleOrNewHead } from "../routes/session-access.ts";
-import { AgUiSource } from "./ag-ui-source.ts";
+import { AgUiWriter, type AskedStream } from "./ag-ui-writer.ts";
 import { answersOf, checkVersion, type RunInput, runInput, wordsOf } from "./run-input.ts";
 
 const event = named<object>("AgUiEvent", z.object({ type: z.string() }));
-const description = "Server-Sent Events; the data of each is an event of AG-UI.";
+
+/** What is told of no run. */
+const NO_FEED: ToldFeed = { attach: () => () => {}, take: async () => null, questions: [], seen: 0 };
 
 type Call = RouteCall<unknown, RunInput>;
 
 /** Adds the route that a client of AG-UI talks to. A thread is a session. */
-export function mountAgUi(app: ServerApp, services: ServerServices, parts: ChatParts): void {
+export function mountAgUi(app: ServerApp, services: ServerServices, { backlog, feeds }: FrontEndParts): void {
   route(app, {
     method: "post",
     path: "/agui/:agent",
@@ -32,50 +35,43 @@ export function mountAgUi(app: ServerApp, services: ServerServices, parts: ChatP
     body: runInput,
     problems: [503],
     content: true,
-    answers: { 200: { description, contentType: "text/event-stream", schema: event } },
+    answers: eventStream("an event of AG-UI", event),
     async handle(call) {
       if (services.drain.aborted) throw draining();
       checkAgent(services, call.param("agent"));
       checkVersion(call.body);
-      const asked = await askedBy(services, { ...parts, partsMax: app.limits.contentPartsMax }, call);
-      return streamOf(services, parts.feeds, call, asked);
+      const asked = await askedBy(services, backlog, call);
+      const { runId } = asked;
+      const writer = new AgUiWriter(services, call, asked);
+      if (runId === null) return feeds.streams.open(writtenFrames(NO_FEED, writer), call.request, call.admission);
+      const head = await visibleHead(services, call.body.threadId, call.caller);
+      return streamRun(services, feeds, call, { head, runId, writer });
     },
   });
-}
-
-/** The run that a stream tells of, and what was said before what it tells. */
-interface Asked {
-  readonly runId: string | null;
-  readonly said: SoFar;
-  /** The questions that were answered just now. */
-  readonly answered?: readonly string[];
 }
 
 /** Does what a request asks for: answers, says something, or only joins. */
 async function askedBy(
   services: ServerServices,
-  { backlog, partsMax }: Pick<ChatParts, "backlog"> & { readonly partsMax: number },
+  backlog: Backlog,
   { body, caller, as, param }: Call,
-): Promise<Asked> {
+): Promise<AskedStream> {
   const sessionId = body.threadId;
   const said = await readSoFar(services, sessionId, caller);
   const answers = answersOf(body);
-  const words = wordsOf(body, said.turns, partsMax);
+  const words = wordsOf(body, said.turns);
   const set = changesOf(body, said.variables);
   if (answers.length > 0) {
-    checkRight(caller, "approve");
     if (words.length > 0) refuse("body.messages", "Something new is said with answers; send the answers first.");
     const runId = await answerQuestions(services, { sessionId, answers, as });
     return { runId, said, answered: answers.map(({ question }) => question) };
   }
   const last = words.at(-1);
-  if (last === undefined) return { said, runId: (said.head && openRunOf(said.head)?.runId) ?? null };
+  const isNew = last !== undefined && said.turns.every(({ turnId }) => turnId !== inputIdOf(last.id));
+  if (last === undefined || (!isNew && (await isInherited(services, said.head, inputIdOf(last.id)))))
+    return { said, runId: (said.head && openRunOf(said.head)?.runId) ?? null };
   checkRight(caller, "run");
   const { openRuns } = await visibleOrNewHead(services, sessionId, caller);
-  const turns = words.map(
-    ({ id, content }) => ({ turnId: id === last.id ? inputIdOf(id) : id, role: "user", content }) as const,
-  );
-  const isNew = said.turns.every(({ turnId }) => turnId !== inputIdOf(last.id));
   // While a run is open the request is refused, and so changes nothing.
   if (isNew && openRuns.length === 0) {
     const drafts: EntryDraft[] = Object.keys(set).length > 0 ? [{ type: "variables", set, unset: [] }] : [];
@@ -86,7 +82,16 @@ async function askedBy(
   const request = { agent: param("agent"), input: last.content, runId: last.id };
   const runId = await requestRun(services, backlog, { sessionId, request, caller });
   if (!isNew) return { runId, said };
+  const turns = words.map(
+    ({ id, content }) => ({ turnId: id === last.id ? inputIdOf(id) : id, role: "user", content }) as const,
+  );
   return { runId, said: { ...said, turns: [...said.turns, ...turns], variables: { ...said.variables, ...set } } };
+}
+
+/** Whether something was said before the session was forked off: what it asked for is a run of another session. */
+async function isInherited({ store }: ServerServices, head: SessionHead | null, entryId: string): Promise<boolean> {
+  const entry = head && (await store.getEntry(head.header.id, entryId));
+  return head !== null && entry !== null && !isOwn(head.header, entry, entry.seq);
 }
 
 /** What a client has changed of the variables. What it does not have stays: it may not have heard of it. */
@@ -95,21 +100,4 @@ function changesOf({ state }: RunInput, variables: JsonObject): JsonObject {
   if (typeof state !== "object" || Array.isArray(state)) refuse("body.state", "The state of a session is an object.");
   const changed = Object.entries(state).filter(([key, value]) => !sameJson(value, variables[key]));
   return Object.fromEntries(changed) as JsonObject;
-}
-
-async function streamOf(
-  services: ServerServices,
-  feeds: RunFeeds,
-  call: Call,
-  { runId: told, said, answered = [] }: Asked,
-): Promise<Response> {
-  const sessionId = call.body.threadId;
-  if (told === null) {
-    const source = new AgUiSource({ services, call, run: null, said, answered });
-    return feeds.streams.open(source, call.request, call.admission);
-  }
-  const feed = await feeds.follow(await visibleHead(services, sessionId, call.caller), told, null);
-  const run = feed && { runId: told, feed };
-  const source = new AgUiSource({ services, call, run, said, answered });
-  return streamRun(services, feeds, call, { sessionId, runId: told, frames: source, isDone: () => source.done });
 }

@@ -2,8 +2,7 @@ import { z } from "zod";
 import type { JsonObject, JsonValue } from "../../../internal/json.ts";
 import type { Content, ContentPart } from "../../../session/message.ts";
 import { inputIdOf } from "../../../session/log/open-runs.ts";
-import { messageIdOf } from "../../ui/message-id.ts";
-import type { UITurn } from "../../ui/to-ui-messages.ts";
+import { messageIdOf, type ShownTurn } from "../../shown-turn.ts";
 import type { QuestionAnswer } from "../runs/speak-to-run.ts";
 import { id, json, jsonObject, list, named, refuse } from "../schema.ts";
 import { PROTOCOL_VERSION } from "./ag-ui-core.ts";
@@ -74,26 +73,23 @@ export interface Words {
  * What a person says: their messages after the last one that the log has. Where nothing comes after that one, it is asked
  * for again. Of what others said the log is the witness, not the client. @throws {HttpError} `INVALID_REQUEST`.
  */
-export function wordsOf({ messages, resume }: RunInput, turns: readonly UITurn[], partsMax: number): readonly Words[] {
+export function wordsOf({ messages, resume }: RunInput, turns: readonly ShownTurn[]): readonly Words[] {
   const said = new Map(turns.flatMap(({ role, turnId }) => (role === "user" ? [[messageIdOf(turnId), turnId]] : [])));
   const last = messages.findLastIndex((message) => message.role === "user" && said.has(message.id as string));
   const asked = messages[last]?.id as string;
   const isLast = last !== -1 && last === messages.length - 1;
   const again = isLast && said.get(asked) === inputIdOf(asked) && (resume ?? []).length === 0;
   return [...messages.entries()].flatMap(([index, message]) =>
-    message.role === "user" && index > (again ? last - 1 : last)
-      ? [wordOf(message, `body.messages.${index}`, partsMax)]
-      : [],
+    message.role === "user" && index > (again ? last - 1 : last) ? [wordOf(message, `body.messages.${index}`)] : [],
   );
 }
 
-function wordOf({ id: given, content }: JsonObject, at: string, partsMax: number): Words {
+function wordOf({ id: given, content }: JsonObject, at: string): Words {
   if (typeof given !== "string" || given === "" || given.length > 400)
     refuse(`${at}.id`, "A message has an id of 1 to 400 characters.");
   if (content === "" || (Array.isArray(content) && content.length === 0)) refuse(at, "The message says nothing.");
   if (typeof content === "string") return { id: given, content };
   if (!Array.isArray(content)) return refuse(`${at}.content`, "A message is a text or a list of parts.");
-  if (content.length > partsMax) refuse(`${at}.content`, `This has more than ${partsMax} parts.`);
   return { id: given, content: content.map((part, index) => partOf(part as JsonObject, `${at}.content.${index}`)) };
 }
 

@@ -2,13 +2,14 @@ import { z } from "zod";
 import type { RunEvent } from "../../../agent/run-event.ts";
 import type { SessionHead } from "../../../session/log/fold.ts";
 import type { ChatRequest, ChatView, StopChat } from "../../chat-wire.ts";
+import { messageIdOfRun } from "../../shown-turn.ts";
 import { AnswerWriter } from "../../ui/answer-writer.ts";
-import { answerIdOfRun } from "../../ui/message-id.ts";
+import { answerIdOf } from "../../ui/to-ui-messages.ts";
 import { checkRight } from "../gate/admission.ts";
-import { answer, noContent, route, type RouteCall, type ServerApp } from "../route.ts";
-import { type Backlog, draining, requestRun } from "../runs/request-run.ts";
-import { type FedEvent, framesOf } from "../runs/run-feed.ts";
-import { type RunFeeds, streamRun } from "../runs/run-feeds.ts";
+import { answer, eventStream, noContent, route, type RouteCall, type ServerApp } from "../route.ts";
+import { draining, requestRun } from "../runs/request-run.ts";
+import type { RunWriter } from "../runs/run-feed.ts";
+import { type FrontEndParts, type RunFeeds, streamRun } from "../runs/run-feeds.ts";
 import { openRunOf, runToJoin } from "../runs/run-views.ts";
 import { answerQuestions, cancelRun } from "../runs/speak-to-run.ts";
 import { id, jsonObject, list, named } from "../schema.ts";
@@ -36,23 +37,10 @@ const chatView = named<ChatView>(
   z.object({ id: z.string(), messages: z.array(jsonObject) }) as unknown as z.ZodType<ChatView>,
 );
 const chunks = named<object>("UIMessageChunk", z.object({ type: z.string() }));
-const STREAM = {
-  200: {
-    description:
-      "Server-Sent Events; the data of each is a chunk of the AI SDK's UI message stream, the last is [DONE].",
-    contentType: "text/event-stream",
-    schema: chunks,
-  },
-} as const;
-
-/** What the chat routes share with those of runs. */
-export interface ChatParts {
-  readonly backlog: Backlog;
-  readonly feeds: RunFeeds;
-}
+const STREAM = eventStream("a chunk of the AI SDK's UI message stream, the last is [DONE]", chunks);
 
 /** Adds the routes that `useChat` of the AI SDK talks to. A chat is a session. */
-export function mountChat(app: ServerApp, services: ServerServices, parts: ChatParts): void {
+export function mountChat(app: ServerApp, services: ServerServices, parts: FrontEndParts): void {
   mountStreams(app, services, parts);
   route(app, {
     method: "get",
@@ -86,27 +74,23 @@ async function streamChat(
   call: RouteCall<unknown, unknown>,
   { head, runId, after }: { readonly head: SessionHead; readonly runId: string; readonly after?: readonly string[] },
 ): Promise<Response> {
-  const feed = await feeds.follow(head, runId, null);
-  if (feed === null) return noContent();
-  const writer = new AnswerWriter(answerIdOfRun(runId), after);
-  const write = (fed: readonly FedEvent[]): string | null => {
-    if (writer.ended) return null;
-    const chunks = writer.take(
-      fed.map(({ event }) => event as RunEvent),
-      feed.questions,
-    );
-    return [...chunks.map((chunk) => JSON.stringify(chunk)), ...(writer.ended ? ["[DONE]"] : [])]
-      .map((data) => `data: ${data}\n\n`)
-      .join("");
+  const answer = new AnswerWriter(answerIdOf(messageIdOfRun(runId)), after);
+  const writer: RunWriter = {
+    get ended() {
+      return answer.ended;
+    },
+    write(fed, { questions }) {
+      const events = (fed ?? []).map(({ event }) => event as RunEvent);
+      const chunks = answer.take(events, questions).map((chunk) => JSON.stringify(chunk));
+      return answer.ended ? [...chunks, "[DONE]"] : chunks;
+    },
   };
-  const frames = framesOf(feed, write);
-  const told = { sessionId: head.header.id, runId, frames, isDone: () => writer.ended };
-  const response = streamRun(services, feeds, call, told);
+  const response = await streamRun(services, feeds, call, { head, runId, writer });
   response.headers.set("x-vercel-ai-ui-message-stream", "v1");
   return response;
 }
 
-function mountStreams(app: ServerApp, services: ServerServices, { backlog, feeds }: ChatParts): void {
+function mountStreams(app: ServerApp, services: ServerServices, { backlog, feeds }: FrontEndParts): void {
   route(app, {
     method: "post",
     path: "/api/chat",
@@ -121,7 +105,6 @@ function mountStreams(app: ServerApp, services: ServerServices, { backlog, feeds
       if (services.drain.aborted) throw draining();
       const message = lastMessageOf(body);
       if (message.role === "assistant") {
-        checkRight(caller, "approve");
         const runId = await answerQuestions(services, { sessionId: body.id, answers: message.answers, as });
         const after = message.answers.map(({ question }) => question);
         return streamChat(services, feeds, call, { head: await visibleHead(services, body.id, caller), runId, after });

@@ -1,19 +1,16 @@
-import type { JsonObject } from "../../../internal/json.ts";
+import { defined } from "../../../internal/defined.ts";
 import { uuidv7 } from "../../../internal/uuid.ts";
 import type { EntryOf } from "../../../session/log/entry.ts";
-import { SessionNotFoundError } from "../../../session/errors.ts";
 import type { SessionHead } from "../../../session/log/fold.ts";
-import { inputIdOf, requestIdOf } from "../../../session/log/open-runs.ts";
 import type { SessionStore } from "../../../session/store.ts";
 import { walkUp } from "../../../tree/path-reader.ts";
 import type { ChatRequest, ChatView } from "../../chat-wire.ts";
-import { messageIdOf, runIdOf } from "../../ui/message-id.ts";
-import { toUIMessages, type UITurn } from "../../ui/to-ui-messages.ts";
-import { ANSWER_CHARACTERS_MAX } from "../routes/answer-bytes.ts";
+import { messageIdOf } from "../../shown-turn.ts";
+import { toUIMessages } from "../../ui/to-ui-messages.ts";
 import type { AskedRun } from "../runs/request-run.ts";
 import { openRunOf, readRun } from "../runs/run-views.ts";
+import { readSoFar } from "../runs/so-far.ts";
 import type { Caller, ServerServices } from "../server-services.ts";
-import { mayBegin, visibleHead } from "../routes/session-access.ts";
 import type { ChatMessage } from "./chat-message.ts";
 
 /** The run that a person's message asks for: a new one, another answer to it, or an answer to what it says now. */
@@ -23,10 +20,9 @@ export async function askedBy(
   { trigger, messageId, agent, model }: ChatRequest,
   { id: said, content }: Extract<ChatMessage, { role: "user" }>,
 ): Promise<AskedRun> {
-  const who = { ...(agent === undefined ? {} : { agent }), ...(model === undefined ? {} : { model }) };
   const regenerates = trigger === "regenerate-message";
   const isAgain = regenerates || messageId !== undefined;
-  const run = { ...who, runId: runIdOf(said, isAgain ? uuidv7() : undefined) };
+  const run = { ...defined({ agent, model }), runId: isAgain ? `${said}~${uuidv7()}` : said };
   const before = isAgain ? await findSaid(store, head, said) : null;
   // What could not be asked for the first time is asked for by another try.
   if (before === null) return { ...run, input: content };
@@ -45,34 +41,6 @@ async function findSaid(
     if (isUsers && messageIdOf(entry.id) === messageId) return entry;
   }
   return null;
-}
-
-/** What a session has come to. */
-export interface SoFar {
-  /** Null where it could begin. */
-  readonly head: SessionHead | null;
-  /** What was said, and what waits to be answered. */
-  readonly turns: readonly UITurn[];
-  readonly variables: JsonObject;
-  /** How many entries of the log that is. */
-  readonly version: number;
-}
-
-/** What a session has come to, what waits to be answered included; nothing where it could begin here. */
-export async function readSoFar(services: ServerServices, id: string, caller: Caller): Promise<SoFar> {
-  const { manager, store } = services;
-  if (await mayBegin(services, id)) return { head: null, turns: [], variables: {}, version: 0 };
-  const head = await visibleHead(services, id, caller);
-  const state = await manager.getState(id, { actor: caller, charactersMax: ANSWER_CHARACTERS_MAX });
-  if (state === null) throw new SessionNotFoundError(id);
-  const turns: UITurn[] = [...state.turns];
-  const run = openRunOf(head);
-  const request = run?.state === "requested" ? await store.getEntry(id, requestIdOf(run.runId)) : null;
-  if (request?.type === "run_request" && request.input.length > 0) {
-    const turnId = inputIdOf(request.runId);
-    if (!turns.some((turn) => turn.turnId === turnId)) turns.push({ turnId, role: "user", content: request.input });
-  }
-  return { head, turns, variables: state.variables, version: state.version };
 }
 
 /** What a chat has come to, as messages; none where it could begin here. */

@@ -1,4 +1,3 @@
-import type { z } from "zod";
 import { SessionBusyError, SessionError } from "../../../session/errors.ts";
 import { runnerOf } from "../../../workers/ring-session.ts";
 import { encodeSegment } from "../../path-segment.ts";
@@ -6,7 +5,7 @@ import type { RunView, FleetView } from "../../run-wire.ts";
 import { mountAgUi } from "../ag-ui/ag-ui-routes.ts";
 import { mountChat } from "../chat/chat-routes.ts";
 import { HttpError } from "../http-error.ts";
-import { answer, noContent, type Route, route, type RouteCall, type ServerApp } from "../route.ts";
+import { answer, eventStream, noContent, type Route, route, type RouteCall, type ServerApp } from "../route.ts";
 import type { Caller, ServerServices } from "../server-services.ts";
 import { entry } from "../routes/entry-schemas.ts";
 import { visibleHead } from "../routes/session-access.ts";
@@ -21,11 +20,6 @@ import { answerQuestion, cancelRun } from "./speak-to-run.ts";
 
 const RUN = { 200: { description: "The run.", schema: schemas.runView } } as const;
 const ASKED = { 202: { description: "The run, which goes on by itself.", schema: schemas.runView } } as const;
-/** A stream of Server-Sent Events, and what the data of each of them is. */
-const streamOf = (data: string, schema: z.ZodType) =>
-  ({
-    200: { description: `Server-Sent Events; the data of each is ${data}.`, contentType: "text/event-stream", schema },
-  }) as const;
 
 /** Adds the routes of runs and of live events. */
 export function mountRuns(app: ServerApp, services: ServerServices): void {
@@ -197,7 +191,7 @@ function mountStreams(app: ServerApp, services: ServerServices, { streams, watch
     summary: "What happens in a run, from its beginning or from the event that Last-Event-ID names.",
     problems: [410],
     answers: {
-      ...streamOf("an event of the run, as JSON", runEvent),
+      ...eventStream("an event of the run, as JSON", runEvent),
       204: { description: "The run has ended with the event that Last-Event-ID names." },
     },
     async handle({ param, caller, admission, request }) {
@@ -213,7 +207,7 @@ function mountStreams(app: ServerApp, services: ServerServices, { streams, watch
     operationId: "watchSession",
     summary: "The entries of a session as they come, whichever process appends them.",
     query: schemas.watchQuery,
-    answers: streamOf("an entry, as JSON", entry),
+    answers: eventStream("an entry, as JSON", entry),
     async handle({ param, query, caller, admission, request }) {
       if (drain.aborted) throw draining();
       const head = await visibleHead(services, param("id"), caller);

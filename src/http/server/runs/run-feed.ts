@@ -74,26 +74,41 @@ export interface FedEvent {
   readonly frame: string;
 }
 
-/** The events of a run as `write` says that they are sent; it returns an empty text for what is not, null at the end. */
-export function framesOf(
-  feed: Pick<RunFeed, "attach" | "take">,
-  write: (fed: readonly FedEvent[]) => string | null = joined,
-): FrameSource {
+/** The events of a run as they are. */
+export function framesOf(feed: Pick<RunFeed, "attach" | "take">): FrameSource {
   return {
     attach: (wake) => feed.attach(wake),
-    async take() {
-      for (;;) {
-        const fed = await feed.take();
-        const frames = fed === null ? null : write(fed);
-        // What is not sent is no reason to wait for more.
-        if (frames !== "" || fed?.length === 0) return frames;
-      }
-    },
+    take: async () => (await feed.take())?.map(({ frame }) => frame).join("") ?? null,
   };
 }
 
-function joined(fed: readonly FedEvent[]): string {
-  return fed.map(({ frame }) => frame).join("");
+/** What a writer needs of the run that it tells of. */
+export type ToldFeed = Pick<RunFeed, "attach" | "take" | "questions" | "seen">;
+
+/** Tells a front end of a run, in the words of that. */
+export interface RunWriter {
+  /** The data of what is sent for some events; they are null once there are no more. */
+  write(fed: readonly FedEvent[] | null, feed: ToldFeed): readonly string[] | Promise<readonly string[]>;
+  /** Whether all was told, up to where the run ends or waits for a person's word. */
+  readonly ended: boolean;
+}
+
+/** The events of a run as a writer tells them. */
+export function writtenFrames(feed: ToldFeed, writer: RunWriter): FrameSource {
+  return {
+    attach: (wake) => feed.attach(wake),
+    async take() {
+      while (!writer.ended) {
+        const fed = await feed.take();
+        const written = await writer.write(fed, feed);
+        if (written.length > 0) return written.map((data) => `data: ${data}\n\n`).join("");
+        if (fed === null) return null;
+        // What is not sent is no reason to wait for more.
+        if (fed.length === 0) return "";
+      }
+      return null;
+    },
+  };
 }
 
 /** One reader of a run's events. */

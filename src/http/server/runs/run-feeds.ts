@@ -1,9 +1,10 @@
 import type { SessionHead } from "../../../session/log/fold.ts";
 import { LiveHearer } from "../../../workers/live-hearer.ts";
-import type { ServerApp, RouteCall } from "../route.ts";
+import { noContent, type RouteCall, type ServerApp } from "../route.ts";
 import type { ServerServices } from "../server-services.ts";
-import { EventStreams, type FrameSource } from "./event-streams.ts";
-import { followRun, type RunFeed, liveFrame } from "./run-feed.ts";
+import { EventStreams } from "./event-streams.ts";
+import type { Backlog } from "./request-run.ts";
+import { followRun, liveFrame, type RunFeed, type RunWriter, writtenFrames } from "./run-feed.ts";
 import { findRun, storyAbout } from "./run-views.ts";
 import { SessionWatches } from "./session-watches.ts";
 import { RUN_HEADER } from "../../chat-wire.ts";
@@ -17,6 +18,12 @@ export interface RunFeeds {
   readonly left: LeftRuns;
   /** The events of a run after an id, or from its beginning; null when the run has ended there. */
   follow(head: SessionHead, runId: string, lastEventId: string | null): Promise<RunFeed | null>;
+}
+
+/** What the routes of front ends share with those of runs. */
+export interface FrontEndParts {
+  readonly backlog: Backlog;
+  readonly feeds: RunFeeds;
 }
 
 /** Opens them; they end when the server shuts down. */
@@ -73,35 +80,30 @@ export class LeftRuns {
   }
 }
 
-/** What a front end is told of a run. */
-interface ToldRun {
-  readonly sessionId: string;
-  readonly runId: string;
-  readonly frames: FrameSource;
-  /** Whether all was told, up to where the run ends or waits for a person's word. */
-  readonly isDone: () => boolean;
-}
-
 /** Streams a run to whoever sent a request. It goes on when they leave, unless the server stops what everyone has left. */
-export function streamRun(
+export async function streamRun(
   services: ServerServices,
-  { streams, left }: RunFeeds,
+  { streams, left, follow }: RunFeeds,
   { as, admission, request }: Pick<RouteCall<unknown, unknown>, "as" | "admission" | "request">,
-  { sessionId, runId, frames, isDone }: ToldRun,
-): Response {
+  { head, runId, writer }: { readonly head: SessionHead; readonly runId: string; readonly writer: RunWriter },
+): Promise<Response> {
+  const feed = await follow(head, runId, null);
+  if (feed === null) return noContent();
+  const sessionId = head.header.id;
   const stop = (): void => {
     if (services.drain.aborted) return;
     cancelRun(services, sessionId, { runId, reason: "Everyone who read it has left." }, as).catch(services.report);
   };
   const join = () => left.join(JSON.stringify([sessionId, runId]), stop);
-  const attach = (wake: () => void): (() => void) => {
-    const [leave, detach] = [join(), frames.attach(wake)];
+  const { take, attach } = writtenFrames(feed, writer);
+  const joined = (wake: () => void): (() => void) => {
+    const [leave, detach] = [join(), attach(wake)];
     return () => {
       detach();
-      leave(!isDone());
+      leave(!writer.ended);
     };
   };
-  const response = streams.open({ take: () => frames.take(), attach }, request, admission);
+  const response = streams.open({ take, attach: joined }, request, admission);
   // Who has left already did not begin to read.
   if (request.signal.aborted) join()(true);
   response.headers.set(RUN_HEADER, encodeURIComponent(runId));

@@ -2,6 +2,7 @@ import { SessionError } from "../../../session/errors.ts";
 import { giveAnswer } from "../../../workers/inner-answers.ts";
 import { ringNext } from "../../../workers/ring-session.ts";
 import type { AnswerRequest } from "../../run-wire.ts";
+import { checkRight } from "../gate/admission.ts";
 import type { Caller, ServerServices } from "../server-services.ts";
 
 /** How long whoever stops a run waits for its end. */
@@ -52,11 +53,12 @@ export interface QuestionAnswer extends AnswerRequest {
   readonly question: string;
 }
 
-/** Puts several answers on record; the id of the run that asked the last of them. */
+/** Puts several answers on record; the id of the run that asked the last of them. @throws {HttpError} `FORBIDDEN`. */
 export async function answerQuestions(
   services: ServerServices,
   { sessionId, answers, as }: { sessionId: string; answers: readonly QuestionAnswer[]; as: { actor: Caller } },
 ): Promise<string> {
+  checkRight(as.actor, "approve");
   let runId = "";
   for (const { question, ...body } of answers) {
     runId = await answerQuestion(services, { sessionId, question, body, as });

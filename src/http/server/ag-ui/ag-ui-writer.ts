@@ -1,0 +1,199 @@
+import { type AnswerFact, AnswerTeller } from "../../../agent/answer-teller.ts";
+import type { RunError } from "../../../agent/run-error.ts";
+import type { Approval, RunEvent } from "../../../agent/run-event.ts";
+import type { SaidPiece } from "../../../agent/said-once.ts";
+import { type JsonObject, sameJson } from "../../../internal/json.ts";
+import { messageIdOfRun } from "../../shown-turn.ts";
+import type { RouteCall } from "../route.ts";
+import type { FedEvent, RunWriter, ToldFeed } from "../runs/run-feed.ts";
+import { readSoFar, type SoFar } from "../runs/so-far.ts";
+import type { ServerServices } from "../server-services.ts";
+import { type AgUiEvent, type Interrupt, PROTOCOL_VERSION } from "./ag-ui-core.ts";
+import { sent, toAgUiMessages } from "./ag-ui-messages.ts";
+import type { RunInput } from "./run-input.ts";
+
+/** The run that a stream tells of, and what was said before what it tells. */
+export interface AskedStream {
+  /** A client has another name for it after an answer; null for none. */
+  readonly runId: string | null;
+  readonly said: SoFar;
+  /** Questions that were answered just now. */
+  readonly answered?: readonly string[];
+}
+
+type Finished = Extract<AgUiEvent, { type: "RUN_FINISHED" }>;
+
+/**
+ * A session and its run as an AG-UI stream: what the log says, as snapshots, and what follows, up to where the run ends or
+ * waits for a person's word. Words and calls have the ids that `toAgUiMessages` gives, and are chunks, which a reader begins
+ * and ends by itself.
+ *
+ * A snapshot goes so far into the log. What the run tells of that part is not sent again; what it tells live of a round
+ * that the snapshot does not have is held until that is sure.
+ */
+export class AgUiWriter implements RunWriter {
+  readonly #services: ServerServices;
+  readonly #call: RouteCall<unknown, RunInput>;
+  /** The id of the message that asked for the run. */
+  readonly #asked: string;
+  readonly #teller: AnswerTeller;
+  #sure: AgUiEvent[];
+  #held: AgUiEvent[] = [];
+  /** The last entry that the latest snapshot has. */
+  #known = -1;
+  #variables: JsonObject;
+  #round = 0;
+  #inStep = false;
+  /** The kinds of words that the present round has. */
+  readonly #kinds = new Set<SaidPiece["kind"]>();
+  /** What was written is not what the log says: the messages are to be restated. */
+  #astray = false;
+  ended = false;
+
+  constructor(
+    services: ServerServices,
+    call: RouteCall<unknown, RunInput>,
+    { runId, said, answered = [] }: AskedStream,
+  ) {
+    this.#services = services;
+    this.#call = call;
+    this.#asked = messageIdOfRun(runId ?? "");
+    this.#teller = new AnswerTeller({ answered, takesBack: true });
+    this.#variables = said.variables;
+    this.#sure = [
+      { type: "RUN_STARTED", ...this.#names, protocolVersion: PROTOCOL_VERSION },
+      { type: "STATE_SNAPSHOT", snapshot: this.#variables },
+    ];
+    this.#restate(said);
+  }
+
+  async write(fed: readonly FedEvent[] | null, { questions, seen }: ToldFeed): Promise<string[]> {
+    for (const one of fed ?? []) if (!this.ended) await this.#take(one);
+    const interrupts = this.#teller.waitsFor(questions).map(interruptOf);
+    if (fed === null) await this.#finish({ outcome: { type: "success" } });
+    else if (interrupts.length > 0) await this.#finish({ outcome: { type: "interrupt", interrupts } });
+    if (seen >= this.#known) this.#release();
+    return this.#sure.splice(0).map((event) => JSON.stringify(event));
+  }
+
+  async #take({ event, seq }: FedEvent): Promise<void> {
+    for (const fact of this.#teller.take(event as RunEvent)) {
+      if (fact.type === "finished") await this.#finish({ outcome: { type: "success" }, result: fact.output });
+      else if (fact.type === "cancelled") await this.#finish({ outcome: { type: "cancelled" } });
+      else if (fact.type === "failed") await this.#end(failed(fact.error));
+      else this.#held.push(...this.#told(fact));
+    }
+    if (this.#astray) {
+      this.#release();
+      this.#restate(await readSoFar(this.#services, this.#names.threadId, this.#call.caller));
+      this.#astray = false;
+    } else if (event.type === "round-finished" || event.type === "tool-finished") {
+      if (seq <= this.#known) this.#held = [];
+      else await this.#tellState();
+    }
+  }
+
+  /** Sends all messages anew, instead of those that the reader has. */
+  #restate({ turns, version }: SoFar): void {
+    this.#known = version - 1;
+    this.#sure.push({ type: "MESSAGES_SNAPSHOT", messages: toAgUiMessages(turns) });
+  }
+
+  async #tellState(): Promise<void> {
+    const options = { ...this.#call.as, turns: false, checkpoint: false };
+    const snapshot = (await this.#services.manager.getState(this.#names.threadId, options))?.variables ?? {};
+    if (!sameJson(snapshot, this.#variables)) this.#held.push({ type: "STATE_SNAPSHOT", snapshot });
+    this.#variables = snapshot;
+  }
+
+  #release(): void {
+    this.#sure.push(...this.#held.splice(0));
+  }
+
+  get #names(): Pick<Finished, "threadId" | "runId"> {
+    const { threadId, runId } = this.#call.body;
+    return { threadId, runId };
+  }
+
+  #finish(how: Pick<Finished, "outcome" | "result">): Promise<void> {
+    return this.#end({ type: "RUN_FINISHED", ...this.#names, ...how });
+  }
+
+  async #end(event: AgUiEvent): Promise<void> {
+    if (this.ended) return;
+    this.ended = true;
+    await this.#tellState();
+    this.#held.push(...this.#endStep(), event);
+    this.#release();
+  }
+
+  #told(fact: AnswerFact): AgUiEvent[] {
+    switch (fact.type) {
+      case "step-began":
+        this.#round = fact.round;
+        this.#inStep = true;
+        return [{ type: "STEP_STARTED", stepName: `round ${fact.round}` }];
+      case "words":
+        return [this.#words(fact)];
+      case "step-void":
+        this.#astray = true;
+        return this.#endStep();
+      case "answer-whole": {
+        const calls = (fact.message.toolCalls ?? []).map(({ id: toolCallId, name: toolCallName, arguments: delta }) => {
+          return { type: "TOOL_CALL_CHUNK", toolCallId, toolCallName, parentMessageId: this.#id, delta } as const;
+        });
+        return [...calls, ...this.#endStep()];
+      }
+      case "call": {
+        const { id: toolCallId, result, inner } = fact.call;
+        if (result === undefined || inner === true) return [];
+        const messageId = `${this.#id}/${toolCallId}`;
+        return [{ type: "TOOL_CALL_RESULT", messageId, toolCallId, content: sent(result.content) }];
+      }
+      default:
+        return [];
+    }
+  }
+
+  /** The id of the answer of the present round. */
+  get #id(): string {
+    return `${this.#asked}/${this.#round}`;
+  }
+
+  #words({ kind, text: delta, begins }: SaidPiece): AgUiEvent {
+    // It says anew what the reader has, or goes on after something else: the log says which.
+    this.#astray ||= begins === true && this.#kinds.has(kind);
+    this.#kinds.add(kind);
+    if (kind === "text") return { type: "TEXT_MESSAGE_CHUNK", messageId: this.#id, role: "assistant", delta };
+    return { type: "REASONING_MESSAGE_CHUNK", messageId: `${this.#id}/thought`, delta };
+  }
+
+  #endStep(): AgUiEvent[] {
+    this.#kinds.clear();
+    if (!this.#inStep) return [];
+    this.#inStep = false;
+    return [{ type: "STEP_FINISHED", stepName: `round ${this.#round}` }];
+  }
+}
+
+/** What an answer looks like, for a front end that makes a form of it. */
+const ANSWER_SCHEMA = {
+  type: "object",
+  properties: { approved: { type: "boolean" }, reason: { type: "string" } },
+  required: ["approved"],
+  additionalProperties: false,
+};
+
+function failed({ code, message }: RunError): AgUiEvent {
+  return { type: "RUN_ERROR", message, ...(code !== null && { code }) };
+}
+
+function interruptOf(asked: Omit<Approval, "following"> & { readonly expiresAt?: string }): Interrupt {
+  const { question: id, callId, name, arguments: input, effects, reach, innerRunId, expiresAt } = asked;
+  return {
+    ...{ id, message: `May ${name} run?`, responseSchema: ANSWER_SCHEMA },
+    ...(innerRunId === undefined ? { reason: "tool_call", toolCallId: callId } : { reason: "confirmation" }),
+    ...(expiresAt !== undefined && { expiresAt }),
+    metadata: { name, arguments: input, effects, reach },
+  };
+}
