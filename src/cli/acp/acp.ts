@@ -2,8 +2,8 @@ import { Readable, Writable } from "node:stream";
 import { AGENT_OPTIONS, chatInit } from "../chat/open-chat.ts";
 import type { Command } from "../command.ts";
 import { openManager } from "../open-manager.ts";
+import { SessionError } from "../../index.ts";
 import { AcpAgent } from "./acp-agent.ts";
-import { loadAcpSdk } from "./acp-sdk.ts";
 
 /** Serves sessions to an editor. */
 export const acp: Command = {
@@ -21,11 +21,11 @@ export const acp: Command = {
   store: "made",
   runsTools: true,
   async run(context) {
-    const sdk = await loadAcpSdk();
+    const sdk = await loadSdk();
     const init = chatInit(context);
     await using store = await context.openStore();
     await using manager = openManager(store);
-    await using agent = new AcpAgent(sdk, { ...init, manager });
+    await using agent = new AcpAgent(sdk, { ...init, manager, questions: "asked" });
     const stream = sdk.ndJsonStream(Writable.toWeb(process.stdout), Readable.toWeb(process.stdin));
     const connection = agent.app.connect(stream);
     context.signal.addEventListener("abort", () => connection.close(), { once: true });
@@ -33,3 +33,16 @@ export const acp: Command = {
     return 0;
   },
 };
+
+/** Loads the package of the protocol, with the parts of it that may still change. */
+async function loadSdk() {
+  try {
+    return await import("@agentclientprotocol/sdk/unstable");
+  } catch (cause) {
+    // Versions before 2 have no such part.
+    const isOld = (cause as NodeJS.ErrnoException).code === "ERR_PACKAGE_PATH_NOT_EXPORTED";
+    const here = isOld ? "an older one is installed" : "none is installed";
+    const text = `An agent for editors needs version 2 of a package, and ${here}: npm install @agentclientprotocol/sdk@2.`;
+    throw new SessionError(isOld ? "DRIVER_VERSION" : "DRIVER_MISSING", text, { cause });
+  }
+}
