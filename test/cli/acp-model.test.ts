@@ -74,20 +74,24 @@ test("says why a turn ended: too long, refused, too many rounds, or an error wit
 
 test("where the protocol's package is missing or of an old version, it is said which one to install", async () => {
   const home = await makeWorkspace();
-  const packages = join(home, "node_modules/@agentclientprotocol/sdk");
   symlinkSync(dirname(dirname(builtProgram())), join(home, "dist"));
   writeFileSync(join(home, "package.json"), '{ "name": "skein", "version": "0.0.0", "type": "module" }');
-  const start = (): string => {
-    const argv = ["--preserve-symlinks", "--preserve-symlinks-main", join(home, "dist/cli/skein.js"), "acp", "--json"];
-    const { status, stdout, stderr } = spawnSync(process.execPath, argv, { cwd: home, encoding: "utf8", input: "" });
-    return `${status} ${stdout}${stderr}`;
+  const installed = (exports: object, source: string): string => {
+    const folder = join(home, "node_modules/@agentclientprotocol/sdk");
+    mkdirSync(folder, { recursive: true });
+    writeFileSync(join(folder, "package.json"), JSON.stringify({ type: "module", exports }));
+    writeFileSync(join(folder, "acp.js"), source);
+    return start();
   };
-  const [lead, advice] = [
-    "1 An agent for editors needs version 2 of a package, and",
-    "npm install @agentclientprotocol/sdk@2.",
-  ];
-  expect(start()).toBe(`${lead} none is installed: ${advice}\n`);
-  mkdirSync(packages, { recursive: true });
-  writeFileSync(join(packages, "package.json"), '{ "version": "1.9.0", "exports": { ".": "./dist/acp.js" } }');
-  expect(start()).toBe(`${lead} an older one is installed: ${advice}\n`);
+  const start = (): string => {
+    const argv = ["--preserve-symlinks", "--preserve-symlinks-main", join(home, "dist/cli/skein.js"), "acp"];
+    const { status, stderr } = spawnSync(process.execPath, argv, { cwd: home, encoding: "utf8", input: "" });
+    return `${status} ${stderr}`;
+  };
+  const saying = (here: string) =>
+    `1 An agent for editors needs a package, and ${here}: npm install @agentclientprotocol/sdk@^2.4.\n`;
+  expect(start()).toBe(saying("none is installed"));
+  expect(installed({ ".": "./acp.js" }, "")).toBe(saying("another version is installed"));
+  const methods = 'export const AGENT_METHODS = { initialize: "initialize" };';
+  expect(installed({ "./unstable": "./acp.js" }, methods)).toBe(saying("another version is installed"));
 });

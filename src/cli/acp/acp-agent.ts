@@ -13,7 +13,6 @@ import { infoOf } from "./session-updates.ts";
 type Handlers = acp.AgentRequestHandlersByMethod;
 type Setup = Pick<acp.ForkSessionRequest, "cwd" | "mcpServers">;
 
-const LISTED_MAX = 50;
 const HELLO = {
   protocolVersion: 1,
   agentCapabilities: {
@@ -82,7 +81,7 @@ export class AcpAgent implements AsyncDisposable {
       "session/set_config_option": ({ params }) => this.#session(params.sessionId).set(params.configId, params.value),
       "session/list": async ({ params: { cwd, cursor } }) => {
         const wanted = { ...(cwd != null && { cwd }), ...(cursor != null && { cursor }) };
-        const { items, next } = await manager.list({ status: ["active", "suspended"], limit: LISTED_MAX, ...wanted });
+        const { items, next } = await manager.list({ status: ["active", "suspended"], ...wanted });
         const said = items.filter(({ messageCount }) => messageCount > 0);
         return { sessions: said.map(infoOf), nextCursor: next };
       },

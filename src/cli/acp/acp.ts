@@ -37,12 +37,14 @@ export const acp: Command = {
 /** Loads the package of the protocol, with the parts of it that may still change. */
 async function loadSdk() {
   try {
-    return await import("@agentclientprotocol/sdk/unstable");
+    const sdk = await import("@agentclientprotocol/sdk/unstable");
+    if ("auth_status" in sdk.AGENT_METHODS) return sdk;
+    throw new Error("This version has no auth/status.");
   } catch (cause) {
-    // Versions before 2 have no such part.
-    const isOld = (cause as NodeJS.ErrnoException).code === "ERR_PACKAGE_PATH_NOT_EXPORTED";
-    const here = isOld ? "an older one is installed" : "none is installed";
-    const text = `An agent for editors needs version 2 of a package, and ${here}: npm install @agentclientprotocol/sdk@2.`;
-    throw new SessionError(isOld ? "DRIVER_VERSION" : "DRIVER_MISSING", text, { cause });
+    // Versions before 2 have no such part, and those before 2.4 not all of its methods.
+    const isMissing = (cause as NodeJS.ErrnoException).code === "ERR_MODULE_NOT_FOUND";
+    const here = isMissing ? "none is installed" : "another version is installed";
+    const text = `An agent for editors needs a package, and ${here}: npm install @agentclientprotocol/sdk@^2.4.`;
+    throw new SessionError(isMissing ? "DRIVER_MISSING" : "DRIVER_VERSION", text, { cause });
   }
 }

@@ -75,8 +75,7 @@ export class EditorSession implements AsyncDisposable {
     if (blocks.some(({ type }) => type === "audio"))
       throw new SessionError("INVALID_OPTION", "A prompt takes text, images and files here, and no audio.");
     const parts = blocks.map(mcpPart);
-    const [first] = parts;
-    const content = first?.type === "text" && parts.length === 1 ? first.text : parts;
+    const content = parts.length === 1 && parts[0]?.type === "text" ? parts[0].text : parts;
     this.#answering = this.#answer(content).finally(() => {
       this.#answering = null;
     });
