@@ -1,5 +1,4 @@
 import { isAbsolute } from "node:path";
-import type * as acp from "@agentclientprotocol/sdk/unstable";
 import { SessionError, SessionNotFoundError } from "../../index.ts";
 import { show } from "../../session/errors.ts";
 import type { McpServer, McpToolsOptions } from "../../tools/mcp/index.ts";
@@ -7,6 +6,7 @@ import type { ChatInit } from "../chat/chat-session.ts";
 import { openMcpServers } from "../options/program-tools.ts";
 import { workspaceAt } from "../options/workspace-option.ts";
 import { versionOfPackage } from "../package-files.ts";
+import type { acp } from "./acp-sdk.ts";
 import { EditorSession } from "./editor-session.ts";
 import { infoOf } from "./session-updates.ts";
 
@@ -40,13 +40,11 @@ export class AcpAgent implements AsyncDisposable {
   get app(): acp.AgentApp {
     const app = this.#sdk.agent({ name: "skein" });
     for (const [method, handler] of Object.entries(this.#handlers()))
-      app.onRequest(method as "initialize", async (context) => {
-        try {
-          return await (handler as Handlers["initialize"])(context);
-        } catch (error) {
-          throw this.#refusal(error);
-        }
-      });
+      app.onRequest(method as "initialize", (context) =>
+        Promise.resolve(context)
+          .then(handler as Handlers["initialize"])
+          .catch((error) => Promise.reject(this.#refusal(error))),
+      );
     return app.onNotification(
       "session/cancel",
       ({ params }) => void this.#open.get(params.sessionId)?.chat.interrupt(),

@@ -2,8 +2,8 @@ import { Readable, Writable } from "node:stream";
 import { AGENT_OPTIONS, chatInit } from "../chat/open-chat.ts";
 import type { Command } from "../command.ts";
 import { openManager } from "../open-manager.ts";
-import { SessionError } from "../../index.ts";
 import { AcpAgent } from "./acp-agent.ts";
+import { loadAcpSdk } from "./acp-sdk.ts";
 
 /** Serves sessions to an editor. */
 export const acp: Command = {
@@ -21,7 +21,7 @@ export const acp: Command = {
   store: "made",
   runsTools: true,
   async run(context) {
-    const sdk = await loadSdk();
+    const sdk = await loadAcpSdk();
     const init = chatInit(context);
     await using store = await context.openStore();
     await using manager = openManager(store);
@@ -33,18 +33,3 @@ export const acp: Command = {
     return 0;
   },
 };
-
-/** Loads the package of the protocol, with the parts of it that may still change. */
-async function loadSdk() {
-  try {
-    const sdk = await import("@agentclientprotocol/sdk/unstable");
-    if ("auth_status" in sdk.AGENT_METHODS) return sdk;
-    throw new Error("This version has no auth/status.");
-  } catch (cause) {
-    // Versions before 2 have no such part, and those before 2.4 not all of its methods.
-    const isMissing = (cause as NodeJS.ErrnoException).code === "ERR_MODULE_NOT_FOUND";
-    const here = isMissing ? "none is installed" : "another version is installed";
-    const text = `An agent for editors needs a package, and ${here}: npm install @agentclientprotocol/sdk@^2.4.`;
-    throw new SessionError(isMissing ? "DRIVER_MISSING" : "DRIVER_VERSION", text, { cause });
-  }
-}

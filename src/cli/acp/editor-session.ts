@@ -1,4 +1,3 @@
-import type * as acp from "@agentclientprotocol/sdk/unstable";
 import { type Approval, type Content, SessionBusyError, SessionError, UNASKED, type Unasked } from "../../index.ts";
 import { show } from "../../session/errors.ts";
 import { mcpPart } from "../../tools/mcp/tool-result.ts";
@@ -7,13 +6,12 @@ import type { ChatOutput } from "../chat/chat-output.ts";
 import { type ChatInit, ChatSession } from "../chat/chat-session.ts";
 import { modelName } from "../chat/model-name.ts";
 import { offeredModels } from "../options/offered-models.ts";
+import type { acp } from "./acp-sdk.ts";
 import { infoOf, SessionUpdates, spoken, stopReasonAfter } from "./session-updates.ts";
 
 /** The commands of a chat that stay in their session and need no terminal. */
-const COMMANDS: readonly string[] = [
-  ...["tree", "branch", "undo", "retry", "compact", "label", "name"],
-  ...["checkpoint", "checkpoints", "restore", "context", "cost"],
-];
+const COMMANDS: readonly string[] =
+  "tree branch undo retry compact label name checkpoint checkpoints restore context cost".split(" ");
 
 /** A session that an editor has open: a chat whose lines are the editor's prompts. */
 export class EditorSession implements AsyncDisposable {

@@ -1,5 +1,4 @@
 import { resolve } from "node:path";
-import type * as acp from "@agentclientprotocol/sdk/unstable";
 import { callParts, shownText } from "../../agent/approval-text.ts";
 import { SaidOnce } from "../../agent/said-once.ts";
 import type { Approval, Content, ContentPart, Message, RunEvent, SessionHead, ToolMessage } from "../../index.ts";
@@ -10,8 +9,10 @@ import { workspaceTools } from "../../tools/workspace-tools.ts";
 import { approvalQuestion } from "../chat/approval-question.ts";
 import { asideOf } from "../chat/aside-of.ts";
 import { resultText } from "../chat/describe-result.ts";
+import type { acp } from "./acp-sdk.ts";
 
 type Call = Pick<Approval, "callId" | "name" | "arguments">;
+type Chunk = "user_message_chunk" | "agent_message_chunk" | "agent_thought_chunk";
 type CallFields = Omit<acp.ToolCall, "toolCallId">;
 
 const TITLE_CHARACTERS_MAX = 200;
@@ -98,10 +99,7 @@ export function stopReasonAfter(event: RunEvent, before: acp.StopReason): acp.St
 }
 
 /** What someone says, in pieces that an editor puts together; what is empty makes none. */
-export function spoken(
-  as: "user_message_chunk" | "agent_message_chunk" | "agent_thought_chunk",
-  content: Content | null,
-): acp.SessionUpdate[] {
+export function spoken(as: Chunk, content: Content | null): acp.SessionUpdate[] {
   const parts = partsOf(content).filter((part) => !("text" in part && part.text === ""));
   return parts.map((part) => {
     const sessionUpdate = part.type === "thinking" ? "agent_thought_chunk" : as;
