@@ -10,10 +10,12 @@ const usage = `Usage: npm run interop [-- --only format] [--record]
 Runs the real programs whose sessions Skein reads and writes, offline, against a stand-in for the model's API: each has a
 conversation with tools, Skein imports and exports it, and the program goes on with what Skein wrote.
 
-  --only format  only this one: claude-code, codex, pi, opencode, or claude-agent for the Claude Agent SDK on our store
+  --only format  only this one: claude-code, codex, pi, opencode, claude-agent for the Claude Agent SDK on our store, or acpx
+                 for a client of the Agent Client Protocol on skein acp
   --record       keeps what the programs wrote as the fixtures of npm test, too`;
 
 const agentSdk = { format: "claude-agent", packageName: "@anthropic-ai/claude-agent-sdk", version: "0.3.325" };
+const acpx = { format: "acpx", packageName: "acpx", version: "0.19.1" };
 
 await main(async () => {
   const options = readOptions();
@@ -25,6 +27,12 @@ await main(async () => {
   const { compact, compacted, conversation, converse, goOn } = await import("../test/interop/try-program.mjs");
   if (options.only === undefined || options.only === agentSdk.format) {
     await tryAgentSdk(openStandIn);
+    if (options.only !== undefined) return 0;
+  }
+  if (options.only === undefined || options.only === acpx.format) {
+    const { tryAcpx } = await import("../test/interop/try-acpx.mjs");
+    await tryAcpx([await ensureNode24(), join(await installAside(acpx), "dist/cli.js")]);
+    console.log(`acpx ${acpx.version} on skein acp: works`);
     if (options.only !== undefined) return 0;
   }
   const chosen = programs.filter(({ format }) => options.only === undefined || format === options.only);

@@ -7,7 +7,7 @@ import { ensureBuild, ensurePackages } from "./setup.mjs";
 
 const firstPort = 4117;
 const portsMax = 50;
-const place = join(root, ".cache/start");
+const folder = join(root, ".cache/start");
 
 await main(async () => {
   const given = process.argv.slice(2);
@@ -15,8 +15,8 @@ await main(async () => {
   await ensureBuild();
   const defaults = {
     "--samples": null,
-    "--workspace": join(place, "workspace"),
-    "--store": `sqlite:${join(place, "skein.db")}`,
+    "--workspace": join(folder, "workspace"),
+    "--store": `sqlite:${join(folder, "skein.db")}`,
     "--port": String(await nextPort()),
   };
   mkdirSync(defaults["--workspace"], { recursive: true, mode: 0o700 });

@@ -1,4 +1,4 @@
-import type { JsonObject, JsonValue } from "../internal/json.ts";
+import { asObject } from "../internal/json.ts";
 import { compactionMessage, type ContextPath, messagesOf } from "../session/context/context.ts";
 import type { Entry } from "../session/log/entry.ts";
 import { type AssistantMessage, type Content, type Message, textOf } from "../session/message.ts";
@@ -96,13 +96,9 @@ export function itemsOf(entry: Entry): readonly GroupItem[] {
 
 /** What is said by an entry that is no turn, such as a summary. Its details rule who sees it, as a turn's metadata does. */
 function itemOf(entry: Entry, message: Message): GroupItem {
-  const metadata = objectOf("details" in entry ? entry.details : undefined);
+  const metadata = asObject("details" in entry ? entry.details : undefined);
   const content: Content | null = message.content;
   const { id: turnId, timestamp } = entry;
   const turn = Object.freeze({ turnId, role: message.role, content, timestamp, metadata, tokensUsed: 0, cost: 0 });
   return { turn, message };
-}
-
-function objectOf(value: JsonValue | undefined): JsonObject {
-  return typeof value === "object" && value !== null && !Array.isArray(value) ? (value as JsonObject) : {};
 }

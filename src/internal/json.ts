@@ -9,6 +9,11 @@ export const JSON_DEPTH_MAX = 200;
 
 const PATH_CHARACTERS_SHOWN = 100;
 
+/** The object that a value is, or an empty one. */
+export function asObject(value: JsonValue | undefined): JsonObject {
+  return typeof value === "object" && value !== null && !Array.isArray(value) ? (value as JsonObject) : {};
+}
+
 /** Says where in a value something stands that JSON cannot carry. */
 export class NotJson extends Error {
   readonly path: string;

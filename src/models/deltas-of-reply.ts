@@ -1,9 +1,9 @@
 import type { ModelDelta, ModelReply } from "../agent/model/model.ts";
-import type { ContentPart } from "../session/message.ts";
+import { partsOf } from "../session/message.ts";
 
 /** A whole answer as the pieces of a stream: thinking and text word by word, tool calls, and one `finish` with it all. */
 export function* deltasOfReply(reply: ModelReply): Generator<ModelDelta> {
-  for (const part of partsOf(reply)) {
+  for (const part of partsOf(reply.content)) {
     if ("data" in part) continue;
     const type = part.type === "text" ? "text-delta" : "thinking-delta";
     for (const text of wordsOf(part.text)) yield { type, text };
@@ -18,11 +18,6 @@ export function* deltasOfReply(reply: ModelReply): Generator<ModelDelta> {
     ...(reply.usage === undefined ? {} : { usage: reply.usage }),
     reply,
   };
-}
-
-function partsOf({ content }: ModelReply): readonly ContentPart[] {
-  if (content === null) return [];
-  return typeof content === "string" ? [{ type: "text", text: content }] : content;
 }
 
 function wordsOf(text: string): readonly string[] {

@@ -1,7 +1,7 @@
-import type { JsonObject, JsonValue } from "../internal/json.ts";
+import { asObject, type JsonObject, type JsonValue } from "../internal/json.ts";
 import type { ToolSchema } from "../agent/model/model.ts";
 import { argumentText, type Literal, unmask } from "./offline-literals.ts";
-import { asObject, sampleOf } from "./offline-sample.ts";
+import { sampleOf } from "./offline-sample.ts";
 import type { OfflineStep } from "./offline-step.ts";
 import { parseJsonObject } from "./parse-json-object.ts";
 

@@ -1,6 +1,6 @@
 import { checkJsonSchema } from "../agent/schema/json-schema.ts";
 import { resolveReference } from "../agent/schema/json-schema-reference.ts";
-import type { JsonObject, JsonValue } from "../internal/json.ts";
+import { asObject, type JsonObject, type JsonValue } from "../internal/json.ts";
 
 const DEPTH_MAX = 10;
 /** Schemas within one another can ask for more values than there is time for. */
@@ -62,11 +62,6 @@ function sampleAt(schema: JsonValue | undefined, sampling: Sampling, depth: numb
     default:
       return firstFit(rules, textsFor(rules, said));
   }
-}
-
-/** The object that a value is, or an empty one. */
-export function asObject(value: JsonValue | undefined): JsonObject {
-  return typeof value === "object" && value !== null && !Array.isArray(value) ? (value as JsonObject) : {};
 }
 
 function numbersFor(rules: JsonObject, said: string): number[] {

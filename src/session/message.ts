@@ -69,3 +69,9 @@ export function textOf(content: Content | null): string {
   if (typeof content === "string") return content;
   return content.flatMap((part) => (part.type === "text" ? [part.text] : [])).join("\n");
 }
+
+/** The parts of a message's content, a plain text as one of them. */
+export function partsOf(content: Content | null): readonly ContentPart[] {
+  if (content === null) return [];
+  return typeof content === "string" ? [{ type: "text", text: content }] : content;
+}

@@ -1,8 +1,8 @@
+import { LEASE_MS_DEFAULT } from "../agent/persist/lease-hold.ts";
 import { SessionError, show } from "../session/errors.ts";
 import { type BellJob, type BellQueue, type BellRelay, type BullMqBackend, openBullMq } from "./bullmq-backend.ts";
 import type { BellCounts, Listening, ListenOptions, RingHandler, RingOptions, RunBell } from "./run-bell.ts";
 
-const LEASE_MS_DEFAULT = 30_000;
 /** What is published goes out so late at most, together with what came since. */
 const BATCH_MS = 50;
 /** About how many characters go out together; the relay takes twice as many. */

@@ -1,6 +1,7 @@
 import { hostname } from "node:os";
 import { setTimeout as pause } from "node:timers/promises";
 import { abandonRun } from "../agent/active-runs.ts";
+import { LEASE_MS_DEFAULT } from "../agent/persist/lease-hold.ts";
 import type { RunEvent } from "../agent/run-event.ts";
 import type { SessionRun } from "../agent/session-run.ts";
 import type { GroupEvent } from "../group/group-event.ts";
@@ -25,7 +26,6 @@ import { sayPresent } from "./worker-roster.ts";
 import type { WorkerRun, WorkerView } from "./worker-view.ts";
 
 const CONCURRENCY_DEFAULT = 32;
-const LEASE_MS_DEFAULT = 30_000;
 const PARK_AFTER_MS = 30_000;
 const RUNS_PER_USER_DEFAULT = 10;
 const SWEEP_MS_DEFAULT = 30_000;

@@ -8,7 +8,7 @@ import { chromiumArguments, chromiumMissing, chromiumProgram } from "../../scrip
 import { sessionMiddleware } from "../../src/http/middleware/session-middleware.ts";
 import { SessionManager } from "../../src/lifecycle/session-manager.ts";
 import { openMemoryStore } from "../../src/stores/memory/index.ts";
-import { listen } from "../http/middleware-cases.ts";
+import { listen } from "../http/web-app.ts";
 import { startTestServer, tokenOf } from "../http/server-support.ts";
 import { skipBecause } from "../skip.ts";
 

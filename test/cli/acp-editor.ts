@@ -53,7 +53,8 @@ export class Editor {
         this.asked.push(params);
         const word = await decide(params);
         if (word === "cancelled") return { outcome: { outcome: "cancelled" } };
-        return { outcome: { outcome: "selected", optionId: word } };
+        const { optionId } = params.options.find(({ kind }) => kind.startsWith(word)) ?? { optionId: word };
+        return { outcome: { outcome: "selected", optionId } };
       })
       .connect(ndJsonStream(input, output as ReadableStream<Uint8Array>));
     onTestFinished(async () => {

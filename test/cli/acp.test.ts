@@ -5,26 +5,11 @@ import { expect, test } from "vitest";
 import { createAgent, type Session, SessionManager } from "../../src/index.ts";
 import { openStore } from "../../src/stores/open-store.ts";
 import { offline } from "../../src/models/offline.ts";
-import { openModelServer, type Replay } from "../model-server.ts";
 import { Editor, joined, type Word } from "./acp-editor.ts";
 import { makeWorkspace } from "./sample-chat.ts";
 
 const STORES = ["sqlite:skein.db", "jsonl:sessions"];
 const mcpServer = fileURLToPath(new URL("../mcp-server.mjs", import.meta.url));
-
-/** An answer as chat completions are streamed. */
-function streamed(delta: object, finish: string): Replay {
-  const chunk = (choice: object) =>
-    `data: ${JSON.stringify({ id: "c", object: "chat.completion.chunk", created: 1, model: "m", choices: [choice] })}\n\n`;
-  return {
-    body: `${chunk({ index: 0, delta: { role: "assistant", ...delta } })}${chunk({ index: 0, delta: {}, finish_reason: finish })}data: [DONE]\n\n`,
-  };
-}
-
-/** The variables that send a program's questions to a model server. */
-function askingAt(url: string): Record<string, string> {
-  return { OPENAI_API_KEY: "none", OPENAI_BASE_URL: url };
-}
 
 test("says what it can do and that nobody has to sign in, and refuses methods that it does not have", async () => {
   const editor = await Editor.start(await makeWorkspace());
@@ -280,57 +265,6 @@ test("what runs unasked and the model are set as modes and options, and hold fro
       data: { code: "INVALID_OPTION" },
     });
   await expect(editor.ask("session/set_mode", { sessionId, modeId: "most" })).rejects.toMatchObject({ code: -32602 });
-});
-
-test("a prompt carries images, embedded files and links to the model, and no sound", async () => {
-  const home = await makeWorkspace();
-  await using server = await openModelServer(streamed({ content: "I see." }, "stop"));
-  const editor = await Editor.start(home, { args: ["--model", "openai/gpt-4o"], env: askingAt(server.url) });
-  const sessionId = await editor.begin(home);
-  const prompt = [
-    { type: "text", text: "What is this?" },
-    { type: "image", mimeType: "image/png", data: "iVBORw0KGgo=" },
-    { type: "resource", resource: { uri: "file:///notes.txt", text: "Water the plants." } },
-    { type: "resource_link", name: "more.txt", uri: "file:///more.txt" },
-  ] as const;
-  expect(await editor.ask("session/prompt", { sessionId, prompt: [...prompt] })).toEqual({ stopReason: "end_turn" });
-  const asked = JSON.stringify(server.asked[0]?.body["messages"] ?? server.asked[0]?.body["input"]);
-  for (const part of [
-    "What is this?",
-    "data:image/png;base64,iVBORw0KGgo=",
-    "file:///notes.txt",
-    "Water the plants.",
-    "[more.txt](file:///more.txt)",
-  ])
-    expect(asked).toContain(part);
-  const sound = { type: "audio", mimeType: "audio/wav", data: "UklGRg==" } as const;
-  await expect(editor.ask("session/prompt", { sessionId, prompt: [sound] })).rejects.toMatchObject({
-    code: -32602,
-    message: "A prompt takes text, images and files here, and no audio.",
-  });
-  editor.told();
-  await editor.ask("session/load", { sessionId, cwd: home, mcpServers: [] });
-  expect(editor.told().slice(0, 2)).toEqual(["user: What is this?", "user: image"]);
-});
-
-test("says why a turn ended: too long, refused, too many rounds, or an error with its sentence", async () => {
-  const home = await makeWorkspace();
-  const call = { index: 0, id: "c", type: "function", function: { name: "list_workspace_files", arguments: "{}" } };
-  await using server = await openModelServer(
-    streamed({ content: "And so" }, "length"),
-    streamed({ content: "No." }, "content_filter"),
-    { status: 401, body: '{"error":{"message":"no such key"}}' },
-    streamed({ tool_calls: [call] }, "tool_calls"),
-  );
-  const editor = await Editor.start(home, { args: ["--model", "openai/gpt-4o"], env: askingAt(server.url) });
-  const sessionId = await editor.begin(home);
-  expect(await editor.say(sessionId, "Tell a story.")).toBe("max_tokens");
-  expect(await editor.say(sessionId, "Go on.")).toBe("refusal");
-  await expect(editor.say(sessionId, "Please.")).rejects.toMatchObject({
-    code: -32603,
-    data: { code: "MODEL_FAILED" },
-  });
-  expect(await editor.say(sessionId, "List the files for ever.")).toBe("max_turn_requests");
 });
 
 test("commands of the chat that fit are offered and done, and other words with a slash are said", async () => {

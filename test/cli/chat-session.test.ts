@@ -3,18 +3,16 @@ import { join } from "node:path";
 import { describe, expect, onTestFinished, test, vi } from "vitest";
 import { drainRuns } from "../../src/agent/active-runs.ts";
 import type { Unasked } from "../../src/agent/tools/unasked.ts";
-import type { Entry } from "../../src/session/log/entry.ts";
-import type { SessionStore } from "../../src/session/store.ts";
 import type { ChatOutput } from "../../src/cli/chat/chat-output.ts";
 import type { ChatSession } from "../../src/cli/chat/chat-session.ts";
 import { ModelError } from "../../src/agent/model/model-error.ts";
 import { scripted } from "../../src/models/scripted.ts";
 import { openMemoryStore } from "../../src/stores/memory/index.ts";
 import { calling, callOf, inShort, saying } from "../sample-run.ts";
-import { eventsIn, makeChat, makeWorkspace, tell, treeOf, wordsOf } from "./sample-chat.ts";
+import { eventsIn, makeChat, makeWorkspace, tell, wordsOf } from "./sample-chat.ts";
 
 async function contextOf(chat: ChatSession): Promise<string[]> {
-  return (await treeOf(chat).buildContext()).messages.map(inShort);
+  return (await chat.openTree.buildContext()).messages.map(inShort);
 }
 
 describe("a chat", () => {
@@ -27,9 +25,9 @@ describe("a chat", () => {
     ]);
     expect(chat.tree).toBeNull();
     const [opened] = await tell(chat, "first");
-    expect(opened).toEqual({ type: "session-opened", sessionId: treeOf(chat).id, model: "scripted/scripted" });
+    expect(opened).toEqual({ type: "session-opened", sessionId: chat.openTree.id, model: "scripted/scripted" });
     await tell(chat, "second");
-    expect(treeOf(chat).header).toMatchObject({ cwd: chat.workspace, sandbox: { backend: "local" } });
+    expect(chat.openTree.header).toMatchObject({ cwd: chat.workspace, sandbox: { backend: "local" } });
     expect(model.requests[1]?.messages.slice(1).map(inShort)).toEqual([
       "user: first",
       "assistant: one",
@@ -44,7 +42,7 @@ describe("a chat", () => {
     await tell(first, "hello");
     const model = scripted(["two"]);
     const later = await makeChat(model, { store });
-    for await (const _output of later.open(treeOf(first).id));
+    for await (const _output of later.open(first.openTree.id));
     await tell(later, "and now?");
     expect(model.requests[0]?.messages.map(inShort)).toEqual([
       "system: Be a pirate.",
@@ -67,7 +65,7 @@ describe("a chat", () => {
   test("names the command that was probably meant, writes nothing, and takes a path for something to say", async () => {
     const chat = await makeChat(scripted(["ok"]));
     await tell(chat, "/etc/hosts, what is that?");
-    const before = (await treeOf(chat).refresh()).version;
+    const before = (await chat.openTree.refresh()).version;
     expect(wordsOf(await tell(chat, ["/retyr", "/__proto__", "/label", "/branch 99", "/branch nothing"]))).toEqual([
       "! There is no command /retyr; did you mean /retry?",
       "! There is no command /__proto__; /help lists them.",
@@ -77,7 +75,7 @@ describe("a chat", () => {
       ),
       expect.stringContaining('There is no entry "nothing"'),
     ]);
-    expect((await treeOf(chat).refresh()).version).toBe(before);
+    expect((await chat.openTree.refresh()).version).toBe(before);
   });
 
   test("tells why a model gave no answer, and goes on", async () => {
@@ -110,14 +108,14 @@ describe("the commands of a chat", () => {
   test("undo goes back to before the last turn, and erases nothing", async () => {
     const chat = await makeChat(scripted(["one", "two"]));
     await tell(chat, ["first", "second"]);
-    const before = await treeOf(chat).entries();
+    const before = await chat.openTree.entries();
     expect(wordsOf(await tell(chat, "/undo"))).toEqual(["Back to before: second"]);
     expect(await contextOf(chat)).toEqual(["user: first", "assistant: one"]);
     expect(wordsOf(await tell(chat, ["/undo", "/undo"]))).toEqual([
       "Back to before: first",
       "! You have not said anything on this branch.",
     ]);
-    expect((await treeOf(chat).entries()).slice(0, before.length)).toEqual(before);
+    expect((await chat.openTree.entries()).slice(0, before.length)).toEqual(before);
   });
 
   test("retry asks the same question again, beside the first answer", async () => {
@@ -141,7 +139,7 @@ describe("the commands of a chat", () => {
     expect(wordsOf(await tell(chat, "/branch 3"))).toEqual(["The next turn follows entry 3."]);
     await tell(chat, "other");
     expect(await contextOf(chat)).toEqual(["user: first", "assistant: one", "user: other", "assistant: three"]);
-    const question = (await treeOf(chat).getBranch()).find(({ seq }) => seq === 1);
+    const question = (await chat.openTree.getBranch()).find(({ seq }) => seq === 1);
     await tell(chat, `/branch ${question?.id}`);
     expect(await contextOf(chat)).toEqual(["user: first"]);
     expect(wordsOf(await tell(chat, "/branch 2"))[0]).toMatch(/^! /);
@@ -150,17 +148,17 @@ describe("the commands of a chat", () => {
   test("fork goes on in another session and leaves the first as it was; open goes back", async () => {
     const chat = await makeChat(scripted(["one", "two", "three"]));
     await tell(chat, ["first", "/name The trunk"]);
-    const trunk = treeOf(chat).id;
+    const trunk = chat.openTree.id;
     await tell(chat, ["/fork twig", "second"]);
-    expect(treeOf(chat).id).not.toBe(trunk);
-    expect(treeOf(chat).header).toMatchObject({ cwd: chat.workspace, forkedFrom: { branchName: "twig" } });
+    expect(chat.openTree.id).not.toBe(trunk);
+    expect(chat.openTree.header).toMatchObject({ cwd: chat.workspace, forkedFrom: { branchName: "twig" } });
     expect(await contextOf(chat)).toHaveLength(4);
     const [listing] = wordsOf(await tell(chat, "/sessions"));
     expect(listing).toMatch(/^1 \S+ {2}The trunk \/ twig \(4 turns\) ← this one\n2 \S+ {2}The trunk \(2 turns\)$/);
     await tell(chat, "/open 2");
-    expect([treeOf(chat).id, await contextOf(chat)]).toEqual([trunk, ["user: first", "assistant: one"]]);
+    expect([chat.openTree.id, await contextOf(chat)]).toEqual([trunk, ["user: first", "assistant: one"]]);
     expect(wordsOf(await tell(chat, "/open nobody"))[0]).toMatch(/^! There is no session "nobody"/);
-    expect(treeOf(chat).id).toBe(trunk);
+    expect(chat.openTree.id).toBe(trunk);
   });
 
   test("compact summarises what is old, and only that", async () => {
@@ -178,7 +176,7 @@ describe("the commands of a chat", () => {
   test("label and name are on record, and checkpoints bring back where the session stood", async () => {
     const chat = await makeChat(scripted(["one", "two"]));
     await tell(chat, ["first", "/label here", "/name A talk", "/checkpoint", "second"]);
-    const tree = treeOf(chat);
+    const tree = chat.openTree;
     expect([[...(await tree.getLabels()).values()], await tree.getName()]).toEqual([["here"], "A talk"]);
     const [listed] = wordsOf(await tell(chat, "/checkpoints"));
     expect(listed).toMatch(/^1 \S+ {2}\S+, at 7 entries$/);
@@ -186,7 +184,7 @@ describe("the commands of a chat", () => {
     expect(await contextOf(chat)).toEqual(["user: first", "assistant: one"]);
     const other = await makeChat(scripted(["three"]), { store: chat.manager.store });
     await tell(other, "elsewhere");
-    const foreign = await other.manager.checkpoint(treeOf(other).id);
+    const foreign = await other.manager.checkpoint(other.openTree.id);
     expect(wordsOf(await tell(chat, `/restore ${foreign.id}`))[0]).toMatch(/^! There is no checkpoint/);
   });
 
@@ -218,12 +216,12 @@ describe("the commands of a chat", () => {
       "! There is no key for locked.",
     ]);
     const later = await makeChat(scripted([]), { store });
-    for await (const _output of later.open(treeOf(chat).id));
+    for await (const _output of later.open(chat.openTree.id));
     expect(wordsOf(await tell(later, "/model"))).toEqual(["other/big answers."]);
-    await treeOf(chat).appendModelChange("locked", "x");
+    await chat.openTree.appendModelChange("locked", "x");
     const without = await makeChat(scripted([]), { store });
     const outputs: ChatOutput[] = [];
-    for await (const output of without.open(treeOf(chat).id)) outputs.push(output);
+    for await (const output of without.open(chat.openTree.id)) outputs.push(output);
     expect(wordsOf(outputs)).toEqual([
       "There is no key for locked. Until then scripted/scripted answers, and not locked/x.",
     ]);
@@ -253,7 +251,7 @@ describe("the commands of a chat", () => {
     ]);
     expect(await readFile(read as string, "utf8")).toContain("first");
     const written = await readFile(kept as string, "utf8");
-    expect(JSON.parse(written.split("\n")[0] as string)).toMatchObject({ type: "session", id: treeOf(chat).id });
+    expect(JSON.parse(written.split("\n")[0] as string)).toMatchObject({ type: "session", id: chat.openTree.id });
     await tell(chat, "/name Later");
     expect(wordsOf(await tell(chat, [`/export ${kept}`, `/export ${join(none as string, "x.md")}`]))).toEqual([
       `! "${kept}" is there already; name another file.`,
@@ -262,7 +260,7 @@ describe("the commands of a chat", () => {
     expect(await readFile(kept as string, "utf8")).toBe(written);
   });
 
-  test("help lists every command, and quit ends the chat", async () => {
+  test("help lists every command, and quit and exit end the chat", async () => {
     const chat = await makeChat(scripted([]));
     const [help] = wordsOf(await tell(chat, "/help"));
     for (const name of "tree branch undo retry fork compact label name model checkpoint checkpoints restore".split(
@@ -270,7 +268,8 @@ describe("the commands of a chat", () => {
     )) {
       expect(help).toMatch(new RegExp(`^ {2}/${name}\\b`, "m"));
     }
-    expect(await tell(chat, "/quit")).toEqual([{ type: "chat-ended" }]);
+    expect(help).toContain("  /quit or /exit ");
+    expect(await tell(chat, ["/quit", "/exit"])).toEqual([{ type: "chat-ended" }, { type: "chat-ended" }]);
   });
 });
 
@@ -290,7 +289,7 @@ describe("calls that write or run", () => {
     const outputs = await tell(chat, "go", async (output) => {
       if (output.type !== "run-event" || output.event.type !== "approval-required") return;
       calls.push(output.event.approval.callId);
-      await chat.decide(output.event.approval.question, { approved: true });
+      await chat.decide(output.event.approval.question, "yes");
     });
     expect(calls).toEqual(asked);
     expect(await readFile(join(chat.workspace, "a.txt"), "utf8")).toBe("hi");
@@ -303,12 +302,12 @@ describe("calls that write or run", () => {
     await tell(chat, "go", async (output) => {
       if (output.type === "run-event" && output.event.type === "approval-required") {
         const { question } = output.event.approval;
-        await chat.decide(question, { approved: false, reason: "Not today." });
+        await chat.decide(question, "no");
         // A word that comes too late changes nothing.
-        await chat.decide(question, { approved: true });
+        await chat.decide(question, "yes");
       }
     });
-    expect((await contextOf(chat))[2]).toContain("Not today.");
+    expect((await contextOf(chat))[2]).toContain("The user does not want that.");
     await expect(readFile(join(chat.workspace, "a.txt"))).rejects.toThrow("ENOENT");
   });
 
@@ -322,7 +321,7 @@ describe("calls that write or run", () => {
     });
     const chat = await makeChat(scripted(["done"]), { store, workspace });
     const outputs: ChatOutput[] = [];
-    for await (const output of chat.open(treeOf(dying).id)) outputs.push(output);
+    for await (const output of chat.open(dying.openTree.id)) outputs.push(output);
     expect(wordsOf(outputs)).toEqual([
       "The last run was interrupted; nothing that was said is lost, and /recover goes on with it.",
     ]);
@@ -333,7 +332,7 @@ describe("calls that write or run", () => {
     ]);
     await tell(chat, "/recover", async (output) => {
       if (output.type === "run-event" && output.event.type === "approval-required") {
-        await chat.decide(output.event.approval.question, { approved: true });
+        await chat.decide(output.event.approval.question, "yes");
       }
     });
     expect(await readFile(join(workspace, "a.txt"), "utf8")).toBe("hi");
@@ -342,135 +341,5 @@ describe("calls that write or run", () => {
       "No run was interrupted.",
       "No call waits for your word.",
     ]);
-  });
-});
-
-describe("a run that waits", () => {
-  const write = callOf("w", "write_workspace_file", { path: "a.txt", content: "hi" });
-
-  /** A store in which a run of ann's was asked for and, where that is wanted, has parked with a question. */
-  async function waiting(parks: boolean): Promise<{ store: SessionStore; workspace: string; id: string }> {
-    const store = await openMemoryStore();
-    const workspace = await makeWorkspace();
-    const { manager } = await makeChat(scripted([]), { store, workspace });
-    const { sessionId: id } = await manager.create({ userId: "ann" });
-    await manager.request(id, { input: "Write it.", runId: "r1" }, { actor: "ann" });
-    if (!parks) return { store, workspace, id };
-    const first = await makeChat(scripted([calling(write)]), { store, workspace, questions: "parked" });
-    for await (const _output of first.open(id));
-    expect(eventsIn(await tell(first, "/recover")).at(-1)).toMatchObject({ type: "run-parked" });
-    return { store, workspace, id };
-  }
-
-  test("for an answer shows what it asks at once, lets nothing else pass, and goes on with /approve", async () => {
-    const { store, workspace, id } = await waiting(true);
-    const chat = await makeChat(scripted(["done"]), { store, workspace });
-    const opened: ChatOutput[] = [];
-    for await (const output of chat.open(id)) opened.push(output);
-    expect(wordsOf(opened).join()).toMatch(
-      /│ hi\n1 Allow write_workspace_file `a\.txt` .* in a run of ann\)\nThe run waits/,
-    );
-    const refused = eventsIn(await tell(chat, "something else")).at(-1);
-    expect(refused).toMatchObject({ type: "run-failed", error: { code: "SESSION_BUSY" } });
-    const outputs = await tell(chat, "/approve 1 looks fine");
-    expect(wordsOf(outputs)[0]).toMatch(/^Approved: write_workspace_file /);
-    expect(eventsIn(outputs).at(-1)).toMatchObject({ type: "run-finished", runId: "r1" });
-    expect(await readFile(join(workspace, "a.txt"), "utf8")).toBe("hi");
-    const entries: Entry[] = [];
-    for await (const entry of store.read(id)) entries.push(entry);
-    const answers = entries.filter((entry) => entry.type === "approval" && entry.decision !== undefined);
-    expect(answers).toMatchObject([{ by: "local", note: "looks fine", decision: { approved: true } }]);
-  });
-
-  test("for an answer hears no with its reason by /deny", async () => {
-    const { store, workspace, id } = await waiting(true);
-    const chat = await makeChat(scripted(["then not"]), { store, workspace });
-    for await (const _output of chat.open(id));
-    await tell(chat, "/deny Not today.");
-    expect((await contextOf(chat)).slice(-2)).toEqual([expect.stringContaining("Not today."), "assistant: then not"]);
-    expect(wordsOf(await tell(chat, "/deny"))).toEqual([expect.stringMatching(/^! No run of session \S+ waits/)]);
-  });
-
-  test("to begin is said to wait, and /recover begins it", async () => {
-    const { store, workspace, id } = await waiting(false);
-    const chat = await makeChat(scripted(["done"]), { store, workspace });
-    const opened: ChatOutput[] = [];
-    for await (const output of chat.open(id)) opened.push(output);
-    expect(wordsOf(opened)).toEqual([expect.stringMatching(/^A run that was asked for .* by ann waits for its turn;/)]);
-    await tell(chat, "/recover");
-    expect(await contextOf(chat)).toEqual(["user: Write it.", "assistant: done"]);
-  });
-});
-
-test("/recover puts on record the end of a run whose last answer is whole, and asks no model for it", async () => {
-  const chat = await makeChat(scripted(["done"]));
-  await tell(chat, "go");
-  const { store, id } = treeOf(chat);
-  await store.append(id, [{ type: "run", runId: "r2", phase: "started", claim: 0 }]);
-  expect(wordsOf(await tell(chat, "/recover"))).toEqual(["The last answer is whole; say what comes next."]);
-  expect((await store.head(id))?.openRuns).toEqual([]);
-});
-
-describe("a word that was given before a crash", () => {
-  const sleep = callOf("r", "run_shell_command", { command: "sleep 60" });
-  const write = callOf("w", "write_workspace_file", { path: "a.txt", content: "hi" });
-
-  test.for<[questions: "asked" | "refused" | "parked", asked: string[], written: boolean]>([
-    ["asked", [], true],
-    ["refused", ["w"], false],
-    ["parked", [], true],
-  ])("counts where questions are %s: those that are asked again are %j", async ([questions, asked, written]) => {
-    const store = await openMemoryStore();
-    const workspace = await makeWorkspace();
-    const dying = await makeChat(scripted([calling(sleep, write)]), { store, workspace });
-    await tell(dying, "go", async (output) => {
-      if (output.type !== "run-event") return;
-      const { event } = output;
-      if (event.type === "tool-started") await drainRuns({ timeoutMs: 0 });
-      // Both are asked about before the first one runs.
-      if (event.type === "approval-required" && event.approval.callId === "w") {
-        for (const { question } of dying.pendingApprovals) await dying.decide(question, { approved: true });
-      }
-    });
-    const chat = await makeChat(scripted(["done"]), { store, workspace, questions });
-    for await (const _output of chat.open(treeOf(dying).id));
-    const calls: string[] = [];
-    await tell(chat, "/recover", async (output) => {
-      if (output.type !== "run-event" || output.event.type !== "approval-required") return;
-      calls.push(output.event.approval.callId);
-      await chat.decide(output.event.approval.question, { approved: false });
-    });
-    expect(calls).toEqual(asked);
-    const file = await readFile(join(workspace, "a.txt"), "utf8").catch(() => null);
-    expect(file).toBe(written ? "hi" : null);
-  });
-});
-
-describe("a session that another run has", () => {
-  test("is waited for while that run may be dead, until it is free", async () => {
-    const chat = await makeChat(scripted(["one", "two"]));
-    await tell(chat, "first");
-    const lease = await chat.manager.store.lease(treeOf(chat).id, "dead", 60_000);
-    const outputs = await tell(chat, "second", async (output) => {
-      if (output.type === "notice") await lease.release();
-    });
-    expect(wordsOf(outputs)[0]).toMatch(/^Another run has this session\. .* in \d+ seconds; waiting\.$/);
-    expect((await contextOf(chat)).at(-1)).toBe("assistant: two");
-  });
-
-  test("is left alone when that run is alive, and the waiting can be stopped", async () => {
-    const chat = await makeChat(scripted(["one"]));
-    await tell(chat, "first");
-    const { version } = await treeOf(chat).refresh();
-    const lease = await chat.manager.store.lease(treeOf(chat).id, "alive", 60_000);
-    const busy = await tell(chat, "/retry", async (output) => {
-      if (output.type === "notice") await lease.renew(90_000);
-    });
-    expect(wordsOf(busy)[1]).toMatch(/^! .*alive/);
-    const stopped = await tell(chat, "second", (output) => {
-      if (output.type === "notice") chat.interrupt();
-    });
-    expect(wordsOf(stopped)[1]).toBe("! Stopped.");
-    expect((await treeOf(chat).refresh()).version).toBe(version);
   });
 });

@@ -11,7 +11,6 @@ import { SessionManager } from "../../src/lifecycle/session-manager.ts";
 import { SessionError } from "../../src/session/errors.ts";
 import type { SessionStore } from "../../src/session/store.ts";
 import { openMemoryStore } from "../../src/stores/memory/index.ts";
-import type { SessionTree } from "../../src/tree/session-tree.ts";
 
 /** A directory that is gone after the test. */
 export async function makeWorkspace(): Promise<string> {
@@ -67,10 +66,4 @@ export function wordsOf(outputs: readonly ChatOutput[]): string[] {
 /** The events of the runs in what a chat said. */
 export function eventsIn(outputs: readonly ChatOutput[]): RunEvent[] {
   return outputs.flatMap((output) => (output.type === "run-event" ? [output.event] : []));
-}
-
-/** The session of a chat, which must have one. */
-export function treeOf({ tree }: ChatSession): SessionTree {
-  if (tree === null) throw new Error("The chat has no session yet.");
-  return tree;
 }

@@ -84,6 +84,11 @@ test("handoff puts a session where the program looks, never in the place of anot
   expect((await readdir(join(directory, "pi", "sessions", "--srv-shop--"))).length).toBe(3);
   const { out } = await skein("handoff", "last", "--to", "claude-code", "--cwd", "/srv/a shop");
   expect(out).toMatch(/cd '\/srv\/a shop'\s+claude --resume [0-9a-f-]{36}/);
+  vi.stubEnv("OPENRATH_HOME", join(directory, "openrath"));
+  const library = await skein("handoff", "last", "--to", "openrath");
+  expect(linesOf(library.out).at(-1)).toBe(
+    "No command of openrath goes on with it: open that file from your own program.",
+  );
 });
 
 test("secrets of an imported file do not go out again without a word", async () => {

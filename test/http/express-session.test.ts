@@ -9,7 +9,8 @@ import { describe, expect, test } from "vitest";
 import { expressSession } from "../../src/http/express/index.ts";
 import { SessionManager } from "../../src/lifecycle/session-manager.ts";
 import { openMemoryStore } from "../../src/stores/memory/index.ts";
-import { casesWithoutContext, runWebCase, type WebApp, type WebAppInit, webCases } from "./middleware-cases.ts";
+import { casesWithoutContext, runWebCase, type WebAppInit, webCases } from "./middleware-cases.ts";
+import type { WebApp } from "./web-app.ts";
 
 describe("sessions in Express", () => {
   test.for(webCases)("$name", (webCase) => runWebCase(webCase, openExpressApp));

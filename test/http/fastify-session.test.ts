@@ -5,7 +5,8 @@ import { describe, expect, test } from "vitest";
 import { fastifySession, type RequestSession } from "../../src/http/fastify/index.ts";
 import { SessionManager } from "../../src/lifecycle/session-manager.ts";
 import { openMemoryStore } from "../../src/stores/memory/index.ts";
-import { casesWithoutContext, runWebCase, type WebApp, type WebAppInit, webCases } from "./middleware-cases.ts";
+import { casesWithoutContext, runWebCase, type WebAppInit, webCases } from "./middleware-cases.ts";
+import type { WebApp } from "./web-app.ts";
 
 declare module "fastify" {
   interface FastifyRequest {

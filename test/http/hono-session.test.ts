@@ -3,15 +3,8 @@ import { describe, expect, test } from "vitest";
 import { honoSession, type SessionEnv } from "../../src/http/hono/index.ts";
 import { SessionManager } from "../../src/lifecycle/session-manager.ts";
 import { openMemoryStore } from "../../src/stores/memory/index.ts";
-import {
-  casesWithoutContext,
-  listen,
-  runWebCase,
-  streamOf,
-  type WebApp,
-  type WebAppInit,
-  webCases,
-} from "./middleware-cases.ts";
+import { casesWithoutContext, runWebCase, type WebAppInit, webCases } from "./middleware-cases.ts";
+import { listen, streamOf, type WebApp } from "./web-app.ts";
 
 describe("sessions in Hono", () => {
   test.for(webCases)("$name", (webCase) => runWebCase(webCase, openHonoApp));

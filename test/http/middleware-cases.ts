@@ -1,14 +1,14 @@
 import assert from "node:assert/strict";
 import { once } from "node:events";
-import { request as sendRequest, type Server } from "node:http";
+import { request as sendRequest } from "node:http";
 import { connect } from "node:net";
 import { setImmediate } from "node:timers/promises";
-import { serve } from "@hono/node-server";
 import type { SessionConfig } from "../../src/lifecycle/session-config.ts";
 import { SessionContext } from "../../src/lifecycle/session-context.ts";
 import { SessionManager } from "../../src/lifecycle/session-manager.ts";
 import { openMemoryStore } from "../../src/stores/memory/index.ts";
 import { Routes } from "./session-routes.ts";
+import type { WebApp } from "./web-app.ts";
 
 /*
  * What sessions promise in every framework. Each has a small application with the same routes, behind a real server; these
@@ -23,13 +23,6 @@ export interface WebAppInit {
   readonly parse: "before" | "after";
   readonly trustProxy?: boolean;
   readonly anonymousQuery?: boolean;
-}
-
-/** A running application: `user` of a request is its header `x-user`. */
-export interface WebApp {
-  readonly url: string;
-  readonly server: Server;
-  close(): Promise<void>;
 }
 
 /** An application on a store of its own, for the time of a test. */
@@ -358,39 +351,6 @@ export const webCases: readonly WebCase[] = [
 
 /** Those that hold also where no context binds the sessions. */
 export const casesWithoutContext: readonly WebCase[] = webCases.filter((webCase) => webCase.isAboutContext !== true);
-
-/** Serves Web-standard requests. */
-export async function listen(fetch: (request: Request) => Response | Promise<Response>): Promise<WebApp> {
-  return new Promise((resolve) => {
-    const server = serve({ fetch, port: 0, hostname: "127.0.0.1" }, ({ port }) => {
-      const close = (): Promise<void> =>
-        new Promise((closed) => {
-          (server as Server).closeAllConnections();
-          server.close(() => closed());
-        });
-      resolve({ server: server as Server, url: `http://127.0.0.1:${port}`, close });
-    });
-  });
-}
-
-/** A body of chunks that are made when they are wanted. */
-export function streamOf(chunks: AsyncIterable<string>): ReadableStream<Uint8Array> {
-  const iterator = chunks[Symbol.asyncIterator]();
-  return new ReadableStream(
-    {
-      async pull(controller) {
-        const { done, value } = await iterator.next();
-        if (done === true) controller.close();
-        else controller.enqueue(new TextEncoder().encode(value));
-      },
-      async cancel() {
-        await iterator.return?.();
-      },
-    },
-    // Nothing is made before somebody reads, wherever they stand.
-    { highWaterMark: 0 },
-  );
-}
 
 function signal(): { readonly promise: Promise<unknown>; readonly resolve: (value?: unknown) => void } {
   let resolve: (value?: unknown) => void = () => undefined;

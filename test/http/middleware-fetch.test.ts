@@ -11,15 +11,8 @@ import { SessionManager } from "../../src/lifecycle/session-manager.ts";
 import { scripted } from "../../src/models/index.ts";
 import { openJsonlStore } from "../../src/stores/jsonl/index.ts";
 import { openMemoryStore } from "../../src/stores/memory/index.ts";
-import {
-  casesWithoutContext,
-  listen,
-  runWebCase,
-  streamOf,
-  type WebApp,
-  type WebAppInit,
-  webCases,
-} from "./middleware-cases.ts";
+import { casesWithoutContext, runWebCase, type WebAppInit, webCases } from "./middleware-cases.ts";
+import { listen, streamOf, type WebApp } from "./web-app.ts";
 import type { Routes } from "./session-routes.ts";
 
 describe("sessions of Web-standard handlers", () => {

@@ -4,7 +4,7 @@ import type { RunLease } from "./run-sink.ts";
 import type { RunHold } from "./log-sink.ts";
 
 /** How long a lease outlives a process that dies, where the store cannot tell; recovering the run elsewhere waits for that. */
-const LEASE_MS_DEFAULT = 30_000;
+export const LEASE_MS_DEFAULT = 30_000;
 
 /** How a lease is held. */
 export interface HoldOptions {

@@ -1,13 +1,18 @@
-import { SessionError, type SessionHead, SessionNotFoundError } from "../../index.ts";
-import { defined } from "../../internal/defined.ts";
+import { isAbsolute } from "node:path";
+import { SessionError, SessionNotFoundError } from "../../index.ts";
+import { show } from "../../session/errors.ts";
+import type { McpServer, McpToolsOptions } from "../../tools/mcp/index.ts";
+import type { ChatInit } from "../chat/chat-session.ts";
+import { openMcpServers } from "../options/program-tools.ts";
+import { workspaceAt } from "../options/workspace-option.ts";
 import { versionOfPackage } from "../package-files.ts";
 import type { acp } from "./acp-sdk.ts";
-import { type EditorChat, EditorSession, type SessionSetup } from "./editor-session.ts";
+import { EditorSession } from "./editor-session.ts";
+import { infoOf } from "./session-updates.ts";
 
 type Handlers = acp.AgentRequestHandlersByMethod;
+type Setup = Pick<acp.ForkSessionRequest, "cwd" | "mcpServers">;
 
-const LISTED_MAX = 50;
-const OF_PARAMETERS: ReadonlySet<string> = new Set(["INVALID_OPTION", "INVALID_QUERY", "INVALID_ID", "NOT_SUPPORTED"]);
 const HELLO = {
   protocolVersion: 1,
   agentCapabilities: {
@@ -23,10 +28,10 @@ const HELLO = {
 /** The sessions of a store as an agent of one editor, by the Agent Client Protocol. */
 export class AcpAgent implements AsyncDisposable {
   readonly #sdk: typeof acp;
-  readonly #chat: EditorChat;
+  readonly #chat: Omit<ChatInit, "workspace">;
   readonly #open = new Map<string, EditorSession>();
 
-  constructor(sdk: typeof acp, chat: EditorChat) {
+  constructor(sdk: typeof acp, chat: Omit<ChatInit, "workspace">) {
     this.#sdk = sdk;
     this.#chat = chat;
   }
@@ -34,16 +39,23 @@ export class AcpAgent implements AsyncDisposable {
   /** What answers an editor. Methods that are not here are refused as unknown. */
   get app(): acp.AgentApp {
     const app = this.#sdk.agent({ name: "skein" });
-    for (const [method, handler] of Object.entries({ ...this.#sessions(), ...this.#turns() }))
-      app.onRequest(method as "initialize", this.#refusing(handler as Handlers["initialize"]));
-    return app.onNotification("session/cancel", ({ params }) => this.#open.get(params.sessionId)?.cancel());
+    for (const [method, handler] of Object.entries(this.#handlers()))
+      app.onRequest(method as "initialize", (context) =>
+        Promise.resolve(context)
+          .then(handler as Handlers["initialize"])
+          .catch((error) => Promise.reject(this.#refusal(error))),
+      );
+    return app.onNotification(
+      "session/cancel",
+      ({ params }) => void this.#open.get(params.sessionId)?.chat.interrupt(),
+    );
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
     await Promise.all([...this.#open.keys()].map((id) => this.#close(id)));
   }
 
-  #sessions() {
+  #handlers() {
     const { manager } = this.#chat;
     return {
       initialize: () => ({ ...HELLO, agentInfo: { name: "skein", title: "Skein", version: versionOfPackage() } }),
@@ -51,11 +63,25 @@ export class AcpAgent implements AsyncDisposable {
       authenticate: ({ params: { methodId } }) => {
         throw new SessionError("INVALID_OPTION", `There is no method ${methodId}: nobody has to sign in here.`);
       },
+      "session/new": ({ params, client }) => this.#enter(client, params),
+      "session/resume": ({ params, client }) => this.#enter(client, params, params.sessionId),
+      "session/load": ({ params, client }) => this.#enter(client, params, params.sessionId, true),
+      "session/fork": async ({ params, client }) => {
+        const { sessionId } = await manager.fork(params.sessionId, "fork", { turns: false });
+        return this.#enter(client, params, sessionId);
+      },
+      "session/prompt": ({ params, signal }) => {
+        const session = this.#session(params.sessionId);
+        signal.addEventListener("abort", () => session.chat.interrupt(), { once: true });
+        return session.prompt(params.prompt);
+      },
+      "session/set_mode": async ({ params }) => void (await this.#session(params.sessionId).set("mode", params.modeId)),
+      "session/set_config_option": ({ params }) => this.#session(params.sessionId).set(params.configId, params.value),
       "session/list": async ({ params: { cwd, cursor } }) => {
-        const page = defined({ cwd: cwd ?? undefined, cursor: cursor ?? undefined });
-        const { items, next } = await manager.list({ status: ["active", "suspended"], limit: LISTED_MAX, ...page });
+        const wanted = { ...(cwd != null && { cwd }), ...(cursor != null && { cursor }) };
+        const { items, next } = await manager.list({ status: ["active", "suspended"], ...wanted });
         const said = items.filter(({ messageCount }) => messageCount > 0);
-        return { sessions: said.map(sessionInfo), nextCursor: next };
+        return { sessions: said.map(infoOf), nextCursor: next };
       },
       "session/status": async ({ params: { sessionId } }) => {
         if ((await manager.head(sessionId)) === null) throw new SessionNotFoundError(sessionId);
@@ -66,10 +92,7 @@ export class AcpAgent implements AsyncDisposable {
         await tree.setName(title);
         return { title };
       },
-      "session/close": async ({ params: { sessionId } }) => {
-        this.#session(sessionId);
-        await this.#close(sessionId);
-      },
+      "session/close": ({ params: { sessionId } }) => this.#close(sessionId),
       "session/delete": async ({ params: { sessionId } }) => {
         await this.#close(sessionId);
         if (!(await manager.delete(sessionId))) throw new SessionNotFoundError(sessionId);
@@ -77,43 +100,24 @@ export class AcpAgent implements AsyncDisposable {
     } satisfies Partial<Handlers>;
   }
 
-  #turns() {
-    return {
-      "session/new": async ({ params, client }) => {
-        const session = await this.#enter(client, params);
-        return { sessionId: session.id, ...session.settings };
-      },
-      "session/load": async ({ params, client }) => {
-        const session = await this.#enter(client, params, params.sessionId);
-        await session.replay();
-        return session.settings;
-      },
-      "session/resume": async ({ params, client }) => (await this.#enter(client, params, params.sessionId)).settings,
-      "session/fork": async ({ params, client }) => {
-        const { sessionId } = await this.#chat.manager.fork(params.sessionId, "fork", { turns: false });
-        return { sessionId, ...(await this.#enter(client, params, sessionId)).settings };
-      },
-      "session/prompt": ({ params, signal }) => {
-        const session = this.#session(params.sessionId);
-        signal.addEventListener("abort", () => session.cancel(), { once: true });
-        return session.prompt(params.prompt);
-      },
-      "session/set_mode": ({ params }) => this.#session(params.sessionId).set("mode", params.modeId),
-      "session/set_config_option": async ({ params }) => {
-        const session = this.#session(params.sessionId);
-        await session.set(params.configId, params.value);
-        return { configOptions: session.settings.configOptions };
-      },
-    } satisfies Partial<Handlers>;
-  }
-
-  async #enter(editor: acp.AgentContext, setup: SessionSetup, id?: string): Promise<EditorSession> {
-    const session = await EditorSession.open(this.#chat, editor, setup, id);
-    await this.#close(session.id);
-    this.#open.set(session.id, session);
+  /** Opens the session of an id, else a new one, in the directory and with the servers that the editor names. */
+  async #enter(editor: acp.AgentContext, { cwd, mcpServers = [] }: Setup, id?: string, replays = false) {
+    if (!isAbsolute(cwd)) throw new SessionError("INVALID_OPTION", `cwd is ${show(cwd)}; give an absolute path.`);
+    const workspace = await workspaceAt(cwd, "cwd");
+    const servers = await openMcpServers(mcpServers.map((server) => serverOf(server, workspace)));
+    const session = new EditorSession(editor, { ...this.#chat, workspace, tools: servers.tools }, servers);
+    try {
+      await session.enter(id, replays);
+    } catch (error) {
+      await session[Symbol.asyncDispose]();
+      throw error;
+    }
+    const { id: sessionId } = session.chat.openTree;
+    await this.#close(sessionId);
+    this.#open.set(sessionId, session);
     // The editor hears of a new session by the answer, which goes out first.
     setImmediate(() => void session.introduce().catch(() => {}));
-    return session;
+    return { sessionId, ...session.settings };
   }
 
   #session(id: string): EditorSession {
@@ -128,22 +132,23 @@ export class AcpAgent implements AsyncDisposable {
     await session?.[Symbol.asyncDispose]();
   }
 
-  /** Gives an editor our errors with their sentence, and with the code that they have in Skein. */
-  #refusing<Context, Answer>(handler: (context: Context) => Answer | Promise<Answer>) {
-    return async (context: Context): Promise<Answer> => {
-      try {
-        return await handler(context);
-      } catch (error) {
-        if (!(error instanceof SessionError)) throw error;
-        const { code, message, sessionId } = error as SessionNotFoundError;
-        const number = code === "SESSION_NOT_FOUND" ? -32002 : OF_PARAMETERS.has(code) ? -32602 : -32603;
-        throw new this.#sdk.RequestError(number, message, { code, sessionId });
-      }
-    };
+  /** An error as an editor takes it: with its sentence, and with the code that it has in Skein. */
+  #refusal(error: unknown): unknown {
+    if (!(error instanceof SessionError)) return error;
+    const { code, message, sessionId } = error as SessionNotFoundError;
+    const number = code === "SESSION_NOT_FOUND" ? -32002 : /^INVALID_|^NOT_SUPPORTED$/.test(code) ? -32602 : -32603;
+    return new this.#sdk.RequestError(number, message, { code, sessionId });
   }
 }
 
-function sessionInfo({ header, name, firstMessage, modifiedAt }: SessionHead): acp.SessionInfo {
-  const cwd = header.cwd ?? process.cwd();
-  return { sessionId: header.id, cwd, title: name ?? firstMessage, updatedAt: modifiedAt };
+/** Tools of these servers ask each time, as those of every server that nobody vouches for. */
+function serverOf(server: acp.McpServer, cwd: string): McpServer & McpToolsOptions {
+  const prefix = `${server.name}_`;
+  const valuesOf = (pairs: readonly { name: string; value: string }[]) =>
+    Object.fromEntries(pairs.map(({ name, value }) => [name, value]));
+  if (!("type" in server))
+    return { command: server.command, args: server.args, env: valuesOf(server.env), cwd, prefix };
+  if (server.type === "http") return { url: server.url, headers: valuesOf(server.headers), prefix };
+  const text = `The MCP server ${server.name} is of the type ${server.type}; give a program, or one of the type http.`;
+  throw new SessionError("NOT_SUPPORTED", text);
 }

@@ -1,20 +1,19 @@
 import type * as acp from "@agentclientprotocol/sdk/unstable";
 import { SessionError } from "../../index.ts";
 
-/* All that Skein knows of the package of the Agent Client Protocol, with the parts of it that may still change. */
 export type { acp };
 
-/** What can be set in a session. */
-export type SessionSettings = { modes: acp.SessionModeState; configOptions: acp.SessionConfigOption[] };
-
-/** Loads the package. @throws {SessionError} `DRIVER_MISSING` when it is not installed, `DRIVER_VERSION` when it is too old. */
+/** Loads the package of the protocol. @throws {SessionError} `DRIVER_MISSING`, `DRIVER_VERSION` before version 2.4. */
 export async function loadAcpSdk(): Promise<typeof acp> {
   try {
-    return await import("@agentclientprotocol/sdk/unstable");
+    const sdk = await import("@agentclientprotocol/sdk/unstable");
+    if ("auth_status" in sdk.AGENT_METHODS) return sdk;
+    throw new Error("This version has no auth/status.");
   } catch (cause) {
-    // Versions before 2 have no such part.
-    const isOld = (cause as NodeJS.ErrnoException).code === "ERR_PACKAGE_PATH_NOT_EXPORTED";
-    const text = "An agent for editors needs version 2 of a package: npm install @agentclientprotocol/sdk@2.";
-    throw new SessionError(isOld ? "DRIVER_VERSION" : "DRIVER_MISSING", text, { cause });
+    // Versions before 2 have no such part, and those before 2.4 not all of its methods.
+    const isMissing = (cause as NodeJS.ErrnoException).code === "ERR_MODULE_NOT_FOUND";
+    const here = isMissing ? "none is installed" : "another version is installed";
+    const text = `An agent for editors needs a package, and ${here}: npm install @agentclientprotocol/sdk@^2.4.`;
+    throw new SessionError(isMissing ? "DRIVER_MISSING" : "DRIVER_VERSION", text, { cause });
   }
 }

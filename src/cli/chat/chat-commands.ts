@@ -7,6 +7,15 @@ import { TREE_COMMANDS } from "./tree-commands.ts";
 
 const SESSIONS_SHOWN_MAX = 20;
 
+const LEAVE: ChatCommand = {
+  usage: "/quit or /exit",
+  summary: "Leave; the session stays.",
+  on: "anything",
+  async *run() {
+    yield { type: "chat-ended" };
+  },
+};
+
 /** What a line with a slash can do, by the word after the slash. */
 export const CHAT_COMMANDS: Readonly<Record<string, ChatCommand>> = {
   help: {
@@ -53,18 +62,12 @@ export const CHAT_COMMANDS: Readonly<Record<string, ChatCommand>> = {
       yield* chat.open(header.id);
     },
   },
-  quit: {
-    usage: "/quit",
-    summary: "Leave; the session stays.",
-    on: "anything",
-    async *run() {
-      yield { type: "chat-ended" };
-    },
-  },
+  quit: LEAVE,
+  exit: LEAVE,
 };
 
 function helpText(): string {
-  const commands = Object.values(CHAT_COMMANDS).map(({ usage, summary }) => [usage, summary] as const);
+  const commands = [...new Set(Object.values(CHAT_COMMANDS))].map(({ usage, summary }) => [usage, summary] as const);
   return [
     ...listLines(commands, process.stdout.columns),
     "A line that ends with \\ goes on in the next one. Ctrl-C stops a turn, Ctrl-D leaves.",

@@ -1,5 +1,6 @@
 import { createInterface, type Interface } from "node:readline";
 import { CHAT_COMMANDS } from "./chat-commands.ts";
+import type { Word } from "./chat-turns.ts";
 
 const HISTORY_LINES_MAX = 500;
 
@@ -11,9 +12,6 @@ export interface ChatLinesInit {
   /** Stops what is under way; whether there was anything. */
   interrupt(): boolean;
 }
-
-/** What a person says to a question; `"nobody"` when none is there, `"stopped"` when the turn was stopped instead. */
-export type Word = "yes" | "no" | "nobody" | "stopped";
 
 interface Waiting {
   readonly prompt: () => string;

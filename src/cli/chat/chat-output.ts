@@ -1,4 +1,4 @@
-import type { RunEvent } from "../../index.ts";
+import type { Approval, RunEvent } from "../../index.ts";
 
 /** What a chat says. Texts are as they came: whoever shows them takes out what could steer a terminal. */
 export type ChatOutput =
@@ -10,6 +10,8 @@ export type ChatOutput =
   | { readonly type: "problem"; readonly text: string }
   /** What happens in the turn that is under way. */
   | { readonly type: "run-event"; readonly event: RunEvent }
+  /** What a parked run asks, which goes on after it; whoever is there decides before they ask for the next output. */
+  | { readonly type: "question"; readonly approval: Approval }
   /** The user wants to leave. */
   | { readonly type: "chat-ended" };
 

@@ -11,16 +11,24 @@ import {
 } from "../../index.ts";
 import { openRunsOf } from "../../lifecycle/runs/list-runs.ts";
 import { suggestion } from "../nearest.ts";
-import { LOCAL_USER } from "../open-manager.ts";
+import { AT_TERMINAL, LOCAL_USER } from "../open-manager.ts";
+import { approvalOf, questionsOf, type WaitingQuestion } from "../open-questions.ts";
 import { CHAT_COMMANDS } from "./chat-commands.ts";
 import { type ChatOutput, notice } from "./chat-output.ts";
-import { type Answerer, type ChatQuestions, ChatTurns } from "./chat-turns.ts";
+import { type Answerer, type ChatQuestions, ChatTurns, type Word } from "./chat-turns.ts";
 import { modelName } from "./model-name.ts";
 import { describeOpenRuns } from "./open-run-words.ts";
 
 const DEFAULT_MODEL = "offline/offline";
 const DEFAULT_PROMPT =
   "You are an agent at a command line. Look at the files of the workspace before you answer, and answer briefly.";
+/** What a model is told of a call that was not allowed. */
+const REASONS = {
+  no: "The user does not want that.",
+  nobody: "Nobody is there to agree to it; --unasked says which calls run without a question.",
+};
+/** How a word comes too late: the run may have ended, or someone else may have answered, while it was on its way. */
+const TOO_LATE: readonly string[] = ["RUN_ENDED", "ENTRY_EXISTS", "QUESTION_NOT_FOUND", "CONFLICT"];
 
 /** What a chat is made of. */
 export interface ChatInit {
@@ -62,6 +70,8 @@ export class ChatSession implements AsyncDisposable {
   #model: Model;
   #modelIsChosen: boolean;
   #begun: string[] = [];
+  /** What a parked run asks at present. */
+  #asked: WaitingQuestion | null = null;
 
   constructor(init: ChatInit) {
     this.#init = init;
@@ -75,6 +85,12 @@ export class ChatSession implements AsyncDisposable {
   /** The session that turns go to; null before the first one. */
   get tree(): SessionTree | null {
     return this.#tree;
+  }
+
+  /** The same. @throws {SessionError} `INVALID_OPTION` before the first one. */
+  get openTree(): SessionTree {
+    if (this.#tree !== null) return this.#tree;
+    throw new SessionError("INVALID_OPTION", "Nothing has been said yet; say something first.");
   }
 
   get model(): Model {
@@ -91,9 +107,9 @@ export class ChatSession implements AsyncDisposable {
     return this.#begun.length > 0;
   }
 
-  /** Calls of the turn under way that wait for a person's word. */
+  /** Calls that wait for a person's word, in the turn under way or before a run goes on. */
   get pendingApprovals(): readonly Approval[] {
-    return this.turns.pendingApprovals;
+    return this.#asked === null ? this.turns.pendingApprovals : [approvalOf(this.#asked)];
   }
 
   /** Takes a line of input and tells what comes of it. */
@@ -105,8 +121,13 @@ export class ChatSession implements AsyncDisposable {
     const text = [...this.#begun, line].join("\n").trim();
     this.#begun = [];
     if (text === "") return;
+    yield* this.refusing(this.perform(text));
+  }
+
+  /** Does a command, or says the text where it is none. */
+  perform(text: string): AsyncGenerator<ChatOutput> {
     const [, name, argument = ""] = /^\/(\w+)(?:\s+(.*))?$/s.exec(text) ?? [];
-    yield* this.refusing(name === undefined ? this.say(text) : this.#command(name, argument.trim()));
+    return name === undefined ? this.say(text) : this.#command(name, argument.trim());
   }
 
   /** Says something to the model and tells what comes of it. */
@@ -157,21 +178,30 @@ export class ChatSession implements AsyncDisposable {
     return this.turns.interrupt();
   }
 
-  /** Gives a person's word on a call of the turn under way. A question that no longer waits for it is left alone. */
-  async decide(question: string, decision: { readonly approved: boolean; readonly reason?: string }): Promise<void> {
+  /** Gives a person's word on a call. A question that no longer waits for it is left alone. */
+  async decide(question: string, word: Word): Promise<void> {
     if (!this.pendingApprovals.some((approval) => approval.question === question)) return;
+    if (word === "stopped") return void this.interrupt();
+    const reason = word === "yes" ? null : REASONS[word];
+    const parked = this.#asked?.run.sessionId;
     try {
-      await this.turns.decide(question, decision);
+      if (parked === undefined) await this.turns.decide(question, reason);
+      else if (reason === null) await this.manager.approve(parked, question, {}, AT_TERMINAL);
+      else await this.manager.deny(parked, question, { reason }, AT_TERMINAL);
     } catch (error) {
-      // The run may have ended, or someone else may have answered, while the word was on its way.
-      if (!(error instanceof SessionError && ["RUN_ENDED", "ENTRY_EXISTS"].includes(error.code))) throw error;
+      if (!(error instanceof SessionError && TOO_LATE.includes(error.code))) throw error;
     }
   }
 
-  /** Goes on with the run that is due in the session, or says why none is. */
-  async *recover(tree: SessionTree): AsyncGenerator<ChatOutput> {
+  /** Goes on with the run that is due in the session, or says why none is. Whoever is there is asked first what it asks. */
+  recover(tree: SessionTree): AsyncGenerator<ChatOutput> {
+    return this.turns.stoppable((signal) => this.#recover(tree, signal));
+  }
+
+  async *#recover(tree: SessionTree, signal: AbortSignal): AsyncGenerator<ChatOutput> {
     const head = await tree.refresh();
     if (head.openRuns.length === 0) return yield notice("No run was interrupted.");
+    if (this.questions === "asked") yield* this.#askParked(head, signal);
     const last = (await tree.toSession()).transcript.rows.at(-1)?.message;
     const isWhole = last?.role === "assistant" && (last.toolCalls ?? []).length === 0;
     // All that is left to do then is to put the end of the run on record.
@@ -181,6 +211,19 @@ export class ChatSession implements AsyncDisposable {
     const modelFor = (name: string): Model => (this.#modelIsChosen ? this.#model : this.#init.models(name));
     const went = yield* this.turns.recover(this.manager, tree, await this.answererFor(tree), modelFor);
     if (!went) yield* this.#tellHowLeft(await tree.refresh());
+  }
+
+  async *#askParked(head: SessionHead, signal: AbortSignal): AsyncGenerator<ChatOutput> {
+    const runs = await openRunsOf(this.manager.store, head);
+    try {
+      for (const waiting of questionsOf(runs.filter(({ state }) => state === "parked"))) {
+        this.#asked = waiting;
+        yield { type: "question", approval: approvalOf(waiting) };
+        signal.throwIfAborted();
+      }
+    } finally {
+      this.#asked = null;
+    }
   }
 
   /** Asks another model from here on. */
@@ -223,10 +266,8 @@ export class ChatSession implements AsyncDisposable {
     if (command.argument === "needed" && argument === "") {
       throw new SessionError("INVALID_OPTION", `Write ${command.usage}: ${command.summary}`);
     }
-    if (command.on === "anything") return yield* command.run(this, argument);
-    if (this.#tree === null)
-      throw new SessionError("INVALID_OPTION", "Nothing has been said yet; say something first.");
-    yield* command.run(this, argument, this.#tree);
+    if (command.on === "anything") yield* command.run(this, argument);
+    else yield* command.run(this, argument, this.openTree);
   }
 
   #opened({ id }: SessionTree): ChatOutput {

@@ -25,6 +25,9 @@ import { untilFree } from "./until-free.ts";
  */
 export type ChatQuestions = "asked" | "refused" | "parked";
 
+/** What a person says to a question; `"nobody"` when none is there, `"stopped"` when the turn is stopped instead. */
+export type Word = "yes" | "no" | "nobody" | "stopped";
+
 /** What answers a turn. */
 export interface Answerer {
   readonly model: Model;
@@ -103,14 +106,15 @@ export class ChatTurns {
     });
   }
 
-  /** Does something that `interrupt` can stop. */
+  /** Does something that `interrupt` can stop; inside of other such work it is a part of that. */
   async *stoppable<T>(work: (signal: AbortSignal) => AsyncGenerator<ChatOutput, T>): AsyncGenerator<ChatOutput, T> {
-    const controller = new AbortController();
+    const around = this.#work;
+    const controller = around ?? new AbortController();
     this.#work = controller;
     try {
       return yield* work(controller.signal);
     } finally {
-      this.#work = null;
+      this.#work = around;
     }
   }
 
@@ -120,10 +124,10 @@ export class ChatTurns {
     return this.#work !== null;
   }
 
-  /** Gives a person's word on a call that waits for it. */
-  async decide(question: string, decision: { readonly approved: boolean; readonly reason?: string }): Promise<void> {
-    if (decision.approved) await this.#run?.approve(question);
-    else await this.#run?.deny(question, decision.reason);
+  /** Gives a person's word on a call that waits for it: why it is refused, or null where it may run. */
+  async decide(question: string, reason: string | null): Promise<void> {
+    if (reason === null) await this.#run?.approve(question);
+    else await this.#run?.deny(question, reason);
   }
 
   #follow(

@@ -1,4 +1,5 @@
 import { textOf, type ToolMessage } from "../../index.ts";
+import { parseJsonObject } from "../../models/parse-json-object.ts";
 import { printable } from "../terminal.ts";
 
 const CHARACTERS_MAX = 80;
@@ -7,7 +8,7 @@ const CHARACTERS_MAX = 80;
 export function describeResult({ content, isError }: Pick<ToolMessage, "content" | "isError">): string {
   if (isError === true) return `failed: ${printable(resultText({ content, isError }), CHARACTERS_MAX)}`;
   const text = textOf(content);
-  const fields = objectOf(text);
+  const fields = parseJsonObject(text) ?? {};
   if (typeof fields.exit_code === "number") {
     const printed = textField(fields, "stdout") || textField(fields, "stderr") || "nothing printed";
     return `exit ${fields.exit_code}: ${printable(printed, CHARACTERS_MAX)}`;
@@ -20,20 +21,11 @@ export function describeResult({ content, isError }: Pick<ToolMessage, "content"
 /** What came of a call, for a person to read: why it failed, what a command printed, else the result as it is. */
 export function resultText({ content, isError }: Pick<ToolMessage, "content" | "isError">): string {
   const text = textOf(content);
-  const fields = objectOf(text);
+  const fields = parseJsonObject(text) ?? {};
   if (isError === true) return textField(fields, "message") ?? text;
   if (typeof fields.exit_code !== "number") return text;
   const printed = [textField(fields, "stdout"), textField(fields, "stderr")].filter(Boolean).join("\n");
   return fields.exit_code === 0 ? printed : `${printed}\nexit ${fields.exit_code}`;
-}
-
-function objectOf(text: string): Readonly<Record<string, unknown>> {
-  try {
-    const value: unknown = JSON.parse(text);
-    return typeof value === "object" && value !== null ? (value as Readonly<Record<string, unknown>>) : {};
-  } catch {
-    return {};
-  }
 }
 
 function textField(fields: Readonly<Record<string, unknown>>, name: string): string | undefined {

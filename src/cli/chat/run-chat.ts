@@ -4,12 +4,6 @@ import type { ChatLines } from "./chat-lines.ts";
 import { type ChatOutput, notice } from "./chat-output.ts";
 import type { ChatSession } from "./chat-session.ts";
 
-/** What a model is told of a call that was not allowed. */
-export const REASONS = {
-  no: "The user does not want that.",
-  nobody: "Nobody is there to agree to it; --unasked says which calls run without a question.",
-} as const;
-
 /** What a chat is held with. */
 export interface ChatFrontEnd {
   readonly lines: ChatLines;
@@ -43,9 +37,8 @@ export async function followChat(
     if (output.type === "chat-ended") return { done, left: true };
     if (hasFailed(output)) done = false;
     await frontEnd.show(output);
-    if (output.type === "run-event" && output.event.type === "approval-required" && chat.questions !== "parked") {
-      await decide(chat, frontEnd, output.event.approval);
-    }
+    const approval = askedIn(output);
+    if (approval !== null && chat.questions !== "parked") await decide(chat, frontEnd, approval);
   }
   return { done, left: false };
 }
@@ -53,9 +46,12 @@ export async function followChat(
 async function decide(chat: ChatSession, { lines, show }: ChatFrontEnd, approval: Approval): Promise<void> {
   const { text, question } = approvalQuestion(approval);
   if (text !== null && chat.questions === "asked") await show(notice(text));
-  const word = await lines.confirm(question);
-  if (word === "yes") await chat.decide(approval.question, { approved: true });
-  else if (word !== "stopped") await chat.decide(approval.question, { approved: false, reason: REASONS[word] });
+  await chat.decide(approval.question, await lines.confirm(question));
+}
+
+function askedIn(output: ChatOutput): Approval | null {
+  if (output.type === "question") return output.approval;
+  return output.type === "run-event" && output.event.type === "approval-required" ? output.event.approval : null;
 }
 
 function hasFailed(output: ChatOutput): boolean {

@@ -28,6 +28,11 @@ export interface ProgramTools extends AsyncDisposable {
   readonly tools: readonly Tool[];
 }
 
+/** The tools of MCP servers. */
+export interface ServerTools extends ProgramTools {
+  readonly servers: readonly McpTools[];
+}
+
 /**
  * The tools that the command line and `skein.config` name. Their servers end with the program.
  *
@@ -42,9 +47,9 @@ export async function openProgramTools(context: CommandContext): Promise<Program
     own.push(...takeTools(named, await toolsOf(path), show(path)));
   const servers = [...(config.mcp ?? []), ...textsOption(context.values, "mcp")].map(serverOf);
   const opened = await openMcpServers(servers);
-  const close = async (): Promise<void> => void (await Promise.all(opened.map((server) => server.close())));
+  const close = opened[Symbol.asyncDispose];
   try {
-    const foreign = opened.flatMap(({ tools, refused }, at) => {
+    const foreign = opened.servers.flatMap(({ tools, refused }, at) => {
       const from = `the MCP server ${serverName(servers[at] as McpServer)}`;
       for (const { name, problem } of refused)
         context.fail(`The tool ${show(name)} of ${from} is left out: ${problem}.`);
@@ -58,12 +63,14 @@ export async function openProgramTools(context: CommandContext): Promise<Program
 }
 
 /** Connects to MCP servers. Where one cannot be had, none is left connected. @throws {SessionError} as `openMcpTools` does. */
-export async function openMcpServers(servers: readonly (McpServer & McpToolsOptions)[]): Promise<readonly McpTools[]> {
-  const opened = await Promise.allSettled(servers.map((server) => openMcpTools(server, server)));
-  const tools = opened.flatMap((each) => (each.status === "fulfilled" ? [each.value] : []));
+export async function openMcpServers(named: readonly (McpServer & McpToolsOptions)[]): Promise<ServerTools> {
+  const opened = await Promise.allSettled(named.map((server) => openMcpTools(server, server)));
+  const servers = opened.flatMap((each) => (each.status === "fulfilled" ? [each.value] : []));
   const failed = opened.find((each) => each.status === "rejected");
-  if (failed === undefined) return tools;
-  await Promise.all(tools.map((each) => each.close()));
+  const close = async (): Promise<void> => void (await Promise.all(servers.map((server) => server.close())));
+  if (failed === undefined)
+    return { servers, tools: servers.flatMap(({ tools }) => tools), [Symbol.asyncDispose]: close };
+  await close();
   throw failed.reason;
 }
 

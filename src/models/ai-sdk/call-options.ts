@@ -2,8 +2,8 @@ import type { JsonObject, JsonValue } from "../../internal/json.ts";
 import type { ModelRequest } from "../../agent/model/model.ts";
 import { SessionError } from "../../session/errors.ts";
 import type { AssistantMessage, Content, Message, ToolMessage } from "../../session/message.ts";
-import { textOf } from "../../session/message.ts";
-import { partsOf, unreadable } from "../wire/content.ts";
+import { partsOf, textOf } from "../../session/message.ts";
+import { unreadable } from "../wire/content.ts";
 import { strictSchema } from "../wire/strict-schema.ts";
 import type {
   AssistantPart,

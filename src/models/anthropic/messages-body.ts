@@ -6,8 +6,9 @@ import {
   textOf,
   type ToolCall,
   type ToolMessage,
+  partsOf,
 } from "../../session/message.ts";
-import { callsAre, type DataPart, fileText, partsOf, unreadable } from "../wire/content.ts";
+import { callsAre, type DataPart, fileText, unreadable } from "../wire/content.ts";
 import { type Fields, fieldsOf, listOf, parseObject, stringOf } from "../wire/json-reader.ts";
 import { isFrom } from "../wire/wire-model.ts";
 import { outputFormat } from "./output-format.ts";

@@ -1,6 +1,13 @@
 import type { ModelRequest } from "../../agent/model/model.ts";
-import { type AssistantMessage, type Content, type Message, textOf, type ToolMessage } from "../../session/message.ts";
-import { type DataPart, dataUrl, namedText, partsOf, unreadable } from "../wire/content.ts";
+import {
+  type AssistantMessage,
+  type Content,
+  type Message,
+  partsOf,
+  textOf,
+  type ToolMessage,
+} from "../../session/message.ts";
+import { type DataPart, dataUrl, namedText, unreadable } from "../wire/content.ts";
 import { fieldsOf } from "../wire/json-reader.ts";
 import { isFrom } from "../wire/wire-model.ts";
 import { outputFormat } from "./output-format.ts";

@@ -1,7 +1,7 @@
 import type { ModelRequest } from "../../agent/model/model.ts";
 import { SessionError } from "../../session/errors.ts";
-import { type AssistantMessage, type Content, type Message, textOf } from "../../session/message.ts";
-import { callsAre, type DataPart, dataUrl, namedText, partsOf } from "../wire/content.ts";
+import { type AssistantMessage, type Content, type Message, partsOf, textOf } from "../../session/message.ts";
+import { callsAre, type DataPart, dataUrl, namedText } from "../wire/content.ts";
 import { fieldsOf, listOf, stringOf } from "../wire/json-reader.ts";
 import { isFrom } from "../wire/wire-model.ts";
 import { outputFormat } from "./output-format.ts";

@@ -1,14 +1,8 @@
 import type { ModelReply } from "../../agent/model/model.ts";
-import type { AssistantMessage, Content, ContentPart, ToolCall } from "../../session/message.ts";
+import type { AssistantMessage, ContentPart, ToolCall } from "../../session/message.ts";
 
 /** An image or a file of a message. */
 export type DataPart = Extract<ContentPart, { readonly data: string }>;
-
-/** The parts of a content, a plain text as one of them. */
-export function partsOf(content: Content | null): readonly ContentPart[] {
-  if (content === null) return [];
-  return typeof content === "string" ? [{ type: "text", text: content }] : content;
-}
 
 /** The address form of an image or a file, which carries its data in itself. */
 export function dataUrl(part: DataPart): string {

@@ -48,7 +48,7 @@ describe("the tools of a program", () => {
         { type: "text", text: "a picture" },
         { type: "image", mediaType: "image/png", data: "iVBORw0KGgo=" },
         { type: "file", mediaType: "audio/wav", data: "iVBORw0KGgo=" },
-        { type: "text", text: "the notes" },
+        { type: "text", text: "file:///notes.txt:\n\nthe notes" },
         { type: "file", mediaType: "application/zip", data: "iVBORw0KGgo=", name: "file:///all.zip" },
         { type: "text", text: "more: https://example.com/more" },
       ],

@@ -26,8 +26,8 @@ export function toolResult(answer: Readonly<Record<string, unknown>>): ToolConte
   const structured = answer.structuredContent ?? (items.length === 0 ? answer.toolResult : undefined);
   const counts = structured !== undefined && !(failed && items.some(isText));
   const parts = counts
-    ? [structuredPart(structured), ...items.filter((item) => !isText(item)).map(partOf)]
-    : items.map(partOf);
+    ? [structuredPart(structured), ...items.filter((item) => !isText(item)).map(mcpPart)]
+    : items.map(mcpPart);
   const fitting = fit(parts);
   const text = fitting.every((part) => part.type === "text") ? fitting.map((part) => part.text).join("\n") : null;
   // Some providers refuse an empty result.
@@ -36,11 +36,14 @@ export function toolResult(answer: Readonly<Record<string, unknown>>): ToolConte
   return failed ? { content, isError: true } : { content };
 }
 
-function partOf(item: unknown): ContentPart {
+/** A block of content, as MCP and protocols like it send it, as a message holds it; what is unknown is shown as JSON. */
+export function mcpPart(item: unknown): ContentPart {
   const { type, text, data, mimeType, uri, name, resource } = (item ?? {}) as McpItem;
   if (type === "text" && typeof text === "string") return { type: "text", text };
   if ((type === "image" || type === "audio") && typeof data === "string") return dataPart(data, mimeType);
-  if (type === "resource" && typeof resource?.text === "string") return { type: "text", text: resource.text };
+  if (type === "resource" && typeof resource?.text === "string") {
+    return { type: "text", text: `${typeof resource.uri === "string" ? `${resource.uri}:\n\n` : ""}${resource.text}` };
+  }
   if (type === "resource" && typeof resource?.blob === "string") {
     return dataPart(resource.blob, resource.mimeType, resource.uri);
   }

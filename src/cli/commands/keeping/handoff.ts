@@ -43,6 +43,7 @@ export const handoff: Command = {
     const head = await findSession(store, context.positionals[0] as string);
     const { pieces, report, handoff, cwd } = await writingOf(context, store, head);
     const { path, commands } = handoff;
+    const starts = values["exec"] === true;
     await makePrivateDirectory(dirname(path));
     await writeNewFile(path, batches(pieces, signal), false);
     if (context.json) {
@@ -50,11 +51,16 @@ export const handoff: Command = {
     } else {
       context.print(`The session is in ${path}.`);
       for (const line of reportLines(report, values["sanitize"] === true)) context.print(line);
-      if (values["exec"] !== true) context.print("Go on with it:");
-      for (const line of [["cd", cwd], ...commands])
-        if (values["exec"] !== true) context.print(`  ${line.map(quoted).join(" ")}`);
+      if (commands.length === 0)
+        context.print(
+          `No command of ${textOption(values, "to")} goes on with it: open that file from your own program.`,
+        );
+      else if (!starts) {
+        context.print("Go on with it:");
+        for (const line of [["cd", cwd], ...commands]) context.print(`  ${line.map(quoted).join(" ")}`);
+      }
     }
-    return values["exec"] === true ? start(commands, cwd) : 0;
+    return starts ? start(commands, cwd) : 0;
   },
 };
 

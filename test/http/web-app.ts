@@ -1,0 +1,42 @@
+import type { Server } from "node:http";
+import { serve } from "@hono/node-server";
+
+/** A running application: `user` of a request is its header `x-user`. */
+export interface WebApp {
+  readonly url: string;
+  readonly server: Server;
+  close(): Promise<void>;
+}
+
+/** Serves Web-standard requests. */
+export async function listen(fetch: (request: Request) => Response | Promise<Response>): Promise<WebApp> {
+  return new Promise((resolve) => {
+    const server = serve({ fetch, port: 0, hostname: "127.0.0.1" }, ({ port }) => {
+      const close = (): Promise<void> =>
+        new Promise((closed) => {
+          (server as Server).closeAllConnections();
+          server.close(() => closed());
+        });
+      resolve({ server: server as Server, url: `http://127.0.0.1:${port}`, close });
+    });
+  });
+}
+
+/** A body of chunks that are made when they are wanted. */
+export function streamOf(chunks: AsyncIterable<string>): ReadableStream<Uint8Array> {
+  const iterator = chunks[Symbol.asyncIterator]();
+  return new ReadableStream(
+    {
+      async pull(controller) {
+        const { done, value } = await iterator.next();
+        if (done === true) controller.close();
+        else controller.enqueue(new TextEncoder().encode(value));
+      },
+      async cancel() {
+        await iterator.return?.();
+      },
+    },
+    // Nothing is made before somebody reads, wherever they stand.
+    { highWaterMark: 0 },
+  );
+}
