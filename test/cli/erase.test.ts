@@ -39,7 +39,9 @@ test("erase says what it will do and asks, and does nothing without a yes", asyn
   const args = ["erase", "--user", ADA, "--store", url];
   expect(await runHere([...args, "--dry-run"])).toMatchObject({
     code: 0,
-    stdout: expect.stringMatching(/^would be erased: 3 sessions, .*\nkept: words of own in fork/),
+    stdout: expect.stringMatching(
+      /^would be erased: 3 sessions, .*\n(?:kept: .*\n)*kept: words of own in fork, a fork of bob/,
+    ),
   });
   expect(await runHere(args)).toMatchObject({ code: 2, stderr: expect.stringContaining("give --yes") });
   expect(await runHere(args, { answer: "no" })).toMatchObject({ code: 1, stderr: "Nothing was erased.\n" });
