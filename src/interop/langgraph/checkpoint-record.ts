@@ -4,14 +4,14 @@ import type { JsonValue } from "../../internal/json.ts";
 import type { Entry } from "../../session/log/entry.ts";
 import { ID_CHARACTERS_MAX } from "../../session/limits.ts";
 
-/** What a checkpoint changed about a channel: a part of what the entry `on` left there. One value is a list of one item. */
+/** What a checkpoint changed about a channel: all but both ends of what the entry `on` left there. One value is a list of one item. */
 export interface ChannelChange {
   readonly on: string | null;
   /** How many changes the items are made of. */
   readonly depth: number;
   readonly list: boolean;
   readonly start: number;
-  readonly removed: number;
+  readonly end: number;
   readonly items: readonly JsonValue[];
 }
 

@@ -22,6 +22,17 @@ import { type ReadEntry, ThreadValues } from "./thread-values.ts";
 
 const CHECKPOINTS_REMEMBERED = 16;
 
+/** What this process knows of a checkpoint. */
+interface Known {
+  readonly entryId: string;
+  /** Null while it is not stored. */
+  record: CheckpointRecord | null;
+  /** How many entries with writes it has at least. */
+  writes: number;
+  /** The last entry below it, where that is known. */
+  tail: string | null;
+}
+
 /** One thread of a graph: a session, and what this process remembers of it. */
 export class GraphThread {
   readonly sessionId: string;
@@ -29,13 +40,11 @@ export class GraphThread {
   readonly #store: SessionStore;
   readonly #serde: langgraph.SerializerProtocol;
   #values: ThreadValues;
-  readonly #checkpoints = new LruCache<string, CheckpointRecord>(CHECKPOINTS_REMEMBERED);
-  /** How many entries with writes a checkpoint has at least. */
-  readonly #writes = new LruCache<string, number>(CHECKPOINTS_REMEMBERED);
+  readonly #known = new LruCache<string, Known>(CHECKPOINTS_REMEMBERED);
   /** Appends follow each other, since each hangs on the one before. */
   #queue: Promise<unknown> = Promise.resolve();
-  /** The checkpoint of the outermost graph that this process goes on from, and the last entry below it, where that is known. */
-  #at: { readonly checkpoint: string; readonly tail?: string } | null = null;
+  /** The checkpoint of the outermost graph that this process goes on from. */
+  #at: Known | null = null;
 
   constructor(store: SessionStore, threadId: string, serde: langgraph.SerializerProtocol) {
     this.#store = store;
@@ -59,8 +68,8 @@ export class GraphThread {
     if (ns !== "" && (await this.#data(NAMESPACE, NAMESPACE, ns)) === null) return null;
     for await (const record of this.checkpoints()) {
       if (record.ns !== ns) continue;
-      const checkpoint = entryIdOf(ns, record.checkpoint.id);
-      if (ns === "" && this.#at?.checkpoint !== checkpoint) this.#at = { checkpoint };
+      const known = this.#know(ns, record.checkpoint.id, record);
+      if (ns === "" && known !== this.#at) this.#at = Object.assign(known, { tail: null });
       return record;
     }
     return null;
@@ -71,16 +80,11 @@ export class GraphThread {
     return lookBack(this.#store, this.sessionId);
   }
 
-  /** The metadata of a checkpoint. */
-  async metadata({ metadata }: CheckpointRecord, read: ReadEntry): Promise<langgraph.CheckpointMetadata> {
-    return (await this.#values.decode(metadata, read)) as langgraph.CheckpointMetadata;
-  }
-
   /** A checkpoint with its values and what was written to it. */
   async tuple(record: CheckpointRecord, read: ReadEntry): Promise<langgraph.CheckpointTuple> {
     const { ns, parent } = record;
-    this.#checkpoints.set(entryIdOf(ns, record.checkpoint.id), record);
     const checkpoint = { ...langgraph.deepCopy(record.checkpoint), channel_values: {} as Record<string, unknown> };
+    this.#know(ns, checkpoint.id, record);
     for (const [name, entryId] of Object.entries(record.channels)) {
       checkpoint.channel_values[name] = await this.#values.channel(entryId, name, read);
     }
@@ -94,7 +98,7 @@ export class GraphThread {
     return {
       config: this.#config(ns, checkpoint.id),
       checkpoint,
-      metadata: await this.metadata(record, read),
+      metadata: (await this.#values.decode(record.metadata, read)) as langgraph.CheckpointMetadata,
       pendingWrites: await this.#writesTo(ns, checkpoint.id, read),
       ...(parent === null ? {} : { parentConfig: this.#config(ns, parent) }),
     };
@@ -109,34 +113,29 @@ export class GraphThread {
   ): Promise<RunnableConfig> {
     return this.#inTurn(async () => {
       const entryId = entryIdOf(ns, checkpoint.id);
-      const parentEntry = parent === null ? null : entryIdOf(ns, parent);
-      const remembered = parentEntry === null ? null : this.#checkpoints.get(parentEntry);
-      const before =
-        remembered ?? (parent === null ? null : await this.#data<CheckpointRecord>(CHECKPOINT, ns, parent));
+      const before = parent === null ? null : await this.#stored(ns, parent);
       const channels: Record<string, string> = {};
       const changed: Record<string, ChannelChange> = {};
       const drafts: EntryDraft[] = [];
       const read = this.reader();
       // What tasks returned was compared when it was written, and the next ones may change it already.
-      const compared = parentEntry !== null && this.#writes.get(parentEntry) !== undefined;
+      const written = before !== null && before.writes > 0;
       for (const name of Object.keys(checkpoint.channel_versions)) {
-        const on = before?.channels[name] ?? null;
-        if (!(name in newVersions)) {
-          if (on !== null) channels[name] = on;
-        } else if (name in values) {
-          changed[name] = await this.#values.change({ entryId, name, on, compared }, values[name], drafts, read);
+        const on = before?.record?.channels[name] ?? null;
+        if (name in newVersions && name in values) {
+          changed[name] = await this.#values.change({ entryId, name, on, written }, values[name], drafts, read);
           channels[name] = entryId;
-        }
+        } else if (!(name in newVersions) && on !== null) channels[name] = on;
       }
       const about = await this.#values.encode(metadata, drafts);
       const record: CheckpointRecord = { ns, parent, checkpoint, metadata: about, channels, changed };
       // Looking for a sub-graph that has no checkpoints would read the whole log.
       if (ns !== "") drafts.push(draftOf(NAMESPACE, entryIdOf(NAMESPACE, ns), ns));
       drafts.push(draftOf(CHECKPOINT, entryId, record));
-      const leafId = await this.#append(ns, before === null ? null : parentEntry, drafts);
-      this.#checkpoints.set(entryId, record);
+      const leafId = await this.#append(ns, before, drafts);
+      const known = this.#know(ns, checkpoint.id, record);
       if (ns === "") {
-        this.#at = { checkpoint: entryId, tail: entryId };
+        this.#at = Object.assign(known, { tail: entryId });
         if (leafId !== entryId) await this.#store.append(this.sessionId, [{ type: "leaf", targetId: entryId }]);
       }
       return this.#config(ns, checkpoint.id);
@@ -152,14 +151,11 @@ export class GraphThread {
         const writeIndex = langgraph.WRITES_IDX_MAP[channel] ?? index;
         encoded.push([channel, writeIndex, await this.#values.encode(value, drafts)]);
       }
-      const entryId = entryIdOf(ns, checkpointId);
-      // The graph does not wait for a checkpoint to be stored before it stores what is written to it.
-      const stored = entryId === this.#at?.checkpoint || (await this.#data(CHECKPOINT, ns, checkpointId)) !== null;
-      for (let number = this.#writes.get(entryId) ?? 0; ; number++) {
-        const draft = draftOf(WRITES, entryIdOf(entryId, number), { task, writes: encoded });
-        this.#writes.set(entryId, number + 1);
+      const known = await this.#stored(ns, checkpointId);
+      for (;;) {
+        const draft = draftOf(WRITES, entryIdOf(known.entryId, known.writes++), { task, writes: encoded });
         try {
-          await this.#append(ns, stored ? entryId : null, [...drafts, draft]);
+          await this.#append(ns, known, [...drafts, draft]);
           return;
         } catch (error) {
           // Another process wrote to this checkpoint, or an earlier one did.
@@ -187,6 +183,21 @@ export class GraphThread {
     return dataOf<T>(await this.#store.getEntry(this.sessionId, entryIdOf(...words)), customType);
   }
 
+  #know(ns: string, id: string, record: CheckpointRecord | null = null): Known {
+    const entryId = entryIdOf(ns, id);
+    const known = this.#known.get(entryId) ?? { entryId, record, writes: 0, tail: null };
+    known.record ??= record;
+    this.#known.set(entryId, known);
+    return known;
+  }
+
+  /** What is known of a checkpoint, once it was looked for. */
+  async #stored(ns: string, id: string): Promise<Known> {
+    const known = this.#know(ns, id);
+    known.record ??= await this.#data<CheckpointRecord>(CHECKPOINT, ns, id);
+    return known;
+  }
+
   #config(ns: string, checkpointId: string): RunnableConfig {
     return { configurable: { thread_id: this.#threadId, checkpoint_ns: ns, checkpoint_id: checkpointId } };
   }
@@ -195,15 +206,13 @@ export class GraphThread {
    * Appends what belongs to a checkpoint, and gives the leaf. What belongs to the one that this process is at, or to a
    * sub-graph, goes on from the last entry there; what belongs to another one begins a branch.
    */
-  async #append(ns: string, checkpoint: string | null, drafts: readonly EntryDraft[]): Promise<string | null> {
-    if (ns === "" && checkpoint !== null && checkpoint !== this.#at?.checkpoint) {
-      this.#at = { checkpoint, tail: checkpoint };
-    }
+  async #append(ns: string, known: Known | null, drafts: readonly EntryDraft[]): Promise<string | null> {
+    if (ns === "" && known !== this.#at && known?.record) this.#at = Object.assign(known, { tail: known.entryId });
     const at = this.#at;
-    const where = at === null ? {} : at.tail === undefined ? { below: at.checkpoint } : { onto: at.tail };
+    const where = at === null ? {} : at.tail === null ? { below: at.entryId } : { onto: at.tail };
     const header = { id: this.sessionId, metadata: { langgraphThread: this.#threadId } };
     const { head, entries } = await appendToSession(this.#store, header, drafts, where);
-    if (at !== null) this.#at = { ...at, tail: entries[entries.length - 1]?.id as string };
+    if (at !== null) at.tail = entries[entries.length - 1]?.id as string;
     return head.leafId;
   }
 
