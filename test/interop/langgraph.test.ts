@@ -233,6 +233,29 @@ describe("a graph on a Skein store", () => {
     },
   );
 
+  test("gives what the memory saver gives of a channel that grows, shrinks, is edited, and is now a list and now a value", async () => {
+    const build = (checkpointer: SkeinSaver | MemorySaver) =>
+      new StateGraph(Annotation.Root({ thing: Annotation<unknown>, other: Annotation<string> }))
+        .addNode("model", async () => ({ other: "same" }))
+        .addEdge(START, "model")
+        .compile({ checkpointer });
+    const store = openMemoryStore();
+    const [memory, kept] = [new MemorySaver(), new SkeinSaver(store)];
+    const things = [[1], [1, 2], [1, 2], [0, 2], "one", ["one", { two: 2 }], ["one", { two: 2 }, null], [], null, [[]]];
+    for (const thing of things) {
+      for (const saver of [memory, kept]) await build(saver).invoke({ thing }, thread);
+      for (const saver of [kept, new SkeinSaver(store)]) {
+        expect((await build(saver).getState(thread)).values).toEqual({ thing, other: "same" });
+      }
+    }
+    const history = async (saver: SkeinSaver | MemorySaver) => {
+      const found = [];
+      for await (const { values } of build(saver).getStateHistory(thread)) found.push(values);
+      return found;
+    };
+    expect(await history(new SkeinSaver(store))).toEqual(await history(memory));
+  });
+
   test("goes on in a fork of the session, and neither hears of the other", async () => {
     const store = openMemoryStore();
     const saver = new SkeinSaver(store);

@@ -4,25 +4,19 @@ import type { JsonValue } from "../../internal/json.ts";
 import type { Entry } from "../../session/log/entry.ts";
 import { ID_CHARACTERS_MAX } from "../../session/limits.ts";
 
-/** What a checkpoint changed about a channel: all but both ends of what the entry `on` left there. One value is a list of one item. */
+/** What a checkpoint changed about a channel: the items it has, or those after its parent's. One value is a list of one item. */
 export interface ChannelChange {
-  readonly on: string | null;
-  /** How many changes the items are made of. */
-  readonly depth: number;
+  readonly after: boolean;
   readonly list: boolean;
-  readonly start: number;
-  readonly end: number;
   readonly items: readonly JsonValue[];
 }
 
-/** A checkpoint as its entry keeps it: the channels that it changed, and where the others are. */
+/** A checkpoint as its entry keeps it: the channels that it changed; its parent has the others. */
 export interface CheckpointRecord {
   readonly ns: string;
   readonly parent: string | null;
   readonly checkpoint: Omit<Checkpoint, "channel_values">;
   readonly metadata: JsonValue;
-  /** The entry of the checkpoint that changed each channel last. */
-  readonly channels: Readonly<Record<string, string>>;
   readonly changed: Readonly<Record<string, ChannelChange>>;
 }
 

@@ -91,7 +91,8 @@ export class SkeinSaver extends langgraph.BaseCheckpointSaver {
   }
 
   #thread(threadId: string): GraphThread {
-    const thread = this.#threads.get(threadId) ?? new GraphThread(this.#store, threadId, this.serde);
+    const known = this.#threads.get(threadId);
+    const thread = known?.failed === false ? known : new GraphThread(this.#store, threadId, this.serde);
     this.#threads.set(threadId, thread);
     return thread;
   }

@@ -4,13 +4,14 @@ import { type JsonValue, sameJson } from "../../internal/json.ts";
 import { LruCache } from "../../internal/lru-cache.ts";
 import { uuidv7 } from "../../internal/uuid.ts";
 import type { Entry, EntryDraft } from "../../session/log/entry.ts";
-import { CHECKPOINT, type ChannelChange, type CheckpointRecord, dataOf } from "./checkpoint-record.ts";
+import { CHECKPOINT, type ChannelChange, type CheckpointRecord, dataOf, entryIdOf } from "./checkpoint-record.ts";
 import { constructed, digestOf, isTurnMessage, type SerializedMessage, serializedOf, turnOf } from "./message-turn.ts";
 
-const CHANNELS_REMEMBERED = 128;
-const WEIGHTS = { max: 100_000, of: ({ items }: Channel) => items.length };
-/** How many of the changes that a list was made of are remembered, as whoever lists checkpoints asks for the one before next. */
-const CHANGES_REMEMBERED = 8;
+const STATES_REMEMBERED = 64;
+const WEIGHTS = {
+  max: 100_000,
+  of: (state: State) => [...state.values()].reduce((sum, { items }) => sum + items.length, 0),
+};
 
 /** Gives an entry of the thread's log. */
 export type ReadEntry = (entryId: string) => Promise<Entry | null>;
@@ -18,16 +19,16 @@ export type ReadEntry = (entryId: string) => Promise<Entry | null>;
 /** Stands in JSON for the message that a turn keeps. */
 type Reference = { readonly skein_turn: string };
 
-/** A channel at a checkpoint: messages, and what else it has as JSON. */
+/** A channel at a checkpoint: messages, and what else it has as JSON. One value is a list of one item. */
 interface Channel {
   readonly items: readonly unknown[];
   readonly list: boolean;
-  readonly depth: number;
   /** Whether it is a list of nothing but messages. */
   readonly messages: boolean;
 }
 
-const NOTHING: Channel = { items: [], list: true, depth: 0, messages: true };
+/** The channels at a checkpoint. */
+type State = ReadonlyMap<string, Channel>;
 
 /**
  * Turns the values of one thread into JSON and back. A message is stored once, as a turn; wherever it stands, the JSON has a
@@ -37,10 +38,9 @@ export class ThreadValues {
   readonly #serde: SerializerProtocol;
   /** By the entry that keeps it. */
   readonly #messages = new Map<string, BaseMessage>();
-  /** What the log has of a message. */
-  readonly #turns = new Map<unknown, { readonly id: string; readonly content: unknown; readonly digest: string }>();
-  /** By the entry that changed the channel, and its name. */
-  #channels = new LruCache<string, Channel>(CHANNELS_REMEMBERED, WEIGHTS);
+  readonly #turns = new Map<BaseMessage, { readonly id: string; readonly digest: string }>();
+  /** By the entry of the checkpoint. */
+  #states = new LruCache<string, State>(STATES_REMEMBERED, WEIGHTS);
 
   constructor(serde: SerializerProtocol) {
     this.#serde = serde;
@@ -58,9 +58,9 @@ export class ThreadValues {
       const before = this.#turns.get(message);
       if (before?.digest === digestOf(text)) continue;
       if (before !== undefined) {
-        // It was changed in place: the entry says what it said before, and so do the lists that had it.
+        // It was changed in place: what had it is read again, as the log has what it said.
         this.#messages.delete(before.id);
-        this.#channels = new LruCache(CHANNELS_REMEMBERED, WEIGHTS);
+        this.#states = new LruCache(STATES_REMEMBERED, WEIGHTS);
       }
       const id = uuidv7();
       this.#hold(id, message, text);
@@ -71,103 +71,114 @@ export class ThreadValues {
 
   /** A value from its JSON. */
   async decode(json: JsonValue, read: ReadEntry): Promise<unknown> {
-    await this.#fill(json, read);
-    return this.#withMessages(await this.#load(json));
+    return this.#withMessages(await this.#load(json), read);
   }
 
-  /** What a channel has since an entry changed it. */
-  async channel(entryId: string, name: string, read: ReadEntry): Promise<unknown> {
-    const { items, list, messages } = await this.#channel(entryId, name, read);
-    if (messages) return items.slice();
-    // A message that was erased is gone.
-    const kept = items.filter((item) => !(list && isReference(item)));
-    const values = (await this.decode(this.#withReferences(kept) as JsonValue, read)) as unknown[];
-    return list ? values : values[0];
+  /** The values that some channels have at a checkpoint. */
+  async values(entryId: string, names: readonly string[], read: ReadEntry): Promise<Record<string, unknown>> {
+    const state = await this.#state(entryId, read);
+    const values: Record<string, unknown> = {};
+    for (const name of names) {
+      const { items = [], list = false, messages = false } = state.get(name) ?? {};
+      // A message that was erased is gone.
+      const kept = messages ? null : items.filter((item) => !list || !isReference(item));
+      const given = kept === null ? items.slice() : await this.#copies(kept, read);
+      if (list || given.length > 0) values[name] = list ? given : given[0];
+    }
+    return values;
   }
 
   /**
-   * What an entry changes about a channel that the entry `on` changed before. `written` says that what the tasks returned was
-   * encoded before; else a message that was changed in place shows by its content.
+   * What a checkpoint changes about its parent's channels. `written` says that what tasks returned was encoded before, so that
+   * a message that is the same object says the same.
    */
-  async change(
-    { entryId, name, on, written }: { entryId: string; name: string; on: string | null; written: boolean },
-    value: unknown,
+  async changes(
+    { entryId, parent, written }: { entryId: string; parent: string | null; written: boolean },
+    values: Readonly<Record<string, unknown>>,
+    names: readonly string[],
     drafts: EntryDraft[],
     read: ReadEntry,
-  ): Promise<ChannelChange> {
-    const list = Array.isArray(value);
-    const items: unknown[] = list ? value.slice() : [value];
-    const known = on === null ? NOTHING : await this.#channel(on, name, read);
-    // Whole once it is made of more changes than it has items, so that reading it costs no more than its length.
-    const base = known.list && list && known.depth < items.length ? known : NOTHING;
-    const same = commonEnds(base.items, items, (left, right) => left === right && (written || !this.#isEdited(right)));
-    const before = this.#withReferences(base.items.slice(same.start, base.items.length - same.end)) as JsonValue[];
-    const after = (await this.encode(items.slice(same.start, items.length - same.end), drafts)) as JsonValue[];
-    const equal = commonEnds(before, after, sameJson);
-    for (const [index, item] of after.entries()) items[same.start + index] = this.#withMessages(item);
-    const depth = base.depth + 1;
-    const messages = list && base.messages && after.every(isReference);
-    this.#channels.set(`${entryId} ${name}`, { items, list, depth, messages });
-    const added = after.slice(equal.start, after.length - equal.end);
-    const where = { start: same.start + equal.start, end: same.end + equal.end };
-    return { on: base === NOTHING ? null : on, depth, list, ...where, items: added };
+  ): Promise<Record<string, ChannelChange>> {
+    const state = new Map(parent === null ? [] : await this.#state(parent, read));
+    // Another one where a message turns out to be changed in place: then this state is read again, too.
+    const states = this.#states;
+    const changed: Record<string, ChannelChange> = {};
+    for (const name of names) {
+      const value = values[name];
+      const list = Array.isArray(value);
+      const items: unknown[] = list ? value.slice() : name in values ? [value] : [];
+      const before = state.get(name)?.list === list ? (state.get(name) as Channel) : { items: [], messages: list };
+      let start = 0;
+      while (written && start < before.items.length && before.items[start] === items[start]) start++;
+      const left = this.#withReferences(before.items.slice(start)) as JsonValue[];
+      const encoded = (await this.encode(items.slice(start), drafts)) as JsonValue[];
+      const after = before.items.length > 0 && list && left.every((item, index) => sameJson(item, encoded[index]));
+      const live = (await this.#withMessages(encoded, read)) as unknown[];
+      for (const [index, item] of live.entries()) items[start + index] = item;
+      state.set(name, { items, list, messages: before.messages && encoded.every(isReference) });
+      const added = after ? encoded.slice(left.length) : (this.#withReferences(items) as JsonValue[]);
+      changed[name] = { after, list, items: added };
+    }
+    states.set(entryId, state);
+    return changed;
   }
 
-  async #channel(entryId: string, name: string, read: ReadEntry): Promise<Channel> {
-    const changes: (readonly [key: string, change: ChannelChange])[] = [];
-    let channel: Channel | undefined;
-    for (let at: string | null = entryId; at !== null; ) {
-      const key = `${at} ${name}`;
-      channel = this.#channels.get(key);
-      const record: CheckpointRecord | null = channel === undefined ? dataOf(await read(at), CHECKPOINT) : null;
-      const change: ChannelChange | undefined = record?.changed[name];
-      if (change !== undefined) changes.push([key, change]);
-      at = change?.on ?? null;
-    }
-    channel ??= NOTHING;
-    const items = channel.items.slice();
-    for (const [index, [key, { list, depth, start, end, items: added }]] of changes.reverse().entries()) {
-      const after = items.splice(items.length - end);
-      items.length = start;
-      await this.#fill(added, read);
-      for (const item of added) items.push(this.#withMessages(item));
-      for (const item of after) items.push(item);
-      if (index < changes.length - CHANGES_REMEMBERED) continue;
-      channel = { items: items.slice(), list, depth, messages: list && items.every(isTurnMessage) };
-      this.#channels.set(key, channel);
-    }
-    return channel;
+  /** Whoever is given values may change them, messages apart. */
+  async #copies(items: readonly unknown[], read: ReadEntry): Promise<unknown[]> {
+    return (await this.decode(this.#withReferences(items) as JsonValue, read)) as unknown[];
   }
 
-  /** Whether a message is not what its turn says, as far as that can be seen without writing it as JSON. */
-  #isEdited(value: unknown): boolean {
-    const turn = this.#turns.get(value);
-    return turn !== undefined && turn.content !== (value as BaseMessage).content;
+  /** Reads no further up than every channel has a value that does not build on the one above. */
+  async #state(entryId: string, read: ReadEntry): Promise<State> {
+    const records: CheckpointRecord[] = [];
+    let above: State | undefined;
+    let open: Set<string> | undefined;
+    for (let at: string | null = entryId; at !== null && open?.size !== 0; ) {
+      above = this.#states.get(at);
+      const record: CheckpointRecord | null = above === undefined ? dataOf(await read(at), CHECKPOINT) : null;
+      if (record === null) break;
+      records.push(record);
+      open ??= new Set(Object.keys(record.checkpoint.channel_versions));
+      for (const [name, { after }] of Object.entries(record.changed)) if (!after) open.delete(name);
+      at = record.parent === null ? null : entryIdOf(record.ns, record.parent);
+    }
+    if (records.length === 0) return above ?? new Map();
+    const lists = new Map([...(above ?? [])].map(([name, { items, list }]) => [name, { items: items.slice(), list }]));
+    for (const { changed } of records.reverse()) {
+      for (const [name, { after, list, items }] of Object.entries(changed)) {
+        const channel = (after ? lists.get(name) : undefined) ?? { items: [], list };
+        for (const item of items) channel.items.push(item);
+        lists.set(name, channel);
+      }
+    }
+    const state = new Map<string, Channel>();
+    for (const [name, { items: json, list }] of lists) {
+      const items = (await this.#withMessages(json, read)) as unknown[];
+      state.set(name, { items, list, messages: list && items.every(isTurnMessage) });
+    }
+    this.#states.set(entryId, state);
+    return state;
   }
 
   #withReferences(value: unknown): unknown {
     return replaceIn(value, isTurnMessage, (message) => ({ skein_turn: this.#turns.get(message)?.id }));
   }
 
-  /** What is erased keeps its reference. */
-  #withMessages(value: unknown): unknown {
-    return replaceIn(value, isReference, (reference) => this.#messages.get(reference.skein_turn) ?? reference);
-  }
-
-  /** Reads the messages that some JSON refers to and that are not in memory. */
-  async #fill(json: JsonValue, read: ReadEntry): Promise<void> {
-    const missing: string[] = [];
-    replaceIn(json, isReference, ({ skein_turn: id }) => this.#messages.has(id) || missing.push(id));
+  /** JSON with the messages that it refers to, which are read where they are not in memory. An erased one stays a reference. */
+  async #withMessages(json: unknown, read: ReadEntry): Promise<unknown> {
+    const missing = new Set<string>();
+    replaceIn(json, isReference, ({ skein_turn: id }) => this.#messages.has(id) || missing.add(id));
     for (const id of missing) {
       const entry = await read(id);
       const text = entry?.type === "message" ? serializedOf(entry.message) : null;
       if (text !== null) this.#hold(id, constructed(text) ?? ((await this.#load(text)) as BaseMessage), text);
     }
+    return replaceIn(json, isReference, (reference) => this.#messages.get(reference.skein_turn) ?? reference);
   }
 
   #hold(id: string, message: BaseMessage, text: SerializedMessage): void {
     this.#messages.set(id, message);
-    this.#turns.set(message, { id, content: message.content, digest: digestOf(text) });
+    this.#turns.set(message, { id, digest: digestOf(text) });
   }
 
   async #dump(value: unknown): Promise<JsonValue> {
@@ -183,16 +194,6 @@ export class ThreadValues {
 
 function isReference(value: unknown): value is Reference {
   return typeof value === "object" && value !== null && "skein_turn" in value;
-}
-
-/** How many items two lists have in common at their beginning, and how many of the others at their end. */
-function commonEnds<T>(left: readonly T[], right: readonly T[], same: (left: T, right: T) => boolean) {
-  const most = Math.min(left.length, right.length);
-  let start = 0;
-  while (start < most && same(left[start] as T, right[start] as T)) start++;
-  let end = 0;
-  while (start + end < most && same(left[left.length - 1 - end] as T, right[right.length - 1 - end] as T)) end++;
-  return { start, end };
 }
 
 /** A copy of a value with some objects replaced, at any depth of lists, plain objects, sends and snapshots. */
