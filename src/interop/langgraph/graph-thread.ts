@@ -23,6 +23,8 @@ export class GraphThread {
   readonly #values: ThreadValues;
   /** How many entries with writes a checkpoint has at least. */
   readonly #writes = new LruCache<string, number>(CHECKPOINTS_REMEMBERED);
+  /** Where the values of checkpoints are. */
+  readonly #places = new LruCache<string, log.Places>(CHECKPOINTS_REMEMBERED);
   /** Appends follow each other, since each hangs on the one before. */
   #queue: Promise<unknown> = Promise.resolve();
   /** The checkpoint of the outermost graph that this process goes on from, and the last entry below it, where that is known. */
@@ -64,8 +66,9 @@ export class GraphThread {
   /** A checkpoint with its values and what was written to it. */
   async tuple(record: log.CheckpointRecord, read: ReadEntry): Promise<langgraph.CheckpointTuple> {
     const { ns, parent } = record;
-    const names = Object.keys(record.checkpoint.channel_versions);
-    const channel_values = await this.#values.values(log.entryIdOf(ns, record.checkpoint.id), names, read);
+    const places = log.placesOf(record);
+    this.#places.set(log.entryIdOf(ns, record.checkpoint.id), places);
+    const channel_values = await this.#values.values(places, read);
     const checkpoint = { ...langgraph.deepCopy(record.checkpoint), channel_values };
     if (checkpoint.v < 4 && parent !== null) {
       // Before version 4, what was sent to tasks stood among the parent's writes.
@@ -96,10 +99,19 @@ export class GraphThread {
       const drafts: EntryDraft[] = [];
       // What tasks returned was encoded when it was written, and the next ones may change it already.
       const written = before !== null && this.#writes.get(before) !== undefined;
-      const what = { entryId, parent: before, written };
-      const changed = await this.#values.changes(what, values, Object.keys(newVersions), drafts, this.reader());
+      const above = before === null ? {} : this.#places.get(before);
+      const places = above ?? log.placesOf(await this.#data(log.CHECKPOINT, before as string));
+      const read = this.reader();
+      const channels: Record<string, log.ChannelChange | string> = {};
+      for (const name of Object.keys(checkpoint.channel_versions)) {
+        const at = places[name] ?? null;
+        if (name in newVersions && name in values) {
+          channels[name] = await this.#values.change({ entryId, name, at, written }, values[name], drafts, read);
+        } else if (at !== null && !(name in newVersions)) channels[name] = at;
+      }
       const about = await this.#values.encode(metadata, drafts);
-      const record: log.CheckpointRecord = { ns, parent, checkpoint, metadata: about, changed };
+      const record: log.CheckpointRecord = { ns, parent, checkpoint, metadata: about, channels };
+      this.#places.set(entryId, log.placesOf(record));
       // Looking for a sub-graph that has no checkpoints would read the whole log.
       if (ns !== "") drafts.push(draftOf(log.NAMESPACE, log.entryIdOf(log.NAMESPACE, ns), ns));
       drafts.push(draftOf(log.CHECKPOINT, entryId, record));

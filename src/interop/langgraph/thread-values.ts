@@ -4,31 +4,22 @@ import { type JsonValue, sameJson } from "../../internal/json.ts";
 import { LruCache } from "../../internal/lru-cache.ts";
 import { uuidv7 } from "../../internal/uuid.ts";
 import type { Entry, EntryDraft } from "../../session/log/entry.ts";
-import { CHECKPOINT, type ChannelChange, type CheckpointRecord, dataOf, entryIdOf } from "./checkpoint-record.ts";
+import { CHECKPOINT, type ChannelChange, type CheckpointRecord, dataOf, type Places } from "./checkpoint-record.ts";
 import { constructed, digestOf, isTurnMessage, type SerializedMessage, serializedOf, turnOf } from "./message-turn.ts";
 
-const STATES_REMEMBERED = 64;
-const WEIGHTS = {
-  max: 100_000,
-  of: (state: State) => [...state.values()].reduce((sum, { items }) => sum + items.length, 0),
-};
+const CHANNELS_REMEMBERED = 256;
+const WEIGHTS = { max: 100_000, of: ({ items }: Channel) => items.length };
 
 /** Gives an entry of the thread's log. */
 export type ReadEntry = (entryId: string) => Promise<Entry | null>;
 
-/** Stands in JSON for the message that a turn keeps. */
-type Reference = { readonly skein_turn: string };
-
-/** A channel at a checkpoint: messages, and what else it has as JSON. One value is a list of one item. */
+/** A channel as an entry left it: messages, and what else it has as JSON. One value is a list of one item. */
 interface Channel {
   readonly items: readonly unknown[];
   readonly list: boolean;
   /** Whether it is a list of nothing but messages. */
   readonly messages: boolean;
 }
-
-/** The channels at a checkpoint. */
-type State = ReadonlyMap<string, Channel>;
 
 /**
  * Turns the values of one thread into JSON and back. A message is stored once, as a turn; wherever it stands, the JSON has a
@@ -39,8 +30,8 @@ export class ThreadValues {
   /** By the entry that keeps it. */
   readonly #messages = new Map<string, BaseMessage>();
   readonly #turns = new Map<BaseMessage, { readonly id: string; readonly digest: string }>();
-  /** By the entry of the checkpoint. */
-  #states = new LruCache<string, State>(STATES_REMEMBERED, WEIGHTS);
+  /** By the entry that changed it, and its name. */
+  #channels = new LruCache<string, Channel>(CHANNELS_REMEMBERED, WEIGHTS);
 
   constructor(serde: SerializerProtocol) {
     this.#serde = serde;
@@ -60,7 +51,7 @@ export class ThreadValues {
       if (before !== undefined) {
         // It was changed in place: what had it is read again, as the log has what it said.
         this.#messages.delete(before.id);
-        this.#states = new LruCache(STATES_REMEMBERED, WEIGHTS);
+        this.#channels = new LruCache(CHANNELS_REMEMBERED, WEIGHTS);
       }
       const id = uuidv7();
       this.#hold(id, message, text);
@@ -74,90 +65,70 @@ export class ThreadValues {
     return this.#withMessages(await this.#load(json), read);
   }
 
-  /** The values that some channels have at a checkpoint. */
-  async values(entryId: string, names: readonly string[], read: ReadEntry): Promise<Record<string, unknown>> {
-    const state = await this.#state(entryId, read);
+  /** The values that channels have since the entries that changed them last. */
+  async values(places: Places, read: ReadEntry): Promise<Record<string, unknown>> {
     const values: Record<string, unknown> = {};
-    for (const name of names) {
-      const { items = [], list = false, messages = false } = state.get(name) ?? {};
+    for (const [name, at] of Object.entries(places)) {
+      const { items, list, messages } = await this.#channel(name, at, read);
       // A message that was erased is gone.
-      const kept = messages ? null : items.filter((item) => !list || !isReference(item));
-      const given = kept === null ? items.slice() : await this.#copies(kept, read);
+      const kept = messages || !list ? items.slice() : items.filter((item) => !isReference(item));
+      // Whoever is given values may change them, messages apart.
+      const copy = messages ? kept : await this.decode(this.#withReferences(kept) as JsonValue, read);
+      const given = copy as unknown[];
       if (list || given.length > 0) values[name] = list ? given : given[0];
     }
     return values;
   }
 
   /**
-   * What a checkpoint changes about its parent's channels. `written` says that what tasks returned was encoded before, so that
-   * a message that is the same object says the same.
+   * What a checkpoint changes about a channel that the entry `at` changed last; `at` where it has the same value. `written` says
+   * that what tasks returned was encoded before, so that a message that is the same object says the same.
    */
-  async changes(
-    { entryId, parent, written }: { entryId: string; parent: string | null; written: boolean },
-    values: Readonly<Record<string, unknown>>,
-    names: readonly string[],
+  async change(
+    { entryId, name, at, written }: { entryId: string; name: string; at: string | null; written: boolean },
+    value: unknown,
     drafts: EntryDraft[],
     read: ReadEntry,
-  ): Promise<Record<string, ChannelChange>> {
-    const state = new Map(parent === null ? [] : await this.#state(parent, read));
-    // Another one where a message turns out to be changed in place: then this state is read again, too.
-    const states = this.#states;
-    const changed: Record<string, ChannelChange> = {};
-    for (const name of names) {
-      const value = values[name];
-      const list = Array.isArray(value);
-      const items: unknown[] = list ? value.slice() : name in values ? [value] : [];
-      const before = state.get(name)?.list === list ? (state.get(name) as Channel) : { items: [], messages: list };
-      let start = 0;
-      while (written && start < before.items.length && before.items[start] === items[start]) start++;
-      const left = this.#withReferences(before.items.slice(start)) as JsonValue[];
-      const encoded = (await this.encode(items.slice(start), drafts)) as JsonValue[];
-      const after = before.items.length > 0 && list && left.every((item, index) => sameJson(item, encoded[index]));
-      const live = (await this.#withMessages(encoded, read)) as unknown[];
-      for (const [index, item] of live.entries()) items[start + index] = item;
-      state.set(name, { items, list, messages: before.messages && encoded.every(isReference) });
-      const added = after ? encoded.slice(left.length) : (this.#withReferences(items) as JsonValue[]);
-      changed[name] = { after, list, items: added };
-    }
-    states.set(entryId, state);
-    return changed;
+  ): Promise<ChannelChange | string> {
+    const list = Array.isArray(value);
+    const items: unknown[] = list ? value.slice() : [value];
+    const known = at === null ? null : await this.#channel(name, at, read);
+    const before = known?.list === list ? known : { items: [], messages: list };
+    // Another one where a message turns out to be changed in place: then this channel is read again, too.
+    const channels = this.#channels;
+    let start = 0;
+    while (written && start < before.items.length && before.items[start] === items[start]) start++;
+    const left = this.#withReferences(before.items.slice(start)) as JsonValue[];
+    const encoded = (await this.encode(items.slice(start), drafts)) as JsonValue[];
+    const grown = at !== null && before === known && left.every((item, index) => sameJson(item, encoded[index]));
+    if (grown && encoded.length === left.length) return at;
+    const live = (await this.#withMessages(encoded, read)) as unknown[];
+    for (const [index, item] of live.entries()) items[start + index] = item;
+    channels.set(`${entryId} ${name}`, { items, list, messages: before.messages && encoded.every(isReference) });
+    // Each change adds items, so that a channel is not made of more changes than its length explains.
+    if (grown) return { after: at, list, items: encoded.slice(left.length) };
+    return { after: null, list, items: this.#withReferences(items) as JsonValue[] };
   }
 
-  /** Whoever is given values may change them, messages apart. */
-  async #copies(items: readonly unknown[], read: ReadEntry): Promise<unknown[]> {
-    return (await this.decode(this.#withReferences(items) as JsonValue, read)) as unknown[];
-  }
-
-  /** Reads no further up than every channel has a value that does not build on the one above. */
-  async #state(entryId: string, read: ReadEntry): Promise<State> {
-    const records: CheckpointRecord[] = [];
-    let above: State | undefined;
-    let open: Set<string> | undefined;
-    for (let at: string | null = entryId; at !== null && open?.size !== 0; ) {
-      above = this.#states.get(at);
+  /** A channel as an entry left it, read no further back than it is remembered or stored whole. */
+  async #channel(name: string, entryId: string, read: ReadEntry): Promise<Channel> {
+    const changes: ChannelChange[] = [];
+    let above: Channel | undefined;
+    for (let at: string | null = entryId; at !== null; ) {
+      above = this.#channels.get(`${at} ${name}`);
       const record: CheckpointRecord | null = above === undefined ? dataOf(await read(at), CHECKPOINT) : null;
-      if (record === null) break;
-      records.push(record);
-      open ??= new Set(Object.keys(record.checkpoint.channel_versions));
-      for (const [name, { after }] of Object.entries(record.changed)) if (!after) open.delete(name);
-      at = record.parent === null ? null : entryIdOf(record.ns, record.parent);
+      const change: ChannelChange | string | undefined = record?.channels[name];
+      if (typeof change !== "object") break;
+      changes.push(change);
+      at = change.after;
     }
-    if (records.length === 0) return above ?? new Map();
-    const lists = new Map([...(above ?? [])].map(([name, { items, list }]) => [name, { items: items.slice(), list }]));
-    for (const { changed } of records.reverse()) {
-      for (const [name, { after, list, items }] of Object.entries(changed)) {
-        const channel = (after ? lists.get(name) : undefined) ?? { items: [], list };
-        for (const item of items) channel.items.push(item);
-        lists.set(name, channel);
-      }
-    }
-    const state = new Map<string, Channel>();
-    for (const [name, { items: json, list }] of lists) {
-      const items = (await this.#withMessages(json, read)) as unknown[];
-      state.set(name, { items, list, messages: list && items.every(isTurnMessage) });
-    }
-    this.#states.set(entryId, state);
-    return state;
+    if (above !== undefined && changes.length === 0) return above;
+    const json = [...(above?.items ?? []), ...changes.reverse().flatMap((change) => change.items)];
+    const items = (await this.#withMessages(json, read)) as unknown[];
+    const list = changes[0]?.list ?? false;
+    const channel = { items, list, messages: list && items.every(isTurnMessage) };
+    this.#channels.set(`${entryId} ${name}`, channel);
+    return channel;
   }
 
   #withReferences(value: unknown): unknown {
@@ -168,7 +139,8 @@ export class ThreadValues {
   async #withMessages(json: unknown, read: ReadEntry): Promise<unknown> {
     const missing = new Set<string>();
     replaceIn(json, isReference, ({ skein_turn: id }) => this.#messages.has(id) || missing.add(id));
-    for (const id of missing) {
+    // The latest first, as the log is read backward.
+    for (const id of [...missing].reverse()) {
       const entry = await read(id);
       const text = entry?.type === "message" ? serializedOf(entry.message) : null;
       if (text !== null) this.#hold(id, constructed(text) ?? ((await this.#load(text)) as BaseMessage), text);
@@ -192,7 +164,8 @@ export class ThreadValues {
   }
 }
 
-function isReference(value: unknown): value is Reference {
+/** Whether it stands in JSON for the message that a turn keeps. */
+function isReference(value: unknown): value is { readonly skein_turn: string } {
   return typeof value === "object" && value !== null && "skein_turn" in value;
 }
 
