@@ -44,25 +44,24 @@ export async function* walkUp(
 }
 
 /**
- * Gives entries of a session by their ids, whatever branch they are on. Reads the log backward in pages, no further than it
- * has to, and keeps what it passed: many entries near each other cost less than one by one.
+ * Gives entries of a session by their ids, whatever branch they are on. Whoever goes backward through entries near each other
+ * makes it read the log in pages, which costs less than one by one; of what is between others, nothing is read.
  */
 export function lookBack(store: SessionStore, sessionId: string): (entryId: string) => Promise<Entry | null> {
   const passed = new Map<string, Entry>();
-  let before: number | undefined;
+  let reached = Number.POSITIVE_INFINITY;
   let limit = PAGE_FIRST;
   return async (entryId) => {
-    while (!passed.has(entryId) && before !== 0) {
-      const page = { reverse: true, limit, ...(before === undefined ? {} : { before }) };
-      // A session that is not there, or is gone by now, has nothing before it.
-      before = 0;
-      for await (const entry of store.read(sessionId, page)) {
-        passed.set(entry.id, entry);
-        before = entry.seq;
-      }
-      limit = PAGE_MAX;
+    const entry = passed.get(entryId) ?? (await store.getEntry(sessionId, entryId));
+    if (entry === null || passed.has(entryId)) return entry;
+    const goesOn = entry.seq < reached && entry.seq >= reached - limit;
+    const page = goesOn ? store.read(sessionId, { reverse: true, limit, before: reached }) : [entry];
+    for await (const other of page) {
+      passed.set(other.id, other);
+      reached = other.seq;
     }
-    return passed.get(entryId) ?? null;
+    limit = goesOn ? Math.min(limit * 2, PAGE_MAX) : PAGE_FIRST;
+    return entry;
   };
 }
 

@@ -38,6 +38,25 @@ async function turnsOf(store: SessionStore, id = "a-thread"): Promise<unknown[]>
   return messages.map(({ content }) => content);
 }
 
+/** Counts how often a store is asked for entries from now on, and how many it gives. */
+function countReads(store: SessionStore): { calls: number; entries: number } {
+  const counts = { calls: 0, entries: 0 };
+  const { read, getEntry } = store;
+  store.read = async function* (...given) {
+    counts.calls++;
+    for await (const entry of read.apply(store, given)) {
+      counts.entries++;
+      yield entry;
+    }
+  };
+  store.getEntry = (...given) => {
+    counts.calls++;
+    counts.entries++;
+    return getEntry.apply(store, given);
+  };
+  return counts;
+}
+
 describe("a graph on a Skein store", () => {
   test("goes on where it was, also with a saver that remembers nothing", async () => {
     const store = openMemoryStore();
@@ -233,6 +252,29 @@ describe("a graph on a Skein store", () => {
     },
   );
 
+  test("gives what the memory saver gives of a channel that grows, shrinks, is edited, and is now a list and now a value", async () => {
+    const build = (checkpointer: SkeinSaver | MemorySaver) =>
+      new StateGraph(Annotation.Root({ thing: Annotation<unknown>, other: Annotation<string> }))
+        .addNode("model", async () => ({ other: "same" }))
+        .addEdge(START, "model")
+        .compile({ checkpointer });
+    const store = openMemoryStore();
+    const [memory, kept] = [new MemorySaver(), new SkeinSaver(store)];
+    const things = [[1], [1, 2], [1, 2], [0, 2], "one", ["one", { two: 2 }], ["one", { two: 2 }, null], [], null, [[]]];
+    for (const thing of things) {
+      for (const saver of [memory, kept]) await build(saver).invoke({ thing }, thread);
+      for (const saver of [kept, new SkeinSaver(store)]) {
+        expect((await build(saver).getState(thread)).values).toEqual({ thing, other: "same" });
+      }
+    }
+    const history = async (saver: SkeinSaver | MemorySaver) => {
+      const found = [];
+      for await (const { values } of build(saver).getStateHistory(thread)) found.push(values);
+      return found;
+    };
+    expect(await history(new SkeinSaver(store))).toEqual(await history(memory));
+  });
+
   test("goes on in a fork of the session, and neither hears of the other", async () => {
     const store = openMemoryStore();
     const saver = new SkeinSaver(store);
@@ -267,6 +309,33 @@ describe("a graph on a Skein store", () => {
     expect(await written("long")).toBeLessThan((await written("short")) * 1.2);
   });
 
+  test("reads as many entries for a first turn on a thread of 500 turns as of 50, while its values get no longer", async () => {
+    const store = openMemoryStore();
+    const State = Annotation.Root({
+      setting: Annotation<string>,
+      count: Annotation<number>,
+      tags: Annotation<string[]>,
+    });
+    const build = () =>
+      new StateGraph(State)
+        .addNode("model", async ({ count = 0 }) => ({ count: count + 1, tags: ["a", "b"] }))
+        .addEdge(START, "model")
+        .compile({ checkpointer: new SkeinSaver(store) });
+    const graph = build();
+    await graph.invoke({ setting: "once", tags: ["a"] }, thread);
+    const counts = countReads(store);
+    let turns = 1;
+    const opening = async (after: number) => {
+      for (; turns < after; turns++) await graph.invoke({ count: turns }, { ...thread, durability: "exit" });
+      const before = { ...counts };
+      const values = await build().invoke({ count: turns++ }, thread);
+      expect(values).toEqual({ setting: "once", count: turns, tags: ["a", "b"] });
+      return { calls: counts.calls - before.calls, entries: counts.entries - before.entries };
+    };
+    const early = await opening(50);
+    expect(await opening(500)).toEqual(early);
+  });
+
   test("lists every checkpoint of a long thread, the latest first, also with a saver that remembers nothing", async () => {
     const store = openMemoryStore();
     const graph = counter(new SkeinSaver(store));
@@ -295,12 +364,15 @@ describe("a graph on a Skein store", () => {
     expect(texts(values.messages)).toEqual(["one", "answer 1", "two", "answer 3"]);
   });
 
-  test("takes more messages at once than one append may have", async () => {
+  test("takes more messages at once than one append may have, and reads each about once", async () => {
     const store = openMemoryStore();
     const messages = Array.from({ length: 10_001 }, (_, index) => new HumanMessage(`message ${index}`));
     await counter(new SkeinSaver(store)).invoke({ messages }, thread);
+    const counts = countReads(store);
     const { values } = await counter(new SkeinSaver(store)).getState(thread);
     expect(values.messages).toHaveLength(10_002);
+    expect(counts.entries).toBeLessThan(10_002 * 1.1);
+    expect(counts.calls).toBeLessThan(100);
     expect(await turnsOf(store)).toHaveLength(10_002);
   });
 

@@ -4,27 +4,24 @@ import type { JsonValue } from "../../internal/json.ts";
 import type { Entry } from "../../session/log/entry.ts";
 import { ID_CHARACTERS_MAX } from "../../session/limits.ts";
 
-/** What a checkpoint changed about a channel: a part of what the entry `on` left there. One value is a list of one item. */
+/** What a checkpoint changed about a channel: all its items, or those after what an entry left. One value is a list of one item. */
 export interface ChannelChange {
-  readonly on: string | null;
-  /** How many changes the items are made of. */
-  readonly depth: number;
+  readonly after: string | null;
   readonly list: boolean;
-  readonly start: number;
-  readonly removed: number;
   readonly items: readonly JsonValue[];
 }
 
-/** A checkpoint as its entry keeps it: the channels that it changed, and where the others are. */
+/** A checkpoint as its entry keeps it: of each channel with a value what it changed, or else the entry that changed it last. */
 export interface CheckpointRecord {
   readonly ns: string;
   readonly parent: string | null;
   readonly checkpoint: Omit<Checkpoint, "channel_values">;
   readonly metadata: JsonValue;
-  /** The entry of the checkpoint that changed each channel last. */
-  readonly channels: Readonly<Record<string, string>>;
-  readonly changed: Readonly<Record<string, ChannelChange>>;
+  readonly channels: Readonly<Record<string, ChannelChange | string>>;
 }
+
+/** The entries that changed the channels of a checkpoint last. */
+export type Places = Readonly<Record<string, string>>;
 
 /** What a task wrote, to be applied to a checkpoint: channel, index among the task's writes, value. */
 export interface WritesRecord {
@@ -41,6 +38,13 @@ export const NAMESPACE = "langgraph.namespace";
 export function entryIdOf(...words: readonly (string | number)[]): string {
   const id = words.filter((word) => word !== "").join("/");
   return id.length <= ID_CHARACTERS_MAX ? id : createHash("sha256").update(id).digest("hex");
+}
+
+/** Where the values of a checkpoint are; nowhere, where there is none. */
+export function placesOf(record: CheckpointRecord | null): Places {
+  const own = record === null ? "" : entryIdOf(record.ns, record.checkpoint.id);
+  const channels = Object.entries(record?.channels ?? {});
+  return Object.fromEntries(channels.map(([name, place]) => [name, typeof place === "string" ? place : own]));
 }
 
 /** The data of an entry of a kind; null where there is no such entry. */

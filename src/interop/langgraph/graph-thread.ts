@@ -8,16 +8,7 @@ import type { SessionStore } from "../../session/store.ts";
 import { lookBack } from "../../tree/path-reader.ts";
 import { appendToSession } from "../append-to-session.ts";
 import { derivedSessionId } from "../derived-session-id.ts";
-import {
-  CHECKPOINT,
-  type ChannelChange,
-  type CheckpointRecord,
-  dataOf,
-  entryIdOf,
-  NAMESPACE,
-  WRITES,
-  type WritesRecord,
-} from "./checkpoint-record.ts";
+import * as log from "./checkpoint-record.ts";
 import { type ReadEntry, ThreadValues } from "./thread-values.ts";
 
 const CHECKPOINTS_REMEMBERED = 16;
@@ -25,42 +16,43 @@ const CHECKPOINTS_REMEMBERED = 16;
 /** One thread of a graph: a session, and what this process remembers of it. */
 export class GraphThread {
   readonly sessionId: string;
+  /** Whether something was not stored, so that what is remembered may be wrong. */
+  failed = false;
   readonly #threadId: string;
   readonly #store: SessionStore;
-  readonly #serde: langgraph.SerializerProtocol;
-  #values: ThreadValues;
-  readonly #checkpoints = new LruCache<string, CheckpointRecord>(CHECKPOINTS_REMEMBERED);
+  readonly #values: ThreadValues;
   /** How many entries with writes a checkpoint has at least. */
   readonly #writes = new LruCache<string, number>(CHECKPOINTS_REMEMBERED);
+  /** Where the values of checkpoints are. */
+  readonly #places = new LruCache<string, log.Places>(CHECKPOINTS_REMEMBERED);
   /** Appends follow each other, since each hangs on the one before. */
   #queue: Promise<unknown> = Promise.resolve();
   /** The checkpoint of the outermost graph that this process goes on from, and the last entry below it, where that is known. */
-  #at: { readonly checkpoint: string; readonly tail?: string } | null = null;
+  #at: { readonly entryId: string; readonly tail: string | null } | null = null;
 
   constructor(store: SessionStore, threadId: string, serde: langgraph.SerializerProtocol) {
     this.#store = store;
     this.#threadId = threadId;
-    this.#serde = serde;
     this.#values = new ThreadValues(serde);
     this.sessionId = derivedSessionId("langgraph", threadId);
   }
 
   /** All checkpoints, the latest first. */
-  async *checkpoints(): AsyncGenerator<CheckpointRecord> {
+  async *checkpoints(): AsyncGenerator<log.CheckpointRecord> {
     for await (const entry of this.#store.read(this.sessionId, { reverse: true })) {
-      const record = dataOf<CheckpointRecord>(entry, CHECKPOINT);
+      const record = log.dataOf<log.CheckpointRecord>(entry, log.CHECKPOINT);
       if (record !== null) yield record;
     }
   }
 
   /** A checkpoint, or without an id the one that was stored last. */
-  async find(ns: string, id: string): Promise<CheckpointRecord | null> {
-    if (id !== "") return this.#data<CheckpointRecord>(CHECKPOINT, ns, id);
-    if (ns !== "" && (await this.#data(NAMESPACE, NAMESPACE, ns)) === null) return null;
+  async find(ns: string, id: string): Promise<log.CheckpointRecord | null> {
+    if (id !== "") return this.#data<log.CheckpointRecord>(log.CHECKPOINT, ns, id);
+    if (ns !== "" && (await this.#data(log.NAMESPACE, log.NAMESPACE, ns)) === null) return null;
     for await (const record of this.checkpoints()) {
       if (record.ns !== ns) continue;
-      const checkpoint = entryIdOf(ns, record.checkpoint.id);
-      if (ns === "" && this.#at?.checkpoint !== checkpoint) this.#at = { checkpoint };
+      const entryId = log.entryIdOf(ns, record.checkpoint.id);
+      if (ns === "" && this.#at?.entryId !== entryId) this.#at = { entryId, tail: null };
       return record;
     }
     return null;
@@ -71,19 +63,13 @@ export class GraphThread {
     return lookBack(this.#store, this.sessionId);
   }
 
-  /** The metadata of a checkpoint. */
-  async metadata({ metadata }: CheckpointRecord, read: ReadEntry): Promise<langgraph.CheckpointMetadata> {
-    return (await this.#values.decode(metadata, read)) as langgraph.CheckpointMetadata;
-  }
-
   /** A checkpoint with its values and what was written to it. */
-  async tuple(record: CheckpointRecord, read: ReadEntry): Promise<langgraph.CheckpointTuple> {
+  async tuple(record: log.CheckpointRecord, read: ReadEntry): Promise<langgraph.CheckpointTuple> {
     const { ns, parent } = record;
-    this.#checkpoints.set(entryIdOf(ns, record.checkpoint.id), record);
-    const checkpoint = { ...langgraph.deepCopy(record.checkpoint), channel_values: {} as Record<string, unknown> };
-    for (const [name, entryId] of Object.entries(record.channels)) {
-      checkpoint.channel_values[name] = await this.#values.channel(entryId, name, read);
-    }
+    const places = log.placesOf(record);
+    this.#places.set(log.entryIdOf(ns, record.checkpoint.id), places);
+    const channel_values = await this.#values.values(places, read);
+    const checkpoint = { ...langgraph.deepCopy(record.checkpoint), channel_values };
     if (checkpoint.v < 4 && parent !== null) {
       // Before version 4, what was sent to tasks stood among the parent's writes.
       const sent = (await this.#writesTo(ns, parent, read)).filter(([, channel]) => channel === langgraph.TASKS);
@@ -94,7 +80,7 @@ export class GraphThread {
     return {
       config: this.#config(ns, checkpoint.id),
       checkpoint,
-      metadata: await this.metadata(record, read),
+      metadata: (await this.#values.decode(record.metadata, read)) as langgraph.CheckpointMetadata,
       pendingWrites: await this.#writesTo(ns, checkpoint.id, read),
       ...(parent === null ? {} : { parentConfig: this.#config(ns, parent) }),
     };
@@ -102,41 +88,36 @@ export class GraphThread {
 
   /** Stores a checkpoint: what changed of it since its parent. */
   put(
-    { ns, parent }: Pick<CheckpointRecord, "ns" | "parent">,
+    { ns, parent }: Pick<log.CheckpointRecord, "ns" | "parent">,
     { channel_values: values, ...checkpoint }: langgraph.Checkpoint,
     metadata: langgraph.CheckpointMetadata,
     newVersions: langgraph.ChannelVersions,
   ): Promise<RunnableConfig> {
     return this.#inTurn(async () => {
-      const entryId = entryIdOf(ns, checkpoint.id);
-      const parentEntry = parent === null ? null : entryIdOf(ns, parent);
-      const remembered = parentEntry === null ? null : this.#checkpoints.get(parentEntry);
-      const before =
-        remembered ?? (parent === null ? null : await this.#data<CheckpointRecord>(CHECKPOINT, ns, parent));
-      const channels: Record<string, string> = {};
-      const changed: Record<string, ChannelChange> = {};
+      const entryId = log.entryIdOf(ns, checkpoint.id);
+      const before = parent === null ? null : log.entryIdOf(ns, parent);
       const drafts: EntryDraft[] = [];
+      // What tasks returned was encoded when it was written, and the next ones may change it already.
+      const written = before !== null && this.#writes.get(before) !== undefined;
+      const above = before === null ? {} : this.#places.get(before);
+      const places = above ?? log.placesOf(await this.#data(log.CHECKPOINT, before as string));
       const read = this.reader();
-      // What tasks returned was compared when it was written, and the next ones may change it already.
-      const compared = parentEntry !== null && this.#writes.get(parentEntry) !== undefined;
+      const channels: Record<string, log.ChannelChange | string> = {};
       for (const name of Object.keys(checkpoint.channel_versions)) {
-        const on = before?.channels[name] ?? null;
-        if (!(name in newVersions)) {
-          if (on !== null) channels[name] = on;
-        } else if (name in values) {
-          changed[name] = await this.#values.change({ entryId, name, on, compared }, values[name], drafts, read);
-          channels[name] = entryId;
-        }
+        const at = places[name] ?? null;
+        if (name in newVersions && name in values) {
+          channels[name] = await this.#values.change({ entryId, name, at, written }, values[name], drafts, read);
+        } else if (at !== null && !(name in newVersions)) channels[name] = at;
       }
       const about = await this.#values.encode(metadata, drafts);
-      const record: CheckpointRecord = { ns, parent, checkpoint, metadata: about, channels, changed };
+      const record: log.CheckpointRecord = { ns, parent, checkpoint, metadata: about, channels };
+      this.#places.set(entryId, log.placesOf(record));
       // Looking for a sub-graph that has no checkpoints would read the whole log.
-      if (ns !== "") drafts.push(draftOf(NAMESPACE, entryIdOf(NAMESPACE, ns), ns));
-      drafts.push(draftOf(CHECKPOINT, entryId, record));
-      const leafId = await this.#append(ns, before === null ? null : parentEntry, drafts);
-      this.#checkpoints.set(entryId, record);
+      if (ns !== "") drafts.push(draftOf(log.NAMESPACE, log.entryIdOf(log.NAMESPACE, ns), ns));
+      drafts.push(draftOf(log.CHECKPOINT, entryId, record));
+      const leafId = await this.#append(ns, before, drafts);
       if (ns === "") {
-        this.#at = { checkpoint: entryId, tail: entryId };
+        this.#at = { entryId, tail: entryId };
         if (leafId !== entryId) await this.#store.append(this.sessionId, [{ type: "leaf", targetId: entryId }]);
       }
       return this.#config(ns, checkpoint.id);
@@ -152,14 +133,12 @@ export class GraphThread {
         const writeIndex = langgraph.WRITES_IDX_MAP[channel] ?? index;
         encoded.push([channel, writeIndex, await this.#values.encode(value, drafts)]);
       }
-      const entryId = entryIdOf(ns, checkpointId);
-      // The graph does not wait for a checkpoint to be stored before it stores what is written to it.
-      const stored = entryId === this.#at?.checkpoint || (await this.#data(CHECKPOINT, ns, checkpointId)) !== null;
+      const entryId = log.entryIdOf(ns, checkpointId);
       for (let number = this.#writes.get(entryId) ?? 0; ; number++) {
-        const draft = draftOf(WRITES, entryIdOf(entryId, number), { task, writes: encoded });
+        const draft = draftOf(log.WRITES, log.entryIdOf(entryId, number), { task, writes: encoded });
         this.#writes.set(entryId, number + 1);
         try {
-          await this.#append(ns, stored ? entryId : null, [...drafts, draft]);
+          await this.#append(ns, entryId, [...drafts, draft]);
           return;
         } catch (error) {
           // Another process wrote to this checkpoint, or an earlier one did.
@@ -173,7 +152,7 @@ export class GraphThread {
   async #writesTo(ns: string, id: string, read: ReadEntry): Promise<langgraph.CheckpointPendingWrite[]> {
     const byIndex = new Map<string, langgraph.CheckpointPendingWrite>();
     for (let number = 0; ; number++) {
-      const record = await this.#data<WritesRecord>(WRITES, entryIdOf(ns, id), number);
+      const record = await this.#data<log.WritesRecord>(log.WRITES, log.entryIdOf(ns, id), number);
       if (record === null) return [...byIndex.values()];
       for (const [channel, writeIndex, value] of record.writes) {
         const key = `${record.task},${writeIndex}`;
@@ -184,7 +163,7 @@ export class GraphThread {
   }
 
   async #data<T>(customType: string, ...words: readonly (string | number)[]): Promise<T | null> {
-    return dataOf<T>(await this.#store.getEntry(this.sessionId, entryIdOf(...words)), customType);
+    return log.dataOf<T>(await this.#store.getEntry(this.sessionId, log.entryIdOf(...words)), customType);
   }
 
   #config(ns: string, checkpointId: string): RunnableConfig {
@@ -196,11 +175,13 @@ export class GraphThread {
    * sub-graph, goes on from the last entry there; what belongs to another one begins a branch.
    */
   async #append(ns: string, checkpoint: string | null, drafts: readonly EntryDraft[]): Promise<string | null> {
-    if (ns === "" && checkpoint !== null && checkpoint !== this.#at?.checkpoint) {
-      this.#at = { checkpoint, tail: checkpoint };
+    const elsewhere = ns === "" && checkpoint !== null && checkpoint !== this.#at?.entryId;
+    // The graph does not wait for a checkpoint to be stored before it stores what is written to it.
+    if (elsewhere && (await this.#data(log.CHECKPOINT, checkpoint)) !== null) {
+      this.#at = { entryId: checkpoint, tail: checkpoint };
     }
     const at = this.#at;
-    const where = at === null ? {} : at.tail === undefined ? { below: at.checkpoint } : { onto: at.tail };
+    const where = at === null ? {} : at.tail === null ? { below: at.entryId } : { onto: at.tail };
     const header = { id: this.sessionId, metadata: { langgraphThread: this.#threadId } };
     const { head, entries } = await appendToSession(this.#store, header, drafts, where);
     if (at !== null) this.#at = { ...at, tail: entries[entries.length - 1]?.id as string };
@@ -209,10 +190,9 @@ export class GraphThread {
 
   #inTurn<T>(work: () => Promise<T>): Promise<T> {
     const done = this.#queue.then(work);
-    this.#queue = done.catch(() => {
-      // What was noted may not be stored.
-      this.#values = new ThreadValues(this.#serde);
-      this.#at = null;
+    this.#queue = done;
+    done.catch(() => {
+      this.failed = true;
     });
     return done;
   }

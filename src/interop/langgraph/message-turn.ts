@@ -1,4 +1,12 @@
-import type { BaseMessage } from "@langchain/core/messages";
+import { createHash } from "node:crypto";
+import {
+  AIMessage,
+  type BaseMessage,
+  HumanMessage,
+  isBaseMessage,
+  SystemMessage,
+  ToolMessage,
+} from "@langchain/core/messages";
 import { defined } from "../../internal/defined.ts";
 import type { JsonObject, JsonValue } from "../../internal/json.ts";
 import type { AssistantMessage, Content, Message } from "../../session/message.ts";
@@ -21,11 +29,10 @@ const ROLES: Readonly<Record<string, Message["role"]>> = {
 };
 
 /** Whether a value is a message that can be a turn; one that only says what to remove is none. */
-export function isTurnMessage(value: object): value is BaseMessage {
-  const { getType, lc_namespace } = value as Partial<BaseMessage>;
-  if (typeof getType !== "function" || !Array.isArray(lc_namespace)) return false;
-  const role = ROLES[(value as BaseMessage).getType()];
-  return role !== undefined && (role !== "tool" || Boolean((value as { tool_call_id?: string }).tool_call_id));
+export function isTurnMessage(value: unknown): value is BaseMessage {
+  if (!isBaseMessage(value)) return false;
+  const role = ROLES[value.getType()];
+  return role !== undefined && (role !== "tool" || Boolean((value as ToolMessage).tool_call_id));
 }
 
 /** A LangChain message as a turn. What a turn has no field for is in `metadata.langchain`, so that it comes back as it was. */
@@ -48,6 +55,22 @@ export function serializedOf({ content, metadata }: Message): SerializedMessage 
   if (langchain === undefined) return null;
   const { id, kwargs } = langchain;
   return { lc: 1, type: "constructor", id, kwargs: { content: content as JsonValue, ...kwargs } };
+}
+
+const MESSAGE_CLASSES = { AIMessage, HumanMessage, SystemMessage, ToolMessage };
+
+/** A message of LangChain's own classes, which its loader takes many times longer for; null for one of others. */
+export function constructed({ id, kwargs }: SerializedMessage): BaseMessage | null {
+  const name = id[id.length - 1] ?? "";
+  const text = JSON.stringify(kwargs);
+  if (id[0] !== "langchain_core" || !Object.hasOwn(MESSAGE_CLASSES, name) || text.includes('"lc":')) return null;
+  return new MESSAGE_CLASSES[name as keyof typeof MESSAGE_CLASSES](JSON.parse(text));
+}
+
+/** Of what a message says: a constructor may add empty fields to what was stored, in another order. */
+export function digestOf({ kwargs }: SerializedMessage): string {
+  const filled = Object.entries(kwargs).filter(([, value]) => value !== null && JSON.stringify(value).length > 2);
+  return createHash("sha256").update(JSON.stringify(filled.sort())).digest("base64");
 }
 
 /** What the parts of a message say; the parts themselves are in the metadata. */

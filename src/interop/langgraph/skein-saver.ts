@@ -1,5 +1,6 @@
 import type { RunnableConfig } from "@langchain/core/runnables";
 import * as langgraph from "@langchain/langgraph-checkpoint";
+import type { JsonObject } from "../../internal/json.ts";
 import { LruCache } from "../../internal/lru-cache.ts";
 import { SessionError } from "../../session/errors.ts";
 import type { SessionStore } from "../../session/store.ts";
@@ -56,7 +57,7 @@ export class SkeinSaver extends langgraph.BaseCheckpointSaver {
         const { id } = record.checkpoint;
         if (checkpoint_ns !== undefined && record.ns !== checkpoint_ns) continue;
         if ((checkpoint_id && id !== checkpoint_id) || (beforeId && id >= beforeId)) continue;
-        const metadata = (await thread.metadata(record, read)) as Record<string, unknown>;
+        const metadata = record.metadata as JsonObject;
         if (!Object.entries(filter).every(([key, value]) => metadata[key] === value)) continue;
         left--;
         yield thread.tuple(record, read);
@@ -90,7 +91,8 @@ export class SkeinSaver extends langgraph.BaseCheckpointSaver {
   }
 
   #thread(threadId: string): GraphThread {
-    const thread = this.#threads.get(threadId) ?? new GraphThread(this.#store, threadId, this.serde);
+    const known = this.#threads.get(threadId);
+    const thread = known?.failed === false ? known : new GraphThread(this.#store, threadId, this.serde);
     this.#threads.set(threadId, thread);
     return thread;
   }
