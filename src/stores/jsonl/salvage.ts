@@ -20,9 +20,8 @@ import { parseHeader, readFirstLine } from "./log-header.ts";
 import type { FileStamp } from "./log-index.ts";
 import type { RawLine } from "./log-line.ts";
 import { parseFileName } from "./file-names.ts";
-import { readLines } from "./read-lines.ts";
+import { OpenFile, readLines } from "./read-lines.ts";
 import { nameLost, type RecoveredItem, recoverLine } from "./recover-line.ts";
-import { withFile } from "./store-failure.ts";
 
 /** One part of a file that cannot be read as it is. */
 export interface Damage {
@@ -166,7 +165,8 @@ export function salvage(fd: number, path: string, stamp: FileStamp): SalvagedLog
 
 /** What cannot be read of a file. */
 export function readDamage(path: string): readonly Damage[] {
-  return withFile(path, (fd) => salvage(fd, path, fstatSync(fd)).damage);
+  using file = new OpenFile(path);
+  return salvage(file.fd, path, fstatSync(file.fd)).damage;
 }
 
 /** The header of a damaged file: its own, or one made of what the file's name and the entries tell. */
