@@ -2,7 +2,7 @@ import { fstatSync } from "node:fs";
 import { basename } from "node:path";
 import { freezeDeep } from "../../internal/freeze-deep.ts";
 import { type Entry, isNode } from "../../session/log/entry.ts";
-import { SessionError, show } from "../../session/errors.ts";
+import { SessionDamagedError, show } from "../../session/errors.ts";
 import {
   EMPTY_PATH,
   emptyHead,
@@ -174,20 +174,14 @@ function salvageHeader(first: RawLine, path: string, items: readonly RecoveredIt
   try {
     return parseHeader(first, path);
   } catch (error) {
-    if (!(error instanceof SessionError) || error.code !== "DAMAGED") throw error;
+    if (!(error instanceof SessionDamagedError)) throw error;
     const text = first.bytes.toString("utf8");
     const name = parseFileName(basename(path));
     const id = name?.id ?? /"id":"([^"\\]+)"/.exec(text)?.[1];
     const firstTime = items.find((item) => item.entry !== null)?.entry?.timestamp;
     const createdAt = name?.createdAt ?? firstTime;
     if (!isSessionId(id) || (firstTime === undefined && items.length > 0)) throw error;
-    damage.push({
-      line: 1,
-      offset: 0,
-      length: first.length,
-      reason: (error as SessionError & { reason: string }).reason,
-      entryId: null,
-    });
+    damage.push({ line: 1, offset: 0, length: first.length, reason: error.reason, entryId: null });
     return createHeader({ id, ...(createdAt === undefined ? {} : { createdAt }) });
   }
 }
