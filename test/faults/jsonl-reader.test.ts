@@ -82,6 +82,15 @@ test("a read-only store refuses every write and makes nothing", async () => {
   expect(await readdir(directory)).not.toContain("nowhere");
 });
 
+test("a closed store refuses what only a store of files has, as it does every other call", async () => {
+  const { store } = await makeSession(await makeDirectory(), [user("one", "1")]);
+  const path = (await store.pathOf("a")) as string;
+  await store.close();
+  const calls = [store.pathOf("a"), store.openFile(path), store.damageOf("a"), store.setPartial("a", true)];
+  for (const call of calls) await expect(call).rejects.toMatchObject({ code: "STORE_CLOSED" });
+  await expect(store.createFile(path, createHeader({ id: "b" }), [])).rejects.toMatchObject({ code: "STORE_CLOSED" });
+});
+
 test("a store that nothing is written to makes no directory", async () => {
   const directory = await makeDirectory();
   const store = await openStore(join(directory, "later"));

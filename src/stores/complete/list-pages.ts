@@ -9,11 +9,7 @@ export async function* listPages(
 ): AsyncGenerator<SessionPage> {
   let cursor: string | null | undefined;
   while (cursor !== null) {
-    const page: SessionPage = await store.list({
-      ...query,
-      limit: query.limit ?? PAGE_ITEMS_MAX,
-      ...(cursor !== undefined && { cursor }),
-    });
+    const page = await store.list({ limit: PAGE_ITEMS_MAX, ...query, ...(cursor !== undefined && { cursor }) });
     yield page;
     cursor = page.next;
   }

@@ -117,7 +117,7 @@ export class CheckpointFiles implements CheckpointTable {
       return replacePrivateFile(path, all.map((each) => `${JSON.stringify(each)}\n`).join(""), { flush });
     }
     await makePrivateDirectory(dirname(path));
-    const handle = await openPrivateFile(path, end === 0 ? "w" : "r+");
+    await using handle = await openPrivateFile(path, end === 0 ? "w" : "r+");
     try {
       // What a crash left after the last whole line goes.
       await handle.truncate(end);
@@ -126,8 +126,6 @@ export class CheckpointFiles implements CheckpointTable {
     } catch (cause) {
       await handle.truncate(end).catch(() => {});
       throw storeFailed(`${path} could not be written, and is as it was`, cause);
-    } finally {
-      await handle.close();
     }
   }
 }

@@ -1,6 +1,7 @@
 import { constants } from "node:fs";
 import { access } from "node:fs/promises";
 import { basename } from "node:path";
+import { setImmediate as giveTurn } from "node:timers/promises";
 import type { StoredEntry } from "../../session/log/append-plan.ts";
 import type { CheckedDraft } from "../../session/log/draft.ts";
 import type { Entry } from "../../session/log/entry.ts";
@@ -32,27 +33,15 @@ import { createFileEraser } from "./file-eraser.ts";
 import { createFileLeases } from "./file-leases.ts";
 import type { JsonlSettings } from "./jsonl-store.ts";
 import type { LogFile } from "./log-file.ts";
-import { StaleView } from "./log-state.ts";
 import { checkRoom, createSession, forkSession } from "./make-session.ts";
-import { moveFromTrash, moveToTrash, removeFromTrash, renameSession } from "./move-session.ts";
+import { moveFromTrash, moveToTrash, removeFromTrash } from "./move-session.ts";
 import { removeHalfMade } from "./new-file.ts";
-import { finalPathOf, partialPathOf, trashedName } from "./file-names.ts";
-import { giveTurn } from "./read-lines.ts";
-import type { Damage } from "./salvage.ts";
+import { trashedName } from "./file-names.ts";
 import { SessionFiles } from "./session-files.ts";
-import { asStoreError, guarded, missingAsNull } from "./store-failure.ts";
+import { asStoreError, guarded, missingAsNull, StaleView } from "./store-failure.ts";
 
 /** How often a session is looked for again when its file goes away while it is read. */
 const ATTEMPTS_MAX = 3;
-
-const CAPABILITIES: StoreCapabilities = {
-  durable: true,
-  shared: true,
-  forkByReference: false,
-  search: "scan",
-  watch: "poll",
-  lease: "shared",
-};
 
 /** Keeps each session in a file of its own, which grows at its end and nowhere else. */
 export class JsonlDriver implements StoreDriver {
@@ -61,16 +50,24 @@ export class JsonlDriver implements StoreDriver {
   readonly eraser: StoreEraser;
   readonly checkpoints: CheckpointTable;
   readonly listing: SessionListing;
-  readonly #files: SessionFiles;
+  readonly files: SessionFiles;
   #tidied: Promise<void> | null = null;
 
   constructor(options: JsonlSettings) {
-    this.capabilities = { ...CAPABILITIES, path: options.directory };
-    this.#files = new SessionFiles(options);
-    this.checkpoints = new CheckpointFiles(this.#files);
-    this.listing = new ScannedListing((deleted) => guarded(() => this.#files.scan(deleted)));
-    this.leases = createFileLeases(this.#files);
-    this.eraser = createFileEraser(this.#files);
+    this.capabilities = {
+      durable: true,
+      shared: true,
+      forkByReference: false,
+      search: "scan",
+      watch: "poll",
+      lease: "shared",
+      path: options.directory,
+    };
+    this.files = new SessionFiles(options);
+    this.checkpoints = new CheckpointFiles(this.files);
+    this.listing = new ScannedListing((deleted) => guarded(() => this.files.scan(deleted)));
+    this.leases = createFileLeases(this.files);
+    this.eraser = createFileEraser(this.files);
   }
 
   async create(
@@ -78,19 +75,19 @@ export class JsonlDriver implements StoreDriver {
     drafts: readonly CheckedDraft[],
     options: { maxOpenPerUser?: number },
   ): Promise<SessionHead> {
-    return this.#files.change(async () => {
-      this.#tidied ??= removeHalfMade(this.#files.options.directory);
+    return this.files.change(async () => {
+      this.#tidied ??= removeHalfMade(this.files.options.directory);
       await this.#tidied;
-      return createSession(this.#files, header, drafts, options);
+      return createSession(this.files, header, drafts, options);
     });
   }
 
   append(sessionId: string, drafts: readonly CheckedDraft[], options: AppendOptions): Promise<AppendResult> {
-    const held = this.#files.live.held(sessionId);
+    const held = this.files.live.held(sessionId);
     if (held !== null) return held.writer.append(drafts, options);
     return guarded(async () => {
-      this.#files.checkWritable();
-      return (await this.#files.live.existing(sessionId)).writer.append(drafts, options);
+      this.files.checkWritable();
+      return (await this.files.live.existing(sessionId)).writer.append(drafts, options);
     });
   }
 
@@ -115,34 +112,34 @@ export class JsonlDriver implements StoreDriver {
   }
 
   async fork(sourceId: string, header: SessionHeader, options: ForkOptions): Promise<SessionHead> {
-    return this.#files.change(() => forkSession(this.#files, sourceId, header, options));
+    return this.files.change(() => forkSession(this.files, sourceId, header, options));
   }
 
   async delete(sessionId: string): Promise<boolean> {
-    return this.#files.change(async () => {
-      const file = await this.#files.live.find(sessionId);
+    return this.files.change(async () => {
+      const file = await this.files.live.find(sessionId);
       if (file === null) return false;
-      await moveToTrash(this.#files, file);
+      await moveToTrash(this.files, file);
       return true;
     });
   }
 
   async undelete(sessionId: string, options: UndeleteOptions): Promise<boolean> {
-    return this.#files.change(async () => {
-      const file = await this.#files.trash.locate(sessionId);
+    return this.files.change(async () => {
+      const file = await this.files.trash.locate(sessionId);
       if (file === null) return false;
-      const head = options.maxOpenPerUser === undefined ? null : (await this.#files.trash.find(sessionId))?.head;
-      if (head && isOpen(head)) await checkRoom(this.#files, head.header, options);
+      const head = options.maxOpenPerUser === undefined ? null : (await this.files.trash.find(sessionId))?.head;
+      if (head && isOpen(head)) await checkRoom(this.files, head.header, options);
       await moveFromTrash(file);
-      this.#files.trash.forget(file);
-      this.#files.live.changed();
+      this.files.trash.forget(file);
+      this.files.live.changed();
       return true;
     });
   }
 
   async purge({ before, sessionId, userId }: DriverPurge): Promise<number> {
-    return this.#files.change(async () => {
-      const { trash } = this.#files;
+    return this.files.change(async () => {
+      const { trash } = this.files;
       const named = sessionId === undefined ? null : await trash.locate(sessionId);
       const names = sessionId === undefined ? trash.names() : named === null ? [] : [basename(named.paths.log)];
       let count = 0;
@@ -156,13 +153,13 @@ export class JsonlDriver implements StoreDriver {
         // One that stays is found anew, by whoever looks for its session.
         trash.forget(file);
       }
-      this.#files.trash.changed();
+      this.files.trash.changed();
       return count;
     });
   }
 
   async ping(): Promise<void> {
-    const { directory, readOnly, salvage } = this.#files.options;
+    const { directory, readOnly, salvage } = this.files.options;
     const writes = !readOnly && !salvage;
     // A directory that is not there yet is made with the first session.
     const missing = writes ? missingAsNull : undefined;
@@ -172,32 +169,7 @@ export class JsonlDriver implements StoreDriver {
   }
 
   async close(): Promise<void> {
-    await this.#files.close();
-  }
-
-  /** Where a session's file is, whether it can be read or not. */
-  async pathOf(sessionId: string): Promise<string | null> {
-    return guarded(async () => (await this.#files.live.locate(sessionId))?.paths.log ?? null);
-  }
-
-  /** Takes a file in by its path. */
-  async openFile(path: string): Promise<string> {
-    return guarded(async () => (await this.#files.live.open(path)).head.header.id);
-  }
-
-  /** Makes a session in a file of any name. */
-  async createFile(path: string, header: SessionHeader, drafts: readonly CheckedDraft[]): Promise<SessionHead> {
-    return this.#files.change(() => createSession(this.#files, header, drafts, { path }));
-  }
-
-  /** Gives a session's file the name of one that is still being written by a run, or that of one that is not. */
-  async setPartial(sessionId: string, partial: boolean): Promise<string> {
-    return this.#files.change(() => renameSession(this.#files, sessionId, partial ? partialPathOf : finalPathOf));
-  }
-
-  /** What cannot be read of a session's file. */
-  async damageOf(sessionId: string): Promise<readonly Damage[]> {
-    return guarded(async () => (await this.#files.live.locate(sessionId))?.damage ?? []);
+    await this.files.close();
   }
 
   async *#pages(sessionId: string, range: ReadRange): AsyncGenerator<readonly Entry[]> {
@@ -217,7 +189,7 @@ export class JsonlDriver implements StoreDriver {
 
   /** Reads of a session's file; `missing` when there is no such session. */
   #with<T>(sessionId: string, missing: T, task: (file: LogFile) => Promise<T>, deleted = false): Promise<T> {
-    const directory = deleted ? this.#files.trash : this.#files.live;
+    const directory = deleted ? this.files.trash : this.files.live;
     return guarded(async () => {
       for (let attempt = 1; ; attempt++) {
         const file = directory.held(sessionId) ?? (await directory.find(sessionId));

@@ -7,8 +7,12 @@ import type { SessionStore } from "../../session/store.ts";
 import { createStore } from "../complete/create-store.ts";
 import { storeClosed } from "../complete/store-closed.ts";
 import { checkChoice, checkPath, invalidOption } from "../complete/valid-arguments.ts";
+import { finalPathOf, partialPathOf } from "./file-names.ts";
 import { JsonlDriver } from "./jsonl-driver.ts";
+import { createSession } from "./make-session.ts";
+import { renameSession } from "./move-session.ts";
 import type { Damage } from "./salvage.ts";
+import { guarded } from "./store-failure.ts";
 
 const LOCK_TIMEOUT_MS = 10_000;
 
@@ -88,17 +92,23 @@ export async function openJsonlStore(options: JsonlStoreOptions): Promise<JsonlS
 function extend(store: SessionStore, driver: JsonlDriver): JsonlStore {
   let closed = false;
   const close = store.close.bind(store);
-  const whileOpen = async <T>(task: () => Promise<T>): Promise<T> => {
-    if (closed) throw storeClosed();
-    return task();
-  };
+  const { files } = driver;
+  const whileOpen = <T>(task: () => Promise<T>): Promise<T> =>
+    guarded(() => {
+      if (closed) throw storeClosed();
+      return task();
+    });
   return Object.assign(store, {
-    pathOf: (sessionId: string) => whileOpen(() => driver.pathOf(sessionId)),
+    pathOf: (sessionId: string) => whileOpen(async () => (await files.live.locate(sessionId))?.paths.log ?? null),
     createFile: (path: string, header: SessionHeader, entries: readonly EntryDraft[]) =>
-      whileOpen(() => driver.createFile(path, checkHeader(header), checkDrafts(entries, { verbatim: true }))),
-    setPartial: (sessionId: string, partial: boolean) => whileOpen(() => driver.setPartial(sessionId, partial)),
-    openFile: (path: string) => whileOpen(() => driver.openFile(path)),
-    damageOf: (sessionId: string) => whileOpen(async () => [...(await driver.damageOf(sessionId))]),
+      whileOpen(() => {
+        const [checked, drafts] = [checkHeader(header), checkDrafts(entries, { verbatim: true })];
+        return files.change(() => createSession(files, checked, drafts, { path }));
+      }),
+    setPartial: (sessionId: string, partial: boolean) =>
+      whileOpen(() => files.change(() => renameSession(files, sessionId, partial ? partialPathOf : finalPathOf))),
+    openFile: (path: string) => whileOpen(async () => (await files.live.open(path)).head.header.id),
+    damageOf: (sessionId: string) => whileOpen(async () => [...((await files.live.locate(sessionId))?.damage ?? [])]),
     close: () => {
       closed = true;
       return close();

@@ -1,5 +1,5 @@
+import { setImmediate as giveTurn } from "node:timers/promises";
 import { FileLock, FOREIGN_SILENCE_MS_MAX, type LockOwner } from "../../internal/file-lock.ts";
-import { giveTurn } from "./read-lines.ts";
 
 /** After how long without a task the lock is let go. */
 const IDLE_MS = 15;

@@ -1,4 +1,5 @@
-import { closeSync, fstatSync, openSync, type Stats, statSync } from "node:fs";
+import { fstatSync, type Stats, statSync } from "node:fs";
+import { setImmediate as giveTurn } from "node:timers/promises";
 import { SessionDamagedError, SessionError } from "../../session/errors.ts";
 import { emptyHead, type SessionHead } from "../../session/log/fold.ts";
 import { FORMAT_VERSION } from "../../session/log/header.ts";
@@ -15,12 +16,12 @@ import {
   stampOf,
   tailAt,
 } from "./log-index.ts";
-import { LogState, StaleView, WholeLogNeeded } from "./log-state.ts";
+import { LogState, WholeLogNeeded } from "./log-state.ts";
 import { LogWriter } from "./log-writer.ts";
 import { type LogPaths, pathsOf } from "./file-names.ts";
-import { giveTurn, readLines } from "./read-lines.ts";
+import { OpenFile, readLines } from "./read-lines.ts";
 import { type Damage, readDamage, salvage, SalvagedLog } from "./salvage.ts";
-import { ifThere, withFile } from "./store-failure.ts";
+import { ifThere, StaleView } from "./store-failure.ts";
 
 /**
  * One session's file, and what is known of it. What others append is found by looking at the file's size and time;
@@ -94,7 +95,7 @@ export class LogFile {
     return this.#exclusively(async () => {
       const stats = this.held ? null : statSync(this.paths.log, { throwIfNoEntry: false });
       const changed = stats === undefined || (stats !== null && !sameStamp(this.#stamp, stats));
-      if (changed && !(await this.#withFile((fd) => this.#update(fd)))) {
+      if (changed && !(await this.#read(false))) {
         this.#takeProblem(null, null);
         return false;
       }
@@ -106,7 +107,7 @@ export class LogFile {
   /** Brings what is known up to a file that a writer has opened and locked; from then on the writer keeps it so. */
   async hold(fd: number): Promise<void> {
     await this.#exclusively(async () => {
-      await this.#update(fd);
+      await this.#update(fd, false);
       this.#throwProblem();
       this.held = true;
     });
@@ -115,8 +116,7 @@ export class LogFile {
   /** Reads the log from its beginning, and not from its index. */
   async reload(): Promise<void> {
     await this.#exclusively(async () => {
-      const there = await this.#withFile((fd) => this.#update(fd, { whole: true }));
-      if (!there) throw new StaleView("The log's file is gone.");
+      if (!(await this.#read(true))) throw new StaleView("The log's file is gone.");
       this.#throwProblem();
     });
   }
@@ -125,7 +125,8 @@ export class LogFile {
   identify(): string | null {
     if (this.#log !== null) return this.#log.head.header.id;
     try {
-      return ifThere(() => withFile(this.paths.log, (fd) => readHeader(fd, this.paths.log).header.id));
+      using file = new OpenFile(this.paths.log);
+      return readHeader(file.fd, this.paths.log).header.id;
     } catch {
       return null;
     }
@@ -145,19 +146,18 @@ export class LogFile {
 
   /** Takes over what the log adds up to that the file was just made with. The offset of its end is that after the header. */
   adopt({ end, head, settings }: LogPoint): void {
-    withFile(this.paths.log, (fd) => {
-      const stats = fstatSync(fd);
-      const { identity, head: empty } = this.#start(fd, stats.ino);
-      const { header } = empty;
-      const modifiedAt = head.messageCount === 0 ? header.createdAt : head.modifiedAt;
-      const point = {
-        end: { seq: end.seq, offset: identity.headerEnd + end.offset },
-        head: { ...head, header, modifiedAt },
-        settings,
-      };
-      this.#takeState(new LogState(identity, point, NO_INDEX), fd, stats);
-      this.settle(fd);
-    });
+    using file = new OpenFile(this.paths.log);
+    const stats = fstatSync(file.fd);
+    const { identity, head: empty } = this.#start(file.fd, stats.ino);
+    const { header } = empty;
+    const modifiedAt = head.messageCount === 0 ? header.createdAt : head.modifiedAt;
+    const point = {
+      end: { seq: end.seq, offset: identity.headerEnd + end.offset },
+      head: { ...head, header, modifiedAt },
+      settings,
+    };
+    this.#takeState(new LogState(identity, point, NO_INDEX), file.fd, stats);
+    this.settle(file.fd);
   }
 
   /** Finishes what is queued, and lets go of the file. */
@@ -194,35 +194,47 @@ export class LogFile {
     return turn;
   }
 
-  /** Opens the file for a task; false when there is none. */
-  async #withFile(task: (fd: number) => Promise<void>): Promise<boolean> {
-    const fd = ifThere(() => openSync(this.paths.log, "r"));
-    if (fd === null) return false;
-    try {
-      await task(fd);
-    } finally {
-      closeSync(fd);
-    }
-    return true;
+  /** Reads what is new of the file, or the whole of it; false when there is none. */
+  async #read(whole: boolean): Promise<boolean> {
+    using file = ifThere(() => new OpenFile(this.paths.log));
+    if (file !== null) await this.#update(file.fd, whole);
+    return file !== null;
   }
 
-  /** Reads what is new, from the nearest position that is sure; `whole` begins with the first entry. */
-  async #update(fd: number, { whole }: { readonly whole: boolean } = { whole: false }): Promise<void> {
-    const stats = fstatSync(fd);
-    if (!whole && sameStamp(this.#stamp, stats)) return;
-    await this.#judge(fd, async () => {
-      let problem: unknown;
-      for (const start of this.#starts(fd, stats, whole)) {
-        try {
-          return await foldRest(fd, start);
-        } catch (error) {
-          // The log itself has the last word on whether it is damaged.
-          if (!(error instanceof SessionDamagedError || error instanceof WholeLogNeeded)) throw error;
-          problem = error;
-        }
+  /**
+   * Takes over what is new in the file, or what is wrong with it, so that the file is not read again until it changes. Until
+   * then what was known before stays, for those who are reading.
+   */
+  async #update(fd: number, whole: boolean): Promise<void> {
+    const before = fstatSync(fd);
+    if (!whole && sameStamp(this.#stamp, before)) return;
+    try {
+      const state = await this.#fold(fd, before, whole);
+      // While others had a turn, a writer of this process may have appended: from here on nobody has one.
+      const stats = fstatSync(fd);
+      for (const lines of readLines(fd, state.size, stats.size)) state.fold(lines);
+      this.#takeState(state, fd, stats);
+    } catch (error) {
+      if (!(error instanceof SessionError)) throw error;
+      this.#takeProblem(error, before);
+      if (this.#options.salvage && error instanceof SessionDamagedError)
+        this.#log = trySalvage(fd, this.paths.log, before);
+    }
+  }
+
+  /** What the log adds up to, from the nearest position that is sure; `whole` begins with the first entry. */
+  async #fold(fd: number, stats: Stats, whole: boolean): Promise<LogState> {
+    let problem: unknown;
+    for (const start of this.#starts(fd, stats, whole)) {
+      try {
+        return await foldRest(fd, start);
+      } catch (error) {
+        // The log itself has the last word on whether it is damaged.
+        if (!(error instanceof SessionDamagedError || error instanceof WholeLogNeeded)) throw error;
+        problem = error;
       }
-      throw problem;
-    });
+    }
+    throw problem;
   }
 
   /** What a fold can begin with, the nearest first: what is known of the log, what its index says, its first entry. */
@@ -249,26 +261,6 @@ export class LogFile {
     const { header, end, check } = readHeader(fd, this.paths.log);
     const identity = { paths: this.paths, ino, headerEnd: end, headerCheck: check };
     return { identity, end: { seq: 0, offset: end }, head: emptyHead(header), settings: [] };
-  }
-
-  /**
-   * Takes over what the task finds, or what it finds wrong with the file, so that the file is not read again until it
-   * changes. Until then what was known before stays, for those who are reading.
-   */
-  async #judge(fd: number, task: () => Promise<LogState>): Promise<void> {
-    const before = fstatSync(fd);
-    try {
-      const state = await task();
-      // While others had a turn, a writer of this process may have appended: from here on nobody has one.
-      const stats = fstatSync(fd);
-      for (const lines of readLines(fd, state.size, stats.size)) state.fold(lines);
-      this.#takeState(state, fd, stats);
-    } catch (error) {
-      if (!(error instanceof SessionError)) throw error;
-      this.#takeProblem(error, before);
-      if (this.#options.salvage && error instanceof SessionDamagedError)
-        this.#log = trySalvage(fd, this.paths.log, before);
-    }
   }
 
   #takeState(state: LogState, fd: number, stats: Stats): void {

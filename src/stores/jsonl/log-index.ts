@@ -1,23 +1,13 @@
-import {
-  closeSync,
-  constants,
-  fstatSync,
-  ftruncateSync,
-  mkdirSync,
-  openSync,
-  readFileSync,
-  type Stats,
-  writeSync,
-} from "node:fs";
+import { constants, fstatSync, ftruncateSync, mkdirSync, readFileSync, type Stats, writeSync } from "node:fs";
 import { dirname } from "node:path";
 import { crc32 } from "node:zlib";
 import { freezeDeep } from "../../internal/freeze-deep.ts";
-import { narrowPrivateFile, PRIVATE_DIRECTORY, PRIVATE_FILE_MODE } from "../../internal/private-file.ts";
+import { narrowPrivateFile, PRIVATE_DIRECTORY } from "../../internal/private-file.ts";
 import type { SessionHead } from "../../session/log/fold.ts";
 import type { SessionHeader } from "../../session/log/header.ts";
 import type { SettingsNode } from "../../session/log/settings.ts";
 import type { LogPaths } from "./file-names.ts";
-import { readChunk } from "./read-lines.ts";
+import { OpenFile, readChunk } from "./read-lines.ts";
 
 /** Raise it with any change of the first line, or of the fold that made the head in it. */
 const FORMAT = 6;
@@ -127,28 +117,24 @@ export function writeIndex(identity: LogIdentity, fd: number, point: LogPoint, r
   // Without a first line, nothing is taken from the index anyway.
   if (!due && known.length === 0) return known;
   const stamp = stampOf(fstatSync(fd));
-  const text = due ? formatLine(identity, fd, point, stamp) : withChecksum(stamp);
+  const text = withChecksum(due ? lineOf(identity, fd, point, stamp) : stamp);
   const at = due ? 0 : known.length;
   const { index } = identity.paths;
   mkdirSync(dirname(index), { ...PRIVATE_DIRECTORY, recursive: true });
   narrowPrivateFile(index);
-  const file = openSync(index, constants.O_RDWR | constants.O_CREAT, PRIVATE_FILE_MODE);
-  try {
-    ftruncateSync(file, at);
-    writeSync(file, text, at);
-  } finally {
-    closeSync(file);
-  }
+  using file = new OpenFile(index, constants.O_RDWR | constants.O_CREAT);
+  ftruncateSync(file.fd, at);
+  writeSync(file.fd, text, at);
   return due ? { offset: point.end.offset, length: Buffer.byteLength(text) } : known;
 }
 
-function formatLine(
+function lineOf(
   { headerCheck }: LogIdentity,
   fd: number,
   { end, head: { header: _, ...head }, settings }: LogPoint,
   log: FileStamp,
-): string {
-  const line: IndexLine = {
+): IndexLine {
+  return {
     format: FORMAT,
     ...end,
     tail: tailAt(fd, end.offset),
@@ -156,7 +142,6 @@ function formatLine(
     head,
     earlier: settings.slice(1),
   };
-  return withChecksum(line);
 }
 
 /** A line of an index: what the log adds up to, or how it looked when nobody wrote to it. */

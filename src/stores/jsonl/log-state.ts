@@ -1,4 +1,4 @@
-import { closeSync, fstatSync, openSync } from "node:fs";
+import { fstatSync } from "node:fs";
 import { freezeDeep } from "../../internal/freeze-deep.ts";
 import type { StoredEntry } from "../../session/log/append-plan.ts";
 import { type Entry, isNode } from "../../session/log/entry.ts";
@@ -8,10 +8,8 @@ import type { SettingsNode } from "../../session/log/settings.ts";
 import type { ReadRange } from "../../session/store-driver.ts";
 import type { Anchor, IndexReach, LogIdentity, LogPoint } from "./log-index.ts";
 import { knownEntries, parseLine, type RawLine, textsIn } from "./log-line.ts";
-import { countLines, type Piece, readLines, readPieces } from "./read-lines.ts";
-
-/** What is known of a log does not fit its file any more: it must be loaded anew. */
-export class StaleView extends Error {}
+import { countLines, OpenFile, type Piece, readLines, readPieces } from "./read-lines.ts";
+import { ifThere, StaleView } from "./store-failure.ts";
 
 /** Thrown where the whole log must be read, as it was begun from its index. */
 export class WholeLogNeeded extends Error {}
@@ -122,11 +120,11 @@ export class LogState {
    * @throws {StaleView} when another file is in the log's place.
    * @throws {WholeLogNeeded}
    */
-  readPages(range: ReadRange): Generator<Entry[], undefined> {
+  readPages(range: ReadRange): Iterable<Entry[]> {
     const { after, reverse } = range;
     const before = Math.min(range.before, this.#head.version);
     const limit = Math.min(range.limit, before - after - 1);
-    if (limit <= 0) return nothing();
+    if (limit <= 0) return [];
     const first = reverse ? this.#endOf(before) : this.#beginningOf(after + 1);
     const to = reverse ? this.identity.headerEnd : this.#endOf(Math.max(before, this.#start.seq)).offset;
     return this.#readPages(openLog(this.identity), first, to, { after, before, limit, reverse });
@@ -142,34 +140,31 @@ export class LogState {
 
   /** Reads from the beginning of a line, in reverse from the end of one, up to another offset. */
   *#readPages(
-    fd: number,
+    log: OpenFile,
     { seq: start, offset }: Anchor,
     to: number,
     { after, before, limit, reverse }: ReadRange,
   ): Generator<Entry[], undefined> {
+    using file = log;
     let left = limit;
     let seq = start;
     const [from, end] = reverse ? [to, offset] : [offset, to];
-    try {
-      for (const piece of readPieces(fd, from, end, reverse)) {
-        const texts = textsIn(piece.bytes);
-        if (texts === null) throw damageIn(this.identity, fd, piece);
-        const page: Entry[] = [];
-        for (const text of reverse ? texts.reverse() : texts) {
-          const entries = knownEntries(text);
-          if (entries === null) throw damageIn(this.identity, fd, piece);
-          for (const entry of reverse ? entries.reverse() : entries) {
-            (entry as { seq: number }).seq = reverse ? --seq : seq++;
-            if (entry.seq > after && entry.seq < before && page.length < left) page.push(entry);
-          }
-          if (page.length === left) break;
+    for (const piece of readPieces(file.fd, from, end, reverse)) {
+      const texts = textsIn(piece.bytes);
+      if (texts === null) throw damageIn(this.identity, file.fd, piece);
+      const page: Entry[] = [];
+      for (const text of reverse ? texts.reverse() : texts) {
+        const entries = knownEntries(text);
+        if (entries === null) throw damageIn(this.identity, file.fd, piece);
+        for (const entry of reverse ? entries.reverse() : entries) {
+          (entry as { seq: number }).seq = reverse ? --seq : seq++;
+          if (entry.seq > after && entry.seq < before && page.length < left) page.push(entry);
         }
-        yield page;
-        left -= page.length;
-        if (left === 0) return;
+        if (page.length === left) break;
       }
-    } finally {
-      closeSync(fd);
+      yield page;
+      left -= page.length;
+      if (left === 0) return;
     }
     throw new StaleView("The log is shorter than it was.");
   }
@@ -230,19 +225,12 @@ export interface LogPart {
   readonly rest: readonly Entry[];
 }
 
-function* nothing(): Generator<never, undefined> {}
-
 /** A log's file, opened for reading. @throws {StaleView} when another file is in its place. */
-export function openLog({ paths, ino }: LogIdentity): number {
-  let fd: number;
-  try {
-    fd = openSync(paths.log, "r");
-  } catch (cause) {
-    if ((cause as NodeJS.ErrnoException).code === "ENOENT") throw new StaleView("The log's file is gone.", { cause });
-    throw cause;
-  }
-  if (fstatSync(fd).ino === ino) return fd;
-  closeSync(fd);
+export function openLog({ paths, ino }: LogIdentity): OpenFile {
+  const file = ifThere(() => new OpenFile(paths.log));
+  if (file === null) throw new StaleView("The log's file is gone.");
+  if (fstatSync(file.fd).ino === ino) return file;
+  file[Symbol.dispose]();
   throw new StaleView("Another file is in the log's place.");
 }
 
@@ -258,10 +246,6 @@ function damageIn(identity: LogIdentity, fd: number, { offset, bytes }: Piece): 
 }
 
 function damageAt(identity: LogIdentity, { offset }: RawLine, reason: string): SessionDamagedError {
-  const fd = openLog(identity);
-  try {
-    return new SessionDamagedError({ path: identity.paths.log, line: countLines(fd, offset) + 1, offset, reason });
-  } finally {
-    closeSync(fd);
-  }
+  using log = openLog(identity);
+  return new SessionDamagedError({ path: identity.paths.log, line: countLines(log.fd, offset) + 1, offset, reason });
 }

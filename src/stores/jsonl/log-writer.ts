@@ -220,9 +220,8 @@ export class LogWriter {
     const { header, versionAt } = readHeader(fd, paths.log);
     const raised = { ...header, version: FORMAT_VERSION } as const;
     if (header.version !== FORMAT_VERSION && versionAt === null) {
-      const whole = { offset: state.size, rest: [] };
       const options = { ...this.#options, replaces: true };
-      await putFile(paths.log, (to) => copyLog(state.identity, whole, raised, to), options);
+      await putFile(paths.log, (to) => copyLog(state.identity, state.upTo(state.head.version), raised, to), options);
       this.#letGo();
       return this.#begin();
     }

@@ -1,8 +1,8 @@
-import { closeSync, existsSync, fsync, futimesSync, openSync, writeSync } from "node:fs";
+import { existsSync, fsync, futimesSync, writeSync } from "node:fs";
 import { open, readdir, rename, stat, unlink } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
+import { setImmediate as giveTurn } from "node:timers/promises";
 import { promisify } from "node:util";
-import { PRIVATE_FILE_MODE } from "../../internal/private-file.ts";
 import { uuidv7 } from "../../internal/uuid.ts";
 import { SessionError, show } from "../../session/errors.ts";
 import type { SessionHeader } from "../../session/log/header.ts";
@@ -11,7 +11,7 @@ import type { LogIdentity } from "./log-index.ts";
 import { formatLine } from "./log-line.ts";
 import { type LogPart, openLog } from "./log-state.ts";
 import { INDEX_FOLDER } from "./file-names.ts";
-import { giveTurn, readChunk } from "./read-lines.ts";
+import { OpenFile, readChunk } from "./read-lines.ts";
 import { missingAsNull, storeFailed } from "./store-failure.ts";
 
 const PIECE_BYTES = 1024 * 1024;
@@ -31,13 +31,11 @@ export async function putFile(
 ): Promise<void> {
   const temporary = join(dirname(path), INDEX_FOLDER, `${basename(path)}.${uuidv7()}.tmp`);
   try {
-    const fd = openSync(temporary, "wx", PRIVATE_FILE_MODE);
-    try {
-      await write(fd);
-      setTime(fd, options.clock());
-      if (options.durability === "fsync") await promisify(fsync)(fd);
-    } finally {
-      closeSync(fd);
+    {
+      using file = new OpenFile(temporary, "wx");
+      await write(file.fd);
+      setTime(file.fd, options.clock());
+      if (options.durability === "fsync") await promisify(fsync)(file.fd);
     }
     if (!options.replaces && existsSync(path))
       throw new SessionError("SESSION_EXISTS", `There is already a file ${show(path)}; use another id.`);
@@ -109,17 +107,13 @@ export async function copyLog(
   to: number,
 ): Promise<void> {
   writeAll(to, `${JSON.stringify(header)}\n`);
-  const from = openLog(identity);
-  try {
-    for (let at = identity.headerEnd; at < offset; ) {
-      const chunk = readChunk(from, at, Math.min(PIECE_BYTES, offset - at));
-      if (chunk.length === 0) throw new Error(`${identity.paths.log} is shorter than it was`);
-      writeAll(to, chunk);
-      at += chunk.length;
-      if (at < offset) await giveTurn();
-    }
-    if (rest.length > 0) writeAll(to, formatLine(rest));
-  } finally {
-    closeSync(from);
+  using from = openLog(identity);
+  for (let at = identity.headerEnd; at < offset; ) {
+    const chunk = readChunk(from.fd, at, Math.min(PIECE_BYTES, offset - at));
+    if (chunk.length === 0) throw new Error(`${identity.paths.log} is shorter than it was`);
+    writeAll(to, chunk);
+    at += chunk.length;
+    if (at < offset) await giveTurn();
   }
+  if (rest.length > 0) writeAll(to, formatLine(rest));
 }

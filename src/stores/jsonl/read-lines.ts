@@ -1,4 +1,5 @@
-import { readSync } from "node:fs";
+import { closeSync, openSync, readSync } from "node:fs";
+import { PRIVATE_FILE_MODE } from "../../internal/private-file.ts";
 import { LINE_BYTES_MAX, NEWLINE, type RawLine } from "./log-line.ts";
 
 const CHUNK_BYTES = 256 * 1024;
@@ -68,6 +69,19 @@ export function* readPieces(fd: number, from: number, to: number, reverse: boole
   }
 }
 
+/** A file that is open until the end of the block that holds it. */
+export class OpenFile implements Disposable {
+  readonly fd: number;
+
+  constructor(path: string, flags: string | number = "r") {
+    this.fd = openSync(path, flags, PRIVATE_FILE_MODE);
+  }
+
+  [Symbol.dispose](): void {
+    closeSync(this.fd);
+  }
+}
+
 /** As many bytes as there are, up to `length`. */
 export function readChunk(fd: number, position: number, length: number): Buffer {
   const buffer = Buffer.allocUnsafeSlow(length);
@@ -85,9 +99,4 @@ export function countLines(fd: number, to: number): number {
   let count = 0;
   for (const lines of readLines(fd, 0, to)) count += lines.length;
   return count;
-}
-
-/** Lets others have their turn within long work. */
-export function giveTurn(): Promise<void> {
-  return new Promise((resolve) => setImmediate(resolve));
 }

@@ -1,14 +1,13 @@
-import { closeSync, fstatSync, fsyncSync, openSync } from "node:fs";
+import { fstatSync, fsyncSync } from "node:fs";
 import { unlink } from "node:fs/promises";
 import { resolve } from "node:path";
-import { PRIVATE_FILE_MODE } from "../../internal/private-file.ts";
 import { FileLock } from "../../internal/file-lock.ts";
 import type { Entry } from "../../session/log/entry.ts";
 import { SessionBusyError } from "../../session/errors.ts";
 import { formatEntry } from "./log-line.ts";
 import { putFile, writeAll, writeLines } from "./new-file.ts";
 import { pathsOf } from "./file-names.ts";
-import { readChunk } from "./read-lines.ts";
+import { OpenFile, readChunk } from "./read-lines.ts";
 import { type Damage, salvage, type SalvagedLog } from "./salvage.ts";
 
 const LOCK_TIMEOUT_MS = 10_000;
@@ -36,18 +35,14 @@ export async function repairFile(path: string): Promise<RepairReport> {
   const holder = await lock.acquire(LOCK_TIMEOUT_MS);
   if (holder !== null) throw new SessionBusyError(path, `process ${holder.pid} on ${holder.host}`);
   try {
-    const fd = openSync(paths.log, "r");
-    try {
-      const log = salvage(fd, paths.log, fstatSync(fd));
-      const report = { path: paths.log, sessionId: log.head.header.id, damage: log.damage, sideFile: null };
-      if (log.damage.length === 0) return report;
-      const sideFile = keepBytes(fd, paths.log, log.damage);
-      await rewrite(paths.log, log);
-      await unlink(paths.index).catch(() => {});
-      return { ...report, sideFile };
-    } finally {
-      closeSync(fd);
-    }
+    using file = new OpenFile(paths.log);
+    const log = salvage(file.fd, paths.log, fstatSync(file.fd));
+    const report = { path: paths.log, sessionId: log.head.header.id, damage: log.damage, sideFile: null };
+    if (log.damage.length === 0) return report;
+    const sideFile = keepBytes(file.fd, paths.log, log.damage);
+    await rewrite(paths.log, log);
+    await unlink(paths.index).catch(() => {});
+    return { ...report, sideFile };
   } finally {
     await lock.release();
   }
@@ -57,13 +52,9 @@ function keepBytes(fd: number, path: string, damage: readonly Damage[]): string 
   const pieces = new Map(damage.filter(({ length }) => length > 0).map(({ offset, length }) => [offset, length]));
   if (pieces.size === 0) return null;
   const sideFile = `${path}.damaged-${new Date().toISOString().replace(/[:.]/g, "-")}`;
-  const side = openSync(sideFile, "wx", PRIVATE_FILE_MODE);
-  try {
-    for (const [offset, length] of pieces) writeAll(side, readChunk(fd, offset, length));
-    fsyncSync(side);
-  } finally {
-    closeSync(side);
-  }
+  using side = new OpenFile(sideFile, "wx");
+  for (const [offset, length] of pieces) writeAll(side.fd, readChunk(fd, offset, length));
+  fsyncSync(side.fd);
   return sideFile;
 }
 

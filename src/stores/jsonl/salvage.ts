@@ -2,7 +2,7 @@ import { fstatSync } from "node:fs";
 import { basename } from "node:path";
 import { freezeDeep } from "../../internal/freeze-deep.ts";
 import { type Entry, isNode } from "../../session/log/entry.ts";
-import { SessionError, show } from "../../session/errors.ts";
+import { SessionDamagedError, show } from "../../session/errors.ts";
 import {
   EMPTY_PATH,
   emptyHead,
@@ -20,9 +20,8 @@ import { parseHeader, readFirstLine } from "./log-header.ts";
 import type { FileStamp } from "./log-index.ts";
 import type { RawLine } from "./log-line.ts";
 import { parseFileName } from "./file-names.ts";
-import { readLines } from "./read-lines.ts";
+import { OpenFile, readLines } from "./read-lines.ts";
 import { nameLost, type RecoveredItem, recoverLine } from "./recover-line.ts";
-import { withFile } from "./store-failure.ts";
 
 /** One part of a file that cannot be read as it is. */
 export interface Damage {
@@ -166,7 +165,8 @@ export function salvage(fd: number, path: string, stamp: FileStamp): SalvagedLog
 
 /** What cannot be read of a file. */
 export function readDamage(path: string): readonly Damage[] {
-  return withFile(path, (fd) => salvage(fd, path, fstatSync(fd)).damage);
+  using file = new OpenFile(path);
+  return salvage(file.fd, path, fstatSync(file.fd)).damage;
 }
 
 /** The header of a damaged file: its own, or one made of what the file's name and the entries tell. */
@@ -174,20 +174,14 @@ function salvageHeader(first: RawLine, path: string, items: readonly RecoveredIt
   try {
     return parseHeader(first, path);
   } catch (error) {
-    if (!(error instanceof SessionError) || error.code !== "DAMAGED") throw error;
+    if (!(error instanceof SessionDamagedError)) throw error;
     const text = first.bytes.toString("utf8");
     const name = parseFileName(basename(path));
     const id = name?.id ?? /"id":"([^"\\]+)"/.exec(text)?.[1];
     const firstTime = items.find((item) => item.entry !== null)?.entry?.timestamp;
     const createdAt = name?.createdAt ?? firstTime;
     if (!isSessionId(id) || (firstTime === undefined && items.length > 0)) throw error;
-    damage.push({
-      line: 1,
-      offset: 0,
-      length: first.length,
-      reason: (error as SessionError & { reason: string }).reason,
-      entryId: null,
-    });
+    damage.push({ line: 1, offset: 0, length: first.length, reason: error.reason, entryId: null });
     return createHeader({ id, ...(createdAt === undefined ? {} : { createdAt }) });
   }
 }

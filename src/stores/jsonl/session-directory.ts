@@ -1,11 +1,11 @@
 import { readdirSync, statSync } from "node:fs";
 import { basename, dirname, join, resolve } from "node:path";
+import { setImmediate as giveTurn } from "node:timers/promises";
 import { SessionDamagedError, SessionError, SessionNotFoundError, show } from "../../session/errors.ts";
 import type { DamagedSession } from "../../session/store.ts";
 import type { JsonlSettings } from "./jsonl-store.ts";
 import { LogFile } from "./log-file.ts";
 import { isLogName, PARTIAL_SUFFIX, parseFileName } from "./file-names.ts";
-import { giveTurn } from "./read-lines.ts";
 import { ifThere } from "./store-failure.ts";
 
 /** How many files are read for a listing before others have a turn. */

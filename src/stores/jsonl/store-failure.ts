@@ -1,6 +1,7 @@
-import { closeSync, openSync } from "node:fs";
 import { SessionError } from "../../session/errors.ts";
-import { StaleView } from "./log-state.ts";
+
+/** What is known of a log does not fit its file any more: it must be loaded anew. */
+export class StaleView extends Error {}
 
 /** The error for something that the file system would not do. */
 export function storeFailed(what: string, cause: unknown): SessionError {
@@ -43,15 +44,5 @@ export function ifThere<T>(task: () => T): T | null {
     return task();
   } catch (error) {
     return missingAsNull(error);
-  }
-}
-
-/** Opens a file for reading, runs a task, and closes it. */
-export function withFile<T>(path: string, task: (fd: number) => T): T {
-  const fd = openSync(path, "r");
-  try {
-    return task(fd);
-  } finally {
-    closeSync(fd);
   }
 }

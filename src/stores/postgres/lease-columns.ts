@@ -64,15 +64,9 @@ export class LeaseColumns implements LeaseTable {
     await this.renew(sessionId, token, 0);
   }
 
-  async current(sessionId: string): Promise<StoredLease | null> {
-    const row = await this.#lookAt(sessionId);
-    return row === undefined || row.run === null ? null : leaseOf(row);
-  }
-
-  /** The token of a session's live lease, or null. */
-  async tokenOf(sessionId: string, reader: Pick<SqlRunner, "rows">): Promise<number | null> {
+  async current(sessionId: string, reader?: Pick<SqlRunner, "rows">): Promise<StoredLease | null> {
     const row = await this.#lookAt(sessionId, reader);
-    return row === undefined || row.run === null ? null : Number(row.token);
+    return row === undefined || row.run === null ? null : leaseOf(row);
   }
 
   /** Whether someone has a session now, as a condition on its row. */

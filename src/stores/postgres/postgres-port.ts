@@ -135,8 +135,8 @@ export class PostgresPort implements SqlPort<LoadedSession> {
     return rows.map(({ body }) => jsonOf(body));
   }
 
-  leaseToken({ head }: LoadedSession): Promise<number | null> {
-    return this.#parts.leases.tokenOf(head.header.id, this.runner);
+  async leaseToken({ head }: LoadedSession): Promise<number | null> {
+    return (await this.#parts.leases.current(head.header.id, this.runner))?.token ?? null;
   }
 
   async commit(

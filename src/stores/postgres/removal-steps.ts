@@ -1,6 +1,5 @@
-import { type Asking, ask } from "../rows/asking.ts";
+import { ask } from "../rows/asking.ts";
 import type { RemovalSteps } from "../sql/removal.ts";
-import type { SqlRunner } from "../sql/sql-database.ts";
 import type { PostgresHandle } from "./postgres-handle.ts";
 import { SEARCH_BLOCK_ENTRIES } from "./schema.ts";
 import { IS_LIVE } from "./session-row.ts";
@@ -9,7 +8,7 @@ import { notifyIfWatched } from "./subscriptions.ts";
 /** What removing sessions takes in PostgreSQL. */
 export function removalSteps({ schema, channel, dialect }: PostgresHandle): RemovalSteps {
   return {
-    *hide(inside: SqlRunner, sessionIds: readonly string[], at: string): Asking<boolean> {
+    *hide(inside, sessionIds, at) {
       const hide = `WITH gone AS (
           UPDATE ${schema}.sessions SET deleted_at = ?
           WHERE id IN (${sessionIds.map(() => "?").join(", ")}) AND ${IS_LIVE} RETURNING key
@@ -18,7 +17,7 @@ export function removalSteps({ schema, channel, dialect }: PostgresHandle): Remo
         FROM gone WHERE session_key = key RETURNING key, ${notifyIfWatched(channel)} AS told`;
       return (yield* ask(inside.change(hide, [at, ...sessionIds]))) > 0;
     },
-    *cut(inside: SqlRunner, key: number, version: number): Asking<void> {
+    *cut(inside, key, version) {
       // Of a block that is kept in part, what goes must not be found any more either: it is made again.
       const whole = version - (version % SEARCH_BLOCK_ENTRIES);
       const texts = `DELETE FROM ${schema}.search_index WHERE session_key = ? AND (block < 0 OR block >= ?)`;
@@ -29,11 +28,11 @@ export function removalSteps({ schema, channel, dialect }: PostgresHandle): Remo
         WHERE key = ?`;
       yield* ask(inside.change(sessions, [whole, key]));
     },
-    *removeAll(inside: SqlRunner, keys: string): Asking<void> {
+    *removeAll(inside, keys) {
       for (const table of ["search_index", "entries", "heads"])
         yield* ask(inside.change(`DELETE FROM ${schema}.${table} WHERE session_key ${dialect.inKeys}`, [keys]));
     },
-    *handOver(inside: SqlRunner, from: number, to: number): Asking<void> {
+    *handOver(inside, from, to) {
       const watched = `UPDATE ${schema}.heads SET watched_until_ms =
           (SELECT watched_until_ms FROM ${schema}.heads WHERE session_key = ?) WHERE session_key = ?`;
       yield* ask(inside.change(watched, [from, to]));

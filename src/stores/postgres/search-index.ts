@@ -25,10 +25,13 @@ interface UnsearchedRow extends SessionRow {
  */
 export class SearchIndex implements TextIndex {
   readonly keyOf: TextIndex["keyOf"] = trigramsOf;
+  readonly owners: string;
   readonly #handle: PostgresHandle;
   readonly #port: PostgresPort;
 
   constructor(handle: PostgresHandle, port: PostgresPort) {
+    this.owners = `SELECT DISTINCT session_key AS key FROM ${handle.schema}.search_index
+      WHERE trigrams @> ?::text::integer[] LIMIT ?`;
     this.#handle = handle;
     this.#port = port;
   }
@@ -41,15 +44,6 @@ export class SearchIndex implements TextIndex {
       if (waiting === undefined) return;
       await this.#handle.transaction((transaction) => this.#indexPart(transaction));
     }
-  }
-
-  async ownersOf(trigrams: string, limit: number): Promise<Set<number> | null> {
-    const rows = await this.#handle.rows<{ key: string }>(
-      `SELECT DISTINCT session_key AS key FROM ${this.#handle.schema}.search_index
-       WHERE trigrams @> $1::text::integer[] LIMIT $2`,
-      [trigrams, limit + 1],
-    );
-    return rows.length > limit ? null : new Set(rows.map(({ key }) => Number(key)));
   }
 
   async #indexPart(transaction: Transaction): Promise<void> {

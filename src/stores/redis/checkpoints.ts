@@ -56,10 +56,9 @@ export class Checkpoints implements CheckpointTable {
     const session = await this.#port.load(sessionId);
     if (session === null) return [];
     const key = this.#handle.names.checkpoints(sessionId, session.stamp.uid);
-    const list = (await this.#handle.run(READ_ALL, [key], [])) as string[];
+    const list = (await this.#handle.run(READ_ALL, [key], [])) as [token: string, text: string][];
     const kept: { checkpoint: Checkpoint; sequence: number; token: string }[] = [];
-    for (let i = 0; i < list.length; i += 2) {
-      const [token, text] = [list[i] as string, list[i + 1] as string];
+    for (const [token, text] of list) {
       if (token === SEQUENCE) continue;
       const [sequence, body] = JSON.parse(text) as [number, string];
       kept.push({ checkpoint: JSON.parse(body) as Checkpoint, sequence, token });

@@ -50,10 +50,10 @@ export class ForkReferences {
 
   /** Goes on with what was cut short. */
   async finish(): Promise<void> {
-    const list = (await this.#handle.run(READ_ALL, [this.#notes], [])) as string[];
-    for (let i = 0; i < list.length; i += 2) {
-      const [id = "", uid = ""] = (list[i] as string).split(" ");
-      await this.#finishOne({ id, uid }, list[i + 1] as string);
+    const list = (await this.#handle.run(READ_ALL, [this.#notes], [])) as [note: string, segments: string][];
+    for (const [note, segments] of list) {
+      const [id = "", uid = ""] = note.split(" ");
+      await this.#finishOne({ id, uid }, segments);
     }
   }
 
@@ -90,10 +90,9 @@ export class ForkReferences {
 
   /** Lets go of references whose fork was never made, or ran out. */
   async releaseDead({ id, uid }: Holder): Promise<void> {
-    const list = (await this.#handle.run(READ_ALL, [this.#handle.names.forks(id, uid)], [])) as string[];
-    for (let i = 0; i < list.length; i += 2) {
-      const forkUid = list[i] as string;
-      const [forkId, , madeMs] = JSON.parse(list[i + 1] as string) as [string, string, string];
+    const list = await this.#handle.run(READ_ALL, [this.#handle.names.forks(id, uid)], []);
+    for (const [forkUid, text] of list as [string, string][]) {
+      const [forkId, , madeMs] = JSON.parse(text) as [string, string, string];
       if (Date.now() - Number(madeMs) < MAKING_MS_MAX || (await this.#isThere(forkId, forkUid))) continue;
       await this.release({ id, uid }, forkUid);
     }

@@ -36,11 +36,6 @@ export class LeaseScripts implements LeaseTable {
     return kind === "ok" ? { runId: runId as string, token: Number(token), untilMs: Number(expires) } : null;
   }
 
-  /** The token of a session's live lease, or null. */
-  async tokenOf(sessionId: string): Promise<number | null> {
-    return (await this.current(sessionId))?.token ?? null;
-  }
-
   /** What time it is, for a script; empty where the server's clock counts. */
   clockArg(): string {
     return this.#clock === undefined ? "" : String(this.#clock().getTime());

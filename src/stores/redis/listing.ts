@@ -110,8 +110,8 @@ export class Listing implements SessionListing {
   /** Those of some sessions that someone has, or nobody has, where a query asks for that; else all. */
   async #asHeld(ids: readonly string[], { runs }: SessionQuery): Promise<readonly string[]> {
     if (runs !== "running" && runs !== "interrupted") return ids;
-    const tokens = await Promise.all(ids.map((id) => this.#port.leases.tokenOf(id)));
-    return ids.filter((_, i) => (tokens[i] !== null) === (runs === "running"));
+    const leases = await Promise.all(ids.map((id) => this.#port.leases.current(id)));
+    return ids.filter((_, i) => (leases[i] !== null) === (runs === "running"));
   }
 
   async #heads(ids: readonly string[], deleted: boolean): Promise<SessionHead[]> {

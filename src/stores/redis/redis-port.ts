@@ -106,8 +106,8 @@ export class RedisPort implements RowPort<Segment, StoredSession> {
     return rowsOf(reply).map(({ body }) => body);
   }
 
-  leaseToken({ head }: StoredSession): Promise<number | null> {
-    return this.leases.tokenOf(head.header.id);
+  async leaseToken({ head }: StoredSession): Promise<number | null> {
+    return (await this.leases.current(head.header.id))?.token ?? null;
   }
 
   async commit(

@@ -14,9 +14,14 @@ import { defineScript, type RedisScript } from "./redis-handle.ts";
  * - `uid`, `hd` and `sg` never change: its unique name, its header, whose log it begins with.
  */
 
-function sessionScript(text: string, options?: { repeatable: boolean }): RedisScript {
+function sessionScript(text: string): RedisScript {
   const keys = "local session, lease, floor, entries, positions, forks, checkpoints, remains = unpack(KEYS)";
-  return defineScript(`${keys}${text}`, options);
+  return defineScript(`${keys}${text}`);
+}
+
+/** One that is not sent again where nobody knows whether it was run. */
+function sessionScriptOnce(text: string): RedisScript {
+  return { ...sessionScript(text), repeatable: false };
 }
 
 const STAMP = `
@@ -192,25 +197,21 @@ end
  *
  * ARGV: the fork's uid.
  */
-export const RELEASE: RedisScript = sessionScript(
-  `${NEEDED}
+export const RELEASE: RedisScript = sessionScriptOnce(`${NEEDED}
 if redis.call('HDEL', forks, ARGV[1]) == 0 or redis.call('EXISTS', remains) == 0 then return {'kept'} end
 if redis.call('EXISTS', forks) == 1 then
   redis.call('HSET', remains, 'needed', needed())
 else
   redis.call('UNLINK', forks, remains, entries, positions)
 end
-return {'ok'}`,
-  { repeatable: false },
-);
+return {'ok'}`);
 
 /**
  * Removes a deleted session, except what forks take of its log.
  *
  * ARGV: uid, gen, and the time it must have been deleted before.
  */
-export const PURGE: RedisScript = sessionScript(
-  `${NEEDED}${STAMP}
+export const PURGE: RedisScript = sessionScriptOnce(`${NEEDED}${STAMP}
 local uid, _, gen = readStamp()
 local s = redis.call('HMGET', session, 'del', 'sg')
 if uid ~= ARGV[1] or s[1] == '' or s[1] >= ARGV[3] then return {'no'} end
@@ -218,9 +219,7 @@ if gen ~= ARGV[2] then return {'gen'} end
 redis.call('SET', floor, nextOf(gen), 'EX', 86400)
 redis.call('UNLINK', session, checkpoints, lease)
 leaveLog(s[2])
-return {'ok'}`,
-  { repeatable: false },
-);
+return {'ok'}`);
 
 /**
  * Gives a session another log under another unique name, if it is what was planned on, and makes of the one before what is
@@ -229,8 +228,7 @@ return {'ok'}`,
  * KEYS: after those of the session, entries, positions and checkpoints of the new name. ARGV: stamp, the new uid, the new
  * stamp, the new h, first position, and then id and text of each row.
  */
-export const REPLACE: RedisScript = sessionScript(
-  `${NEEDED}
+export const REPLACE: RedisScript = sessionScriptOnce(`${NEEDED}
 local s = redis.call('HMGET', session, 'k', 'sg')
 if s[1] ~= ARGV[1] then return {'behind'} end
 local ttl = redis.call('TTL', session)
@@ -240,9 +238,7 @@ leaveLog(s[2])
 entries, positions = KEYS[9], KEYS[10]
 ${putRows(6)}
 if ttl > 0 then ${keepFor("ttl", "entries, positions")} end
-return {'ok'}`,
-  { repeatable: false },
-);
+return {'ok'}`);
 
 /** Removes entries at the end of a purged log. ARGV: position in the stream and id of each. */
 export const CUT: RedisScript = sessionScript(`
@@ -300,5 +296,8 @@ local left = redis.call('TTL', session)
 if left > 0 then redis.call('EXPIRE', checkpoints, left) end
 return {'ok'}`);
 
-/** All of a hash, as a list on every client. KEYS: the hash. */
-export const READ_ALL: RedisScript = defineScript("return redis.call('HGETALL', KEYS[1])");
+/** The fields of a hash, each with its value, as a list on every client. KEYS: the hash. */
+export const READ_ALL: RedisScript = defineScript(`
+local all, list = redis.call('HGETALL', KEYS[1]), {}
+for i = 1, #all, 2 do list[#list + 1] = {all[i], all[i + 1]} end
+return list`);

@@ -4,7 +4,6 @@ import { PAGE_ITEMS_MAX } from "../../session/limits.ts";
 import { listPosition } from "../../session/query.ts";
 import type { SearchTerm } from "../../session/search.ts";
 import type { ListPosition } from "../../session/store-driver.ts";
-import type { Reply } from "../rows/asking.ts";
 import type { ListedQuery } from "./session-filter.ts";
 import type { SqlDatabase } from "./sql-database.ts";
 import type { SqlListing } from "./sql-driver.ts";
@@ -17,8 +16,8 @@ export interface SearchIndex {
   catchUp(): Promise<void>;
   /** What a term is found by; null for one that only reading can find. */
   keyOf(term: SearchTerm): string | null;
-  /** The sessions whose own entries or texts may contain a term; null when there are too many to be useful. */
-  ownersOf(key: string, limit: number): Reply<ReadonlySet<number> | null>;
+  /** A query for the `key` of sessions whose own entries or texts may contain a term; it takes what that is found by, and a limit. */
+  readonly owners: string;
 }
 
 /** The sessions of a query in which terms may occur, as far as the index tells, in the order of a listing. */
@@ -52,8 +51,10 @@ async function keysFor(
   if (found.length === 0 || !(await isComplete(index))) return null;
   let rarest: ReadonlySet<number> | null = null;
   for (const key of found) {
-    const owners = await index.ownersOf(key, CANDIDATES_MAX);
-    if (owners !== null && (rarest === null || owners.size < rarest.size)) rarest = owners;
+    const rows = await database.rows<{ key: number | string }>(index.owners, [key, CANDIDATES_MAX + 1]);
+    const owners = new Set(rows.map((row) => Number(row.key)));
+    // With too many, it would be no use to look at these first.
+    if (rows.length <= CANDIDATES_MAX && (rarest === null || owners.size < rarest.size)) rarest = owners;
   }
   if (rarest === null) return null;
   const { prefix, inKeys } = database.dialect;

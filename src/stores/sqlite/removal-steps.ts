@@ -1,6 +1,5 @@
-import { type Asking, ask } from "../rows/asking.ts";
+import { ask } from "../rows/asking.ts";
 import type { RemovalSteps } from "../sql/removal.ts";
-import type { SqlRunner } from "../sql/sql-database.ts";
 import type { SearchIndex } from "./search-index.ts";
 import { settle } from "./settling.ts";
 import type { SqliteHandle } from "./sqlite-handle.ts";
@@ -13,7 +12,7 @@ import type { SqliteHandle } from "./sqlite-handle.ts";
  */
 export function removalSteps(handle: SqliteHandle, search: SearchIndex | null): RemovalSteps {
   return {
-    *hide(inside: SqlRunner, sessionIds: readonly string[], at: string): Asking<boolean> {
+    *hide(inside, sessionIds, at) {
       const select = `SELECT key FROM sessions WHERE id IN (${sessionIds.map(() => "?").join(", ")}) AND deleted_at IS NULL`;
       const rows = yield* ask(inside.rows<{ key: number }>(select, sessionIds));
       for (const { key } of rows) {
@@ -24,7 +23,7 @@ export function removalSteps(handle: SqliteHandle, search: SearchIndex | null): 
       }
       return rows.length > 0;
     },
-    *cut(inside: SqlRunner, key: number, version: number): Asking<void> {
+    *cut(inside, key, version) {
       search?.removeFrom(key, version);
       const ids =
         "DELETE FROM entry_ids WHERE session_key = ? AND id IN (SELECT id FROM entries WHERE session_key = ? AND seq >= ?)";
@@ -33,11 +32,11 @@ export function removalSteps(handle: SqliteHandle, search: SearchIndex | null): 
       const cut = "UPDATE sessions SET name = NULL, version = ?, indexed = min(indexed, ?) WHERE key = ?";
       yield* ask(inside.change(cut, [version, version, key]));
     },
-    *removeAll(inside: SqlRunner, keys: string): Asking<void> {
+    *removeAll(inside, keys) {
       for (const key of JSON.parse(keys) as readonly number[]) search?.removeFrom(key, 0);
       for (const table of ["entry_ids", "entries"])
         yield* ask(inside.change(`DELETE FROM ${table} WHERE session_key ${handle.dialect.inKeys}`, [keys]));
     },
-    *handOver(): Asking<void> {},
+    *handOver() {},
   };
 }

@@ -41,6 +41,7 @@ interface UnindexedRow {
  */
 export class SearchIndex implements TextIndex {
   readonly keyOf: TextIndex["keyOf"] = expressionOf;
+  readonly owners = "SELECT rowid >> 32 AS key FROM search_index WHERE search_index MATCH ? LIMIT ?";
   readonly #handle: SqliteHandle;
 
   constructor(handle: SqliteHandle) {
@@ -61,12 +62,6 @@ export class SearchIndex implements TextIndex {
       if (!this.#handle.transaction(() => this.#indexPart())) return;
       await new Promise((resolve) => setImmediate(resolve));
     }
-  }
-
-  ownersOf(expression: string, limit: number): Set<number> | null {
-    const sql = "SELECT rowid >> 32 AS key FROM search_index WHERE search_index MATCH ? LIMIT ?";
-    const rows = this.#handle.rows<{ key: number }>(sql, [expression, limit + 1]);
-    return rows.length > limit ? null : new Set(rows.map(({ key }) => key));
   }
 
   /** Forgets a session's entries from a position on, and its id, name and working directory. Must be in a transaction. */
