@@ -223,6 +223,24 @@ test("reads of a large session only what it needs, and finds damage in the rest 
   await expect(again.head("a")).rejects.toMatchObject({ code: "DAMAGED", line: 12 });
 });
 
+test("a large session that is made at once, or forked, has an index for whoever comes next", async () => {
+  const directory = await makeDirectory();
+  const store = await openStore(directory);
+  const said = [user(LONG), user(LONG), user(LONG)];
+  await store.create(createHeader({ id: "plain" }), { entries: said });
+  await store.create(createHeader({ id: "set" }), {
+    entries: [...said, { type: "variables", set: { x: 1 }, unset: [] }],
+  });
+  await store.fork("plain", createHeader({ id: "fork" }));
+  for (const id of ["plain", "set", "fork"]) {
+    const path = (await store.pathOf(id)) as string;
+    const index = await readFile(indexOf(path), "utf8");
+    expect(JSON.parse(index.slice(9)), id).toMatchObject({ offset: (await stat(path)).size });
+    const other = await openStore(directory);
+    expect(await other.head(id)).toEqual(await store.head(id));
+  }
+});
+
 test("reads a large session page by page, either way, and forks it within an append, as one that was read through", async () => {
   const directory = await makeDirectory();
   const { store } = await makeSession(directory);

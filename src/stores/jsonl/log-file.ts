@@ -15,6 +15,7 @@ import {
   sameStamp,
   stampOf,
   tailAt,
+  writeIndex,
 } from "./log-index.ts";
 import { LogState, WholeLogNeeded } from "./log-state.ts";
 import { LogWriter } from "./log-writer.ts";
@@ -137,6 +138,17 @@ export class LogFile {
     const stats = fstatSync(fd);
     this.#stamp = stats.size === this.state.size ? stampOf(stats) : null;
     this.#tail = tailAt(fd, this.state.size);
+  }
+
+  /** Writes the index of the open file. One that cannot be written is left as it is, since it only saves time. */
+  index(fd: number): void {
+    const { state } = this;
+    if (state.size <= INDEXED_BYTES_MIN) return;
+    try {
+      state.reach = writeIndex(state.identity, fd, state.point, state.reach);
+    } catch {
+      state.reach = null;
+    }
   }
 
   /** Makes the file be read anew. */

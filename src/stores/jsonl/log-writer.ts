@@ -15,7 +15,6 @@ import type { JsonlSettings } from "./jsonl-store.ts";
 import { LockedTurns } from "./locked-turns.ts";
 import type { LogFile } from "./log-file.ts";
 import { readHeader } from "./log-header.ts";
-import { INDEXED_BYTES_MIN, writeIndex } from "./log-index.ts";
 import { formatEntry, formatLine, LINE_BYTES_MAX } from "./log-line.ts";
 import { WholeLogNeeded } from "./log-state.ts";
 import { copyLog, putFile, setTime, writeAll, writeLines } from "./new-file.ts";
@@ -99,7 +98,7 @@ export class LogWriter {
   detach(): void {
     if (this.#fd === null) return;
     try {
-      if (this.file.state.size !== this.#sizeAtBegin) this.#writeIndex(this.#fd);
+      if (this.file.state.size !== this.#sizeAtBegin) this.file.index(this.#fd);
       this.file.settle(this.#fd);
     } catch {
       this.file.distrust();
@@ -228,17 +227,6 @@ export class LogWriter {
     if (versionAt !== null) writeSync(fd, String(FORMAT_VERSION), versionAt);
     if (this.#options.durability === "fsync") await datasync(fd);
     state.amend({ header: raised });
-  }
-
-  /** An index that cannot be written is left as it is, since it only saves time. */
-  #writeIndex(fd: number): void {
-    const { state } = this.file;
-    if (state.size <= INDEXED_BYTES_MIN) return;
-    try {
-      state.reach = writeIndex(state.identity, fd, state.point, state.reach);
-    } catch {
-      state.reach = null;
-    }
   }
 
   #lineOf(added: readonly StoredEntry[]): string {

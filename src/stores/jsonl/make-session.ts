@@ -12,6 +12,7 @@ import { sessionExists } from "../rows/row-maker.ts";
 import type { LogFile } from "./log-file.ts";
 import { formatEntry } from "./log-line.ts";
 import { copyLog, putFile, writeLines } from "./new-file.ts";
+import { OpenFile } from "./read-lines.ts";
 import { sessionFileName } from "./file-names.ts";
 import type { SessionFiles } from "./session-files.ts";
 
@@ -46,6 +47,7 @@ export async function createSession(
   if (head.version > 0 && head.path.settings === null)
     file.adopt({ end: { seq: head.version, offset }, head, settings: [] });
   else await file.refresh();
+  indexMade(file);
   return file.head;
 }
 
@@ -75,7 +77,14 @@ export async function forkSession(
     const begun = { ...head, openRuns: [] };
     file.adopt({ end: { ...end, offset: end.offset - state.identity.headerEnd }, head: begun, settings });
   } else await file.refresh();
+  indexMade(file);
   return file.head;
+}
+
+/** Others then need not read through a long log that was made at once, such as an imported one. */
+function indexMade(file: LogFile): void {
+  using open = new OpenFile(file.paths.log);
+  file.index(open.fd);
 }
 
 /** A copy of a session of an earlier version is a new file, and has what this version writes in it. */
