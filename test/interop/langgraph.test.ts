@@ -38,25 +38,6 @@ async function turnsOf(store: SessionStore, id = "a-thread"): Promise<unknown[]>
   return messages.map(({ content }) => content);
 }
 
-/** Counts how often a store is asked for entries from now on, and how many it gives. */
-function countReads(store: SessionStore): { calls: number; entries: number } {
-  const counts = { calls: 0, entries: 0 };
-  const { read, getEntry } = store;
-  store.read = async function* (...given) {
-    counts.calls++;
-    for await (const entry of read.apply(store, given)) {
-      counts.entries++;
-      yield entry;
-    }
-  };
-  store.getEntry = (...given) => {
-    counts.calls++;
-    counts.entries++;
-    return getEntry.apply(store, given);
-  };
-  return counts;
-}
-
 describe("a graph on a Skein store", () => {
   test("goes on where it was, also with a saver that remembers nothing", async () => {
     const store = openMemoryStore();
@@ -286,67 +267,6 @@ describe("a graph on a Skein store", () => {
     expect(texts(values.messages)).toEqual(["one", "answer 1"]);
   });
 
-  test("writes no more for a turn of a long thread than for one of a short thread", async () => {
-    const store = openMemoryStore();
-    const notes = Annotation<string[]>({ reducer: (left, right) => [...left, ...right], default: () => [] });
-    const graph = new StateGraph(Annotation.Root({ ...MessagesAnnotation.spec, notes }))
-      .addNode("model", async () => ({ messages: [new AIMessage("an answer")], notes: ["a note"] }))
-      .addEdge(START, "model")
-      .compile({ checkpointer: new SkeinSaver(store) });
-    const begin = async (thread_id: string, length: number) => {
-      const messages = Array.from({ length }, () => new HumanMessage("before"));
-      await graph.invoke({ messages, notes: messages.map(() => "before") }, { configurable: { thread_id } });
-    };
-    const written = async (id: string) => {
-      const before = (await store.head(id))?.version ?? 0;
-      await graph.invoke(say("one more"), { configurable: { thread_id: id } });
-      let characters = 0;
-      for await (const entry of store.read(id, { after: before - 1 })) characters += JSON.stringify(entry).length;
-      return characters;
-    };
-    await begin("short", 10);
-    await begin("long", 1000);
-    expect(await written("long")).toBeLessThan((await written("short")) * 1.2);
-  });
-
-  test("reads as many entries for a first turn on a thread of 500 turns as of 50, while its values get no longer", async () => {
-    const store = openMemoryStore();
-    const State = Annotation.Root({
-      setting: Annotation<string>,
-      count: Annotation<number>,
-      tags: Annotation<string[]>,
-    });
-    const build = () =>
-      new StateGraph(State)
-        .addNode("model", async ({ count = 0 }) => ({ count: count + 1, tags: ["a", "b"] }))
-        .addEdge(START, "model")
-        .compile({ checkpointer: new SkeinSaver(store) });
-    const graph = build();
-    await graph.invoke({ setting: "once", tags: ["a"] }, thread);
-    const counts = countReads(store);
-    let turns = 1;
-    const opening = async (after: number) => {
-      for (; turns < after; turns++) await graph.invoke({ count: turns }, { ...thread, durability: "exit" });
-      const before = { ...counts };
-      const values = await build().invoke({ count: turns++ }, thread);
-      expect(values).toEqual({ setting: "once", count: turns, tags: ["a", "b"] });
-      return { calls: counts.calls - before.calls, entries: counts.entries - before.entries };
-    };
-    const early = await opening(50);
-    expect(await opening(500)).toEqual(early);
-  });
-
-  test("lists every checkpoint of a long thread, the latest first, also with a saver that remembers nothing", async () => {
-    const store = openMemoryStore();
-    const graph = counter(new SkeinSaver(store));
-    for (let turn = 0; turn < 60; turn++) await graph.invoke(say(`turn ${turn}`), thread);
-    const lengths: number[] = [];
-    for await (const { values } of counter(new SkeinSaver(store)).getStateHistory(thread))
-      lengths.push(values.messages?.length ?? 0);
-    const expected = Array.from({ length: 60 }, (_, turn) => [turn * 2, turn * 2 + 1, turn * 2 + 2]).flat();
-    expect(lengths).toEqual(expected.reverse());
-  });
-
   test("stores nothing that refers to a turn which a refused write did not store", async () => {
     const store = openMemoryStore();
     const graph = new StateGraph(Annotation.Root({ ...MessagesAnnotation.spec, note: Annotation<string> }))
@@ -362,18 +282,6 @@ describe("a graph on a Skein store", () => {
     await graph.invoke(again, thread);
     const { values } = await counter(new SkeinSaver(store)).getState(thread);
     expect(texts(values.messages)).toEqual(["one", "answer 1", "two", "answer 3"]);
-  });
-
-  test("takes more messages at once than one append may have, and reads each about once", async () => {
-    const store = openMemoryStore();
-    const messages = Array.from({ length: 10_001 }, (_, index) => new HumanMessage(`message ${index}`));
-    await counter(new SkeinSaver(store)).invoke({ messages }, thread);
-    const counts = countReads(store);
-    const { values } = await counter(new SkeinSaver(store)).getState(thread);
-    expect(values.messages).toHaveLength(10_002);
-    expect(counts.entries).toBeLessThan(10_002 * 1.1);
-    expect(counts.calls).toBeLessThan(100);
-    expect(await turnsOf(store)).toHaveLength(10_002);
   });
 
   test("does not give a run what a failed one did to the list of messages in place, as the memory saver does not", async () => {
