@@ -8,8 +8,8 @@ import { filesWith } from "../erase/raw-traces.ts";
 import { openClient, openStore, ownServerTest, startServer } from "./redis-support.ts";
 import { until } from "./store-support.ts";
 
-/** What is packed in a file cannot be found by its bytes. */
-const PLAIN_FILES = ["--rdbcompression", "no"];
+/** What is packed cannot be found by its bytes, nor what waits for the disk to be ready. */
+const PLAIN_FILES = ["--rdbcompression", "no", "--appendfsync", "always"];
 const LIMITED = "limited";
 
 ownServerTest("a rewrite leaves the word in no file of a server with an append-only file and snapshots", async () => {

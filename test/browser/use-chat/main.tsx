@@ -36,7 +36,7 @@ function ChatPage({ before }: { readonly before: UIMessage[] }) {
         {messages.map((message) => (
           <li key={message.id} data-role={message.role}>
             {message.parts.map((part, index) => (
-              <Part key={index} part={part} answer={addToolApprovalResponse} />
+              <Part key={index} part={part} answer={addToolApprovalResponse} ready={status === "ready"} />
             ))}
           </li>
         ))}
@@ -59,9 +59,11 @@ function ChatPage({ before }: { readonly before: UIMessage[] }) {
 interface PartProps {
   readonly part: UIMessage["parts"][number];
   readonly answer: (answer: { id: string; approved: boolean }) => void;
+  /** While a chat is joined, what is streamed replaces what is answered. */
+  readonly ready: boolean;
 }
 
-function Part({ part, answer }: PartProps) {
+function Part({ part, answer, ready }: PartProps) {
   if (part.type === "text") return <span>{part.text}</span>;
   if (part.type === "reasoning") return <em>{part.text}</em>;
   if (!isToolUIPart(part)) return null;
@@ -73,10 +75,10 @@ function Part({ part, answer }: PartProps) {
   return (
     <fieldset>
       <legend>{`${name} ${JSON.stringify(part.input)}?`}</legend>
-      <button type="button" onClick={() => answer({ id: question, approved: true })}>
+      <button type="button" disabled={!ready} onClick={() => answer({ id: question, approved: true })}>
         Approve
       </button>
-      <button type="button" onClick={() => answer({ id: question, approved: false })}>
+      <button type="button" disabled={!ready} onClick={() => answer({ id: question, approved: false })}>
         Deny
       </button>
     </fieldset>
