@@ -108,6 +108,9 @@ ${packages.join("\n")}
 |---|${programs.map(() => "---|").join("")}---|
 ${rows.join("\n")}
 
+The same command has the Claude Agent SDK (\`${agentSdk.packageName}\` ${agentSdk.version}) go on with a conversation from
+\`skein/claude-agent\` alone, and \`${acpx.packageName}\` ${acpx.version} drive \`skein acp\`; it ends with an error where one of them does not.
+
 Not run: OpenRath, which is not in the npm registry; its format is tried with files that follow its documents. pi 1.0.3 to
 1.5.0, which need versions of a package that are not published; version 4 of its format is tried with a file that the core of
 0.87.1 wrote.

@@ -1,4 +1,4 @@
-import type { Content, ContentPart } from "../session/message.ts";
+import { type Content, partsOf } from "../session/message.ts";
 import type { RunEvent } from "./run-event.ts";
 
 /** Some words of an answer. */
@@ -78,9 +78,7 @@ export class SaidOnce {
 }
 
 function piecesOf(content: Content | null): SaidPiece[] {
-  const parts: readonly ContentPart[] =
-    typeof content === "string" ? [{ type: "text", text: content }] : (content ?? []);
-  return parts.flatMap((part): SaidPiece[] =>
+  return partsOf(content).flatMap((part): SaidPiece[] =>
     "text" in part && part.text !== "" ? [{ kind: part.type, text: part.text, begins: true }] : [],
   );
 }

@@ -1,8 +1,18 @@
 import { expect, test } from "vitest";
 import type { JsonObject } from "../../src/internal/json.ts";
 import { foreignFormat } from "../../src/interop/formats/index.ts";
+import { textOf } from "../../src/session/message.ts";
 import { openMemoryStore } from "../../src/stores/memory/index.ts";
-import { entriesOf, goldenFiles, importText, linesOf, readText, toldIn, writtenText } from "./foreign-samples.ts";
+import {
+  entriesOf,
+  goldenFiles,
+  goldenText,
+  importText,
+  linesOf,
+  readText,
+  toldIn,
+  writtenText,
+} from "./foreign-samples.ts";
 
 const codex = foreignFormat("codex");
 const counts = {
@@ -37,13 +47,33 @@ function rollout(lines: readonly string[], meta: JsonObject = {}): string {
   return [line("session_meta", about), ...lines].join("\n");
 }
 
-const recorded = goldenFiles().filter(({ format }) => format === codex);
+const EARLY = "codex-early.jsonl";
+const recorded = goldenFiles().filter(({ format, name }) => format === codex && name !== EARLY);
 
 test.for(recorded)("$name comes out line for line as Codex wrote it", async ({ text }) => {
   await using store = openMemoryStore();
   const written = await writtenText(codex, store, await importText(store, codex, text));
   const parsed = (lines: string): unknown[] => linesOf(lines).map((each) => JSON.parse(each));
   expect(parsed(written)).toEqual(parsed(text));
+});
+
+test("an early file, whose lines have no payload, is read whole and comes out as Codex writes files since", async () => {
+  const text = goldenText(EARLY);
+  await using store = openMemoryStore();
+  const sessionId = await importText(store, codex, text);
+  const told = await toldIn(store, sessionId);
+  expect(told.map(({ role, content }) => `${role}: ${textOf(content)}`)).toEqual([
+    "user: Where is the kettle?",
+    "assistant: ",
+    expect.stringMatching(/^tool: .*kettle/),
+    "assistant: It is in the shed.",
+    ...["user: And the key?", "assistant: It is in the shed."],
+    ...["user: Look again.", "assistant: Still there.", "user: Look again.", "assistant: Still there."],
+  ]);
+  const parsed = (lines: string): JsonObject[] => linesOf(lines).map((each) => JSON.parse(each));
+  const written = parsed(await writtenText(codex, store, sessionId)).filter(({ payload }) => payload !== undefined);
+  expect(written.map(({ payload }) => payload)).toMatchObject(parsed(text).filter((each) => !("record_type" in each)));
+  expect(written.every(({ timestamp, type }) => typeof timestamp === "string" && typeof type === "string")).toBe(true);
 });
 
 test("an answer is one message with its thoughts, its calls and its counts, though they come after what its tools said", async () => {

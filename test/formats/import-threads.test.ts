@@ -4,7 +4,9 @@ import { join } from "node:path";
 import type { Worker } from "node:worker_threads";
 import { type Entry, openStore, type SessionStore } from "skein";
 import { foreignFormat, type ImportFilesOptions, type ImportStep, importFiles } from "skein/formats";
-import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
+import { afterAll, beforeAll, beforeEach, expect, onTestFinished, test } from "vitest";
+import { redisMissing, startRedis } from "../../scripts/redis.mjs";
+import { postgresUrl } from "../postgres-server.ts";
 import { skipBecause } from "../skip.ts";
 
 // Threads run what was built, so that this file uses the package and not its sources.
@@ -74,21 +76,38 @@ beforeEach((context) => {
   if (availableParallelism() < 2) skipBecause(context, "there is one core, on which threads would not pay");
 });
 
-test.for(["jsonl", "sqlite"])("threads import many files into %s as one does, and in their order", async (kind) => {
-  const storeUrl = `${kind}:${join(directory, kind)}`;
-  await using store = await openStore(storeUrl);
-  await using other = await openStore("memory:");
-  const one = await importInto(other, { storeUrl: "memory:" });
-  expect(started).toBe(0);
-  const many = await importInto(store, { storeUrl });
-  expect(started).toBeGreaterThan(1);
-  expect(ended).toBe(started);
-  expect(many).toEqual(one);
-  expect(many.map(({ number, report }) => [number, report.mapped, report.lost])).toEqual(
-    Array.from({ length: FILES }, (_, index) => [index + 1, 21, index % 3 === 2 ? 1 : 0]),
-  );
-  expect(await entriesOf(store, many)).toEqual(await entriesOf(other, one));
-});
+const places = {
+  jsonl: () => `jsonl:${join(directory, "jsonl")}`,
+  sqlite: () => `sqlite:${join(directory, "sqlite")}`,
+  postgres: () => postgresUrl(),
+  // One of its own, as the URL of a store names no prefix of keys.
+  redis: async () => {
+    const server = await startRedis();
+    onTestFinished(() => server.stop());
+    return server.url;
+  },
+};
+
+test.for(Object.entries(places))(
+  "threads import many files into %s as one does, and in their order",
+  async ([kind, urlOf], context) => {
+    const missing = kind === "redis" ? redisMissing() : null;
+    if (missing !== null) skipBecause(context, missing);
+    const storeUrl = await urlOf();
+    await using store = await openStore(storeUrl);
+    await using other = await openStore("memory:");
+    const one = await importInto(other, { storeUrl: "memory:" });
+    expect(started).toBe(0);
+    const many = await importInto(store, { storeUrl });
+    expect(started).toBeGreaterThan(1);
+    expect(ended).toBe(started);
+    expect(many).toEqual(one);
+    expect(many.map(({ number, report }) => [number, report.mapped, report.lost])).toEqual(
+      Array.from({ length: FILES }, (_, index) => [index + 1, 21, index % 3 === 2 ? 1 : 0]),
+    );
+    expect(await entriesOf(store, many)).toEqual(await entriesOf(other, one));
+  },
+);
 
 test("what the store refuses a thread is thrown as it says it, and the threads end", async () => {
   const storeUrl = `sqlite:${join(directory, "refused")}`;

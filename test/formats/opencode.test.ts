@@ -104,6 +104,8 @@ test("a compaction keeps the messages that opencode keeps, and comes out as it w
   const told = (await toldIn(store, sessionId)).map(({ content }) => content);
   expect(told[0]).toContain("The kettle is in the shed.");
   expect(told.slice(1)).toEqual(["And the key?", "Thanks."]);
+  const compactions = (await entriesOf(store, sessionId)).filter(({ type }) => type === "compaction");
+  expect(compactions).toMatchObject([{ summary: "The kettle is in the shed." }]);
   expect(JSON.parse(await writtenText(opencode, store, sessionId))).toMatchObject(JSON.parse(text));
 });
 

@@ -1,10 +1,10 @@
-import { HttpAgent } from "@ag-ui/client";
 import { Chat } from "@ai-sdk/react";
 import { DefaultChatTransport, type UIMessage } from "ai";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { createServer } from "../../src/http/index.ts";
 import { createChatTransport } from "../../src/http/ui/index.ts";
 import { bullmqBell } from "../../src/workers/index.ts";
+import { clientOf, plain, say, types } from "../http/ag-ui-client.ts";
 import { TOKENS, tokenOf } from "../http/server-support.ts";
 import { redisSkip } from "../redis-server.ts";
 import { skipBecause } from "../skip.ts";
@@ -39,17 +39,33 @@ const answerOf = ({ messages }: Chat<UIMessage>): string =>
     .map((part) => (part.type === "text" ? part.text : "state" in part ? `[${part.state}] ` : ""))
     .join("");
 
-/** What a client of AG-UI shows of the answer. */
-const agUiAnswerOf = ({ messages }: HttpAgent): string =>
-  messages
-    .slice(1)
-    .map(({ role, content }) => (role === "tool" ? "[result] " : (content ?? "")))
-    .join("");
+/** A client of AG-UI, with what it showed of the answer each time that changed: its words, and where a call has a result. */
+function openReader(url: string, id: string): ReturnType<typeof clientOf> & { readonly shown: string[] } {
+  const client = clientOf({ url }, id);
+  const shown: string[] = [];
+  client.agent.subscribe({
+    onMessagesChanged: ({ messages }) => {
+      const answer = messages.filter(({ role }) => role !== "user");
+      shown.push(answer.map(({ role, content }) => (role === "tool" ? "[result] " : (content ?? ""))).join(""));
+    },
+  });
+  return { ...client, shown };
+}
 
 describe.for(places)("with a bell on %s", (place) => {
   test.for([
-    { when: "in the middle of its words", text: "rounds=1 ms=60 talk=20", call: "output-available", until: "7 " },
-    { when: "in the middle of a call", text: "rounds=1 ms=1500 talk=2", call: "output-error", until: "input" },
+    {
+      when: "in the middle of its words",
+      text: "rounds=1 ms=60 talk=20 hold=8",
+      call: "output-available",
+      until: "7 ",
+    },
+    {
+      when: "in the middle of a call",
+      text: "rounds=1 call=60000 ms=300 talk=2",
+      call: "output-error",
+      until: "",
+    },
   ])(
     "a chat whose worker is killed $when ends whole on every server, with no word lost or repeated",
     async ({ text, call, until }, context) => {
@@ -59,33 +75,53 @@ describe.for(places)("with a bell on %s", (place) => {
       const options = { leaseMs: LEASE_MS, sweepMs: 500 };
       const workers = [await fleet.startWorker(options), await fleet.startWorker(options)];
       const id = crypto.randomUUID();
+      // On one place a chat of the AI SDK asks and a client of AG-UI joins, on the other it is the other way round.
+      const stayed = openReader(there, id);
+      const left = openReader(here, id);
+      const reading: Promise<unknown>[] = [];
+      if (place === "postgres") {
+        reading.push(say(stayed.agent, text));
+        await expect.poll(() => types(stayed.told), { interval: 20 }).toContain("STEP_STARTED");
+      }
       const page = await openPage(here, id, false);
-      const first = page.sendMessage({ text });
-      await expect.poll(() => answerOf(page), { timeout: 20_000, interval: 20 }).not.toBe("");
-      const agent = new HttpAgent({
-        url: `${there}/agui/helper`,
-        threadId: id,
-        headers: { authorization: `Bearer ${tokenOf("ann")}` },
-      });
-      const listened = agent.runAgent();
-      await expect.poll(() => answerOf(page), { timeout: 20_000, interval: 20 }).toContain(until);
-      await expect.poll(() => agent.messages.length, { timeout: 20_000, interval: 20 }).toBeGreaterThan(1);
+      reading.push(place === "postgres" ? page.resumeStream() : page.sendMessage({ text }));
+      await expect.poll(() => answerOf(page), { interval: 20 }).not.toBe("");
+      if (place === "redis") reading.push(stayed.agent.runAgent());
+      const dropped = left.agent.runAgent().catch(() => {});
+      for (const { agent } of [stayed, left])
+        await expect.poll(() => agent.messages.length, { interval: 20 }).toBeGreaterThan(1);
+      // Whoever joins may have missed the first words, and hears them when the answer is whole.
+      const heard = () => (place === "postgres" ? stayed.shown.at(-1) : answerOf(page));
+      await expect.poll(heard, { interval: 20 }).toContain(until);
       const [holder] = await holderOf(workers, /^round /);
       holder.child.kill("SIGKILL");
-      // One page comes before another worker has the run, one while it tells the answer once more; one has stayed.
+      // Of each kind one comes before another worker has the run, one while it tells the answer once more; one has stayed.
+      left.agent.abortRun();
+      await dropped;
+      // Its own client ends what it leaves with an error.
+      expect(types(left.told.splice(0)).filter((type) => /^RUN_/.test(type))).toEqual(["RUN_STARTED", "RUN_ERROR"]);
       const early = await openPage(there, id, true);
-      const resumed = early.resumeStream();
-      await expect.poll(async () => (await phasesOf(fleet.store, id)).length, { timeout: 20_000 }).toBeGreaterThan(1);
+      reading.push(early.resumeStream(), left.agent.runAgent());
+      await expect.poll(async () => (await phasesOf(fleet.store, id)).length).toBeGreaterThan(1);
       const late = await openPage(there, id, false);
-      await Promise.all([first, resumed, late.resumeStream(), listened]);
+      const came = openReader(here, id);
+      await Promise.all([...reading, late.resumeStream(), came.agent.runAgent()]);
       const words = Array.from({ length: Number(/talk=(\d+)/.exec(text)?.[1]) }, (_, piece) => `${piece} `).join("");
-      const whole = `[${call}] ${words}done`;
       for (const chat of [page, early, late, await openPage(here, id, false)]) {
         expect(chat.error).toBeUndefined();
         expect(chat.messages).toHaveLength(2);
-        expect(answerOf(chat)).toBe(whole);
+        expect(answerOf(chat)).toBe(`[${call}] ${words}done`);
       }
-      expect(agUiAnswerOf(agent)).toBe(`[result] ${words}done`);
+      const after = openReader(there, id);
+      await after.agent.runAgent();
+      for (const { agent, told, shown } of [stayed, left, came, after]) {
+        // Whatever it showed in between, no word was there twice.
+        for (const some of shown) expect(`[result] ${words}done`.startsWith(some), some).toBe(true);
+        expect(shown.at(-1)).toBe(`[result] ${words}done`);
+        expect(plain(agent.messages)).toEqual(plain(after.agent.messages));
+        expect(types(told).filter((type) => /^RUN_/.test(type))).toEqual(["RUN_STARTED", "RUN_FINISHED"]);
+        expect(told.at(-1)).toMatchObject({ type: "RUN_FINISHED", outcome: { type: "success" } });
+      }
       expect(await phasesOf(fleet.store, id)).toEqual(["started", "started", "finished"]);
     },
   );

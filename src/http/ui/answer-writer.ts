@@ -2,7 +2,7 @@ import { type AnswerFact, AnswerTeller } from "../../agent/answer-teller.ts";
 import type { Approval, RunEvent } from "../../agent/run-event.ts";
 import type { SaidPiece } from "../../agent/said-once.ts";
 import type { UIMessageChunk } from "./ai-sdk.ts";
-import { callParts, partsOf, type UICallPart } from "./ui-parts.ts";
+import { callParts, uiPartsOf, type UICallPart } from "./ui-parts.ts";
 
 const CHUNK_NAME = { text: "text", thinking: "reasoning" } as const;
 
@@ -53,7 +53,7 @@ export class AnswerWriter {
         break;
       case "answer-whole":
         this.#close();
-        for (const part of partsOf(fact.message.content)) {
+        for (const part of uiPartsOf(fact.message.content)) {
           if (part.type === "file") this.#chunks.push({ type: "file", url: part.url, mediaType: part.mediaType });
         }
         break;

@@ -1,7 +1,7 @@
 import { toldCall } from "../../agent/answer-teller.ts";
 import { messageIdOf, type ShownTurn } from "../shown-turn.ts";
 import type { UIMessage } from "./ai-sdk.ts";
-import { callParts, partsOf } from "./ui-parts.ts";
+import { callParts, uiPartsOf } from "./ui-parts.ts";
 
 /** What is known of a session beside its turns. */
 export interface UIMessagesOptions {
@@ -32,7 +32,7 @@ export function toUIMessages(turns: readonly ShownTurn[], { questions = [] }: UI
       }
       const { parts } = answer;
       const { toolCalls = [] } = turn;
-      parts.push({ type: "step-start" }, ...partsOf(turn.content, { state: "done" }));
+      parts.push({ type: "step-start" }, ...uiPartsOf(turn.content, { state: "done" }));
       // Results may follow what a person said in the middle.
       endStep = () => {
         const calls = toolCalls.map((call) => ({
@@ -43,7 +43,7 @@ export function toUIMessages(turns: readonly ShownTurn[], { questions = [] }: UI
       };
     } else {
       const id = messageIdOf(turn.turnId);
-      messages.push({ id, role: turn.role, parts: partsOf(turn.content) });
+      messages.push({ id, role: turn.role, parts: uiPartsOf(turn.content) });
       answer = null;
       answersId = turn.role === "user" ? answerIdOf(id) : null;
     }

@@ -1,5 +1,5 @@
 import { jsonIn, type ToldCall } from "../../agent/answer-teller.ts";
-import { type Content, type ContentPart, textOf } from "../../session/message.ts";
+import { type Content, type ContentPart, partsOf, textOf } from "../../session/message.ts";
 import type { JSONValue, UIMessage } from "./ai-sdk.ts";
 
 /** A part of a message of the AI SDK. */
@@ -9,9 +9,8 @@ export type UIPart = UIMessage["parts"][number];
 export type UICallPart = Extract<UIPart, { type: `tool-${string}` }>;
 
 /** The parts of what was said, in a state where they could be under way; what is empty makes none. */
-export function partsOf(content: Content | null, state: { readonly state?: "done" } = {}): UIPart[] {
-  const parts = typeof content === "string" ? [{ type: "text", text: content } as const] : (content ?? []);
-  return parts.flatMap((part): UIPart[] => {
+export function uiPartsOf(content: Content | null, state: { readonly state?: "done" } = {}): UIPart[] {
+  return partsOf(content).flatMap((part): UIPart[] => {
     if (!("text" in part)) return [fileOf(part)];
     if (part.text === "") return [];
     return [{ type: part.type === "text" ? "text" : "reasoning", text: part.text, ...state }];

@@ -1,7 +1,7 @@
 // A worker in a process of its own, until SIGTERM. Each call of `note` leaves a line in a file: run and round.
 // node fleet-worker.mjs <store> <bell> <file of effects> <leaseMs> <sweepMs>
 // Prints "ready", "round <run> <round>" and "closed".
-import { appendFileSync, writeSync } from "node:fs";
+import { appendFileSync, closeSync, openSync, writeSync } from "node:fs";
 import { setTimeout as wait } from "node:timers/promises";
 import { createAgent, defineTool, openStore, SessionManager } from "skein";
 import { bullmqBell, startWorker } from "skein/workers";
@@ -11,7 +11,8 @@ const print = (/** @type {string} */ line) => writeSync(1, `${line}\n`);
 
 /**
  * Does what the input says: `rounds=3 ms=50` notes in so many rounds, each of which takes so long; `talk=20 ms=10` says so
- * many pieces; `pay` asks first.
+ * many pieces; `pay` asks first. With `call=60000` a call takes so long; with `hold=8` whoever is the first to have said so many
+ * pieces says no more.
  * @type {import("skein").Model}
  */
 const model = {
@@ -30,19 +31,30 @@ const model = {
         index: 0,
         id: `call-${round}`,
         name,
-        arguments: JSON.stringify({ round, ms: told("ms") }),
+        arguments: JSON.stringify({ round, ms: told("call") || told("ms") }),
       };
       yield { type: "finish", stopReason: "tool_calls" };
       return;
     }
     for (let piece = 0; piece < told("talk"); piece++) {
       yield { type: "text-delta", text: `${piece} ` };
-      await wait(told("ms"), undefined, signal === undefined ? {} : { signal });
+      const ms = piece + 1 === told("hold") && isFirst() ? 60_000 : told("ms");
+      await wait(ms, undefined, signal === undefined ? {} : { signal });
     }
     yield { type: "text-delta", text: "done" };
     yield { type: "finish", stopReason: "stop" };
   },
 };
+
+/** Whether no worker of the fleet has come here before. */
+function isFirst() {
+  try {
+    closeSync(openSync(`${effects}.held`, "wx"));
+    return true;
+  } catch {
+    return false;
+  }
+}
 
 /**
  * @param {string} name

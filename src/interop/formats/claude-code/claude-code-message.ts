@@ -1,11 +1,12 @@
 import type { JsonObject, JsonValue } from "../../../internal/json.ts";
-import type {
-  AssistantMessage,
-  Content,
-  ContentPart,
-  StopReason,
-  ToolCall,
-  ToolMessage,
+import {
+  type AssistantMessage,
+  type Content,
+  type ContentPart,
+  type StopReason,
+  type ToolCall,
+  type ToolMessage,
+  partsOf,
 } from "../../../session/message.ts";
 import type { Usage } from "../../../session/usage.ts";
 import type { WriteReport } from "../foreign-report.ts";
@@ -130,8 +131,7 @@ function takeBlock(block: JsonValue, parts: ContentPart[], toolCalls: ToolCall[]
 /** The blocks of an answer, in order: what it says, then what it calls. */
 export function blocksOfAnswer(message: AssistantMessage, report: WriteReport): JsonObject[] {
   const { content, toolCalls = [] } = message;
-  const parts = typeof content === "string" ? [{ type: "text" as const, text: content }] : (content ?? []);
-  const said = parts.flatMap((part): JsonObject[] => {
+  const said = partsOf(content).flatMap((part): JsonObject[] => {
     if (part.type !== "thinking") return blocksOfPart(part, report);
     // Thinking without the provider's signature is refused when it is sent back.
     if (part.signature === undefined) report.leave("thinking without a signature");

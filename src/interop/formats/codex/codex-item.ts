@@ -1,5 +1,12 @@
 import type { JsonObject, JsonValue } from "../../../internal/json.ts";
-import type { AssistantMessage, Content, ContentPart, ToolCall, ToolMessage } from "../../../session/message.ts";
+import {
+  type AssistantMessage,
+  type Content,
+  type ContentPart,
+  partsOf,
+  type ToolCall,
+  type ToolMessage,
+} from "../../../session/message.ts";
 import type { Usage } from "../../../session/usage.ts";
 import type { WriteReport } from "../foreign-report.ts";
 import { isFields, textIn, textOrParts } from "../foreign-values.ts";
@@ -85,7 +92,7 @@ export function contentOfItem(content: JsonValue | undefined): ContentPart[] | n
 /** One part of an answer as an item. */
 export function itemOfPart(part: ContentPart, report: WriteReport): JsonObject {
   if (part.type !== "thinking")
-    return { type: "message", role: "assistant", content: partsOf([part], "output_text", report) };
+    return { type: "message", role: "assistant", content: codexParts([part], "output_text", report) };
   const { text, signature } = part;
   const summary = text === "" ? [] : [{ type: "summary_text", text }];
   return { type: "reasoning", summary, ...(signature === undefined ? {} : { encrypted_content: signature }) };
@@ -98,18 +105,17 @@ export function itemOfCall({ id, name, arguments: text }: ToolCall): JsonObject 
 
 /** What a tool answered, as an item. */
 export function itemOfOutput({ toolCallId, content }: ToolMessage, report: WriteReport): JsonObject {
-  const output = typeof content === "string" ? content : partsOf(content, "input_text", report);
+  const output = typeof content === "string" ? content : codexParts(content, "input_text", report);
   return { type: "function_call_output", call_id: toolCallId, output };
 }
 
 /** What a person or the program says, as an item. */
 export function itemOfInput(role: "user" | "developer", content: Content, report: WriteReport): JsonObject {
-  return { type: "message", role, content: partsOf(content, "input_text", report) };
+  return { type: "message", role, content: codexParts(content, "input_text", report) };
 }
 
-function partsOf(content: Content, textType: string, report: WriteReport): JsonObject[] {
-  if (typeof content === "string") return [{ type: textType, text: content }];
-  return content.map((part) => {
+function codexParts(content: Content, textType: string, report: WriteReport): JsonObject[] {
+  return partsOf(content).map((part) => {
     if (part.type === "text") return { type: textType, text: part.text };
     if (part.type === "image" && textType === "input_text")
       return { type: "input_image", image_url: `data:${part.mediaType};base64,${part.data}` };

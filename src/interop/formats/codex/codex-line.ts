@@ -1,6 +1,6 @@
 import type { JsonObject, JsonValue } from "../../../internal/json.ts";
 import type { Entry } from "../../../session/log/entry.ts";
-import type { AssistantMessage, ContentPart, Message } from "../../../session/message.ts";
+import { type AssistantMessage, type Message, partsOf } from "../../../session/message.ts";
 import { addUsage, NO_USAGE, type Usage } from "../../../session/usage.ts";
 import type { WriteReport } from "../foreign-report.ts";
 import { answerMarks, spokenMarks } from "../own-marks.ts";
@@ -74,13 +74,13 @@ export function lineOfCompaction(
 export function itemsOfMessage(message: Message, report: WriteReport): JsonObject[] {
   if (message.role !== "assistant") return [itemOfMessage(message, report)];
   return [
-    ...partsOfAnswer(message).map((part) => itemOfPart(part, report)),
+    ...partsOf(message.content).map((part) => itemOfPart(part, report)),
     ...(message.toolCalls ?? []).map(itemOfCall),
   ];
 }
 
 function linesOfAnswer(id: string, message: AssistantMessage, writing: CodexWriting): CodexLine[] | null {
-  const parts = partsOfAnswer(message).map((part): CodexLine => {
+  const parts = partsOf(message.content).map((part): CodexLine => {
     if (part.type !== "thinking" || (message.provider === "openai" && part.signature !== undefined))
       return item(itemOfPart(part, writing.report));
     // As an item it would be sent to a model that cannot take it.
@@ -120,10 +120,6 @@ function settings({ cwd, model }: CodexWriting, more: JsonObject = {}): CodexLin
 function marksOf(message: Exclude<Message, AssistantMessage>): JsonObject {
   if (message.role !== "tool") return message.role === "system" ? { role: "system" } : {};
   return { name: message.name, ...(message.isError === true ? { isError: true } : {}) };
-}
-
-function partsOfAnswer({ content }: AssistantMessage): readonly ContentPart[] {
-  return typeof content === "string" ? [{ type: "text", text: content }] : (content ?? []);
 }
 
 function item(payload: JsonObject): CodexLine {

@@ -10,7 +10,10 @@ export const codex: ForeignFormat = {
   title: "Codex",
   unit: "lines",
   // The first line may be longer than what is looked at, as it holds the instructions to the model.
-  detects: (start) => /^\s*\{[^{}]*"type"\s*:\s*"session_meta"/.test(start),
+  detects: (start) =>
+    /^\s*\{(?:[^{}]*"type"\s*:\s*"session_meta"|\s*"id"\s*:\s*"[^"]*"\s*,\s*"timestamp"\s*:\s*"[^"]*"\s*,\s*"instructions")/.test(
+      start,
+    ),
   home,
   isSessionFile: (path) => /^rollout-.*\.jsonl$/.test(basename(path)),
   read: (sink) => new CodexReader(sink),

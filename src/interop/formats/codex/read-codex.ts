@@ -15,6 +15,7 @@ import { answerSettings, spokenBody } from "../own-marks.ts";
 import { restOf } from "../rest-of.ts";
 import { answerOfItems, contentOfItem, isOfProgram, kindOfItem, textOfItem, usageOfCodex } from "./codex-item.ts";
 import { itemsOfMessage } from "./codex-line.ts";
+import { EarlyLines } from "./early-lines.ts";
 
 /** The lines of an answer while more of them may come. */
 interface OpenAnswer {
@@ -42,6 +43,7 @@ export const OWN_ORIGINATOR = "skein";
 export class CodexReader implements ForeignReader {
   readonly #sink: ForeignSink;
   #log: ForeignLogSink | null = null;
+  readonly #early = new EarlyLines();
   #last = "";
   #answer: OpenAnswer | null = null;
   /** What came after an answer whose counts have not come yet. */
@@ -58,14 +60,18 @@ export class CodexReader implements ForeignReader {
     this.#sink = sink;
   }
 
-  line(line: ForeignLine): void {
+  line(given: ForeignLine): void {
+    if (this.#log !== null && given.text === this.#last) {
+      this.#sink.report.doubled++;
+      return;
+    }
+    this.#last = given.text;
+    const line = this.#early.present(given);
     const { value } = line;
     const payload = isFields(value) ? value.payload : undefined;
     if (this.#log === null) this.#begin(line);
-    else if (line.text === this.#last) this.#sink.report.doubled++;
     else if (!isFields(value) || !isFields(payload)) this.#log.keep(line);
     else this.#take(line, value, payload, this.#log);
-    this.#last = line.text;
   }
 
   rest(): void {

@@ -1,5 +1,5 @@
 import type { JsonObject, JsonValue } from "../../../internal/json.ts";
-import type { AssistantMessage, Content, ContentPart, ToolCall, ToolMessage } from "../../../session/message.ts";
+import type { Content, ContentPart, ToolCall, ToolMessage } from "../../../session/message.ts";
 import type { Usage } from "../../../session/usage.ts";
 import type { WriteReport } from "../foreign-report.ts";
 import { isFields, parseArguments, textIn } from "../foreign-values.ts";
@@ -75,11 +75,6 @@ export function partOfCall(
       ? { status: "error", ...said, error: answer, time: when }
       : { status: "completed", ...said, output: answer, title: call.name, metadata: {}, time: when };
   return { type: "tool", callID: call.id, tool: call.name, state };
-}
-
-/** The parts of an answer, those of its calls last. */
-export function partsOfAnswer({ content }: AssistantMessage): readonly ContentPart[] {
-  return typeof content === "string" ? [{ type: "text", text: content }] : (content ?? []);
 }
 
 /** The counts of opencode; undefined where there are none. */

@@ -1,6 +1,6 @@
 import type { JsonObject } from "../../../internal/json.ts";
 import { type Entry, isNode } from "../../../session/log/entry.ts";
-import type { AssistantMessage, Content, ContentPart, ToolMessage } from "../../../session/message.ts";
+import { type AssistantMessage, type Content, partsOf, type ToolMessage } from "../../../session/message.ts";
 import type { ForeignSource } from "../foreign-format.ts";
 import { noteOf } from "../foreign-note.ts";
 import { pathOf } from "../foreign-path.ts";
@@ -10,7 +10,7 @@ import { KeptLines } from "../kept-line.ts";
 import { spokenMarks } from "../own-marks.ts";
 import { foreignRest, type Rest, withRest } from "../rest-of.ts";
 import { OpencodeIds, opencodeSessionId } from "./opencode-id.ts";
-import { opencodeOfUsage, partOfCall, partOfContent, partsOfAnswer } from "./opencode-part.ts";
+import { opencodeOfUsage, partOfCall, partOfContent } from "./opencode-part.ts";
 import { FINISHES, type OpencodeRest } from "./read-opencode.ts";
 
 type Answer = Extract<Entry, { type: "message" }> & { readonly message: AssistantMessage };
@@ -102,7 +102,7 @@ class MessageWriter {
     this.#report.written += 1 + results.size;
     const { message, timestamp } = entry;
     const time = Date.parse(timestamp);
-    const said = partsOfAnswer(message).map((part) => partOfContent(part, time, message.provider));
+    const said = partsOf(message.content).map((part) => partOfContent(part, time, message.provider));
     const calls = (message.toolCalls ?? []).map((call) => {
       const result = results.get(call.id);
       const part = partOfCall(call, result?.message, time, this.#report);
@@ -161,8 +161,7 @@ class MessageWriter {
   #input(entry: Entry, content: Content, marks: JsonObject, rest?: OpencodeRest): Written {
     this.#report.written++;
     const time = Date.parse(entry.timestamp);
-    const said: readonly ContentPart[] = typeof content === "string" ? [{ type: "text", text: content }] : content;
-    const plain = said.map((part) => partOfContent(part, time));
+    const plain = partsOf(content).map((part) => partOfContent(part, time));
     if (rest !== undefined && "parts" in rest) {
       const parts = rest.parts.map((change) =>
         "as" in change

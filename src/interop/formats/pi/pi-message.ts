@@ -1,11 +1,12 @@
 import type { JsonObject, JsonValue } from "../../../internal/json.ts";
-import type {
-  AssistantMessage,
-  Content,
-  ContentPart,
-  Message,
-  StopReason,
-  ToolCall,
+import {
+  type AssistantMessage,
+  type Content,
+  type ContentPart,
+  type Message,
+  type StopReason,
+  type ToolCall,
+  partsOf,
 } from "../../../session/message.ts";
 import type { Usage } from "../../../session/usage.ts";
 import { isFields, parseArguments, textOrParts } from "../foreign-values.ts";
@@ -114,8 +115,7 @@ function answerOfPi(value: JsonObject): AssistantMessage | null {
 
 function piOfAnswer(message: AssistantMessage, time: number, report: WriteReport): JsonObject {
   const { content, toolCalls = [], provider, model, stopReason } = message;
-  const parts = typeof content === "string" ? [{ type: "text" as const, text: content }] : (content ?? []);
-  const said = parts.flatMap((part): JsonValue[] => {
+  const said = partsOf(content).flatMap((part): JsonValue[] => {
     if (part.type !== "thinking") return listOf(piOfContent([part], report));
     const signature = part.signature === undefined ? {} : { thinkingSignature: part.signature };
     return [{ type: "thinking", thinking: part.text, ...signature }];
