@@ -1,3 +1,4 @@
+import { createHash } from "node:crypto";
 import type { JsonObject } from "../../../internal/json.ts";
 import type { ForeignLine } from "../foreign-format.ts";
 import { isFields, textIn } from "../foreign-values.ts";
@@ -8,7 +9,7 @@ import { isFields, textIn } from "../foreign-values.ts";
  */
 export class EarlyLines {
   #startedAt: string | null = null;
-  /** How often each line has come, as two that say the same are told apart by their times elsewhere. */
+  /** How often each line has come, by its digest: two that say the same are told apart by their times elsewhere. */
   readonly #times = new Map<string, number>();
 
   /** The line in its present form; one that has it already, or has none, as it is. */
@@ -21,8 +22,9 @@ export class EarlyLines {
       return formed(line, { timestamp: this.#startedAt, type: "session_meta", payload });
     }
     if (this.#startedAt === null || typeof value.type !== "string") return line;
-    const times = this.#times.get(text) ?? 0;
-    this.#times.set(text, times + 1);
+    const digest = createHash("sha1").update(text).digest("base64");
+    const times = this.#times.get(digest) ?? 0;
+    this.#times.set(digest, times + 1);
     const timestamp = new Date(Date.parse(this.#startedAt) + times).toISOString();
     return formed(line, { timestamp, type: "response_item", payload: value });
   }
