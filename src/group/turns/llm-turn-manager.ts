@@ -4,7 +4,7 @@ import { untilAborted } from "../../agent/follow-abort.ts";
 import { SessionError } from "../../session/errors.ts";
 import { textOf } from "../../session/message.ts";
 import type { SessionTurn } from "../../session/state/state.ts";
-import type { GroupMember } from "./turn-manager.ts";
+import type { GroupMember, TurnManager } from "./turn-manager.ts";
 import { TurnRoster, type WholeView } from "./turn-roster.ts";
 import { wordPattern } from "./word-pattern.ts";
 
@@ -26,7 +26,7 @@ export interface LlmTurnManagerOptions {
  * A model picks who speaks next, or that nobody does. It sees the latest turns, private ones included, and answers with
  * nothing but a name. An answer that names no agent, or several, is asked for once more; then the conversation ends.
  */
-export class LlmTurnManager extends TurnRoster {
+export class LlmTurnManager extends TurnRoster implements TurnManager {
   readonly #model: Model;
   readonly #instructions: string;
   readonly #retry: RetryOptions;

@@ -1,9 +1,9 @@
 import { SessionError, show } from "../../session/errors.ts";
-import type { GroupMember } from "./turn-manager.ts";
+import type { GroupMember, TurnManager } from "./turn-manager.ts";
 import { cycleOf, TurnRoster, type WholeView } from "./turn-roster.ts";
 
 /** Everyone speaks once a round, those with a higher priority first; equals in the order of registration. */
-export class PriorityTurnManager extends TurnRoster {
+export class PriorityTurnManager extends TurnRoster implements TurnManager {
   readonly #priorities: ReadonlyMap<string, number>;
 
   /** An agent without a priority has 0. Ends the conversation after `maxRounds` full rounds. */

@@ -1,6 +1,7 @@
 import { SessionError, show } from "../../session/errors.ts";
 import { textOf } from "../../session/message.ts";
 import type { SessionTurn } from "../../session/state/state.ts";
+import type { TurnManager } from "./turn-manager.ts";
 import { TurnRoster, type WholeView } from "./turn-roster.ts";
 import { textPattern, wordPattern } from "./word-pattern.ts";
 
@@ -19,7 +20,7 @@ interface Topic {
 }
 
 /** Whoever is responsible for a keyword in the latest turn speaks next; the first keyword in the given order wins. */
-export class TopicBasedTurnManager extends TurnRoster {
+export class TopicBasedTurnManager extends TurnRoster implements TurnManager {
   readonly #topics: readonly Topic[];
   readonly #fallbackAgent: string | null;
 
