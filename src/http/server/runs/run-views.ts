@@ -1,6 +1,7 @@
 import { parkedHost } from "../../../agent/persist/claim-run.ts";
 import { inheritedCount, isOwn, type SessionHead } from "../../../session/log/fold.ts";
 import { show } from "../../../session/errors.ts";
+import type { Entry, EntryOf } from "../../../session/log/entry.ts";
 import { type OpenRun, requestIdOf } from "../../../session/log/open-runs.ts";
 import { runnerOfHost } from "../../../workers/ring-session.ts";
 import type { ListRuns, QuestionView, RunView } from "../../run-wire.ts";
@@ -89,18 +90,37 @@ export async function listSessionRuns(
   limit: number = LISTED_DEFAULT,
 ): Promise<readonly RunView[]> {
   const { header, openRuns } = head;
+  const passed: Entry[] = [];
   /** Up to where each run has written, the latest first. */
-  const ends = new Map<string, number | undefined>();
+  const ends = new Map<string, number>();
   const range = { after: inheritedCount(header) - 1, reverse: true, limit: LISTED_ENTRIES_MAX };
   for await (const entry of services.store.read(header.id, range)) {
-    if (!(entry.type === "run" || entry.type === "run_request") || !isOwn(header, entry, entry.seq)) continue;
-    if (!ends.has(entry.runId)) ends.set(entry.runId, entry.seq + 1);
-    if (ends.size === limit) break;
+    if (isOfRun(entry) && isOwn(header, entry, entry.seq) && !ends.has(entry.runId)) {
+      if (ends.size === limit) break;
+      ends.set(entry.runId, entry.seq + 1);
+    }
+    passed.push(entry);
   }
-  for (const { runId } of openRuns.toReversed()) if (!ends.has(runId)) ends.set(runId, undefined);
-  const views = await Promise.all([...ends].map(([runId, before]) => readRun(services, head, runId, before)));
+  const about = storyAbout(services, head);
+  const stories = new Map<string, RunStory>();
+  for (const entry of passed.reverse()) {
+    if (isOfRun(entry) && !stories.has(entry.runId)) stories.set(entry.runId, new RunStory(entry.runId, about));
+    for (const story of stories.values()) story.take(entry);
+  }
+  const runIds = new Set([...ends.keys(), ...openRuns.map(({ runId }) => runId).reverse()]);
+  const views = await Promise.all(
+    [...runIds].map((runId) => {
+      const story = stories.get(runId);
+      // A run may have begun before the entries that were passed, unless its request is among them.
+      return story?.request ? viewOf(services, head, story) : readRun(services, head, runId, ends.get(runId));
+    }),
+  );
   const timeOf = ({ requestedAt, startedAt, endedAt }: RunView): string => requestedAt ?? startedAt ?? endedAt ?? "";
   return views.sort((one, other) => timeOf(other).localeCompare(timeOf(one)));
+}
+
+function isOfRun(entry: Entry): entry is EntryOf<"run" | "run_request"> {
+  return entry.type === "run" || entry.type === "run_request";
 }
 
 /** A page of the open runs that a caller may see. Reads what it shows, and not the runs. */
