@@ -26,7 +26,9 @@ export function apiPages() {
   // Where a framework's adapter hands a name on, the first subpath is its home.
   const homes = new Map(names.map(({ name, subpath }) => /** @type {const} */ ([name, subpath])).reverse());
   return [...new Set(names.map(({ subpath }) => subpath))].map((subpath) => {
-    const here = names.filter((each) => each.subpath === subpath);
+    const here = names
+      .filter((each) => each.subpath === subpath)
+      .sort((one, other) => one.name.localeCompare(other.name, "en"));
     const sections = groups.flatMap(([title, kinds]) => {
       const members = here.filter(({ kind }) => kinds.some((each) => each === kind));
       if (members.length === 0) return [];
@@ -103,7 +105,7 @@ function declarationsOf(source) {
     const text = code
       .slice(statement.start, statement.end)
       .replace(/^export (?:declare )?/, "")
-      .replace(/^\t(?:#private|private [^\n]*);\n/gm, "")
+      .replace(/^\t(?:#private|(?:private|protected) [^\n]*);\n/gm, "")
       .replaceAll("\t", "  ")
       // The stars of a comment stand below its first one.
       .replace(/^( *)\*(?=[ /])/gm, "$1 *");

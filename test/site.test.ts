@@ -32,6 +32,15 @@ test.for(Object.entries(exports))("every name of %s has its place on a page", ([
   expect(names.filter((name) => !text.includes(`\n### ${name} {#${name}}\n`))).toEqual([]);
 });
 
+test("the names of a page stand in the order of the alphabet, kind by kind", () => {
+  for (const { path, text } of pages.filter((page) => page.path.startsWith("api/skein"))) {
+    for (const group of withoutCode(text).split(/^## /m)) {
+      const names = [...group.matchAll(/^### (\w+) /gm)].map(([, name = ""]) => name.toLowerCase());
+      expect(names, path).toEqual(names.toSorted());
+    }
+  }
+});
+
 test("every route of the server has its place on a page", () => {
   const { text } = pages.find(({ path }) => path === "http.md") ?? { text: "" };
   expect(operations.length).toBeGreaterThan(50);

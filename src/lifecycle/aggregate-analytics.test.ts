@@ -68,18 +68,24 @@ describe.for(backends.map((backend) => [backend.name, backend] as const))("on %s
     });
   });
 
-  test("read no turns", async () => {
+  test("read each session once", async () => {
     await fill(store);
-    const read: string[] = [];
+    const read: unknown[] = [];
     const watched = new Proxy(store, {
       get(target, key) {
-        read.push(String(key));
         const value: unknown = Reflect.get(target, key, target);
-        return typeof value === "function" ? value.bind(target) : value;
+        if (typeof value !== "function") return value;
+        return (...given: unknown[]) => {
+          if (key !== "list") read.push([key, given[0]]);
+          return value.apply(target, given);
+        };
       },
     });
     await aggregateAnalytics(watched);
-    expect(new Set(read)).toEqual(new Set(["aggregate"]));
+    expect(read.sort()).toEqual([
+      ["read", "a"],
+      ["read", "b"],
+    ]);
   });
 
   test.for([{ from: "yesterday" }, { groupBy: ["week"], more: 1 }, { status: "gone" }])(

@@ -1,5 +1,10 @@
 import type { AggregateKey, AggregateQuery, AggregateRow, SessionStore } from "../session/store.ts";
 import type { Usage } from "../session/usage.ts";
+import { aggregateSessions } from "../stores/complete/aggregate-sessions.ts";
+import { checkAggregateQuery } from "../stores/complete/valid-query.ts";
+
+/** In all, by day, by model and by user. */
+const GROUPINGS: readonly (readonly AggregateKey[])[] = [[], ["day"], ["model"], ["user"]];
 
 /** Which sessions and which turns to add up; everything by default. */
 export type AnalyticsQuery = Omit<AggregateQuery, "groupBy">;
@@ -29,21 +34,21 @@ export interface AggregateAnalytics {
 }
 
 /**
- * The analytics of many sessions, added up by the store, which reads every session of the query once for each sum.
+ * The analytics of many sessions. Every session of the query is read once, and no more than the sums is kept.
  *
- * Every turn counts that a session itself appended, on whatever branch; what a fork took over counts in its source. The
- * four sums are read one after the other, so that an append in between can be in the later ones only.
+ * Every turn counts that a session itself appended, on whatever branch; what a fork took over counts in its source.
  *
  * @throws {SessionError} `INVALID_QUERY` or `INVALID_ID` for a query that makes no sense.
  */
 export async function aggregateAnalytics(store: SessionStore, query: AnalyticsQuery = {}): Promise<AggregateAnalytics> {
-  const rowsBy = (...groupBy: readonly AggregateKey[]): Promise<AggregateRow[]> =>
-    store.aggregate({ ...query, groupBy });
-  const [all] = await rowsBy();
-  const byDay = (await rowsBy("day")).map((row) => ({ day: row.day as string, ...totalsOf(row) }));
-  const byModel = (await rowsBy("model")).map((row) => ({ model: row.model ?? null, ...totalsOf(row) }));
-  const byUser = (await rowsBy("user")).map((row) => ({ user: row.user ?? null, ...totalsOf(row) }));
-  return { totals: totalsOf(all as AggregateRow), byDay, byModel, byUser };
+  const { groupBy: _, ...asked } = checkAggregateQuery({ ...query, groupBy: [] });
+  const [all = [], days = [], models = [], users = []] = await aggregateSessions(store, asked, GROUPINGS);
+  return {
+    totals: totalsOf(all[0] as AggregateRow),
+    byDay: days.map((row) => ({ day: row.day as string, ...totalsOf(row) })),
+    byModel: models.map((row) => ({ model: row.model ?? null, ...totalsOf(row) })),
+    byUser: users.map((row) => ({ user: row.user ?? null, ...totalsOf(row) })),
+  };
 }
 
 function totalsOf({ sessions, messages, toolCalls, usage, cost }: AggregateRow): AnalyticsTotals {

@@ -148,13 +148,16 @@ test("serve offers the models of providers that a key is set for, and always the
   expect(new Set(providers)).toEqual(new Set(["offline", "anthropic"]));
 });
 
-test("serve makes sample sessions once, and a group to talk with", async () => {
+test("serve makes sample sessions once, one of them with many rounds of tools, and a group to talk with", async () => {
   const store = `sqlite:${join(await makeDirectory(), "skein.db")}`;
   const names = async (): Promise<string[]> => {
     const { child, ...server } = await startServer("--store", store, "--samples");
     const client = createClient(server);
     expect((await client.catalogue()).groups).toMatchObject([{ name: "newsroom" }]);
     const page = await client.sessions.list();
+    const fixed = page.items.find(({ name }) => name?.startsWith("Fix"));
+    const { turns } = await client.sessions.state(fixed?.header.id ?? "");
+    expect(turns.filter(({ role }) => role === "tool")).toHaveLength(6);
     const closed = once(child, "close");
     child.kill("SIGTERM");
     await closed;

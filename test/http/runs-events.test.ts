@@ -4,6 +4,9 @@ import { EventParser, type ParsedEvent } from "../../src/http/client/event-parse
 import type { ModelDelta } from "../../src/agent/model/model.ts";
 import { type ScriptedReply, scripted } from "../../src/models/index.ts";
 import type { JsonObject } from "../../src/internal/json.ts";
+import type { EntryDraft } from "../../src/session/log/entry.ts";
+import { createHeader } from "../../src/session/log/header.ts";
+import { openMemoryStore } from "../../src/stores/memory/index.ts";
 import { callOf, calling, saying, toolOf } from "../sample-run.ts";
 import { answering, type Gate, gate, pausing } from "./runs-agents.ts";
 import { ANN, allOf, lasting, logOf, nextOf, openRunServer, type RunName, type RunServer } from "./runs-server.ts";
@@ -265,3 +268,39 @@ function firstEvents(count: number): TransformStream<Uint8Array, Uint8Array> {
     },
   });
 }
+
+test("a session's latest run, its head and the end of its path cost the same however long the log is", async () => {
+  const store = openMemoryStore();
+  let entriesRead = 0;
+  const counted = new Proxy(store, {
+    get(target, key) {
+      const value: unknown = Reflect.get(target, key, target);
+      if (key !== "read" || typeof value !== "function")
+        return typeof value === "function" ? value.bind(target) : value;
+      return async function* (...given: Parameters<typeof store.read>) {
+        for await (const entry of target.read(...given)) {
+          entriesRead += 1;
+          yield entry;
+        }
+      };
+    },
+  });
+  const { client } = await openRunServer({ store: counted });
+  const costOf = async (runs: number): Promise<number> => {
+    const id = `runs-${runs}`;
+    await store.create(createHeader({ id, userId: "ann" }));
+    const runDrafts = (runId: string): EntryDraft[] => [
+      { type: "run", runId, phase: "started" },
+      { type: "message", message: { role: "user", content: "Hi." } },
+      { type: "message", message: { role: "assistant", content: "Hello." } },
+      { type: "run", runId, phase: "finished" },
+    ];
+    await store.append(id, Array.from({ length: runs }, (_, i) => runDrafts(`run ${i + 1}`)).flat());
+    entriesRead = 0;
+    await client.sessions.get(id);
+    expect((await client.sessions.path(id, { limit: 60 })).items).toHaveLength(60);
+    expect(await client.runs.ofSession(id, { limit: 1 })).toMatchObject([{ runId: `run ${runs}`, status: "finished" }]);
+    return entriesRead;
+  };
+  expect(await costOf(250)).toBe(await costOf(40));
+});

@@ -4,8 +4,8 @@ import { untilAborted } from "../../agent/follow-abort.ts";
 import { SessionError } from "../../session/errors.ts";
 import { textOf } from "../../session/message.ts";
 import type { SessionTurn } from "../../session/state/state.ts";
-import type { GroupMember, GroupView, TurnManager } from "./turn-manager.ts";
-import { TurnRoster } from "./turn-roster.ts";
+import type { GroupMember, TurnManager } from "./turn-manager.ts";
+import { TurnRoster, type WholeView } from "./turn-roster.ts";
 import { wordPattern } from "./word-pattern.ts";
 
 /** How many of the latest turns the model is shown. */
@@ -26,51 +26,32 @@ export interface LlmTurnManagerOptions {
  * A model picks who speaks next, or that nobody does. It sees the latest turns, private ones included, and answers with
  * nothing but a name. An answer that names no agent, or several, is asked for once more; then the conversation ends.
  */
-export class LlmTurnManager implements TurnManager {
-  readonly #roster: TurnRoster;
+export class LlmTurnManager extends TurnRoster implements TurnManager {
   readonly #model: Model;
   readonly #instructions: string;
   readonly #retry: RetryOptions;
 
   constructor(model: Model, options: LlmTurnManagerOptions = {}) {
     const { maxRounds = 10, instructions = "", retry = {} } = options;
+    super(maxRounds);
     if (typeof model?.complete !== "function") {
       throw new SessionError("INVALID_OPTION", "A turn manager that asks a model needs one.");
     }
     if (typeof instructions !== "string") throw new SessionError("INVALID_OPTION", "The instructions are not a text.");
-    this.#roster = new TurnRoster(maxRounds);
     this.#model = model;
     this.#instructions = instructions.trim();
     this.#retry = retry;
   }
 
-  register(agentName: string, role: string): void {
-    this.#roster.register(agentName, role);
+  protected roundsOf({ moves }: WholeView): number {
+    return moves.length;
   }
 
-  async selectNext(sessionId: string, view?: GroupView): Promise<string | null> {
-    const { turns, agents, moves, maxRounds } = this.#roster.view(sessionId, view);
-    if (agents.length === 0 || moves.length >= maxRounds) return null;
-    const signal = view?.signal ?? new AbortController().signal;
-    const name = await this.#ask(this.#request(turns, agents), agents, signal);
-    return this.#roster.selected(sessionId, view, name);
-  }
-
-  async isComplete(sessionId: string, view?: GroupView): Promise<boolean> {
-    const { moves, maxRounds } = this.#roster.view(sessionId, view);
-    return moves.length >= maxRounds;
-  }
-
-  filterVisible(turns: readonly SessionTurn[], _options: { readonly agentName: string }): readonly SessionTurn[] {
-    return turns;
-  }
-
-  recordTurns(sessionId: string, turns: readonly SessionTurn[]): void {
-    this.#roster.record(sessionId, turns);
-  }
-
-  recordProgress(sessionId: string, view: GroupView, over: boolean): void {
-    this.#roster.recordProgress(sessionId, view, over);
+  protected async choose(
+    { turns, agents }: WholeView,
+    signal: AbortSignal = new AbortController().signal,
+  ): Promise<string | null> {
+    return agents.length === 0 ? null : this.#ask(this.#request(turns, agents), agents, signal);
   }
 
   async #ask(request: ModelRequest, agents: readonly GroupMember[], signal: AbortSignal): Promise<string | null> {

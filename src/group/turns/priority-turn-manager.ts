@@ -1,49 +1,25 @@
 import { SessionError, show } from "../../session/errors.ts";
-import type { SessionTurn } from "../../session/state/state.ts";
-import type { GroupMember, GroupView, TurnManager } from "./turn-manager.ts";
-import { TurnRoster, cycleOf } from "./turn-roster.ts";
+import type { GroupMember, TurnManager } from "./turn-manager.ts";
+import { cycleOf, TurnRoster, type WholeView } from "./turn-roster.ts";
 
 /** Everyone speaks once a round, those with a higher priority first; equals in the order of registration. */
-export class PriorityTurnManager implements TurnManager {
-  readonly #roster: TurnRoster;
+export class PriorityTurnManager extends TurnRoster implements TurnManager {
   readonly #priorities: ReadonlyMap<string, number>;
 
   /** An agent without a priority has 0. Ends the conversation after `maxRounds` full rounds. */
   constructor(priorities: Readonly<Record<string, number>> = {}, maxRounds = 10) {
-    this.#roster = new TurnRoster(maxRounds);
+    super(maxRounds);
     this.#priorities = new Map(Object.entries(priorities ?? {}).map(checkPriority));
   }
 
-  register(agentName: string, role: string): void {
-    this.#roster.register(agentName, role);
+  protected roundsOf({ agents, moves }: WholeView): number {
+    return cycleOf(agents, moves).completed;
   }
 
-  async selectNext(sessionId: string, view?: GroupView): Promise<string | null> {
-    const { agents, moves, maxRounds } = this.#roster.view(sessionId, view);
-    const { completed, spoken } = cycleOf(agents, moves);
-    const [next] = completed < maxRounds ? this.#ordered(agents).filter(({ name }) => !spoken.has(name)) : [];
-    return this.#roster.selected(sessionId, view, next?.name ?? null);
-  }
-
-  async isComplete(sessionId: string, view?: GroupView): Promise<boolean> {
-    const { agents, moves, maxRounds } = this.#roster.view(sessionId, view);
-    return cycleOf(agents, moves).completed >= maxRounds;
-  }
-
-  filterVisible(turns: readonly SessionTurn[], _options: { readonly agentName: string }): readonly SessionTurn[] {
-    return turns;
-  }
-
-  recordTurns(sessionId: string, turns: readonly SessionTurn[]): void {
-    this.#roster.record(sessionId, turns);
-  }
-
-  recordProgress(sessionId: string, view: GroupView, over: boolean): void {
-    this.#roster.recordProgress(sessionId, view, over);
-  }
-
-  #ordered(agents: readonly GroupMember[]): GroupMember[] {
-    return agents.toSorted((a, b) => this.#priorityOf(b) - this.#priorityOf(a));
+  protected choose({ agents, moves }: WholeView): string | null {
+    const { spoken } = cycleOf(agents, moves);
+    const ordered = agents.toSorted((a, b) => this.#priorityOf(b) - this.#priorityOf(a));
+    return ordered.find(({ name }) => !spoken.has(name))?.name ?? null;
   }
 
   #priorityOf({ name }: GroupMember): number {

@@ -1,8 +1,8 @@
 import { SessionError, show } from "../../session/errors.ts";
 import { textOf } from "../../session/message.ts";
 import type { SessionTurn } from "../../session/state/state.ts";
-import type { GroupView, TurnManager } from "./turn-manager.ts";
-import { TurnRoster } from "./turn-roster.ts";
+import type { TurnManager } from "./turn-manager.ts";
+import { TurnRoster, type WholeView } from "./turn-roster.ts";
 import { textPattern, wordPattern } from "./word-pattern.ts";
 
 /** Which agent a keyword leads to. Pairs keep their order whatever the keywords; an object puts whole numbers first. */
@@ -20,14 +20,13 @@ interface Topic {
 }
 
 /** Whoever is responsible for a keyword in the latest turn speaks next; the first keyword in the given order wins. */
-export class TopicBasedTurnManager implements TurnManager {
-  readonly #roster: TurnRoster;
+export class TopicBasedTurnManager extends TurnRoster implements TurnManager {
   readonly #topics: readonly Topic[];
   readonly #fallbackAgent: string | null;
 
   /** Without a keyword in the latest turn, the fallback speaks; without one, the conversation ends. It also ends after `maxRounds` turns of agents. */
   constructor(topics: Topics, fallbackAgent: string | null = null, maxRounds = 10, options: TopicOptions = {}) {
-    this.#roster = new TurnRoster(maxRounds);
+    super(maxRounds);
     this.#topics = readTopics(topics, options.wholeWords ?? true);
     if (fallbackAgent !== null && typeof fallbackAgent !== "string") {
       throw new SessionError("INVALID_OPTION", `The fallback agent is ${show(fallbackAgent)}; give a name or null.`);
@@ -35,34 +34,12 @@ export class TopicBasedTurnManager implements TurnManager {
     this.#fallbackAgent = fallbackAgent;
   }
 
-  register(agentName: string, role: string): void {
-    this.#roster.register(agentName, role);
+  protected roundsOf({ moves }: WholeView): number {
+    return moves.length;
   }
 
-  async selectNext(sessionId: string, view?: GroupView): Promise<string | null> {
-    const { turns, moves, maxRounds } = this.#roster.view(sessionId, view);
-    const next = moves.length < maxRounds ? this.#responsibleFor(latestText(turns)) : null;
-    return this.#roster.selected(sessionId, view, next);
-  }
-
-  async isComplete(sessionId: string, view?: GroupView): Promise<boolean> {
-    const { moves, maxRounds } = this.#roster.view(sessionId, view);
-    return moves.length >= maxRounds;
-  }
-
-  filterVisible(turns: readonly SessionTurn[], _options: { readonly agentName: string }): readonly SessionTurn[] {
-    return turns;
-  }
-
-  recordTurns(sessionId: string, turns: readonly SessionTurn[]): void {
-    this.#roster.record(sessionId, turns);
-  }
-
-  recordProgress(sessionId: string, view: GroupView, over: boolean): void {
-    this.#roster.recordProgress(sessionId, view, over);
-  }
-
-  #responsibleFor(text: string): string | null {
+  protected choose({ turns }: WholeView): string | null {
+    const text = latestText(turns);
     const topic = this.#topics.find(({ pattern }) => text.search(pattern) >= 0);
     return topic?.agentName ?? this.#fallbackAgent;
   }

@@ -1,7 +1,7 @@
 import { SessionError, show } from "../../session/errors.ts";
 import { checkName } from "../../session/id.ts";
 import type { SessionTurn } from "../../session/state/state.ts";
-import type { GroupMember, GroupView } from "./turn-manager.ts";
+import type { GroupMember, GroupView, TurnManager } from "./turn-manager.ts";
 
 /** For how many sessions a turn manager remembers what it was told; the oldest are forgotten first. */
 export const RECORDED_SESSIONS_MAX = 1000;
@@ -17,8 +17,11 @@ interface Recorded {
   readonly over: boolean;
 }
 
-/** The agents that a turn manager knows and, for whoever asks it without a view, what was said. */
-export class TurnRoster {
+/**
+ * A turn manager that knows its agents and, for whoever asks it without a view, what was said. Each manner of taking turns
+ * says what a round is, and who speaks next while there are rounds left.
+ */
+export abstract class TurnRoster implements TurnManager {
   readonly #members = new Map<string, GroupMember>();
   readonly #recorded = new Map<string, Recorded>();
   readonly #maxRounds: number;
@@ -27,13 +30,39 @@ export class TurnRoster {
     this.#maxRounds = checkRounds(maxRounds);
   }
 
-  register(name: string, role: string): void {
-    checkName(name, "an agent");
-    if (typeof role !== "string") throw new SessionError("INVALID_OPTION", `The role of ${show(name)} is not a text.`);
-    this.#members.set(name, { name, role });
+  /** How many rounds there were. */
+  protected abstract roundsOf(view: WholeView): number;
+
+  /** Who speaks next; null ends the conversation. */
+  protected abstract choose(view: WholeView, signal: AbortSignal | undefined): string | null | Promise<string | null>;
+
+  register(agentName: string, role: string): void {
+    checkName(agentName, "an agent");
+    if (typeof role !== "string") {
+      throw new SessionError("INVALID_OPTION", `The role of ${show(agentName)} is not a text.`);
+    }
+    this.#members.set(agentName, { name: agentName, role });
   }
 
-  record(sessionId: string, turns: readonly SessionTurn[]): void {
+  async selectNext(sessionId: string, given?: GroupView): Promise<string | null> {
+    const view = this.#view(sessionId, given);
+    const name = this.#isOver(view) ? null : await this.choose(view, given?.signal);
+    if (given === undefined && name !== null) {
+      const before = this.#recorded.get(sessionId) ?? NOTHING;
+      this.#remember(sessionId, { ...before, selected: [...before.selected, name] });
+    }
+    return name;
+  }
+
+  async isComplete(sessionId: string, given?: GroupView): Promise<boolean> {
+    return this.#isOver(this.#view(sessionId, given));
+  }
+
+  filterVisible(turns: readonly SessionTurn[], _options: { readonly agentName: string }): readonly SessionTurn[] {
+    return turns;
+  }
+
+  recordTurns(sessionId: string, turns: readonly SessionTurn[]): void {
     const before = this.#recorded.get(sessionId);
     const spoken = speakersIn(turns);
     const sameQuestion = before !== undefined && questionOf(before.turns) === questionOf(turns);
@@ -42,13 +71,12 @@ export class TurnRoster {
     this.#remember(sessionId, { turns, selected, over: sameQuestion && before.over });
   }
 
-  /** Remembers how far a group has come, for whoever asks without a view. */
   recordProgress(sessionId: string, { turns, moves = speakersIn(turns) }: GroupView, over: boolean): void {
     this.#remember(sessionId, { turns, selected: moves, over });
   }
 
   /** The view that was given, or what is known without one. */
-  view(sessionId: string, given?: GroupView): WholeView {
+  #view(sessionId: string, given?: GroupView): WholeView {
     if (given !== undefined) {
       const { turns, agents, moves = speakersIn(turns), maxRounds = this.#maxRounds } = given;
       return { turns, agents, moves, maxRounds: Math.min(maxRounds, this.#maxRounds) };
@@ -59,13 +87,8 @@ export class TurnRoster {
     return { turns, agents: [...this.#members.values()], moves: selected, maxRounds };
   }
 
-  /** Counts a selection that was made without a view, and gives it back. */
-  selected(sessionId: string, given: GroupView | undefined, name: string | null): string | null {
-    if (given === undefined && name !== null) {
-      const before = this.#recorded.get(sessionId) ?? NOTHING;
-      this.#remember(sessionId, { ...before, selected: [...before.selected, name] });
-    }
-    return name;
+  #isOver(view: WholeView): boolean {
+    return this.roundsOf(view) >= view.maxRounds;
   }
 
   #remember(sessionId: string, recorded: Recorded): void {

@@ -42,10 +42,17 @@ export class RunsClient {
     return allPages((cursor) => this.list({ ...query, ...(cursor === null ? {} : { cursor }) }, options));
   }
 
-  /** The runs of a session, the latest first: all that are open, and the latest that have ended. */
-  async ofSession(sessionId: string, options: CallOptions = {}): Promise<readonly RunView[]> {
-    const path = pathOf`/api/sessions/${sessionId}/runs`;
-    return (await this.#transport.json<{ items: RunView[] }>({ path, ...options })).items;
+  /** The runs of a session, the latest first: all that are open, and the latest of all, at most so many (default 100). */
+  async ofSession(
+    sessionId: string,
+    { signal, ...query }: { readonly limit?: number } & CallOptions = {},
+  ): Promise<readonly RunView[]> {
+    const options = {
+      path: pathOf`/api/sessions/${sessionId}/runs`,
+      query,
+      ...(signal === undefined ? {} : { signal }),
+    };
+    return (await this.#transport.json<{ items: RunView[] }>(options)).items;
   }
 
   /** How a run stands. */

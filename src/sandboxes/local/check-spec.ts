@@ -4,7 +4,8 @@ import { SandboxError, type SandboxSpec, type ExecOptions } from "../../session/
 import { limitsProblem } from "../command-limits.ts";
 import { isIsolationWord } from "./isolation.ts";
 
-const KEYS: ReadonlySet<string> = new Set([
+/** What a spec can say, whatever the backend makes of it. */
+export const SPEC_KEYS: ReadonlySet<string> = new Set([
   "workingDir",
   "env",
   "allowPaths",
@@ -25,7 +26,7 @@ const KEYS: ReadonlySet<string> = new Set([
 export function checkSpec(spec: SandboxSpec): SandboxSpec {
   if (typeof spec !== "object" || spec === null) throw invalid("is not an object");
   for (const key of Object.keys(spec)) {
-    if (!KEYS.has(key)) throw invalid(`has no ${show(key)}; known are ${[...KEYS].join(", ")}`);
+    if (!SPEC_KEYS.has(key)) throw invalid(`has no ${show(key)}; known are ${[...SPEC_KEYS].join(", ")}`);
   }
   for (const key of ["image", "entrypoint"] as const) {
     if (spec[key] !== undefined) {

@@ -21,7 +21,7 @@ import { openScript } from "./remote-script.ts";
 import { RemoteShell } from "./remote-shell.ts";
 import { isRemoteId, snapshotName } from "./remote-snapshots.ts";
 import { limitsProblem } from "../command-limits.ts";
-import { environmentProblem, isTimeout } from "../local/check-spec.ts";
+import { environmentProblem, isTimeout, SPEC_KEYS } from "../local/check-spec.ts";
 import { isIsolationWord } from "../local/isolation.ts";
 
 /**
@@ -111,18 +111,6 @@ function decoded(path: string): string {
   return Buffer.from(path, "base64").toString("utf8").replace(/\n$/, "");
 }
 
-const KEYS: ReadonlySet<string> = new Set([
-  "workingDir",
-  "env",
-  "allowPaths",
-  "isolation",
-  "network",
-  "limits",
-  "image",
-  "entrypoint",
-  "timeoutMs",
-]);
-
 /**
  * A frozen copy of the spec.
  *
@@ -131,7 +119,7 @@ const KEYS: ReadonlySet<string> = new Set([
  */
 function checkRemoteSpec(spec: SandboxSpec): SandboxSpec {
   const { workingDir, env, allowPaths, isolation, network, limits, image, entrypoint, timeoutMs } = spec;
-  for (const key of Object.keys(spec)) if (!KEYS.has(key)) throw invalid(`has no ${show(key)}`);
+  for (const key of Object.keys(spec)) if (!SPEC_KEYS.has(key)) throw invalid(`has no ${show(key)}`);
   // Its server isolates every sandbox, whatever the word.
   if (isolation !== undefined && !isIsolationWord(isolation)) {
     throw new SandboxError(

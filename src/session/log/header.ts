@@ -70,7 +70,8 @@ export interface SessionHeader {
   readonly inherited?: Inherited;
 }
 
-const LINEAGE_KINDS: ReadonlySet<string> = new Set<LineageKind>([
+/** Every kind of lineage. */
+export const LINEAGE_KINDS: readonly LineageKind[] = [
   "unknown",
   "leaf_user",
   "leaf_system",
@@ -79,7 +80,7 @@ const LINEAGE_KINDS: ReadonlySet<string> = new Set<LineageKind>([
   "op_detach",
   "op_merge",
   "op_session_compress",
-]);
+];
 
 const UNKNOWN_LINEAGE: Lineage = Object.freeze({ parents: [], operator: "implicit", kind: "unknown", extras: [] });
 
@@ -168,7 +169,7 @@ export function checkLineage(value: unknown): void {
   if (!Array.isArray(parents)) throw invalid("lineage.parents is not a list of session ids");
   for (const parent of parents) checkSessionId(parent);
   if (typeof operator !== "string") throw invalid("lineage.operator is not a text");
-  if (!LINEAGE_KINDS.has(kind as string)) throw invalid(`lineage.kind ${show(kind)} is not known`);
+  if (!LINEAGE_KINDS.includes(kind as LineageKind)) throw invalid(`lineage.kind ${show(kind)} is not known`);
   if (
     !Array.isArray(extras) ||
     !extras.every((pair) => Array.isArray(pair) && pair.length === 2 && typeof pair[0] === "string")

@@ -21,22 +21,29 @@ interface Sum {
   sessionId: string | null;
 }
 
-/** The sums that a query asks for, in the order of the keys they are grouped by. Every session of it is read through. */
-export async function aggregateSessions(store: SessionStore, query: AggregateQuery): Promise<AggregateRow[]> {
-  const { groupBy, from = "", to = "\uffff", ...filter } = query;
-  const sums = new Map<string, Sum>();
-  if (groupBy.length === 0) sumOf(sums, {});
+/** The rows of each grouping, in the order of its keys. Every session of the query is read through once. */
+export async function aggregateSessions(
+  store: SessionStore,
+  { from = "", to = "\uffff", ...filter }: Omit<AggregateQuery, "groupBy">,
+  groupings: readonly (readonly AggregateKey[])[],
+): Promise<AggregateRow[][]> {
+  const sums = groupings.map((groupBy) => ({ groupBy, byKeys: new Map<string, Sum>() }));
+  for (const { groupBy, byKeys } of sums) if (groupBy.length === 0) sumOf(byKeys, {});
   for await (const head of listedHeads(store, filter)) {
     const after = firstSummed(head.header) - 1;
     for await (const entry of store.read(head.header.id, { after })) {
       // A store that answers at once would otherwise leave nobody else a turn.
       if (entry.seq % TURN_ENTRIES === 0) await new Promise((resolve) => setImmediate(resolve));
       if (entry.type !== "message" || entry.timestamp < from || entry.timestamp >= to) continue;
-      addMessage(sumOf(sums, keysOf(groupBy, head, entry, entry.message)), head.header.id, entry.message);
+      for (const { groupBy, byKeys } of sums) {
+        addMessage(sumOf(byKeys, keysOf(groupBy, head, entry, entry.message)), head.header.id, entry.message);
+      }
     }
   }
-  const rows = [...sums.values()].map(({ keys, sessionId: _, ...row }) => ({ ...keys, ...row }));
-  return rows.sort((a, b) => compareKeys(a, b, groupBy));
+  return sums.map(({ groupBy, byKeys }) => {
+    const rows = [...byKeys.values()].map(({ keys, sessionId: _, ...row }) => ({ ...keys, ...row }));
+    return rows.sort((a, b) => compareKeys(a, b, groupBy));
+  });
 }
 
 /** Null comes first. */

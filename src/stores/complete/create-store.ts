@@ -264,7 +264,9 @@ class DrivenStore implements SessionStore {
 
   async aggregate(query: AggregateQuery): Promise<AggregateRow[]> {
     this.#openDriver();
-    return aggregateSessions(this, checkAggregateQuery(query));
+    const { groupBy, ...asked } = checkAggregateQuery(query);
+    const [rows = []] = await aggregateSessions(this, asked, [groupBy]);
+    return rows;
   }
 
   async ping(): Promise<void> {

@@ -21,7 +21,7 @@ export function useLastProblem(sessionId: string, idle: boolean, revision: numbe
     if (!idle || revision < 0) return;
     const controller = new AbortController();
     const look = async (): Promise<void> => {
-      const [run] = await client.runs.ofSession(sessionId, { signal: controller.signal });
+      const [run] = await client.runs.ofSession(sessionId, { limit: 1, signal: controller.signal });
       if (run === undefined || dismissed.current === run.runId || controller.signal.aborted) return;
       if (run.status === "failed" && run.problem !== null) {
         setProblem({ code: run.problem.code, message: run.problem.detail });

@@ -2,7 +2,8 @@ import { compact } from "../../../agent/context/compact.ts";
 import { createAgent, type SessionManager, type SessionTree } from "../../../index.ts";
 import { GroupSession } from "../../../group/group-session.ts";
 import { RoundRobinTurnManager } from "../../../group/turns/round-robin-turn-manager.ts";
-import type { TurnInput } from "../../../lifecycle/turn-input.ts";
+import { turnDraft, type TurnInput } from "../../../lifecycle/turn-input.ts";
+import type { JsonObject } from "../../../internal/json.ts";
 import { offline, scripted } from "../../../models/index.ts";
 
 const USER = "local";
@@ -10,7 +11,7 @@ const DAY_MS = 24 * 60 * 60 * 1000;
 
 /**
  * Makes a small set of sessions to look at, where the store has none: one with branches, one that was compacted, one that
- * a branch was merged into, one of several agents, and one whose run was interrupted.
+ * a branch was merged into, one with many rounds of tools, one of several agents, and one whose run was interrupted.
  *
  * @returns how many there are now.
  */
@@ -18,6 +19,7 @@ export async function makeSampleSessions(manager: SessionManager): Promise<numbe
   if ((await manager.store.count()) > 0) return 0;
   await makeInterrupted(manager);
   await makeGroup(manager);
+  await makeCoded(manager);
   await makeMerged(manager);
   await makeCompacted(manager);
   await makeBranched(manager);
@@ -26,19 +28,21 @@ export async function makeSampleSessions(manager: SessionManager): Promise<numbe
 
 /** A turn as it was some days ago; an answer with what it spent. */
 function turn(role: "user" | "assistant", content: string, daysAgo: number, minute = 0): TurnInput {
-  const timestamp = new Date(Date.now() - daysAgo * DAY_MS + minute * 60_000).toISOString();
+  const timestamp = timeOf(daysAgo, minute);
   if (role === "user") return { role, content, timestamp };
   const [inputTokens, outputTokens] = [200 + content.length, Math.ceil(content.length / 4)];
   const usage = { inputTokens, outputTokens, totalTokens: inputTokens + outputTokens };
   return { role, content, timestamp, provider: "sample", model: "small", usage, cost: usage.totalTokens / 1_000_000 };
 }
 
+function timeOf(daysAgo: number, minute: number): string {
+  return new Date(Date.now() - daysAgo * DAY_MS + minute * 60_000).toISOString();
+}
+
 async function start(manager: SessionManager, name: string, turns: readonly TurnInput[]): Promise<SessionTree> {
   const { sessionId } = await manager.create({ userId: USER });
   const tree = await manager.open(sessionId);
-  await tree.setName(name);
-  for (const each of turns) await manager.addTurn(sessionId, each);
-  await tree.refresh();
+  await tree.appendAll([{ type: "session_info", name }, ...turns.map(turnDraft)]);
   return tree;
 }
 
@@ -87,6 +91,42 @@ async function makeMerged(manager: SessionManager): Promise<void> {
   await manager.addTurn(branch.sessionId, turn("user", "Something with four letters?", 3));
   await manager.addTurn(branch.sessionId, turn("assistant", "Wren.", 3, 1));
   await manager.merge(tree.id, branch.sessionId);
+}
+
+async function makeCoded(manager: SessionManager): Promise<void> {
+  let minute = 0;
+  const round = (says: string, tool: string, input: JsonObject, content: string, isError = false): TurnInput[] => {
+    const call = { id: `call_${++minute}`, name: tool, arguments: JSON.stringify(input) };
+    const result = { role: "tool", toolCallId: call.id, toolName: tool, timestamp: timeOf(3, minute) } as const;
+    return [
+      { ...turn("assistant", says, 3, minute), toolCalls: [call], stopReason: "tool_calls" },
+      { ...result, content, isError },
+    ];
+  };
+  const [path, command] = ["src/duration.js", "node --test"];
+  const read = "export function duration(days) {\n  return `${days} days`;\n}\n";
+  const edit = (old_text: string, new_text: string): JsonObject => ({ path, old_text, new_text });
+  const plural = '${days} ${days === 1 ? "day" : "days"}';
+  await start(manager, "Fix what one day is called", [
+    turn("user", "Our page says “1 days left”. Can you fix that, with a test?", 3),
+    ...round(
+      "I look for the place first.",
+      "list_workspace_files",
+      { path: "." },
+      "src/duration.js\ntest/duration.test.js",
+    ),
+    ...round("The text is made here.", "read_workspace_file", { path }, read),
+    ...round(
+      "A test that fails comes first.",
+      "write_workspace_file",
+      { path: "test/one-day.test.js", content: 'test("one day", () => assert.equal(duration(1), "1 day"));\n' },
+      "Wrote 59 bytes.",
+    ),
+    ...round("It should fail.", "run_shell_command", { command }, "not ok 2 - one day: '1 days' !== '1 day'", true),
+    ...round("Now the fix.", "edit_workspace_file", edit("${days} days", plural), "Changed 1 place."),
+    ...round("And once more.", "run_shell_command", { command }, "ok 1 - many days\nok 2 - one day\n# pass 2"),
+    turn("assistant", "Fixed: `duration(1)` is “1 day” now, and `test/one-day.test.js` keeps it so.", 3, 7),
+  ]);
 }
 
 async function makeGroup(manager: SessionManager): Promise<void> {

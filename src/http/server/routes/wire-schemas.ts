@@ -1,7 +1,7 @@
 import { z } from "zod";
 import type { SessionStatus } from "../../../session/log/entry.ts";
 import type { Settings } from "../../../session/log/settings.ts";
-import type { Lineage } from "../../../session/log/header.ts";
+import { type Lineage, LINEAGE_KINDS } from "../../../session/log/header.ts";
 import { REASON_CHARACTERS_MAX } from "../../../session/limits.ts";
 import type { StopReason } from "../../../session/message.ts";
 import type { SessionState, SessionTurn } from "../../../session/state/state.ts";
@@ -77,16 +77,7 @@ export const lineage: z.ZodType<Lineage> = named<Lineage>(
   z.object({
     parents: z.array(text),
     operator: text,
-    kind: z.enum([
-      "unknown",
-      "leaf_user",
-      "leaf_system",
-      "op_session_loop",
-      "op_fork",
-      "op_detach",
-      "op_merge",
-      "op_session_compress",
-    ]),
+    kind: z.enum(LINEAGE_KINDS),
     extras: z.array(z.tuple([text, json])),
   }),
 );

@@ -1,3 +1,4 @@
+import { z } from "zod";
 import { SessionBusyError, SessionError } from "../../../session/errors.ts";
 import { runnerOf } from "../../../workers/ring-session.ts";
 import { encodeSegment } from "../../path-segment.ts";
@@ -6,6 +7,7 @@ import { mountAgUi } from "../ag-ui/ag-ui-routes.ts";
 import { mountChat } from "../chat/chat-routes.ts";
 import { HttpError } from "../http-error.ts";
 import { answer, eventStream, noContent, type Route, route, type RouteCall, type ServerApp } from "../route.ts";
+import { limit } from "../schema.ts";
 import type { Caller, ServerServices } from "../server-services.ts";
 import { entry } from "../routes/entry-schemas.ts";
 import { visibleHead } from "../routes/session-access.ts";
@@ -97,10 +99,13 @@ function mountListing(app: ServerApp, services: ServerServices): void {
     method: "get",
     path: "/api/sessions/:id/runs",
     operationId: "listSessionRuns",
-    summary: "The runs of a session, the latest first: all that are open, and the latest that have ended.",
+    summary: "The runs of a session, the latest first: all that are open, and the latest of all.",
+    query: z.strictObject({ limit: limit.optional() }),
     answers: { 200: { description: "The runs.", schema: schemas.runList } },
-    handle: async ({ param, caller }) =>
-      answer({ items: await listSessionRuns(services, await visibleHead(services, param("id"), caller)) }),
+    async handle({ param, query, caller }) {
+      const head = await visibleHead(services, param("id"), caller);
+      return answer({ items: await listSessionRuns(services, head, query.limit) });
+    },
   });
   route(app, {
     method: "get",

@@ -1,6 +1,7 @@
 import { parkedHost } from "../../../agent/persist/claim-run.ts";
 import { inheritedCount, isOwn, type SessionHead } from "../../../session/log/fold.ts";
 import { show } from "../../../session/errors.ts";
+import type { Entry, EntryOf } from "../../../session/log/entry.ts";
 import { type OpenRun, requestIdOf } from "../../../session/log/open-runs.ts";
 import { runnerOfHost } from "../../../workers/ring-session.ts";
 import type { ListRuns, QuestionView, RunView } from "../../run-wire.ts";
@@ -12,7 +13,7 @@ import { RunStory, type StoryAbout } from "./run-story.ts";
 
 /** How far back the runs of a session are listed. */
 const LISTED_ENTRIES_MAX = 2000;
-const LISTED_MAX = 100;
+const LISTED_DEFAULT = 100;
 /** How far back a run is looked for that nobody asked for in the log. */
 const UNASKED_ENTRIES_MAX = 10_000;
 /** How long the end of a run is told to those who join: it may have come after they read what was said. */
@@ -24,13 +25,22 @@ export function storyAbout({ groups }: ServerServices, { header }: SessionHead):
   return { sessionId: header.id, agentsOf: (group) => groups.get(group)?.agentNames ?? [] };
 }
 
-/** The position of the first entry of a session's own run. @throws {HttpError} `RUN_NOT_FOUND`. */
-export async function findRun({ store }: ServerServices, { header }: SessionHead, runId: string): Promise<number> {
+/**
+ * The position of the first entry of a session's own run; `before` is one after all that the run says of itself.
+ *
+ * @throws {HttpError} `RUN_NOT_FOUND`.
+ */
+export async function findRun(
+  { store }: ServerServices,
+  { header }: SessionHead,
+  runId: string,
+  before: number = Number.MAX_SAFE_INTEGER,
+): Promise<number> {
   const request = await store.getEntry(header.id, requestIdOf(runId));
   let first: number | null = null;
   if (request?.type === "run_request") first = isOwn(header, request, request.seq) ? request.seq : null;
   else {
-    for await (const entry of store.read(header.id, { reverse: true, limit: UNASKED_ENTRIES_MAX })) {
+    for await (const entry of store.read(header.id, { reverse: true, before, limit: UNASKED_ENTRIES_MAX })) {
       if (entry.type !== "run" || !isOwn(header, entry, entry.seq)) continue;
       // Runs follow one another: before the first entry of one stands the end of another.
       if (entry.runId === runId) first = entry.seq;
@@ -58,9 +68,14 @@ export async function runToJoin({ store }: ServerServices, head: SessionHead): P
 }
 
 /** How a run of a session stands. Costs what the run has written. @throws {HttpError} `RUN_NOT_FOUND`. */
-export async function readRun(services: ServerServices, head: SessionHead, runId: string): Promise<RunView> {
+export async function readRun(
+  services: ServerServices,
+  head: SessionHead,
+  runId: string,
+  before?: number,
+): Promise<RunView> {
   const story = new RunStory(runId, storyAbout(services, head));
-  const after = (await findRun(services, head, runId)) - 1;
+  const after = (await findRun(services, head, runId, before)) - 1;
   for await (const entry of services.store.read(head.header.id, { after })) {
     story.take(entry);
     if (story.end !== null) break;
@@ -68,24 +83,44 @@ export async function readRun(services: ServerServices, head: SessionHead, runId
   return viewOf(services, head, story);
 }
 
-/** The runs of a session, the latest first: those that are open, and the latest that have ended. */
-export async function listSessionRuns(services: ServerServices, head: SessionHead): Promise<readonly RunView[]> {
-  const { header, version, openRuns } = head;
+/** The runs of a session, the latest first: those that are open, and the latest of all. Costs what these have written. */
+export async function listSessionRuns(
+  services: ServerServices,
+  head: SessionHead,
+  limit: number = LISTED_DEFAULT,
+): Promise<readonly RunView[]> {
+  const { header, openRuns } = head;
+  const passed: Entry[] = [];
+  /** Up to where each run has written, the latest first. */
+  const ends = new Map<string, number>();
+  const range = { after: inheritedCount(header) - 1, reverse: true, limit: LISTED_ENTRIES_MAX };
+  for await (const entry of services.store.read(header.id, range)) {
+    if (isOfRun(entry) && isOwn(header, entry, entry.seq) && !ends.has(entry.runId)) {
+      if (ends.size === limit) break;
+      ends.set(entry.runId, entry.seq + 1);
+    }
+    passed.push(entry);
+  }
   const about = storyAbout(services, head);
   const stories = new Map<string, RunStory>();
-  const after = Math.max(version - LISTED_ENTRIES_MAX, inheritedCount(header)) - 1;
-  for await (const entry of services.store.read(header.id, { after })) {
-    const begins = entry.type === "run_request" || entry.type === "run";
-    if (begins && !stories.has(entry.runId)) stories.set(entry.runId, new RunStory(entry.runId, about));
+  for (const entry of passed.reverse()) {
+    if (isOfRun(entry) && !stories.has(entry.runId)) stories.set(entry.runId, new RunStory(entry.runId, about));
     for (const story of stories.values()) story.take(entry);
   }
-  const ended = [...stories.values()].filter(({ end }) => end !== null).slice(-LISTED_MAX);
-  const views = [
-    ...(await Promise.all(openRuns.map(({ runId }) => readRun(services, head, runId)))),
-    ...(await Promise.all(ended.map((story) => viewOf(services, head, story)))),
-  ];
+  const runIds = new Set([...ends.keys(), ...openRuns.map(({ runId }) => runId).reverse()]);
+  const views = await Promise.all(
+    [...runIds].map((runId) => {
+      const story = stories.get(runId);
+      // A run may have begun before the entries that were passed, unless its request is among them.
+      return story?.request ? viewOf(services, head, story) : readRun(services, head, runId, ends.get(runId));
+    }),
+  );
   const timeOf = ({ requestedAt, startedAt, endedAt }: RunView): string => requestedAt ?? startedAt ?? endedAt ?? "";
-  return views.sort((one, other) => (timeOf(one) < timeOf(other) ? 1 : -1));
+  return views.sort((one, other) => timeOf(other).localeCompare(timeOf(one)));
+}
+
+function isOfRun(entry: Entry): entry is EntryOf<"run" | "run_request"> {
+  return entry.type === "run" || entry.type === "run_request";
 }
 
 /** A page of the open runs that a caller may see. Reads what it shows, and not the runs. */
