@@ -94,13 +94,16 @@ export async function listSessionRuns(
   /** Up to where each run has written, the latest first. */
   const ends = new Map<string, number>();
   const range = { after: inheritedCount(header) - 1, reverse: true, limit: LISTED_ENTRIES_MAX };
+  let more = false;
   for await (const entry of services.store.read(header.id, range)) {
     if (isOfRun(entry) && isOwn(header, entry, entry.seq) && !ends.has(entry.runId)) {
-      if (ends.size === limit) break;
+      more = ends.size === limit;
+      if (more) break;
       ends.set(entry.runId, entry.seq + 1);
     }
     passed.push(entry);
   }
+  more ||= passed.length === LISTED_ENTRIES_MAX;
   const about = storyAbout(services, head);
   const stories = new Map<string, RunStory>();
   for (const entry of passed.reverse()) {
@@ -112,7 +115,9 @@ export async function listSessionRuns(
     [...runIds].map((runId) => {
       const story = stories.get(runId);
       // A run may have begun before the entries that were passed, unless its request is among them.
-      return story?.request ? viewOf(services, head, story) : readRun(services, head, runId, ends.get(runId));
+      return story !== undefined && (story.request || !more)
+        ? viewOf(services, head, story)
+        : readRun(services, head, runId, ends.get(runId));
     }),
   );
   const timeOf = ({ requestedAt, startedAt, endedAt }: RunView): string => requestedAt ?? startedAt ?? endedAt ?? "";
