@@ -2,7 +2,7 @@ import { spawn } from "node:child_process";
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { basename, delimiter, dirname, join } from "node:path";
-import { chromiumArguments, chromiumMissing, chromiumProgram } from "./chromium.mjs";
+import { chromiumMissing, launchChromium } from "./chromium.mjs";
 import { installCases } from "./install-cases.mjs";
 import { startPostgres } from "./postgres.mjs";
 import { followRecipe, readRecipes, usesPostgres } from "./recipes.mjs";
@@ -129,8 +129,7 @@ async function tryRecipe(recipe, tarball, folder) {
 async function visitChat(url) {
   const missing = chromiumMissing();
   if (missing !== null) return console.log(`Not visited in a browser: ${missing}`);
-  const { chromium } = await import("playwright-core");
-  const browser = await chromium.launch({ executablePath: chromiumProgram() ?? "", args: [...chromiumArguments] });
+  const browser = await launchChromium();
   try {
     const page = await browser.newPage();
     await page.goto(`${url}/sign-in/ann`);

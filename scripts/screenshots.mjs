@@ -3,7 +3,7 @@ import { mkdirSync, mkdtempSync, rmSync, statSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
-import { chromiumArguments, chromiumMissing, chromiumProgram } from "./chromium.mjs";
+import { chromiumMissing, launchChromium } from "./chromium.mjs";
 import { main, root, SetupError } from "./run.mjs";
 import { ensureBuild, ensureChromium, ensurePackages } from "./setup.mjs";
 
@@ -55,8 +55,7 @@ async function startServer(directory) {
 
 /** @param {string} url */
 async function takeAll(url) {
-  const { chromium } = await import("playwright-core");
-  const browser = await chromium.launch({ executablePath: chromiumProgram() ?? "", args: chromiumArguments });
+  const browser = await launchChromium();
   try {
     for (const [name, place] of await placesAt(url)) {
       const at = await place();

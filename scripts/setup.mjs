@@ -140,8 +140,10 @@ export async function ensureRedis() {
 
 /** Installs Chromium for the tests of the studio in the same way, unless one is named to them. */
 export async function ensureChromium() {
-  if (chromiumMissing() === null || process.platform !== "linux") return;
-  await installPackage("chromium", () => chromiumMissing() === null, "the tests of the studio in a browser");
+  const name = "chromium-headless-shell";
+  if (process.env.SKEIN_TEST_CHROMIUM || hasProgram(name) || process.platform !== "linux") return;
+  const effect = chromiumMissing() === null ? "take a Chromium with windows, which is slow" : "will be skipped";
+  await installPackage(name, () => hasProgram(name), "the tests of the studio in a browser", effect);
 }
 
 /**
@@ -149,10 +151,11 @@ export async function ensureChromium() {
  * @param {string} name
  * @param {() => boolean} isThere
  * @param {string} tests which ones need it
+ * @param {string} effect what becomes of them without it
  */
-async function installPackage(name, isThere, tests) {
+async function installPackage(name, isThere, tests, effect = "will be skipped") {
   if (!hasProgram("apt-get") || process.getuid?.() !== 0) {
-    console.error(`${name} is not installed, so ${tests} will be skipped; install the package ${name} to run them.`);
+    console.error(`${name} is not installed, so ${tests} ${effect}; install the package ${name} for them.`);
     return;
   }
   await withLock(name, async () => {
@@ -162,7 +165,7 @@ async function installPackage(name, isThere, tests) {
     // The list of packages may be missing or old.
     const installed = (await install()) || ((await runQuietly("apt-get", ["update"])) && (await install()));
     if (!installed) {
-      console.error(`apt-get could not install ${name} (its output is above), so ${tests} will be skipped.`);
+      console.error(`apt-get could not install ${name} (its output is above), so ${tests} ${effect}.`);
     }
   });
 }

@@ -10,8 +10,8 @@ const run = promisify(execFile);
 const root = dirname(dirname(fileURLToPath(import.meta.url)));
 const bench = join(root, "scripts/bench.mjs");
 
-/** Those that start many processes or a browser take minutes even when they are small. */
-const LONG = ["studio", "cold", "fleet", "scale", "peers"];
+/** Those that start many processes or a browser take long even when they are small; `npm run bench -- --quick` has them. */
+const LONG = ["studio", "cold", "fleet", "http", "scale", "peers"];
 
 test("the benchmark measures the sections that it is told, small as they may be, and prints one table", async () => {
   const all = await run(process.execPath, [bench, "--only", "?"], { cwd: root }).catch(

@@ -1,5 +1,5 @@
-import { type Browser, chromium, type Page } from "playwright-core";
-import { chromiumArguments, chromiumProgram } from "../../scripts/chromium.mjs";
+import type { Page } from "playwright-core";
+import { launchChromium } from "../../scripts/chromium.mjs";
 
 const VIEWPORT = { width: 1280, height: 800 } as const;
 
@@ -16,10 +16,7 @@ export interface StudioPage extends AsyncDisposable {
 
 /** Starts Debian's Chromium, or the one that SKEIN_TEST_CHROMIUM names, on a server. */
 export async function startBrowser(url: string): Promise<StudioBrowser> {
-  const browser: Browser = await chromium.launch({
-    executablePath: chromiumProgram() ?? "",
-    args: [...chromiumArguments],
-  });
+  const browser = await launchChromium();
   return {
     async open(sessionId, script) {
       const context = await browser.newContext({ viewport: VIEWPORT });

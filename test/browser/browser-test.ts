@@ -1,6 +1,6 @@
-import { type Browser, type BrowserContextOptions, chromium, type Page } from "playwright-core";
+import type { Browser, BrowserContextOptions, Page } from "playwright-core";
 import { afterAll, expect, type TestContext, test } from "vitest";
-import { chromiumArguments, chromiumMissing, chromiumProgram } from "../../scripts/chromium.mjs";
+import { chromiumMissing, launchChromium } from "../../scripts/chromium.mjs";
 import { skipBecause } from "../skip.ts";
 import { type ServerKind, StudioServer } from "./studio-server.ts";
 
@@ -63,7 +63,7 @@ async function openPage(
   { at = "", mayFail, ...options }: PageOptions,
   problems: string[],
 ): Promise<{ page: Page; close: () => Promise<void> }> {
-  browser ??= chromium.launch({ executablePath: chromiumProgram() ?? "", args: [...chromiumArguments] });
+  browser ??= launchChromium();
   const context = await (await browser).newContext({ viewport: { width: 1280, height: 800 }, ...options });
   context.setDefaultTimeout(ACTION_MS_MAX);
   const page = await context.newPage();

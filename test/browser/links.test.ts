@@ -2,9 +2,9 @@ import { once } from "node:events";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { fileURLToPath } from "node:url";
-import { type Browser, chromium } from "playwright-core";
+import type { Browser } from "playwright-core";
 import { expect, onTestFinished, type TestContext, test } from "vitest";
-import { chromiumArguments, chromiumMissing, chromiumProgram } from "../../scripts/chromium.mjs";
+import { chromiumMissing, launchChromium } from "../../scripts/chromium.mjs";
 import { sessionMiddleware } from "../../src/http/middleware/session-middleware.ts";
 import { SessionManager } from "../../src/lifecycle/session-manager.ts";
 import { openMemoryStore } from "../../src/stores/memory/index.ts";
@@ -17,8 +17,7 @@ import { skipBecause } from "../skip.ts";
 async function openBrowser(context: TestContext, ...more: readonly string[]): Promise<Browser> {
   const missing = chromiumMissing();
   if (missing !== null) skipBecause(context, missing);
-  const args = [...chromiumArguments, ...more];
-  const browser = await chromium.launch({ executablePath: chromiumProgram() ?? "", args });
+  const browser = await launchChromium(more);
   onTestFinished(() => browser.close());
   return browser;
 }

@@ -1,9 +1,9 @@
 import { once } from "node:events";
 import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
-import { type Browser, chromium, type Page } from "playwright-core";
+import type { Browser, Page } from "playwright-core";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { chromiumArguments, chromiumMissing, chromiumProgram } from "../../scripts/chromium.mjs";
+import { chromiumMissing, launchChromium } from "../../scripts/chromium.mjs";
 import type { ServerInit } from "../../src/http/index.ts";
 import { skipBecause } from "../skip.ts";
 import { startTestServer, type TestServer, tokenOf } from "../http/server-support.ts";
@@ -69,7 +69,7 @@ async function attack(
 ): Promise<{ seen: [string, string][]; server: TestServer; page: Page }> {
   const server = await startTestServer({ limits: { rate: null }, ...init });
   await server.manager.create({ userId: "local", id: "s" });
-  browser ??= await chromium.launch({ executablePath: chromiumProgram() ?? "", args: [...chromiumArguments] });
+  browser ??= await launchChromium();
   const page = await (await browser.newContext()).newPage();
   await page.goto(`http://${hosts.page}:${(attacker.address() as AddressInfo).port}/`);
   const url = `http://${hosts.server}:${new URL(server.url).port}`;
@@ -107,17 +107,15 @@ test.for(doors.flatMap(([name, init]) => places.map((hosts) => ({ name, init, ..
     expect((await server.manager.list()).items.map(({ header }) => header.id)).toEqual(["s"]);
     // Following a link to the studio is no attack; going to a route is not what links are for.
     const url = `http://${hosts.server}:${new URL(server.url).port}`;
-    const statuses = [];
+    const [from, statuses] = [page.url(), [] as number[]];
     for (const path of ["/", "/api/sessions"]) {
-      const linking = await page.context().newPage();
-      await linking.goto(page.url());
-      const answered = linking.waitForResponse((response) => response.url() === url + path);
+      await page.goto(from);
+      const answered = page.waitForResponse((response) => response.url() === url + path);
       // Later, as the page that is asked to do it is gone then.
-      await linking.evaluate(`void setTimeout(() => { location.href = ${JSON.stringify(url + path)}; }, 0)`);
+      await page.evaluate(`void setTimeout(() => { location.href = ${JSON.stringify(url + path)}; }, 0)`);
       statuses.push((await answered).status());
       // A page that is closed while it goes elsewhere may never be.
-      await linking.waitForURL(url + path);
-      await linking.close();
+      await page.waitForURL(url + path);
     }
     expect(statuses).toEqual([200, 403]);
     await page.context().close();
