@@ -29,10 +29,13 @@ const kinds: readonly Kind[] = [
 ];
 
 let home: string;
+/** Why the machine has no isolated sandboxes; null where it has. */
+let isolationMissing: string | null;
 
 beforeAll(async () => {
   home = await realpath(await mkdtemp(join(tmpdir(), "skein-sandboxes-")));
   vi.stubEnv("SKEIN_HOME", home);
+  isolationMissing = await missingIsolation();
 });
 
 afterAll(async () => {
@@ -68,7 +71,7 @@ async function runCase({ backend, spec, lacks }: Kind, sandboxCase: SandboxCase,
     },
     ...(lacks === undefined ? {} : { lacks }),
   };
-  const reason = sandboxSkipReason(sandboxCase, context) ?? (await missingIsolation(backend, spec));
+  const reason = sandboxSkipReason(sandboxCase, context) ?? (spec.isolation === "required" ? isolationMissing : null);
   if (reason !== null) skipBecause(test, reason);
   try {
     await sandboxCase.run(context);
@@ -77,11 +80,10 @@ async function runCase({ backend, spec, lacks }: Kind, sandboxCase: SandboxCase,
   }
 }
 
-/** Why the machine has no such sandboxes; null where it has. Any other failure is left to the case. */
-async function missingIsolation(backend: SandboxBackend, spec: SandboxSpec): Promise<string | null> {
-  if (spec.isolation !== "required") return null;
+/** Tries an isolated sandbox once for all cases; any other failure is left to them. */
+async function missingIsolation(): Promise<string | null> {
   try {
-    await (await backend.open(spec)).close();
+    await (await localBackend.open({ isolation: "required" })).close();
     return null;
   } catch (error) {
     if (!(error instanceof SandboxError) || error.kind !== "unsupported") return null;

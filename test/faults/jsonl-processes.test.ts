@@ -11,7 +11,7 @@ import { entriesOf } from "./store-support.ts";
 import { expectKept, writeTogether } from "./writers-support.ts";
 
 /** `npm run torture` goes on for as long as it is told. */
-const KILLS = 20;
+const KILLS = 8;
 
 /** The ids are those of one path, each entry on the one before it, in whole lines. */
 async function checkOnePath(path: string, entries: readonly Entry[]): Promise<void> {
@@ -72,7 +72,7 @@ test("takes an append back that could not be made to survive a power cut, and go
 test("two processes that append to one file lose nothing and follow each other on one path", async () => {
   const directory = await makeDirectory();
   const store = await openStore(directory);
-  await writeTogether(`jsonl:${directory}`, { processes: 2, appends: 1000 }, async () => void (await store.list()));
+  await writeTogether(`jsonl:${directory}`, { processes: 2, appends: 500 }, async () => void (await store.list()));
   for (const line of (await readFile((await store.pathOf("shared")) as string, "utf8")).trimEnd().split("\n"))
     JSON.parse(line);
 });

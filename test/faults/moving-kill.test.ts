@@ -12,7 +12,7 @@ import { openJsonlStore } from "../../src/stores/jsonl/index.ts";
 import { openSqliteStore } from "../../src/stores/sqlite/index.ts";
 import { contentsOf, fillStore, makeDirectory, say } from "../moving/sample-store.ts";
 
-const KILLS = 5;
+const KILLS = 3;
 
 test.for(["jsonl", "sqlite"] as const)(
   "a copy to %s that is killed again and again is complete in the end, and right at every moment",
@@ -23,7 +23,7 @@ test.for(["jsonl", "sqlite"] as const)(
     const place = join(directory, "to");
     await using from = await openSqliteStore({ path });
     await fillStore(from);
-    for (let i = 0; i < 4; i++) {
+    for (let i = 0; i < 2; i++) {
       const entries = Array.from({ length: 1200 }, (_, n) => say(`${i}-${n}`));
       await from.create(createHeader({ id: `long${i}` }), { entries });
       await from.fork(`long${i}`, createHeader({ id: `fork${i}` }), { at: `${i}-700` });

@@ -18,7 +18,7 @@ test.for(clients)(
     const watcher = watch(here);
     await here.append("a", [message]);
     await watcher.until(1);
-    for (let round = 0; round < 5; round++) {
+    for (let round = 0; round < 2; round++) {
       await rowsOf(END_LISTENERS, server.url);
       await there.append("a", [{ ...message, id: `lost-${round}` }]);
       await watcher.until(round + 2);

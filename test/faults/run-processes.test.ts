@@ -15,7 +15,7 @@ import { makeDirectory } from "./jsonl-support.ts";
 import { programPath, start } from "./program-support.ts";
 import { pathOf, places, storeAt } from "./run-support.ts";
 
-const KILLS = 6;
+const KILLS = 4;
 
 // No door leads to what this program tries, so it is made from the sources, below the packages that it needs.
 const built = fileURLToPath(new URL(`../../.cache/run-write-${process.pid}/`, import.meta.url));

@@ -7,7 +7,7 @@ const TIMEOUT_MS = 120_000;
 test(
   "PostgreSQL ends connections of four processes: what it acknowledged is there, once each",
   { timeout: TIMEOUT_MS },
-  () => expectKept("connections", "postgres", 20),
+  () => expectKept("connections", "postgres", 10),
 );
 
 test(
@@ -20,7 +20,7 @@ test(
 
 ownServerTest(
   "Redis ends connections of four processes: what it acknowledged is there, once each",
-  () => expectKept("connections", "redis", 20),
+  () => expectKept("connections", "redis", 10),
   TIMEOUT_MS,
 );
 

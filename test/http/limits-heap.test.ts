@@ -11,6 +11,8 @@ import { HealthProber } from "../hostile/health-prober.ts";
 
 const MIB = 1024 * 1024;
 const USERS = 20;
+/** What they hold is more than the heap when it is read and written at once. */
+const LARGE_SESSIONS = 50;
 const PROGRAM = join(import.meta.dirname, "programs/serve-limited.mjs");
 
 let directory: string;
@@ -38,7 +40,7 @@ afterAll(async () => {
 async function fillWithVariables(path: string): Promise<void> {
   await using store = await openSqliteStore({ path });
   const set = { large: "x".repeat(5 * MIB) };
-  for (let i = 0; i < 70; i++) {
+  for (let i = 0; i < LARGE_SESSIONS; i++) {
     const entries = [{ type: "variables", set, unset: [] } as const];
     await store.create(createHeader({ id: `large-${i}`, userId: "user1" }), { entries });
   }
@@ -130,8 +132,11 @@ test("twenty users with 14 MiB each are served or told to come again, and others
   };
   const body = JSON.stringify({ entries: [picture, picture] });
   const longestMs = await whileHealthy(async () => {
-    for (let round = 0; round < 2; round++) {
-      const answers = await Promise.all(ids.map((id, user) => send(user, "POST", `/api/sessions/${id}/entries`, body)));
+    // All at once, and then some of them, for whom there must be room again.
+    for (const users of [ids, ids.slice(0, 3)]) {
+      const answers = await Promise.all(
+        users.map((id, user) => send(user, "POST", `/api/sessions/${id}/entries`, body)),
+      );
       const statuses = answers.map(({ status }) => status);
       for (const status of statuses) expect([0, 201, 503]).toContain(status);
       expect(statuses).toContain(201);
@@ -141,7 +146,9 @@ test("twenty users with 14 MiB each are served or told to come again, and others
   expect(longestMs).toBeLessThan(1000);
 });
 
-test("a listing of 70 sessions with 5 MiB of variables each comes page by page", { timeout: 180_000 }, async () => {
+test(`a listing of ${LARGE_SESSIONS} sessions with 5 MiB of variables each comes page by page`, {
+  timeout: 180_000,
+}, async () => {
   const seen = new Set<string>();
   let [cursor, pages] = ["", 0];
   do {
@@ -157,7 +164,7 @@ test("a listing of 70 sessions with 5 MiB of variables each comes page by page",
     cursor = page.next ?? "";
     pages++;
   } while (cursor !== "");
-  expect([...seen].filter((id) => id.startsWith("large-"))).toHaveLength(70);
+  expect([...seen].filter((id) => id.startsWith("large-"))).toHaveLength(LARGE_SESSIONS);
   expect(pages).toBeGreaterThan(10);
   expect(child.exitCode).toBeNull();
 });

@@ -5,10 +5,10 @@ import { SeededRandom } from "./seeded-random.ts";
 import { simulate } from "./simulate.ts";
 
 /** `npm run torture` tries as many more as there is time for. */
-const SEEDS = 75;
+const SEEDS = 30;
 /** For another client of a kind of store that has been through all seeds. */
-const SEEDS_AGAIN = 25;
-const SEEDS_A_TEST = 25;
+const SEEDS_AGAIN = 10;
+const SEEDS_A_TEST = 10;
 const SEEDS_AT_ONCE = 4;
 
 /** What the seeds must have tried, so that they cannot turn into a walk in the park unnoticed. */

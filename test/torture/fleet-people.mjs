@@ -139,9 +139,12 @@ export class FleetPeople {
     const ms = isStream ? streamMsMin + Math.random() * (streamMsMax - streamMsMin) : this.#answerMsMax;
     const leaving = AbortSignal.timeout(Math.round(ms));
     const signal = AbortSignal.any([leaving, this.#over.signal, ...(init.signal ? [init.signal] : [])]);
+    const server = this.#fleet.url;
     try {
-      const response = await fetch(`${this.#fleet.url}${pathname}${search}`, { ...init, signal });
-      if (response.status >= 500) this.#failed(`${response.status}`);
+      const response = await fetch(`${server}${pathname}${search}`, { ...init, signal });
+      // Who was told to end while the request was on its way says so, or listens no more.
+      const drains = response.status === 503 && this.#fleet.isLeaving(server);
+      if (response.status >= 500 && !drains) this.#failed(`${response.status}`);
       return response;
     } catch (error) {
       const { name, cause } = /** @type {{ name: string, cause?: { code?: string } }} */ (error);

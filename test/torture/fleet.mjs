@@ -64,6 +64,14 @@ export class Fleet {
   }
 
   /**
+   * Whether who listens there, if anyone still does, was told to end.
+   * @param {string} url
+   */
+  isLeaving(url) {
+    return [...this.#members].every((member) => member.url !== url || member.leaving);
+  }
+
+  /**
    * Kills a random one as a power cut would, and hires another; false while there is nobody to kill.
    * @param {Member["role"]} role
    */
