@@ -1,4 +1,5 @@
 import { createHash } from "node:crypto";
+import { existsSync, mkdirSync } from "node:fs";
 import { join } from "node:path";
 import type { SessionStore } from "../src/session/store.ts";
 import { openJsonlStore } from "../src/stores/jsonl/index.ts";
@@ -57,32 +58,62 @@ const all: readonly Backend[] = [
     name: "postgres",
     // Making connections would be most of the work of a short test.
     open: async (directory) =>
-      openPostgresStore({ url: await postgresUrl(), schema: schemaOf(directory), connectionsMax: 3 }),
+      openPostgresStore({ url: await postgresUrl(), schema: await schemaOf(directory), connectionsMax: 3 }),
     skips: [],
   },
   {
     name: "postgres (pg)",
-    open: async (directory) => openPostgresStore({ sql: await postgresPool(), schema: schemaOf(directory) }),
+    open: async (directory) => openPostgresStore({ sql: await postgresPool(), schema: await schemaOf(directory) }),
     skips: [],
   },
   ...(redisSkip === null ? redisBackends : []),
 ];
 
-/** Every kind of store there is, or those that `SKEIN_TEST_STORE` names the beginning of. */
-export const backends: readonly Backend[] = all.filter(({ name }) =>
+/** Every kind of store with every driver there is, or those that `SKEIN_TEST_STORE` names the beginning of. */
+export const everyDriver: readonly Backend[] = all.filter(({ name }) =>
   name.startsWith(process.env["SKEIN_TEST_STORE"] ?? ""),
 );
 
+/**
+ * Every kind of store once, for what is built on the promises of all of them: with the last of its drivers, which shares its
+ * connections among the tests of a file.
+ */
+export const backends: readonly Backend[] = [
+  ...new Map(everyDriver.map((backend) => [kindOf(backend.name), backend])).values(),
+];
+
+/** The kind of a store, whatever client it uses: `sqlite` of `sqlite (libsql)`. */
+export function kindOf(name: string): string {
+  return name.split(" ")[0] ?? name;
+}
+
+const schemas = new Map<string, Promise<string>>();
+let schemasMade = 0;
+
 /** A schema for each directory, as a database has none of those. */
-function schemaOf(directory: string): string {
-  return `skein_${nameOf(directory)}`;
+function schemaOf(directory: string): Promise<string> {
+  const schema = schemas.get(directory) ?? takeSchema(directory);
+  schemas.set(directory, schema);
+  return schema;
+}
+
+/** A schema of a directory that is gone, emptied, as making one takes longer than most tests; a new one where there is none. */
+async function takeSchema(directory: string): Promise<string> {
+  mkdirSync(directory, { recursive: true });
+  const left = [...schemas].find(([each]) => !existsSync(each));
+  if (left === undefined) return `skein_${schemasMade++}`;
+  schemas.delete(left[0]);
+  const schema = await left[1];
+  const pool = await postgresPool();
+  const { rows } = await pool.query<{ name: string }>("SELECT tablename AS name FROM pg_tables WHERE schemaname = $1", [
+    schema,
+  ]);
+  const filled = rows.filter(({ name }) => name !== "skein_schema");
+  await pool.query(filled.map(({ name }) => `DELETE FROM ${schema}.${name}`).join(";"));
+  return schema;
 }
 
 /** A beginning of all keys for each directory. */
 function prefixOf(directory: string): string {
-  return `${redisPrefix}:${nameOf(directory)}`;
-}
-
-function nameOf(directory: string): string {
-  return createHash("sha256").update(directory).digest("hex").slice(0, 24);
+  return `${redisPrefix}:${createHash("sha256").update(directory).digest("hex").slice(0, 24)}`;
 }

@@ -12,7 +12,7 @@ import { operation, type Race, requestOf } from "./store-model/operation.ts";
 import { StoreProcess } from "./store-model/store-process.ts";
 
 /** How many sequences each store goes through; `SKEIN_MODEL_RUNS=500` for a long form. A failure prints its seed. */
-const RUNS = Number(process.env.SKEIN_MODEL_RUNS ?? 5);
+const RUNS = Number(process.env.SKEIN_MODEL_RUNS ?? 3);
 const TIME_MS = Math.max(120_000, RUNS * 10_000);
 
 /** What the sequences must have come to, so that they cannot turn into a walk in the park unnoticed. */

@@ -5,7 +5,7 @@ import { describe, expect, type TestContext, test } from "vitest";
 import type { SessionStore } from "../src/session/store.ts";
 import { skipReason, type StoreCase, storeCases } from "../src/testing/index.ts";
 import { skipBecause } from "./skip.ts";
-import { type Backend, backends, missingBackends, sqliteDrivers } from "./store-backends.ts";
+import { type Backend, everyDriver, missingBackends, sqliteDrivers } from "./store-backends.ts";
 
 test("gives every case a name of its own", () => {
   expect(new Set(storeCases.map(({ name }) => name)).size).toBe(storeCases.length);
@@ -17,7 +17,7 @@ test("runs every SQLite driver that this Node has", () => {
   expect(sqliteDrivers).toEqual(hasOwn ? ["libsql", "node:sqlite"] : ["libsql"]);
 });
 
-for (const backend of backends) {
+for (const backend of everyDriver) {
   describe(`the ${backend.name} store`, () => {
     for (const storeCase of storeCases) test(storeCase.name, (context) => runCase(backend, storeCase, context));
   });

@@ -7,7 +7,6 @@ import { SkeinSessionStore, type TranscriptLine } from "../../src/interop/claude
 import type { SessionStore } from "../../src/session/store.ts";
 import { backends } from "../store-backends.ts";
 
-const stores = ["memory", "jsonl", "sqlite (libsql)", "postgres", "redis"];
 const key = (sessionId: string, subpath?: string) => ({
   projectKey: "-home-ann-project",
   sessionId,
@@ -66,92 +65,89 @@ const anyLine = fc.oneof(
   fc.record({ type: fc.constantFrom("summary", "custom-title", "system"), summary: text, leafUuid: text }),
 ) as unknown as fc.Arbitrary<TranscriptLine>;
 
-describe.for(backends.filter(({ name }) => stores.includes(name)))(
-  "the Claude Agent SDK's store on $name",
-  (backend) => {
-    let directory: string;
-    let store: SessionStore;
-    let transcripts: SkeinSessionStore;
-    beforeAll(async () => {
-      directory = await mkdtemp(join(tmpdir(), "skein-claude-"));
-      store = await backend.open(directory);
-      transcripts = new SkeinSessionStore(store);
-    });
-    afterAll(async () => {
-      await store.close();
-      await rm(directory, { recursive: true, force: true });
-    });
+describe.for(backends)("the Claude Agent SDK's store on $name", (backend) => {
+  let directory: string;
+  let store: SessionStore;
+  let transcripts: SkeinSessionStore;
+  beforeAll(async () => {
+    directory = await mkdtemp(join(tmpdir(), "skein-claude-"));
+    store = await backend.open(directory);
+    transcripts = new SkeinSessionStore(store);
+  });
+  afterAll(async () => {
+    await store.close();
+    await rm(directory, { recursive: true, force: true });
+  });
 
-    test("gives back any lines as they were, in their order, and null for what was never written", async () => {
-      let session = 0;
-      await fc.assert(
-        fc.asyncProperty(
-          fc.array(fc.array(anyLine, { minLength: 1, maxLength: 4 }), { minLength: 1, maxLength: 4 }),
-          async (batches) => {
-            const one = key(`any-${session++}`);
-            expect(await transcripts.load(one)).toBeNull();
-            for (const batch of batches) await transcripts.append(one, batch);
-            expect(await transcripts.load(one)).toEqual(batches.flat());
-          },
-        ),
-        { numRuns: backend.name === "memory" ? 200 : 4 },
-      );
-    });
-
-    test("stores a line with a uuid once, also when it is said to differ, and one without as often as it comes", async () => {
-      const one = key("again");
-      await transcripts.append(one, [said("u1", "hello"), { type: "mode", mode: "plan" }]);
-      await transcripts.append(one, [said("u1", "hello"), { type: "mode", mode: "plan" }, said("u2", "more")]);
-      await transcripts.append(one, [said("u2", "changed"), said("u3", "last")]);
-      const lines = (await transcripts.load(one)) ?? [];
-      expect(lines.map(({ uuid, type }) => uuid ?? type)).toEqual(["u1", "mode", "mode", "u2", "u3"]);
-      expect(lines[3]).toEqual(said("u2", "more"));
-    });
-
-    test("shows what was said as turns, and counts the usage of an answer once", async () => {
-      const one = key("turns");
-      await transcripts.append(one, [
-        said("t1", "where is the giraffe?"),
-        answered("t2", { type: "text", text: "I look." }),
-        answered("t3", { type: "tool_use", id: "call-1", name: "Grep", input: { pattern: "giraffe" } }),
-        {
-          type: "user",
-          uuid: "t4",
-          message: { role: "user", content: [{ type: "tool_result", tool_use_id: "call-1", content: "in the yard" }] },
+  test("gives back any lines as they were, in their order, and null for what was never written", async () => {
+    let session = 0;
+    await fc.assert(
+      fc.asyncProperty(
+        fc.array(fc.array(anyLine, { minLength: 1, maxLength: 4 }), { minLength: 1, maxLength: 4 }),
+        async (batches) => {
+          const one = key(`any-${session++}`);
+          expect(await transcripts.load(one)).toBeNull();
+          for (const batch of batches) await transcripts.append(one, batch);
+          expect(await transcripts.load(one)).toEqual(batches.flat());
         },
-      ]);
-      const id = transcripts.sessionIdOf(one);
-      const turns: unknown[] = [];
-      for await (const entry of store.read(id)) if (entry.type === "message") turns.push(entry.message);
-      expect(turns).toMatchObject([
-        { role: "user", content: "where is the giraffe?" },
-        { role: "assistant", model: "a-model", content: [{ type: "text", text: "I look." }] },
-        { role: "assistant", toolCalls: [{ id: "call-1", name: "Grep", arguments: '{"pattern":"giraffe"}' }] },
-        { role: "tool", toolCallId: "call-1", content: [{ type: "text", text: "in the yard" }] },
-      ]);
-      expect((await store.head(id))?.usage).toMatchObject({ inputTokens: 15, outputTokens: 7, totalTokens: 22 });
-      expect((await store.search("giraffe yard")).map(({ head }) => head.header.id)).toEqual([id]);
-    });
+      ),
+      { numRuns: backend.name === "memory" ? 200 : 4 },
+    );
+  });
 
-    test("keeps projects and sub-agents apart, lists them, and deletes a session with its sub-agents", async () => {
-      const main = key("with-helpers");
-      const other = { projectKey: "-home-bob-project", sessionId: "with-helpers" };
-      await transcripts.append(main, [said("m1", "main")]);
-      await transcripts.append(key("with-helpers", "subagents/agent-1"), [said("m1", "helper")]);
-      await transcripts.append(other, [said("m1", "another project")]);
-      expect(await transcripts.load(key("with-helpers", "subagents/agent-1"))).toEqual([said("m1", "helper")]);
-      expect(await transcripts.load(other)).toEqual([said("m1", "another project")]);
-      expect(await transcripts.listSubkeys(main)).toEqual(["subagents/agent-1"]);
-      expect(await transcripts.listSubkeys(other)).toEqual([]);
-      const names = (await transcripts.listSessions(main.projectKey)).map(({ sessionId }) => sessionId);
-      expect(names.filter((name) => name === "with-helpers")).toHaveLength(1);
-      const [listed] = await transcripts.listSessions(other.projectKey);
-      expect(listed).toEqual({ sessionId: "with-helpers", mtime: expect.any(Number) });
-      expect(Number.isInteger(listed?.mtime)).toBe(true);
-      await transcripts.delete(main);
-      expect(await transcripts.load(main)).toBeNull();
-      expect(await transcripts.load(key("with-helpers", "subagents/agent-1"))).toBeNull();
-      expect(await transcripts.load(other)).not.toBeNull();
-    });
-  },
-);
+  test("stores a line with a uuid once, also when it is said to differ, and one without as often as it comes", async () => {
+    const one = key("again");
+    await transcripts.append(one, [said("u1", "hello"), { type: "mode", mode: "plan" }]);
+    await transcripts.append(one, [said("u1", "hello"), { type: "mode", mode: "plan" }, said("u2", "more")]);
+    await transcripts.append(one, [said("u2", "changed"), said("u3", "last")]);
+    const lines = (await transcripts.load(one)) ?? [];
+    expect(lines.map(({ uuid, type }) => uuid ?? type)).toEqual(["u1", "mode", "mode", "u2", "u3"]);
+    expect(lines[3]).toEqual(said("u2", "more"));
+  });
+
+  test("shows what was said as turns, and counts the usage of an answer once", async () => {
+    const one = key("turns");
+    await transcripts.append(one, [
+      said("t1", "where is the giraffe?"),
+      answered("t2", { type: "text", text: "I look." }),
+      answered("t3", { type: "tool_use", id: "call-1", name: "Grep", input: { pattern: "giraffe" } }),
+      {
+        type: "user",
+        uuid: "t4",
+        message: { role: "user", content: [{ type: "tool_result", tool_use_id: "call-1", content: "in the yard" }] },
+      },
+    ]);
+    const id = transcripts.sessionIdOf(one);
+    const turns: unknown[] = [];
+    for await (const entry of store.read(id)) if (entry.type === "message") turns.push(entry.message);
+    expect(turns).toMatchObject([
+      { role: "user", content: "where is the giraffe?" },
+      { role: "assistant", model: "a-model", content: [{ type: "text", text: "I look." }] },
+      { role: "assistant", toolCalls: [{ id: "call-1", name: "Grep", arguments: '{"pattern":"giraffe"}' }] },
+      { role: "tool", toolCallId: "call-1", content: [{ type: "text", text: "in the yard" }] },
+    ]);
+    expect((await store.head(id))?.usage).toMatchObject({ inputTokens: 15, outputTokens: 7, totalTokens: 22 });
+    expect((await store.search("giraffe yard")).map(({ head }) => head.header.id)).toEqual([id]);
+  });
+
+  test("keeps projects and sub-agents apart, lists them, and deletes a session with its sub-agents", async () => {
+    const main = key("with-helpers");
+    const other = { projectKey: "-home-bob-project", sessionId: "with-helpers" };
+    await transcripts.append(main, [said("m1", "main")]);
+    await transcripts.append(key("with-helpers", "subagents/agent-1"), [said("m1", "helper")]);
+    await transcripts.append(other, [said("m1", "another project")]);
+    expect(await transcripts.load(key("with-helpers", "subagents/agent-1"))).toEqual([said("m1", "helper")]);
+    expect(await transcripts.load(other)).toEqual([said("m1", "another project")]);
+    expect(await transcripts.listSubkeys(main)).toEqual(["subagents/agent-1"]);
+    expect(await transcripts.listSubkeys(other)).toEqual([]);
+    const names = (await transcripts.listSessions(main.projectKey)).map(({ sessionId }) => sessionId);
+    expect(names.filter((name) => name === "with-helpers")).toHaveLength(1);
+    const [listed] = await transcripts.listSessions(other.projectKey);
+    expect(listed).toEqual({ sessionId: "with-helpers", mtime: expect.any(Number) });
+    expect(Number.isInteger(listed?.mtime)).toBe(true);
+    await transcripts.delete(main);
+    expect(await transcripts.load(main)).toBeNull();
+    expect(await transcripts.load(key("with-helpers", "subagents/agent-1"))).toBeNull();
+    expect(await transcripts.load(other)).not.toBeNull();
+  });
+});

@@ -13,9 +13,7 @@ const { describe, it, expect, beforeAll, beforeEach, afterAll, afterEach } = vit
 Object.assign(globalThis, { describe, it, expect, beforeAll, beforeEach, afterAll, afterEach });
 const { deltaChannelHistoryTests, specTest } = await import("@langchain/langgraph-checkpoint-validation");
 
-const names = ["memory", "jsonl", "sqlite (libsql)", "postgres", "redis"];
-
-for (const backend of backends.filter(({ name }) => names.includes(name))) {
+for (const backend of backends) {
   // One store for all tests of a backend, as opening one takes longer than most of them.
   const opened = mkdtemp(join(tmpdir(), "skein-langgraph-")).then(async (directory) => ({
     directory,

@@ -2,17 +2,16 @@ import { describe, expect, test } from "vitest";
 import type { Entry } from "../../src/session/log/entry.ts";
 import { checkHeadIsFold } from "../../src/testing/index.ts";
 import { makeDirectory } from "../faults/jsonl-support.ts";
-import { backends } from "../store-backends.ts";
+import { backends, kindOf } from "../store-backends.ts";
 import { type Interleaving, interleave } from "./interleaving.ts";
 
 /** How many orders are tried on each store; memory is quick. */
 const SEEDS: Readonly<Record<string, number>> = { memory: 60, jsonl: 15, sqlite: 20, postgres: 6, redis: 10 };
-const kinds = backends.filter(({ name }) => !/\((?:node:sqlite|pg|ioredis)\)/.test(name));
 
-describe.each(kinds)(
+describe.each(backends)(
   "runs in $name, with others who write, stop, answer and abandon them in any order",
   ({ name, open }) => {
-    const seeds = SEEDS[name.split(" ")[0] as string] as number;
+    const seeds = SEEDS[kindOf(name)] as number;
     test.each(Array.from({ length: seeds }, (_, index) => index + 1))(
       "leave a whole log, tear no call from its results, lose no answer and do nothing twice (seed %i)",
       async (seed) => {

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { skipBecause } from "../skip.ts";
-import { type Backend, backends, missingBackends } from "../store-backends.ts";
+import { type Backend, everyDriver, kindOf, missingBackends } from "../store-backends.ts";
 import { SeededRandom } from "./seeded-random.ts";
 import { simulate } from "./simulate.ts";
 
@@ -30,7 +30,7 @@ const [first = 1, chosenLast] = range?.split("-").map(Number) ?? [];
 
 /** Compares each store of a kind, whatever its client, with memory. A kind has a file of its own, so that several run at once. */
 export function compareStores(kind: string): void {
-  const all = backends.filter(({ name }) => kindOf(name) === kind);
+  const all = everyDriver.filter(({ name }) => kindOf(name) === kind);
   const compared = all.filter(({ name }) => chosen === undefined || name.startsWith(chosen));
 
   test(`there are ${kind} stores to compare, and the same seed draws the same numbers`, (context) => {
@@ -63,11 +63,6 @@ function compareStore(backend: Backend, last: number): void {
       expect(EXPECTED.filter((outcome) => !outcomes.has(outcome))).toEqual([]);
     });
   });
-}
-
-/** The kind of a store, whatever client it uses: `sqlite` of `sqlite (libsql)`. */
-function kindOf(name: string): string {
-  return name.split(" ")[0] ?? name;
 }
 
 /** Goes through seeds, some at a time: much of the time of a store goes by waiting. */
