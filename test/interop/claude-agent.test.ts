@@ -150,4 +150,16 @@ describe.for(backends)("the Claude Agent SDK's store on $name", (backend) => {
     expect(await transcripts.load(key("with-helpers", "subagents/agent-1"))).toBeNull();
     expect(await transcripts.load(other)).not.toBeNull();
   });
+
+  test("refuses keys and lines that no version that fits would give, and stores nothing of them", async () => {
+    const good = said("m1", "hello");
+    const refused = { code: "DRIVER_VERSION", message: expect.stringContaining("docs/from-claude-agent.md") };
+    const given = transcripts as unknown as Record<"append" | "load" | "listSessions", (...args: unknown[]) => unknown>;
+    await expect(given.append("another-form", [good])).rejects.toMatchObject(refused);
+    await expect(given.load({ project: "-home-ann-project", session: "s" })).rejects.toMatchObject(refused);
+    await expect(given.listSessions()).rejects.toMatchObject(refused);
+    for (const lines of [good, [good, "a line"], [good, { uuid: "m2" }], [null]])
+      await expect(given.append(key("refused"), lines)).rejects.toMatchObject(refused);
+    expect(await transcripts.load(key("refused"))).toBeNull();
+  });
 });

@@ -152,4 +152,17 @@ describe("a session of the OpenAI Agents SDK on a Skein store", () => {
     const texts = popped.map((found) => (found !== undefined && "content" in found ? Number(found.content) : -1));
     expect(texts.sort((a, b) => a - b)).toEqual(Array.from({ length: 12 }, (_, index) => index));
   });
+
+  test("refuses what no version that fits would add, and stores nothing of it", async () => {
+    const store = openMemoryStore();
+    const session = new SkeinSession(store, { sessionId: "a-session" });
+    const good = { role: "user", content: "one" };
+    for (const items of [good, [good, "two"], [good, { text: "two" }], [null]])
+      await expect(session.addItems(items as unknown as AgentInputItem[])).rejects.toMatchObject({
+        code: "DRIVER_VERSION",
+        message: expect.stringContaining("docs/from-openai-agents.md"),
+      });
+    expect(await session.getItems()).toEqual([]);
+    expect(await store.head("a-session")).toBeNull();
+  });
 });

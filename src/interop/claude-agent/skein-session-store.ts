@@ -26,14 +26,20 @@ export class SkeinSessionStore {
     this.#store = store;
   }
 
-  /** The session that keeps a transcript. */
+  /**
+   * The session that keeps a transcript.
+   *
+   * @throws {SessionError} `DRIVER_VERSION` for a key of another form, as of a version of the SDK that does not fit.
+   */
   sessionIdOf({ projectKey, sessionId, subpath }: TranscriptKey): string {
+    fits(typeof projectKey === "string" && typeof sessionId === "string", "a key with a projectKey and a sessionId");
     return derivedSessionId("claude-agent", JSON.stringify([projectKey, sessionId, subpath ?? null]));
   }
 
   /** Appends lines; they land together. */
   async append(key: TranscriptKey, entries: readonly TranscriptLine[]): Promise<void> {
     const id = this.sessionIdOf(key);
+    fits(Array.isArray(entries) && entries.every((line) => typeof line?.type === "string"), "lines that have a type");
     const drafts = entries.map((line) => {
       const answer = answerIdOf(line);
       const counts = answer === null || this.#answers.get(id) !== answer;
@@ -64,6 +70,7 @@ export class SkeinSessionStore {
 
   /** The main transcripts of a project, with the time of the last append in milliseconds. */
   async listSessions(projectKey: string): Promise<{ sessionId: string; mtime: number }[]> {
+    fits(typeof projectKey === "string", "a projectKey");
     const found: { sessionId: string; mtime: number }[] = [];
     for await (const { header, updatedAt } of this.#heads({ cwd: projectKey })) {
       const { sessionId, subpath } = keyIn(header) ?? {};
@@ -120,6 +127,15 @@ export class SkeinSessionStore {
     );
     return drafts.filter((_, index) => stored[index] === null);
   }
+}
+
+/** @throws {SessionError} `DRIVER_VERSION` when the SDK asks in another way than this store answers. */
+function fits(asExpected: boolean, what: string): void {
+  if (asExpected) return;
+  throw new SessionError(
+    "DRIVER_VERSION",
+    `A transcript needs ${what}: use a version of @anthropic-ai/claude-agent-sdk that docs/from-claude-agent.md names.`,
+  );
 }
 
 function keyIn({ metadata }: SessionHeader): TranscriptKey | undefined {

@@ -1,7 +1,7 @@
 import type { AgentInputItem, Session } from "@openai/agents";
 import { uuidv7 } from "../../internal/uuid.ts";
 import type { Entry, EntryDraft } from "../../session/log/entry.ts";
-import { SessionConflictError } from "../../session/errors.ts";
+import { SessionConflictError, SessionError } from "../../session/errors.ts";
 import type { SessionHead } from "../../session/log/fold.ts";
 import { createHeader } from "../../session/log/header.ts";
 import type { SessionStore } from "../../session/store.ts";
@@ -57,8 +57,18 @@ export class SkeinSession implements Session {
     return items.reverse();
   }
 
-  /** Appends items; they land together, up to 10,000 of them. */
+  /**
+   * Appends items; they land together, up to 10,000 of them.
+   *
+   * @throws {SessionError} `DRIVER_VERSION` when they are no items, as of a version of the SDK that does not fit.
+   */
   async addItems(items: AgentInputItem[]): Promise<void> {
+    if (!Array.isArray(items) || !items.every(isItem)) {
+      throw new SessionError(
+        "DRIVER_VERSION",
+        "An item of a session is an object with a type or a role, and this is none: use a version of @openai/agents that docs/from-openai-agents.md names.",
+      );
+    }
     const drafts = items.map(draftOf);
     const header = { id: this.#sessionId, userId: this.#options.userId ?? null };
     if (drafts.length > 0) await appendToSession(this.#store, header, drafts);
@@ -116,6 +126,11 @@ const ITEM = "openai-agents.item";
 
 /** The field of a turn's metadata with what its item has beside the text. */
 const REST = "openaiAgents";
+
+function isItem(value: unknown): boolean {
+  if (typeof value !== "object" || value === null) return false;
+  return ("type" in value && typeof value.type === "string") || ("role" in value && typeof value.role === "string");
+}
 
 /** An item as an entry: what a person, a model or a function said is a turn, anything else data on the path. */
 function draftOf(item: AgentInputItem): EntryDraft {
