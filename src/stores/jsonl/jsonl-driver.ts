@@ -35,7 +35,6 @@ import type { JsonlSettings } from "./jsonl-store.ts";
 import type { LogFile } from "./log-file.ts";
 import { checkRoom, createSession, forkSession } from "./make-session.ts";
 import { moveFromTrash, moveToTrash, removeFromTrash } from "./move-session.ts";
-import { removeHalfMade } from "./new-file.ts";
 import { trashedName } from "./file-names.ts";
 import { SessionFiles } from "./session-files.ts";
 import { asStoreError, guarded, missingAsNull, StaleView } from "./store-failure.ts";
@@ -51,7 +50,6 @@ export class JsonlDriver implements StoreDriver {
   readonly checkpoints: CheckpointTable;
   readonly listing: SessionListing;
   readonly files: SessionFiles;
-  #tidied: Promise<void> | null = null;
 
   constructor(options: JsonlSettings) {
     this.capabilities = {
@@ -75,11 +73,7 @@ export class JsonlDriver implements StoreDriver {
     drafts: readonly CheckedDraft[],
     options: { maxOpenPerUser?: number },
   ): Promise<SessionHead> {
-    return this.files.change(async () => {
-      this.#tidied ??= removeHalfMade(this.files.options.directory);
-      await this.#tidied;
-      return createSession(this.files, header, drafts, options);
-    });
+    return guarded(() => createSession(this.files, header, drafts, options));
   }
 
   append(sessionId: string, drafts: readonly CheckedDraft[], options: AppendOptions): Promise<AppendResult> {

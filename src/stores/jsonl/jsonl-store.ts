@@ -103,7 +103,7 @@ function extend(store: SessionStore, driver: JsonlDriver): JsonlStore {
     createFile: (path: string, header: SessionHeader, entries: readonly EntryDraft[]) =>
       whileOpen(() => {
         const [checked, drafts] = [checkHeader(header), checkDrafts(entries, { verbatim: true })];
-        return files.change(() => createSession(files, checked, drafts, { path }));
+        return createSession(files, checked, drafts, { path });
       }),
     setPartial: (sessionId: string, partial: boolean) =>
       whileOpen(() => files.change(() => renameSession(files, sessionId, partial ? partialPathOf : finalPathOf))),

@@ -46,3 +46,23 @@ test("a session that is made with entries is what its file says, for whoever mad
   expect(await told(store)).toEqual(await told(other));
   expect((await told(store)).settings?.variables).toEqual({ k1: 1, k2: 2, k3: 3, k4: 4, k5: 5, k6: "new" });
 });
+
+test("another session is made while a large one is being written", async () => {
+  const directory = mkdtempSync(join(tmpdir(), "skein-made-"));
+  onTestFinished(() => rmSync(directory, { recursive: true, force: true }));
+  await using store = await openJsonlStore({ directory });
+  const text = "x".repeat(1024 * 1024);
+  const large = Array.from(
+    { length: 40 },
+    (_, index): EntryDraft => ({ type: "message", id: `e${index}`, message: { role: "user", content: text } }),
+  );
+  const made: string[] = [];
+  const make = async (id: string, drafts: readonly EntryDraft[]): Promise<void> => {
+    await store.create(createHeader({ id }), { entries: drafts });
+    made.push(id);
+  };
+  await Promise.all([make("large", large), make("small", entries)]);
+  expect(made).toEqual(["small", "large"]);
+  await using other = await openJsonlStore({ directory });
+  expect((await other.head("large"))?.version).toBe(40);
+});

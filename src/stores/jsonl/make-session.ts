@@ -10,15 +10,16 @@ import type { ForkOptions } from "../../session/store.ts";
 import { checkLimits, limitsOf, type MakeLimits } from "../complete/check-limits.ts";
 import { sessionExists } from "../rows/row-maker.ts";
 import type { LogFile } from "./log-file.ts";
+import type { LogPoint } from "./log-index.ts";
 import { formatEntry } from "./log-line.ts";
-import { copyLog, putFile, writeLines } from "./new-file.ts";
+import { copyLog, putFile, removeHalfMade, writeLines } from "./new-file.ts";
 import { OpenFile } from "./read-lines.ts";
 import { sessionFileName } from "./file-names.ts";
 import type { SessionFiles } from "./session-files.ts";
 
 /**
- * Makes a session's file, of the name that it has unless another path in the directory is given. Call it under the
- * directory's lock.
+ * Makes a session's file, of the name that it has unless another path in the directory is given. It is written before the
+ * directory is locked, as that takes long for a session that comes with many entries.
  */
 export async function createSession(
   files: SessionFiles,
@@ -26,29 +27,27 @@ export async function createSession(
   drafts: readonly CheckedDraft[],
   { maxOpenPerUser, path }: { readonly maxOpenPerUser?: number; readonly path?: string },
 ): Promise<SessionHead> {
-  checkFree(files, header.id);
-  await checkRoom(files, header, { maxOpenPerUser });
-  const plan = planFirst(emptyHead(header), drafts, files.now().toISOString());
-  const first = JSON.stringify(presentHeader(header));
-  const lines = plan.added.map(({ entry }) => formatEntry(entry));
-  let offset = 0;
+  files.checkWritable();
+  const { head, added } = planFirst(emptyHead(header), drafts, files.now().toISOString());
+  const lines = added.map(({ entry }) => formatEntry(entry));
   const target = path ?? join(files.options.directory, sessionFileName(header));
-  await putFile(
-    target,
-    async (fd) => {
-      await writeLines(fd, [first]);
-      offset = await writeLines(fd, lines);
-    },
-    { ...files.options, replaces: false },
+  let offset = 0;
+  const write = async (fd: number): Promise<void> => {
+    await writeLines(fd, [JSON.stringify(presentHeader(header))]);
+    offset = await writeLines(fd, lines);
+  };
+  return putFile(target, write, { ...files.options, replaces: false }, (put) =>
+    files.change(async () => {
+      await (files.tidied ??= removeHalfMade(files.options.directory));
+      checkFree(files, header.id);
+      await checkRoom(files, header, { maxOpenPerUser });
+      await put();
+      const file = path === undefined ? files.live.expect(target, header.id) : await files.live.open(target);
+      // What was just written is known, but for settings, which are found by where they stand.
+      const known = head.version > 0 && head.path.settings === null;
+      return headOfMade(file, known ? { end: { seq: head.version, offset }, head, settings: [] } : null);
+    }),
   );
-  const file = path === undefined ? files.live.expect(target, header.id) : await files.live.open(target);
-  const { head } = plan;
-  // What was just written is known, but for settings, which are found by where they stand.
-  if (head.version > 0 && head.path.settings === null)
-    file.adopt({ end: { seq: head.version, offset }, head, settings: [] });
-  else await file.refresh();
-  indexMade(file);
-  return file.head;
 }
 
 /** Makes a session's file with the beginning of another one's log. Call it under the directory's lock. */
@@ -71,20 +70,21 @@ export async function forkSession(
   await putFile(path, (fd) => copyLog(state.identity, part, forked, fd), { ...files.options, replaces: false });
   const file = files.live.expect(path, header.id);
   // The source may have grown while it was copied.
-  if (whole && version === state.head.version) {
-    const { end, head, settings } = state.point;
-    // A run of the source goes on there, or not at all.
-    const begun = { ...head, openRuns: [] };
-    file.adopt({ end: { ...end, offset: end.offset - state.identity.headerEnd }, head: begun, settings });
-  } else await file.refresh();
-  indexMade(file);
-  return file.head;
+  if (!whole || version !== state.head.version) return headOfMade(file, null);
+  const { end, head, settings } = state.point;
+  // A run of the source goes on there, or not at all.
+  const begun = { ...head, openRuns: [] };
+  return headOfMade(file, { end: { ...end, offset: end.offset - state.identity.headerEnd }, head: begun, settings });
 }
 
-/** Others then need not read through a long log that was made at once, such as an imported one. */
-function indexMade(file: LogFile): void {
+/** The head of a session that was just made, of which nothing is read where all is known. */
+async function headOfMade(file: LogFile, known: LogPoint | null): Promise<SessionHead> {
+  if (known === null) await file.refresh();
+  else file.adopt(known);
+  // Others then need not read through a long log that was made at once, such as an imported one.
   using open = new OpenFile(file.paths.log);
   file.index(open.fd);
+  return file.head;
 }
 
 /** A copy of a session of an earlier version is a new file, and has what this version writes in it. */

@@ -1,8 +1,9 @@
-import { existsSync, fsync, futimesSync, writeSync } from "node:fs";
+import { existsSync, fsync, futimesSync, mkdirSync, writeSync } from "node:fs";
 import { open, readdir, rename, stat, unlink } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
 import { setImmediate as giveTurn } from "node:timers/promises";
 import { promisify } from "node:util";
+import { PRIVATE_DIRECTORY } from "../../internal/private-file.ts";
 import { uuidv7 } from "../../internal/uuid.ts";
 import { SessionError, show } from "../../session/errors.ts";
 import type { SessionHeader } from "../../session/log/header.ts";
@@ -20,27 +21,36 @@ const LEFTOVER_MS_MIN = 10 * 60 * 1000;
 
 /**
  * Makes a file that is there with all its content, or not at all: in place of another, under that file's lock, or, under the
- * directory's, never so.
+ * directory's, never so. `locked` may take that lock once the content is written, so that others wait for the last step alone.
  *
  * @throws {SessionError} `SESSION_EXISTS` when there is a file of that name which is not to be replaced.
  */
-export async function putFile(
+export async function putFile<T = void>(
   path: string,
   write: (fd: number) => Promise<unknown>,
-  options: Pick<JsonlSettings, "durability" | "clock"> & { readonly replaces: boolean },
-): Promise<void> {
-  const temporary = join(dirname(path), INDEX_FOLDER, `${basename(path)}.${uuidv7()}.tmp`);
+  { durability, clock, replaces }: Pick<JsonlSettings, "durability" | "clock"> & { readonly replaces: boolean },
+  locked: (put: () => Promise<void>) => Promise<T> = (put) => put() as Promise<T>,
+): Promise<T> {
+  const folder = join(dirname(path), INDEX_FOLDER);
+  const temporary = join(folder, `${basename(path)}.${uuidv7()}.tmp`);
+  mkdirSync(folder, { ...PRIVATE_DIRECTORY, recursive: true });
   try {
     {
       using file = new OpenFile(temporary, "wx");
       await write(file.fd);
-      setTime(file.fd, options.clock());
-      if (options.durability === "fsync") await promisify(fsync)(file.fd);
     }
-    if (!options.replaces && existsSync(path))
-      throw new SessionError("SESSION_EXISTS", `There is already a file ${show(path)}; use another id.`);
-    await rename(temporary, path);
-    if (options.durability === "fsync") await syncDirectoryOf(path);
+    return await locked(async () => {
+      {
+        // Not before: by the store's time, others might take it for one that was left half made.
+        using file = new OpenFile(temporary, "r+");
+        setTime(file.fd, clock());
+        if (durability === "fsync") await promisify(fsync)(file.fd);
+      }
+      if (!replaces && existsSync(path))
+        throw new SessionError("SESSION_EXISTS", `There is already a file ${show(path)}; use another id.`);
+      await rename(temporary, path);
+      if (durability === "fsync") await syncDirectoryOf(path);
+    });
   } catch (cause) {
     throw cause instanceof SessionError ? cause : storeFailed(`${path} could not be made`, cause);
   } finally {
@@ -51,8 +61,7 @@ export async function putFile(
 /** Removes what processes that were killed while they made a file have left of it. */
 export async function removeHalfMade(directory: string): Promise<void> {
   const folder = join(directory, INDEX_FOLDER);
-  const names = (await readdir(folder).catch(missingAsNull)) ?? [];
-  for (const name of names) {
+  for (const name of (await readdir(folder).catch(missingAsNull)) ?? []) {
     if (!name.endsWith(".tmp")) continue;
     const path = join(folder, name);
     const stats = await stat(path).catch(missingAsNull);

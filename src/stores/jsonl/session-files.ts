@@ -16,6 +16,8 @@ export class SessionFiles {
   readonly trash: SessionDirectory;
   /** Lets one caller at a time, of all processes, change which sessions the directory has. */
   readonly lock: LockedTurns;
+  /** The removal of what killed processes left half made: once is enough, under the lock. */
+  tidied: Promise<void> | null = null;
 
   constructor(options: JsonlSettings) {
     const { directory, lockTimeoutMs } = options;
