@@ -105,7 +105,7 @@ export const FULL_SIZES: Sizes = {
   appendsAtOnce: 20,
   sessionsMany: 100_000,
   sessionsOfUser: 100,
-  turnsOnServer: [10, 100, 1000],
+  turnsOnServer: [100, 1000, 10_000],
   requests: 2000,
   streams: 1000,
   pages: 9,

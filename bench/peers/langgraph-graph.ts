@@ -41,6 +41,12 @@ export async function loadGraph(installation: string): Promise<GraphModule & Mes
   return { ...graph, ...messages };
 }
 
+/** LangGraph as this project has it. */
+export async function ownGraph(): Promise<GraphModule & MessagesModule> {
+  const modules: unknown[] = await Promise.all([import("@langchain/langgraph"), import("@langchain/core/messages")]);
+  return Object.assign({}, ...modules) as GraphModule & MessagesModule;
+}
+
 /** A graph with one node that replies, as LangGraph's guide sets it up; `replyTo` says which turn it replies to. */
 export function compileGraph(
   module: GraphModule & MessagesModule,

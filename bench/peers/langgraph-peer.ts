@@ -8,6 +8,7 @@ import {
   loadGraph,
   type MessagesModule,
   messagesOf,
+  ownGraph,
   turnOf,
 } from "./langgraph-graph.ts";
 import { loadInstalled } from "./load-installed.ts";
@@ -137,13 +138,9 @@ async function withSqliteSaver(): Promise<Setup> {
 }
 
 async function withSkeinSaver(): Promise<Setup> {
-  const modules: unknown[] = await Promise.all([
-    import("@langchain/langgraph"),
-    import("@langchain/core/messages"),
-    import("@langchain/langgraph-checkpoint"),
-  ]);
+  const checkpoint = (await import("@langchain/langgraph-checkpoint")) as unknown as CheckpointModule;
   return {
-    module: Object.assign({}, ...modules) as Modules,
+    module: { ...(await ownGraph()), ...checkpoint },
     async open(folder) {
       const store = await openStoreOf("sqlite", folder);
       const saver = new SkeinSaver(store) as unknown as Saver;
@@ -184,7 +181,7 @@ async function openGraph(
 }
 
 async function openBareGraph(): Promise<Conversation> {
-  const { module } = await withSkeinSaver();
+  const module = await ownGraph();
   let replyTo = 0;
   let messages: readonly object[] = [];
   const graph = compileGraph(module, { schema: plain(module), replyTo: () => replyTo });

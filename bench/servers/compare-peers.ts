@@ -9,7 +9,7 @@ import type { ServerPeer } from "./server-peer.ts";
 import { serverPeers } from "./server-peers.ts";
 
 /** A late turn of a peer may take seconds. */
-const ROUNDS_MAX = 5;
+const ROUNDS_MAX = 3;
 
 /** What a turn costs at each length of a conversation, for skein and for others on the same server. */
 export async function comparePeers(bench: Bench, server: ServerKind, url: string): Promise<Row[]> {

@@ -21,7 +21,7 @@ export interface ServerPeerInput {
 }
 
 const TURNS_EACH_ROUND = 4;
-const TURNS_FOR_BYTES = 10;
+const TURNS_FOR_BYTES = 4;
 
 /** Measures one peer on a server, or says why that cannot be done there. */
 export async function measureServerPeer(input: ServerPeerInput): Promise<ServerPeerResult | { problem: string }> {
@@ -38,9 +38,10 @@ export async function measureServerPeer(input: ServerPeerInput): Promise<ServerP
 async function measure(peer: ServerPeer, input: ServerPeerInput): Promise<ServerPeerResult> {
   await using bytes = await openServerBytes(peer.server, input.url);
   await using conversations = await peer.open(input.url);
+  const { turnsEachRound = TURNS_EACH_ROUND } = peer;
   const contenders = input.turns.map((turns): [string, Contender] => [
     `at ${turns}`,
-    takingTurns(conversations, turns),
+    takingTurns(conversations, turns, turnsEachRound),
   ]);
   const samples = Object.values(await race(Object.fromEntries(contenders), { rounds: input.rounds, warmups: 1 }));
   const [first = [], last = []] = [samples[0], samples.at(-1)];
@@ -53,13 +54,13 @@ async function measure(peer: ServerPeer, input: ServerPeerInput): Promise<Server
     turnBytes.push(((await bytes.read()) - before) / TURNS_FOR_BYTES);
   }
   return {
-    turnMs: samples.map((each) => medianMs(each) / TURNS_EACH_ROUND),
+    turnMs: samples.map((each) => medianMs(each) / turnsEachRound),
     timeRatio: timeRatio(last, first),
     turnBytes,
   };
 }
 
-function takingTurns(conversations: ServerConversations, turns: number): Contender {
+function takingTurns(conversations: ServerConversations, turns: number, count: number): Contender {
   let conversation: Awaited<ReturnType<ServerConversations["begin"]>>;
   return {
     // A conversation of its own for each round, or it would not be that short any more.
@@ -68,7 +69,7 @@ function takingTurns(conversations: ServerConversations, turns: number): Contend
       await conversation.fill(turns);
     },
     async run() {
-      for (let index = 0; index < TURNS_EACH_ROUND; index++) await conversation.turn(turns + index);
+      for (let index = 0; index < count; index++) await conversation.turn(turns + index);
     },
   };
 }

@@ -9,6 +9,8 @@ export interface ServerPeer {
   readonly installation: string | null;
   /** What a reader must know to judge the numbers. */
   readonly note?: string;
+  /** How many turns are timed together (default 4). */
+  readonly turnsEachRound?: number;
   /** Connects. @throws when the server cannot do what the peer needs. */
   open(url: string): Promise<ServerConversations>;
 }

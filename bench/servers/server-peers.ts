@@ -1,5 +1,6 @@
 import { createHeader, type SessionStore, SessionTree } from "skein";
 import { openPostgresStore } from "skein/postgres";
+import { SkeinSaver } from "skein/langgraph";
 import { openRedisStore } from "skein/redis";
 import { messageOf, messageText } from "../message-of.ts";
 import {
@@ -8,6 +9,7 @@ import {
   loadGraph,
   type MessagesModule,
   messagesOf,
+  ownGraph,
 } from "../peers/langgraph-graph.ts";
 import { loadInstalled } from "../peers/load-installed.ts";
 import type { ServerKind } from "./server-kind.ts";
@@ -30,17 +32,26 @@ interface ShallowSaverModule {
   readonly ShallowRedisSaver: { fromUrl(url: string): Promise<{ end(): Promise<void> }> };
 }
 
+type OpenStore = (url: string, place: string) => Promise<SessionStore>;
+
+const openPostgres: OpenStore = (url, place) => openPostgresStore({ url, schema: place });
+const openRedis: OpenStore = (url, place) => openRedisStore({ url, prefix: place });
+
 /** Everything that is measured side by side on a server. */
 export const serverPeers: readonly ServerPeer[] = [
-  skeinPeer("postgres", (url, place) => openPostgresStore({ url, schema: place })),
+  skeinPeer("postgres", openPostgres),
+  saverPeer("postgres", openPostgres),
   {
     label: "LangGraph, StateGraph + PostgresSaver",
     server: "postgres",
     installation: "langgraph-postgres",
     note: TURN_NOTE,
+    // A late turn takes seconds.
+    turnsEachRound: 1,
     open: openPostgresGraph,
   },
-  skeinPeer("redis", (url, place) => openRedisStore({ url, prefix: place })),
+  skeinPeer("redis", openRedis),
+  saverPeer("redis", openRedis),
   {
     label: "LangGraph, StateGraph + RedisSaver",
     server: "redis",
@@ -70,7 +81,7 @@ export const serverPeers: readonly ServerPeer[] = [
 
 const REDIS_PACKAGE = "@langchain/langgraph-checkpoint-redis";
 
-function skeinPeer(server: ServerKind, openStore: (url: string, place: string) => Promise<SessionStore>): ServerPeer {
+function skeinPeer(server: ServerKind, openStore: OpenStore): ServerPeer {
   return {
     label: `skein ${server}`,
     server,
@@ -92,6 +103,20 @@ function skeinPeer(server: ServerKind, openStore: (url: string, place: string) =
         },
         [Symbol.asyncDispose]: () => store.close(),
       };
+    },
+  };
+}
+
+/** The same graph on a session of the server. */
+function saverPeer(server: ServerKind, openStore: OpenStore): ServerPeer {
+  return {
+    label: `LangGraph, StateGraph + SkeinSaver on ${server}`,
+    server,
+    installation: null,
+    note: TURN_NOTE,
+    async open(url) {
+      const store = await openStore(url, `skein_bench_${process.pid}`);
+      return conversationsOf(await ownGraph(), new SkeinSaver(store), () => store.close());
     },
   };
 }
