@@ -93,6 +93,8 @@ export interface Subscription {
 
 /** Which sessions there are. */
 export interface SessionListing {
+  /** Whether each call looks at every session, so that one call for a page is better than several. */
+  readonly scans?: boolean;
   /** `after` is the last item of the page before: its `modifiedAt` and id. Order: `modifiedAt`, then id, both descending. */
   list(query: SessionQuery, limit: number, after: ListPosition | null): Reply<SessionHead[]>;
   count(query: SessionQuery): Reply<number>;

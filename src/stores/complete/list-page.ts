@@ -26,13 +26,14 @@ export async function listPage(
   after: ListPosition | null,
 ): Promise<SessionPage> {
   const items: SessionHead[] = [];
-  let [characters, batch, from] = [0, BATCH_FIRST, after];
+  const [first, most] = listing.scans === true ? [limit, limit] : [BATCH_FIRST, BATCH_MAX];
+  let [characters, batch, from] = [0, first, after];
   // Of what cannot be read nobody knows whose it is, so it is not shown to one user among many.
   const shown = after === null && filter.userId === undefined ? listing.damaged?.(filter.deleted === true) : [];
   const damaged = (await shown) ?? [];
   for (;;) {
-    if (items.length > 0) batch = characters <= items.length * SMALL_CHARACTERS ? batch * 2 : BATCH_FIRST;
-    const wanted = Math.min(limit - items.length, batch, BATCH_MAX);
+    if (items.length > 0) batch = characters <= items.length * SMALL_CHARACTERS ? batch * 2 : first;
+    const wanted = Math.min(limit - items.length, batch, most);
     // One more than asked for tells whether there is a next page.
     const page = await listing.list(filter, wanted + 1, from);
     for (const [i, head] of page.slice(0, wanted).entries()) {
@@ -68,9 +69,7 @@ export function decodeCursor(cursor: string): ListPosition {
 function parse(cursor: unknown): ListPosition | null {
   if (typeof cursor !== "string" || cursor.length > CURSOR_CHARACTERS_MAX) return null;
   try {
-    const { modifiedAt, id } = JSON.parse(Buffer.from(cursor, "base64url").toString()) as Partial<
-      Record<string, unknown>
-    >;
+    const { modifiedAt, id } = JSON.parse(Buffer.from(cursor, "base64url").toString()) as Partial<ListPosition>;
     return isTimestamp(modifiedAt) && isSessionId(id) ? { modifiedAt, id } : null;
   } catch {
     return null;

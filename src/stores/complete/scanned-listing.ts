@@ -12,6 +12,7 @@ export interface ScannedSessions {
 
 /** The listings of a store that looks at every session for them. */
 export class ScannedListing implements SessionListing {
+  readonly scans = true;
   readonly #scan: (deleted: boolean) => Promise<ScannedSessions>;
 
   constructor(scan: (deleted: boolean) => Promise<ScannedSessions>) {

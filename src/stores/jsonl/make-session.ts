@@ -18,8 +18,8 @@ import { sessionFileName } from "./file-names.ts";
 import type { SessionFiles } from "./session-files.ts";
 
 /**
- * Makes a session's file, of the name that it has unless another path in the directory is given. It is written before the
- * directory is locked, as that takes long for a session that comes with many entries.
+ * Makes a session's file, of the present version, and of the name that it has unless another path in the directory is given. It is
+ * written before the directory is locked, as that takes long for a session that comes with many entries.
  */
 export async function createSession(
   files: SessionFiles,
@@ -33,7 +33,7 @@ export async function createSession(
   const target = path ?? join(files.options.directory, sessionFileName(header));
   let offset = 0;
   const write = async (fd: number): Promise<void> => {
-    await writeLines(fd, [JSON.stringify(presentHeader(header))]);
+    await writeLines(fd, [JSON.stringify({ ...header, version: FORMAT_VERSION })]);
     offset = await writeLines(fd, lines);
   };
   return putFile(target, write, { ...files.options, replaces: false }, (put) =>
@@ -63,7 +63,8 @@ export async function forkSession(
   const version = last === null ? 0 : last.seq + 1;
   const part = await source.ask(() => source.state.upTo(version));
   const { state } = source;
-  const forked = presentHeader(forkedHeader(header, state.head.header, { entryId: last?.id ?? null, version }));
+  const forkedFrom = { entryId: last?.id ?? null, version };
+  const forked = { ...forkedHeader(header, state.head.header, forkedFrom), version: FORMAT_VERSION } as const;
   await checkRoom(files, forked, options);
   const path = join(files.options.directory, sessionFileName(header));
   const whole = version === state.head.version;
@@ -85,11 +86,6 @@ async function headOfMade(file: LogFile, known: LogPoint | null): Promise<Sessio
   using open = new OpenFile(file.paths.log);
   file.index(open.fd);
   return file.head;
-}
-
-/** A copy of a session of an earlier version is a new file, and has what this version writes in it. */
-function presentHeader(header: SessionHeader): SessionHeader {
-  return { ...header, version: FORMAT_VERSION };
 }
 
 /** The last entry that a fork takes over; null for none. */

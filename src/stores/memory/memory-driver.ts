@@ -1,4 +1,4 @@
-import { type AppendPlan, planFirst, planNow, type StoredEntry } from "../../session/log/append-plan.ts";
+import { planFirst, planNow, type StoredEntry } from "../../session/log/append-plan.ts";
 import type { CheckedDraft } from "../../session/log/draft.ts";
 import type { Entry } from "../../session/log/entry.ts";
 import { SessionNotFoundError, UnknownEntryError } from "../../session/errors.ts";
@@ -104,7 +104,7 @@ export class MemoryDriver implements StoreDriver {
     const plan = planFirst(empty, drafts, now);
     // Drafts that were given away were not copied.
     for (const { entry } of plan.added) for (const value of Object.values(entry)) freezeDeep(value);
-    return this.#add(plan.head, logOf(plan));
+    return this.#add(plan.head, new MemoryLog().add(plan.added));
   }
 
   async append(sessionId: string, drafts: readonly CheckedDraft[], options: AppendOptions): Promise<AppendResult> {
@@ -138,14 +138,13 @@ export class MemoryDriver implements StoreDriver {
     return readSettings(last, async (seq) => log.settingsAt(seq));
   }
 
-  async fork(sourceId: string, header: SessionHeader, options: ForkOptions): Promise<SessionHead> {
+  async fork(sourceId: string, header: SessionHeader, { at, ...limits }: ForkOptions): Promise<SessionHead> {
     const { log, head } = this.#existing(sourceId);
-    const { at } = options;
     const version = at === undefined ? head.version : at === null ? 0 : positionOf(log, sourceId, at) + 1;
     this.#checkFree(header.id);
     const last = log.at(version - 1);
     const forked = forkedHeader(header, head.header, { entryId: last?.entry.id ?? null, version });
-    checkLimits(() => this.#heads(false), limitsOf(forked, options));
+    checkLimits(() => this.#heads(false), limitsOf(forked, limits));
     const inherited = last?.head ?? emptyHead(forked);
     const next: SessionHead = {
       ...inherited,
@@ -194,7 +193,7 @@ export class MemoryDriver implements StoreDriver {
     if (session.head.version !== version) return false;
     const { plan } = planAgain(session.head, entries);
     session.head = freezeDeep(plan.head);
-    session.log = logOf(plan);
+    session.log = new MemoryLog().add(plan.added);
     return true;
   }
 
@@ -241,12 +240,6 @@ export class MemoryDriver implements StoreDriver {
   #now(): string {
     return this.#clock().toISOString();
   }
-}
-
-function logOf({ added }: AppendPlan): MemoryLog {
-  const log = new MemoryLog();
-  log.add(added);
-  return log;
 }
 
 function positionOf(log: MemoryLog, sessionId: string, entryId: string): number {

@@ -3,30 +3,36 @@ import type { Entry } from "../../session/log/entry.ts";
 import type { SettingsNode } from "../../session/log/settings.ts";
 import type { ReadRange } from "../../session/store-driver.ts";
 
-/**
- * The log of one session. A fork shares its list of entries with the log that it was forked from until one of the two
- * appends to it after the other did, so making one costs the same whatever the length.
- */
+/** The log of one session. A fork refers to the log that it begins with, so that making one costs the same whatever the length. */
 export class MemoryLog {
-  /** The log's own are the first `#version` of them. */
-  #entries: AddedEntry[];
-  #version: number;
-  /** Positions by id, made at the first look-up. */
+  readonly #before: MemoryLog | null;
+  /** How many entries it has of the one before. */
+  readonly #start: number;
+  readonly #entries: AddedEntry[] = [];
+  /** Positions of its own entries by id, made at the first look-up. */
   #positions: Map<string, number> | null = null;
+  #forgotten = false;
 
-  constructor(entries: AddedEntry[] = [], version = 0) {
-    this.#entries = entries;
-    this.#version = version;
+  constructor(before: MemoryLog | null = null, start = 0) {
+    this.#before = before;
+    this.#start = start;
+  }
+
+  get #version(): number {
+    return this.#forgotten ? 0 : this.#start + this.#entries.length;
   }
 
   /** A log that begins with so many of this one's first entries. */
   fork(version: number): MemoryLog {
-    return new MemoryLog(this.#entries, version);
+    return new MemoryLog(this, version);
   }
 
   /** The entry at a position and the head after it, or undefined outside the log. */
   at(seq: number): AddedEntry | undefined {
-    return seq < this.#version ? this.#entries[seq] : undefined;
+    if (seq < 0 || seq >= this.#version) return undefined;
+    let log: MemoryLog = this;
+    while (seq < log.#start) log = log.#before as MemoryLog;
+    return log.#entries[seq - log.#start];
   }
 
   /** What the `variables` node at a position holds. */
@@ -36,8 +42,14 @@ export class MemoryLog {
 
   /** The entry of that id and the head after it, or undefined. */
   find(id: string): AddedEntry | undefined {
-    this.#positions ??= new Map(this.#entries.slice(0, this.#version).map(({ entry }) => [entry.id, entry.seq]));
-    return this.at(this.#positions.get(id) ?? -1);
+    let end = this.#version;
+    for (let log: MemoryLog | null = this; log !== null; log = log.#before) {
+      log.#positions ??= new Map(log.#entries.map(({ entry }) => [entry.id, entry.seq]));
+      const seq = log.#positions.get(id);
+      if (seq !== undefined && seq < end) return this.at(seq);
+      end = Math.min(end, log.#start);
+    }
+    return undefined;
   }
 
   /** The entries of a range, in the order that it asks for. */
@@ -53,18 +65,17 @@ export class MemoryLog {
   }
 
   /** Adds the entries that follow. */
-  add(added: readonly AddedEntry[]): void {
-    if (this.#entries.length > this.#version) this.#entries = this.#entries.slice(0, this.#version);
+  add(added: readonly AddedEntry[]): this {
     for (const each of added) {
       this.#entries.push(each);
       this.#positions?.set(each.entry.id, each.entry.seq);
     }
-    this.#version += added.length;
+    return this;
   }
 
   /** Forgets every entry; forks keep what they begin with. */
   clear(): void {
-    this.#entries = [];
+    this.#forgotten = true;
   }
 }
 

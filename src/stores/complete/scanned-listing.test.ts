@@ -1,0 +1,18 @@
+import { expect, test } from "vitest";
+import { emptyHead } from "../../session/log/fold.ts";
+import { createHeader } from "../../session/log/header.ts";
+import { listPage } from "./list-page.ts";
+import { ScannedListing } from "./scanned-listing.ts";
+
+test("a page of a listing that looks at every session looks at them once, and once for what cannot be read", async () => {
+  const heads = Array.from({ length: 500 }, () => emptyHead(createHeader({})));
+  let scans = 0;
+  const listing = new ScannedListing(async () => {
+    scans++;
+    return { sessions: heads.map((head) => ({ head, isHeld: () => false })), damaged: [] };
+  });
+  expect((await listPage(listing, {}, 400, null)).items).toHaveLength(400);
+  expect(scans).toBe(2);
+  expect((await listPage(listing, { userId: "nobody" }, 400, null)).items).toHaveLength(0);
+  expect(scans).toBe(3);
+});
