@@ -3,7 +3,8 @@ import type { EntryDraft } from "../../session/log/entry.ts";
 import { SessionError } from "../../session/errors.ts";
 import type { SessionHead } from "../../session/log/fold.ts";
 import type { SessionHeader } from "../../session/log/header.ts";
-import type { SessionQuery, SessionStore } from "../../session/store.ts";
+import type { SessionStore } from "../../session/store.ts";
+import { listedHeads } from "../../stores/complete/list-pages.ts";
 import { appendToSession } from "../append-to-session.ts";
 import { derivedSessionId } from "../derived-session-id.ts";
 import { answerIdOf, draftOf, lineOf, type TranscriptKey, type TranscriptLine } from "./transcript-line.ts";
@@ -72,7 +73,7 @@ export class SkeinSessionStore {
   async listSessions(projectKey: string): Promise<{ sessionId: string; mtime: number }[]> {
     fits(typeof projectKey === "string", "a projectKey");
     const found: { sessionId: string; mtime: number }[] = [];
-    for await (const { header, updatedAt } of this.#heads({ cwd: projectKey })) {
+    for await (const { header, updatedAt } of listedHeads(this.#store, { cwd: projectKey })) {
       const { sessionId, subpath } = keyIn(header) ?? {};
       if (sessionId !== undefined && subpath === undefined) found.push({ sessionId, mtime: Date.parse(updatedAt) });
     }
@@ -110,15 +111,8 @@ export class SkeinSessionStore {
 
   async *#subAgents({ projectKey, sessionId }: TranscriptKey): AsyncGenerator<SessionHead> {
     const parentId = this.sessionIdOf({ projectKey, sessionId });
-    for await (const head of this.#heads({ parentId })) if (keyIn(head.header)?.subpath !== undefined) yield head;
-  }
-
-  async *#heads(query: SessionQuery): AsyncGenerator<SessionHead> {
-    for (let cursor: string | null | undefined; cursor !== null; ) {
-      const page = await this.#store.list(cursor === undefined ? query : { ...query, cursor });
-      yield* page.items;
-      cursor = page.next;
-    }
+    for await (const head of listedHeads(this.#store, { parentId }))
+      if (keyIn(head.header)?.subpath !== undefined) yield head;
   }
 
   async #notStored(id: string, drafts: readonly EntryDraft[]): Promise<EntryDraft[]> {

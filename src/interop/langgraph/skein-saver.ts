@@ -4,7 +4,7 @@ import type { JsonObject } from "../../internal/json.ts";
 import { LruCache } from "../../internal/lru-cache.ts";
 import { SessionError } from "../../session/errors.ts";
 import type { SessionStore } from "../../session/store.ts";
-import { listPages } from "../../stores/complete/list-pages.ts";
+import { listedHeads } from "../../stores/complete/list-pages.ts";
 import { GraphThread } from "./graph-thread.ts";
 
 const THREADS_REMEMBERED = 64;
@@ -98,11 +98,9 @@ export class SkeinSaver extends langgraph.BaseCheckpointSaver {
   }
 
   async *#threadIds(): AsyncGenerator<string> {
-    for await (const { items } of listPages(this.#store)) {
-      for (const { header } of items) {
-        const threadId = header.metadata["langgraphThread"];
-        if (typeof threadId === "string") yield threadId;
-      }
+    for await (const { header } of listedHeads(this.#store)) {
+      const threadId = header.metadata["langgraphThread"];
+      if (typeof threadId === "string") yield threadId;
     }
   }
 }

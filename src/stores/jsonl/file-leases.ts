@@ -28,9 +28,9 @@ export function createFileLeases(files: SessionFiles): LeaseTable {
       files.checkWritable();
       const taken = await locked(sessionId, async ({ lease }) => {
         const stored = readStored(lease);
-        const held = readLease(lease, files.now());
+        const held = readLease(lease, files.options.clock());
         if (held !== null) throw new SessionBusyError(sessionId, `run ${held.runId}`);
-        const next = { runId, token: (stored?.token ?? 0) + 1, untilMs: files.now().getTime() + ttlMs };
+        const next = { runId, token: (stored?.token ?? 0) + 1, untilMs: files.options.clock().getTime() + ttlMs };
         await writeStored(lease, next, HOLDER);
         return next;
       });
@@ -40,18 +40,18 @@ export function createFileLeases(files: SessionFiles): LeaseTable {
     renew: (sessionId, token, ttlMs) =>
       locked(sessionId, async ({ lease }) => {
         const stored = readStored(lease);
-        if (stored === null || stored.token !== token || !isLive(stored, files.now())) return null;
-        const untilMs = files.now().getTime() + ttlMs;
+        if (stored === null || stored.token !== token || !isLive(stored, files.options.clock())) return null;
+        const untilMs = files.options.clock().getTime() + ttlMs;
         await writeStored(lease, { ...stored, untilMs }, stored.holder);
         return untilMs;
       }),
     async release(sessionId, token) {
-      await locked(sessionId, ({ lease }) => endLease(lease, token, files.now()));
+      await locked(sessionId, ({ lease }) => endLease(lease, token, files.options.clock()));
     },
     current: (sessionId) =>
       guarded(async () => {
         const file = await files.live.find(sessionId);
-        return file === null ? null : readLease(file.paths.lease, files.now());
+        return file === null ? null : readLease(file.paths.lease, files.options.clock());
       }),
   };
 }

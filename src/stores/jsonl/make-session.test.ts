@@ -1,10 +1,11 @@
-import { mkdtempSync, rmSync } from "node:fs";
+import { mkdtempSync, readdirSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
 import type { EntryDraft } from "../../session/log/entry.ts";
 import { createHeader } from "../../session/log/header.ts";
 import type { SessionStore } from "../../session/store.ts";
+import { INDEX_FOLDER } from "./file-names.ts";
 import { openJsonlStore } from "./jsonl-store.ts";
 
 const said = (id: string): EntryDraft => ({ type: "message", id, message: { role: "user", content: `é ${id}` } });
@@ -20,6 +21,11 @@ const entries: readonly EntryDraft[] = [
   { type: "session_info", id: "name", name: "Talk" },
   { type: "run", id: "run", runId: "r", phase: "started" },
 ];
+
+/** Entries that take 40 MB, which are not written in one go. */
+const large = Array.from({ length: 40 }, (_, index): EntryDraft => {
+  return { type: "message", id: `e${index}`, message: { role: "user", content: "x".repeat(1024 * 1024) } };
+});
 
 /** What a store says of the session, and of the path to each of its entries. */
 async function told(store: SessionStore) {
@@ -51,11 +57,6 @@ test("another session is made while a large one is being written", async () => {
   const directory = mkdtempSync(join(tmpdir(), "skein-made-"));
   onTestFinished(() => rmSync(directory, { recursive: true, force: true }));
   await using store = await openJsonlStore({ directory });
-  const text = "x".repeat(1024 * 1024);
-  const large = Array.from(
-    { length: 40 },
-    (_, index): EntryDraft => ({ type: "message", id: `e${index}`, message: { role: "user", content: text } }),
-  );
   const made: string[] = [];
   const make = async (id: string, drafts: readonly EntryDraft[]): Promise<void> => {
     await store.create(createHeader({ id }), { entries: drafts });
@@ -65,4 +66,19 @@ test("another session is made while a large one is being written", async () => {
   expect(made).toEqual(["small", "large"]);
   await using other = await openJsonlStore({ directory });
   expect((await other.head("large"))?.version).toBe(40);
+});
+
+test("a store that is closed while it writes a session has made it when it is closed", async () => {
+  const directory = mkdtempSync(join(tmpdir(), "skein-made-"));
+  onTestFinished(() => rmSync(directory, { recursive: true, force: true }));
+  const store = await openJsonlStore({ directory });
+  const made: string[] = [];
+  const making = store.create(createHeader({ id: "large" }), { entries: large }).then(() => made.push("made"));
+  // The store has begun to write.
+  await new Promise((resolve) => setImmediate(resolve));
+  await store.close();
+  made.push("closed");
+  await making;
+  expect(made).toEqual(["made", "closed"]);
+  expect(readdirSync(join(directory, INDEX_FOLDER)).filter((name) => name.endsWith(".lock"))).toEqual([]);
 });

@@ -28,7 +28,7 @@ export async function createSession(
   { maxOpenPerUser, path }: { readonly maxOpenPerUser?: number; readonly path?: string },
 ): Promise<SessionHead> {
   files.checkWritable();
-  const { head, added } = planFirst(emptyHead(header), drafts, files.now().toISOString());
+  const { head, added } = planFirst(emptyHead(header), drafts, files.options.clock().toISOString());
   const lines = added.map(({ entry }) => formatEntry(entry));
   const target = path ?? join(files.options.directory, sessionFileName(header));
   let offset = 0;
@@ -36,7 +36,7 @@ export async function createSession(
     await writeLines(fd, [JSON.stringify({ ...header, version: FORMAT_VERSION })]);
     offset = await writeLines(fd, lines);
   };
-  return putFile(target, write, { ...files.options, replaces: false }, (put) =>
+  const made = putFile(target, write, { ...files.options, replaces: false }, (put) =>
     files.change(async () => {
       await (files.tidied ??= removeHalfMade(files.options.directory));
       checkFree(files, header.id);
@@ -48,6 +48,8 @@ export async function createSession(
       return headOfMade(file, known ? { end: { seq: head.version, offset }, head, settings: [] } : null);
     }),
   );
+  files.making = Promise.allSettled([files.making, made]).then(() => {});
+  return made;
 }
 
 /** Makes a session's file with the beginning of another one's log. Call it under the directory's lock. */

@@ -14,7 +14,7 @@ import { missingAsNull } from "./store-failure.ts";
 export async function moveToTrash(files: SessionFiles, file: LogFile): Promise<void> {
   const { writer } = file;
   await writer.exclusively(async (paths) => {
-    const now = files.now();
+    const now = files.options.clock();
     await endLease(paths.lease, null, now);
     writer.detach();
     const name = trashFileName(basename(paths.log), now.toISOString());

@@ -194,8 +194,7 @@ export class SessionDirectory {
   #listed(failures: ReadonlyMap<LogFile, unknown>): ListedFiles {
     const ids = new Map<string, LogFile>();
     const damaged: DamagedSession[] = [];
-    const all = [...this.#files.values()];
-    for (const file of [...all.filter((each) => !isPartial(each)), ...all.filter(isPartial)]) {
+    for (const file of [...this.#files.values()].sort((a, b) => Number(isPartial(a)) - Number(isPartial(b)))) {
       const problem = failures.get(file) ?? file.problem;
       if (problem !== null) damaged.push(damagedOf(file, problem));
       // Where it is not known, it vanished while the others were read.

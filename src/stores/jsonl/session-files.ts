@@ -18,6 +18,8 @@ export class SessionFiles {
   readonly lock: LockedTurns;
   /** The removal of what killed processes left half made: once is enough, under the lock. */
   tidied: Promise<void> | null = null;
+  /** Sessions that are being written, which takes no lock. */
+  making: Promise<unknown> = Promise.resolve();
 
   constructor(options: JsonlSettings) {
     const { directory, lockTimeoutMs } = options;
@@ -32,11 +34,6 @@ export class SessionFiles {
           `${directory} is in use by process ${pid} on ${host}; try again when it is done.`,
         ),
     });
-  }
-
-  /** The store's clock. */
-  now(): Date {
-    return this.options.clock();
   }
 
   /** @throws {SessionError} `READ_ONLY` when the store is not to write. */
@@ -70,12 +67,13 @@ export class SessionFiles {
     const { files, damaged } = await (deleted ? this.trash : this.live).list();
     const sessions = files.map(({ head, paths }) => ({
       head,
-      isHeld: () => readLease(paths.lease, this.now()) !== null,
+      isHeld: () => readLease(paths.lease, this.options.clock()) !== null,
     }));
     return { sessions, damaged };
   }
 
   async close(): Promise<void> {
+    await this.making;
     await this.live.close();
     await this.lock.close();
   }
