@@ -1,38 +1,84 @@
 import { availableParallelism } from "node:os";
 import { defineConfig } from "vitest/config";
+import { BaseSequencer, type TestSpecification } from "vitest/node";
+import { reachableTmpdir } from "./scripts/other-account.mjs";
 
-const shared = ["src/**/*.test.ts", "studio/src/**/*.test.ts", "test/http/*.test.ts"];
+const all = ["src/**/*.test.ts", "studio/src/**/*.test.ts", "test/**/*.test.ts"];
 /**
- * What starts a database for its file, mocks a package, counts what a process has open or adds to what all of a process share
+ * What starts programs, mocks a package, counts what a process has open, measures memory or adds to what all of a process share
  * (backends, built-in tools, prices, the last id) needs a process of its own.
  */
 const alone = [
+  "test/*.test.ts",
+  "test/{architecture,browser,faults,products,runs,simulation}/**/*.test.ts",
+  "test/cli/program-tools.test.ts",
+  "test/export/export-large.test.ts",
+  "test/formats/growth.test.ts",
+  "test/hostile/{bodies,floods,large-answers,wire}.test.ts",
   "test/http/limits-heap.test.ts",
+  "test/interop/{langgraph,langgraph-growth,langgraph-validation}.test.ts",
+  "test/workers/{fleet,queues,workers}.test.ts",
   "src/**/*-missing.test.ts",
-  "src/agent/persist/*.test.ts",
-  "src/agent/{check-options,run-parked}.test.ts",
-  "src/agent/tools/unasked.test.ts",
+  "src/agent/{active-runs,check-options,run-parked,run-waiting}.test.ts",
   "src/internal/uuid.test.ts",
-  "src/models/{context-windows,model-providers,prices}.test.ts",
+  "src/models/{context-windows,prices,register-built-in}.test.ts",
   "src/session/{sandbox/sandbox-backends,sandbox/sandbox-opening,value/session-registry}.test.ts",
   "src/tree/{session-writer,to-session}.test.ts",
   "src/lifecycle/{aggregate-analytics,read-state}.test.ts",
-  "src/{stores,sandboxes,workers}/**/*.test.ts",
+  "src/{sandboxes,workers}/**/*.test.ts",
+  "src/stores/sqlite/sqlite-store.test.ts",
 ];
-/** The rest of that folder. */
-const onlyShared = ["test/http/!(limits-heap).test.ts"];
+
+/** What takes longest, so that it is begun first and nothing long is left for the end, when the other processes have nothing to do. */
+const long = [
+  "test/bench.test.ts",
+  "test/faults/fleet.test.ts",
+  "test/hostile/wire.test.ts",
+  "test/store-on-pglite.test.ts",
+  "test/lifecycle.test.ts",
+  "test/runs/interleavings.test.ts",
+  "test/sandboxes.test.ts",
+  "test/interop/langgraph-validation.test.ts",
+  "test/examples.test.ts",
+  "test/recipes.test.ts",
+  "test/stores-postgres.test.ts",
+  "test/stores-redis.test.ts",
+  "test/stores.test.ts",
+  "test/workers/fleet.test.ts",
+  "test/faults/run-torture.test.ts",
+  "test/hostile/bodies.test.ts",
+  "test/faults/erase-kill.test.ts",
+  "test/hostile/floods.test.ts",
+  "test/simulation/postgres.test.ts",
+  "test/faults/redis-processes.test.ts",
+  "test/faults/writers-outage.test.ts",
+  "test/hanging.test.ts",
+];
+
+class LongestFirst extends BaseSequencer {
+  override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
+    const rank = ({ moduleId }: TestSpecification): number => {
+      const index = long.findIndex((path) => moduleId.endsWith(`/${path}`));
+      return index === -1 ? long.length : index;
+    };
+    return (await super.sort(files)).sort((one, other) => rank(one) - rank(other));
+  }
+}
 
 export default defineConfig({
   test: {
     // Loading the same modules anew for each small file took half of the time of those files.
     projects: [
-      { extends: true, test: { name: "shared", include: shared, exclude: alone, isolate: false } },
-      { extends: true, test: { name: "alone", include: ["test/**/*.test.ts", ...alone], exclude: onlyShared } },
+      { extends: true, test: { name: "shared", include: all, exclude: alone, isolate: false } },
+      { extends: true, test: { name: "alone", include: alone } },
     ],
-    setupFiles: ["test/property-seed.ts"],
+    setupFiles: ["test/progress.ts", "test/property-seed.ts", "test/private-home.ts", "test/end-file.ts"],
+    // Tests that act as another account must not fail because that account cannot reach their files.
+    env: { TMPDIR: reachableTmpdir() },
+    sequence: { sequencer: LongestFirst },
     pool: "forks",
-    // A quarter of the time of a file is spent waiting for other processes and for leases to end.
-    maxWorkers: Math.ceil(availableParallelism() * 1.5),
+    // Half of the time of a file is spent waiting for other processes and for leases to end.
+    maxWorkers: availableParallelism() * 2,
     // Only a test that hangs ends this way: how long one takes on a busy machine says nothing.
     testTimeout: 240_000,
     hookTimeout: 240_000,

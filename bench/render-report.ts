@@ -42,7 +42,7 @@ ${renderSetting(sizes)}
 - Bytes of a turn there are what PostgreSQL wrote to its write-ahead log, and the memory that Redis took.
 - The section "fleet" asks for all runs at once, as a server does; the times are those in the log of each session, and memory is the
   most that a worker has had resident beyond what it had before, by the most runs that were with its model at once. What the
-  bell adds is from a ring to the model, less what a claim without one takes to get there.
+  queue adds is from a notification to the model, less what a claim without one takes to get there.
 - The section "scale" counts what a server holds: tables with their indexes after \`VACUUM FULL\`, or keys by \`MEMORY USAGE\`. What
   it adds up to is in [scale](scale.md).
 - The section "studio" drives Chromium, without a GPU and in a window of 1280 by 800 pixels, against a server in a process of

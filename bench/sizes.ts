@@ -64,12 +64,12 @@ export interface Sizes {
   readonly coldMessages: number;
   /** Runs that a fleet is asked for at once. */
   readonly fleetRuns: number;
-  /** Rings whose way is measured. */
-  readonly bellRounds: number;
+  /** Notifications whose way is measured. */
+  readonly queueRounds: number;
   /** Sessions of another program that are imported, and how large each is. */
   readonly foreignFiles: number;
   readonly foreignFileBytes: number;
-  /** Sessions and rings over which their bytes are averaged. */
+  /** Sessions and notifications over which their bytes are averaged. */
   readonly scaleItems: number;
 }
 
@@ -113,7 +113,7 @@ export const FULL_SIZES: Sizes = {
   coldRounds: 11,
   coldMessages: 2000,
   fleetRuns: 2000,
-  bellRounds: 201,
+  queueRounds: 201,
   foreignFiles: 1000,
   foreignFileBytes: 1_000_000,
   scaleItems: 250,
@@ -159,7 +159,7 @@ export const QUICK_SIZES: Sizes = {
   coldRounds: 1,
   coldMessages: 20,
   fleetRuns: 20,
-  bellRounds: 5,
+  queueRounds: 5,
   foreignFiles: 5,
   foreignFileBytes: 20_000,
   scaleItems: 20,

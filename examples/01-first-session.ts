@@ -1,32 +1,40 @@
-// The first session: two turns in an SQLite file, a second try of the answer, and what the model would be sent next.
+// The first session: an agent works on the files of a directory, all of it is kept, and a second run goes on with it.
 // #region readme
-import { createTree, openStore } from "skein";
+import { createAgent, openManager } from "skein";
 
-const store = await openStore("sqlite:./sessions.db");
-const tree = await createTree(store, { userId: "user-1" });
+const manager = await openManager({ workspace: "./work" }); // kept in ~/.skein/skein.db
+const agent = createAgent({
+  name: "helper",
+  prompt: "You keep a small workspace.",
+  model: "offline/offline", // needs no key; or "openai/gpt-5-mini", "anthropic/claude-haiku-4-5"
+});
 
-const question = await tree.appendMessage({ role: "user", content: "Name a prime above 90." });
-await tree.appendMessage({ role: "assistant", content: "91 is a prime." });
+const answer = await manager.run(agent, "write hello to a.txt, then run wc -c a.txt"); // a new session
+console.log(answer.text());
 
-await tree.branch(question.id); // back to the question; the first answer stays on its own branch
-await tree.appendMessage({ role: "assistant", content: "97 is a prime." });
-
-const { messages } = await tree.buildContext(); // what the next request to a model holds
-console.log(messages.map(({ role, content }) => `${role}: ${content}`).join("\n"));
-await store.close();
+const next = await manager.run(answer.sessionId, agent, "read a.txt"); // goes on with it
+console.log(next.text());
 // #endregion
 
 import assert from "node:assert/strict";
-import { openTree } from "skein";
+import { readFile } from "node:fs/promises";
+import { resolve } from "node:path";
 
-assert.deepEqual(
-  messages.map(({ content }) => content),
-  ["Name a prime above 90.", "97 is a prime."],
-);
+assert.equal(await readFile("./work/a.txt", "utf8"), "hello");
+assert.equal(next.sessionId, answer.sessionId);
+assert.deepEqual([next.status, next.questions], ["finished", []]);
+await manager[Symbol.asyncDispose]();
 
-// Another process, another day: everything is still there, the branch that was left included.
-await using again = await openStore("sqlite:./sessions.db");
-const reopened = await openTree(again, tree.id);
-const [root] = await reopened.getTree();
-assert.equal(root?.children.length, 2);
-assert.equal(reopened.leafId, tree.leafId);
+// Another process, another day: skein list, skein chat and the studio find it in the same place, as every program does.
+await using again = await openManager();
+const { items } = await again.list({ cwd: resolve("./work") });
+assert.ok(items.some(({ header }) => header.id === answer.sessionId));
+
+// The log by itself, without any agent: back to an earlier entry, and on from there. Nothing is erased.
+const tree = await again.open(answer.sessionId);
+const [question] = (await tree.getBranch()).filter((entry) => entry.type === "message");
+assert.ok(question !== undefined);
+await tree.branch(question.id);
+await tree.appendMessage({ role: "assistant", content: "I would rather not." });
+assert.equal((await tree.getChildren(question.id)).length, 2);
+assert.equal((await tree.buildContext()).messages.at(-1)?.content, "I would rather not.");

@@ -1,18 +1,15 @@
-// The first agent: it really writes a file and runs a command, in a workspace of its own, with no key and no network.
+// The first agent: it really writes a file and runs a command, in a directory of its own, with no key and no network.
 import assert from "node:assert/strict";
-import { createAgent, Session } from "skein";
-import { offline } from "skein/offline";
+import { readFile } from "node:fs/promises";
+import { createAgent, openManager, Session } from "skein";
 
-const agent = createAgent({ name: "clerk", prompt: "You keep a small workspace.", model: offline() });
+await using manager = await openManager({ workspace: "./office" }); // where its tools act
+const agent = createAgent({ name: "clerk", prompt: "You keep a small workspace.", model: "offline/offline" });
 
-const request = 'write "Dear reader" to letter.txt, then run wc -c letter.txt';
-await using session = Session.fromUserMessage(request).to("local"); // where its tools act: a temporary directory
-
-await using answer = await agent.run(session);
+const answer = await manager.run(agent, 'write "Dear reader" to letter.txt, then run wc -c letter.txt');
 for (const { kind, message } of answer.transcript) console.log(`${kind}: ${JSON.stringify(message.content)}`);
 
-const workspace = await answer.requireSandbox();
-const letter = new TextDecoder().decode(await workspace.readFile("letter.txt"));
+const letter = await readFile("./office/letter.txt", "utf8");
 console.log(`letter.txt says: ${letter}`);
 
 assert.equal(letter, "Dear reader");
@@ -21,9 +18,22 @@ assert.deepEqual(
   ["user", "assistant", "tool_result", "assistant", "tool_result", "assistant"],
 );
 assert.match(answer.text() ?? "", /11/);
-
-// The session that came out knows where it came from, and what it cost. The one that went in is as it was.
-assert.deepEqual(answer.lineage.parents, [session.id, agent.session.id]);
-assert.equal(answer.lineage.kind, "op_session_loop");
 assert.equal(answer.cost, 0);
+
+// It is kept in the session that was made for it, and what was said elsewhere can be the beginning of another.
+assert.equal((await manager.getState(answer.sessionId))?.turns.length, 6);
+const other = await manager.run(agent, [
+  { role: "system", content: "The office closes at noon." },
+  { role: "user", content: "Hello?" },
+  { role: "assistant", content: "Hello! What shall I do?" },
+  { role: "user", content: "list the files" },
+]);
+assert.match(other.text() ?? "", /letter\.txt/);
+assert.notEqual(other.sessionId, answer.sessionId);
+
+// The same on session values, which nothing keeps: the one that goes in stays as it is, the one that comes out knows it.
+await using session = Session.fromUserMessage("list the files").to("local", "./office");
+await using listed = await agent.run(session);
+assert.deepEqual([listed.sessionId, listed.status], [null, "finished"]);
+assert.deepEqual(listed.lineage.parents, [session.id, agent.session.id]);
 assert.equal(session.transcript.length, 1);

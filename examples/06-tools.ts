@@ -1,6 +1,6 @@
 // Tools of your own: checked arguments, errors that the model can act on, calls side by side, and a person's approval.
 import assert from "node:assert/strict";
-import { createAgent, defineTool } from "skein";
+import { createAgent, defineTool, openManager } from "skein";
 import { scripted } from "skein/offline";
 
 const stock = new Map([
@@ -59,13 +59,15 @@ const model = scripted([
 ]);
 
 const buyer = createAgent({
+  name: "buyer",
   prompt: "You keep the stock.",
   model,
   tools: [findStock, orderParts],
   builtInTools: false,
 });
 
-const run = buyer.run("Fill up what is missing.");
+await using manager = await openManager();
+const run = manager.run(buyer, "Fill up what is missing.");
 for await (const event of run) {
   if (event.type === "tool-finished") console.log(`${event.callId}: ${event.message.content}`);
   if (event.type !== "approval-required") continue;

@@ -1,12 +1,13 @@
 // Streaming in the terminal: words as they come, tools as they run, and a word from you while the agent is at work.
 import assert from "node:assert/strict";
-import { createAgent, Session } from "skein";
+import { createAgent, openManager } from "skein";
 import { offline } from "skein/offline";
 
-const agent = createAgent({ prompt: "You keep a small workspace.", model: offline() });
-await using session = Session.fromUserMessage("run echo one; echo two").to("local");
+await using manager = await openManager({ workspace: "." });
+const agent = createAgent({ name: "helper", prompt: "You keep a small workspace.", model: offline() });
 
-const run = agent.run(session);
+const run = manager.run(agent, "run echo one; echo two");
+console.log(`Session ${run.sessionId}`); // known before anything is said
 const seen: string[] = [];
 let steered = false;
 for await (const event of run) {
@@ -32,14 +33,14 @@ for await (const event of run) {
   }
 }
 
-await using answer = await run;
+const answer = await run;
 assert.ok(seen.includes("text-delta") && seen.includes("tool-started"));
 assert.equal(seen.at(-1), "run-finished");
 assert.ok(answer.transcript.rows.some(({ kind, message }) => kind === "user" && message.content === "list the files"));
 
 // A run that nobody wants any more is aborted; what it said so far stays.
-const slow = createAgent({ prompt: "You take your time.", model: offline({ delayMs: 60_000 }) });
-const unwanted = slow.run("run echo never");
+const slow = createAgent({ name: "slow", prompt: "You take your time.", model: offline({ delayMs: 60_000 }) });
+const unwanted = slow.run("run echo never"); // of an agent alone: nothing is kept
 unwanted.abort("changed my mind");
 await assert.rejects(unwanted.synchronize(), { code: "ABORTED", cause: "changed my mind" });
 assert.equal(unwanted.transcript.length, 1);

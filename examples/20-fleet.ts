@@ -11,7 +11,7 @@ import { createAgent, defineTool, type Model, SessionManager } from "skein";
 import { type Client, createClient } from "skein/client";
 import { createServer } from "skein/http";
 import { openRedisStore } from "skein/redis";
-import { bullmqBell, startWorker } from "skein/workers";
+import { bullmqQueue, startWorker } from "skein/workers";
 
 const url = process.env.REDIS_URL ?? "redis://127.0.0.1:6379";
 const [role = "main", name = "main", prefix = `fleet-${process.pid}`] = process.argv.slice(2);
@@ -60,16 +60,16 @@ else await take(role);
 async function take(role: string): Promise<void> {
   const store = await openRedisStore({ url, prefix });
   const manager = new SessionManager({ store });
-  const bell = bullmqBell({ url });
+  const queue = bullmqQueue({ url });
   const agents = [waiter];
   const part =
     role === "server"
-      ? await createServer({ manager, agents, bell })
-      : await startWorker({ manager, agents, bell, name, leaseMs: 2000 });
+      ? await createServer({ manager, agents, queue })
+      : await startWorker({ manager, agents, queue, name, leaseMs: 2000 });
   process.send?.("listen" in part ? await part.listen() : "ready");
   await once(process, "disconnect");
   await part.close();
-  await bell.close();
+  await queue.close();
   await store.close();
 }
 

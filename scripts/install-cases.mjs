@@ -190,7 +190,7 @@ const aloneOn = (node) => ({
   files: { "first.mjs": firstProgram ?? "", "serve.mjs": serveProgram },
   commands: [
     { run: ["node", "--version"], prints: new RegExp(`^v${node}\\.`) },
-    { run: ["node", "first.mjs"], prints: /97 is a prime/ },
+    { run: ["node", "first.mjs"], prints: /a\.txt says: hello/ },
     { run: ["npx", "skein"], prints: /Usage: skein <command>/ },
     { run: ["npx", "skein", "chat"], input: "list the files\n", prints: /offline/ },
     { run: ["node", "serve.mjs"], prints: /studio served/ },

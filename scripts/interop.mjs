@@ -5,16 +5,16 @@ import { parseArgs } from "node:util";
 import { main, root, SetupError } from "./run.mjs";
 import { ensureBuild, ensureNode24, ensurePackages, installAside } from "./setup.mjs";
 
-const usage = `Usage: npm run interop [-- --only format] [--record]
+const usage = `Usage: npm run interop [-- --only formats] [--record]
 
 Runs the real programs whose sessions Skein reads and writes, offline, against a stand-in for the model's API: each has a
 conversation with tools, Skein imports and exports it, and the program goes on with what Skein wrote.
 
-  --only format  only this one: claude-code, codex, pi, opencode, claude-agent for the Claude Agent SDK on our store, or acpx
-                 for a client of the Agent Client Protocol on skein acp
-  --record       keeps what the programs wrote as the fixtures of npm test, too`;
+  --only formats  only these, as in codex,opencode: claude-code, codex, pi, opencode, claude-agent for the Claude Agent SDK on
+                  our store, and acpx for a client of the Agent Client Protocol on skein acp
+  --record        keeps what the programs wrote as the fixtures of npm test, too`;
 
-const agentSdk = { format: "claude-agent", packageName: "@anthropic-ai/claude-agent-sdk", version: "0.3.325" };
+const agentSdk = { format: "claude-agent", packageName: "@anthropic-ai/claude-agent-sdk", version: "0.3.327" };
 const acpx = { format: "acpx", packageName: "acpx", version: "0.19.1" };
 
 await main(async () => {
@@ -24,19 +24,22 @@ await main(async () => {
   await ensureBuild();
   const { programs } = await import("../test/interop/programs.mjs");
   const { openStandIn } = await import("../test/interop/stand-in.mjs");
-  const { compact, compacted, conversation, converse, goOn } = await import("../test/interop/try-program.mjs");
-  if (options.only === undefined || options.only === agentSdk.format) {
-    await tryAgentSdk(openStandIn);
-    if (options.only !== undefined) return 0;
-  }
-  if (options.only === undefined || options.only === acpx.format) {
+  const { compact, compacted, conversation, converse, goOn, helped, oneTurn } = await import(
+    "../test/interop/try-program.mjs"
+  );
+  const only = options.only?.split(",");
+  const known = [...programs.map(({ format }) => format), agentSdk.format, acpx.format];
+  const unknown = only?.find((format) => !known.includes(format));
+  if (unknown !== undefined) throw new SetupError(`--only names "${unknown}", which is no program.\n\n${usage}`);
+  const isChosen = (/** @type {string} */ format) => only === undefined || only.includes(format);
+  if (isChosen(agentSdk.format)) await tryAgentSdk(openStandIn);
+  if (isChosen(acpx.format)) {
     const { tryAcpx } = await import("../test/interop/try-acpx.mjs");
     await tryAcpx([await ensureNode24(), join(await installAside(acpx), "dist/cli.js")]);
     console.log(`acpx ${acpx.version} on skein acp: works`);
-    if (options.only !== undefined) return 0;
   }
-  const chosen = programs.filter(({ format }) => options.only === undefined || format === options.only);
-  if (chosen.length === 0) throw new SetupError(`--only is "${options.only}", which is no program.\n\n${usage}`);
+  const chosen = programs.filter(({ format }) => isChosen(format));
+  if (chosen.length === 0) return 0;
   const standIn = await openStandIn();
   const said = [];
   /** @type {Trial[]} */
@@ -48,20 +51,29 @@ await main(async () => {
     for (const each of installed) said.push(await converse(each, standIn, options));
     for (const from of said) {
       for (const to of installed) {
-        const problem = await goOn(from, to, standIn, conversation).catch(sentenceOf);
+        const handed = async () =>
+          (await goOn(from, to, standIn, conversation)) ??
+          (await goOn({ ...from, path: from.first }, to, standIn, oneTurn));
+        const problem = await handed().catch(sentenceOf);
         trials.push({ from: from.program, to: to.program, problem });
         console.log(`${nameOf(from.program)} → ${nameOf(to.program)}: ${problem ?? "goes on"}`);
       }
     }
     for (const from of said) {
       const same = installed.find(({ program }) => program === from.program);
-      if (same === undefined || from.program.compact === undefined) continue;
+      if (same === undefined) continue;
+      if (from.helper !== null) {
+        const problem = await goOn({ ...from, path: from.helper }, same, standIn, helped).catch(sentenceOf);
+        trials.push({ from: from.program, to: "sub-agent", problem });
+        console.log(`${nameOf(from.program)}, its sub-agent's session: ${problem ?? "goes on"}`);
+      }
+      if (from.program.compact === undefined) continue;
       const again = async () => {
         await compact(from, options);
         return goOn(from, same, standIn, compacted);
       };
       const problem = await again().catch(sentenceOf);
-      trials.push({ from: from.program, to: null, problem });
+      trials.push({ from: from.program, to: "compacted", problem });
       console.log(`${nameOf(from.program)} after a compaction: ${problem ?? "goes on"}`);
     }
   } finally {
@@ -74,8 +86,8 @@ await main(async () => {
 
 /** @typedef {import("../test/interop/programs.mjs").Program} Program */
 /**
- * What became of handing a session on; `to` is null for a session that was compacted and went back to where it came from.
- * @typedef {{ from: Program, to: Program | null, problem: string | null }} Trial
+ * What became of handing a session on; one that was compacted, or that of a sub-agent, went back to where it came from.
+ * @typedef {{ from: Program, to: Program | "compacted" | "sub-agent", problem: string | null }} Trial
  */
 
 /**
@@ -84,7 +96,9 @@ await main(async () => {
  */
 function versionsPage(programs, trials) {
   const rows = programs.map((from) => {
-    const cells = [...programs, null].map((to) => trials.find((trial) => trial.from === from && trial.to === to));
+    const cells = [...programs, /** @type {const} */ ("compacted"), /** @type {const} */ ("sub-agent")].map((to) =>
+      trials.find((trial) => trial.from === from && trial.to === to),
+    );
     return `| ${nameOf(from)} | ${cells.map((trial) => (trial === undefined ? "not tried" : (trial.problem ?? "goes on"))).join(" | ")} |`;
   });
   const packages = programs.map(
@@ -96,23 +110,27 @@ function versionsPage(programs, trials) {
 Written by \`npm run interop\` on ${new Date().toISOString().slice(0, 10)}; formats drift, so run it again for others.
 
 Each program had a conversation with tools, offline, against a stand-in for its model's API. Skein imported its file and
-handed the session to each program, in a home directory that had never seen it. A program "goes on" when its next request to
-the model held the words of the user, of the model and of the tools from before; after a compaction of its own, what came
-after that, and nothing of what its tools had said before.
+handed the session to each program, in a home directory that had never seen it: all of the conversation, and another time only
+its first turn. A program "goes on" when its next request to the model held the words of the user, of the model and of the tools
+from before; after a compaction of its own, what came after that, and nothing of what its tools had said before. The session of a
+sub-agent went back to the program as a session of its own. No command named a model for opencode: it was set up to know the
+models that the others had used.
 
 | program | package | version | runs on |
 |---|---|---|---|
 ${packages.join("\n")}
 
-| from \\ to | ${programs.map(nameOf).join(" | ")} | itself, compacted |
-|---|${programs.map(() => "---|").join("")}---|
+| from \\ to | ${programs.map(nameOf).join(" | ")} | itself, compacted | itself, a sub-agent's |
+|---|${programs.map(() => "---|").join("")}---|---|
 ${rows.join("\n")}
 
 The same command has the Claude Agent SDK (\`${agentSdk.packageName}\` ${agentSdk.version}) go on with a conversation from
 \`skein/claude-agent\` alone, and \`${acpx.packageName}\` ${acpx.version} drive \`skein acp\`; it ends with an error where one of them does not.
 
-Not run: OpenRath, which is not in the npm registry; its format is tried with files that follow its documents. pi 1.0.3 to
-1.5.0, which need versions of a package that are not published; version 4 of its format is tried with a file that the core of
+"Not tried" stands where a program has no command that compacts, or no sub-agents here.
+
+Not run: OpenRath, which is not in the npm registry; its format is tried with files that follow its documents. pi 0.99.1 to
+1.5.2, which need versions of packages that are not published; version 4 of its format is tried with a file that the core of
 0.87.1 wrote.
 `;
 }

@@ -13,6 +13,7 @@ import {
 import { createRequire } from "node:module";
 import { basename, dirname, join } from "node:path";
 import { promisify } from "node:util";
+import { accountWithoutRights, reachableFolder } from "./other-account.mjs";
 import { root, SetupError } from "./run.mjs";
 import { startServer, withServer } from "./test-server.mjs";
 
@@ -20,8 +21,7 @@ const require = createRequire(import.meta.url);
 
 const user = "skein";
 const password = "not-a-secret";
-/** The user that the server runs as where this process is root, as PostgreSQL refuses that. */
-const nobody = 65534;
+const initMsMax = 120_000;
 
 /** Runs the server on a disk that has to be given the data at first. */
 const moveIn = '[ -e "$1/data" ] || cp -a "$0" "$1/data"; data=$1/data; shift; exec "$@" "$data"';
@@ -40,9 +40,12 @@ const moveIn = '[ -e "$1/data" ] || cp -a "$0" "$1/data"; data=$1/data; shift; e
  * @returns {Promise<PostgresServer>}
  */
 export async function startPostgres({ synced = false, disk, walApart = false } = {}) {
-  const native = nativeFolder();
-  hydrateLinks(native);
-  const owner = process.getuid?.() === 0 ? { uid: nobody, gid: nobody } : {};
+  const installed = nativeFolder();
+  hydrateLinks(installed);
+  const version = versionOf(installed);
+  // PostgreSQL refuses to run as root.
+  const owner = accountWithoutRights();
+  const native = await reachableFolder(`postgres-${version}`, installed, "bin/postgres");
   const server = await startServer({
     name: "PostgreSQL",
     // Ends the connections, but not in the middle of writing; what holds a disk takes it along at once.
@@ -50,7 +53,7 @@ export async function startPostgres({ synced = false, disk, walApart = false } =
     pidFile: "data/postmaster.pid",
     owner,
     prepare: (directory) => {
-      if (disk === undefined) return copyCluster(native, directory, owner);
+      if (disk === undefined) return copyCluster({ native, version }, directory, owner);
       // The smallest that there is.
       const wal = ["--wal-segsize=1", ...(walApart ? [`--waldir=${join(directory, "wal")}`] : [])];
       return makeCluster(native, directory, owner, wal);
@@ -76,14 +79,18 @@ export function withPostgres(body) {
   return withServer({ variable: "SKEIN_TEST_POSTGRES_URL", name: "PostgreSQL", start: startPostgres }, body);
 }
 
+/** @param {string} native */
+function versionOf(native) {
+  return JSON.parse(readFileSync(join(dirname(native), "package.json"), "utf8")).version;
+}
+
 /**
  * Makes a cluster and keeps a copy, or copies that, which takes a tenth of the time.
- * @param {string} native
+ * @param {{ native: string, version: string }} program
  * @param {string} directory
  * @param {{ uid?: number, gid?: number }} owner
  */
-async function copyCluster(native, directory, owner) {
-  const { version } = JSON.parse(readFileSync(join(dirname(native), "package.json"), "utf8"));
+async function copyCluster({ native, version }, directory, owner) {
   const kept = join(root, ".cache", `postgres-${version}-${owner.uid ?? "own"}`);
   const data = join(directory, "data");
   const copy = (/** @type {string} */ from, /** @type {string} */ to) => promisify(execFile)("cp", ["-a", from, to]);
@@ -109,11 +116,12 @@ async function copyCluster(native, directory, owner) {
 async function makeCluster(native, directory, owner, wal) {
   const data = join(directory, "data");
   mkdirSync(data, { mode: 0o700 });
-  if (owner.uid !== undefined) chownSync(data, owner.uid, owner.gid ?? owner.uid);
-  writeFileSync(join(directory, "password"), password);
+  const file = join(directory, "password");
+  writeFileSync(file, password);
+  if (owner.uid !== undefined) for (const path of [data, file]) chownSync(path, owner.uid, owner.gid ?? owner.uid);
   const flags = ["--no-sync", "--no-locale", "--encoding=UTF8", "--auth=scram-sha-256", `--username=${user}`];
-  const makes = [...flags, ...wal, `--pwfile=${join(directory, "password")}`, `--pgdata=${data}`];
-  await promisify(execFile)(join(native, "bin/initdb"), makes, { ...owner, cwd: directory });
+  const makes = [...flags, ...wal, `--pwfile=${file}`, `--pgdata=${data}`];
+  await promisify(execFile)(join(native, "bin/initdb"), makes, { ...owner, cwd: directory, timeout: initMsMax });
 }
 
 /**

@@ -2,12 +2,19 @@ import { spawn } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { basename, dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { descendantsOf, endProcess } from "./processes.mjs";
 
 /** The folder that holds package.json. */
 export const root = dirname(dirname(fileURLToPath(import.meta.url)));
 
+/** How long a step of the set-up may take; less than the others wait for it. */
+export const stepMinutesMax = 12;
+
 /** A failure whose message is the one sentence that the user needs; no stack is printed. */
 export class SetupError extends Error {}
+
+/** A program took longer than it may. */
+export class TimeLimitError extends SetupError {}
 
 /**
  * Runs a script's body, and turns a `SetupError` into its sentence and exit code 1.
@@ -23,16 +30,36 @@ export async function main(body) {
   }
 }
 
+/** @type {NodeJS.Signals | null} */
+let interruptedBy = null;
+
+/**
+ * Ends the script when someone has asked for that while it ran a program, which may have ended as if nothing had happened.
+ * @throws {SetupError}
+ */
+export function checkInterrupted() {
+  if (interruptedBy !== null) throw new SetupError(`Stopped by ${interruptedBy}.`);
+}
+
+/**
+ * @typedef {object} RunOptions
+ * @property {Record<string, string>} [env]
+ * @property {string} [cwd]
+ * @property {boolean} [quiet] keeps stdout clean: what the program prints goes to stderr
+ * @property {(pid: number) => void} [started] is told its process id
+ * @property {number} [minutesMax] after which it is ended, with all that it has started
+ */
+
 /**
  * Runs a program to its end and resolves to its exit code. Signals sent to this process go to the program, so that
  * nobody ends up waiting for, or racing with, a program whose parent is gone.
  * @param {string} command
  * @param {readonly string[]} args
- * @param {{ env?: Record<string, string>, cwd?: string, quiet?: boolean }} [options] `quiet` keeps stdout clean: what
- *   the program prints goes to stderr
+ * @param {RunOptions} [options]
  * @returns {Promise<number>}
  */
-export function run(command, args, { env = {}, cwd = root, quiet = false } = {}) {
+export function run(command, args, { env = {}, cwd = root, quiet = false, started, minutesMax } = {}) {
+  const name = basename(command === process.execPath ? (args[0] ?? command) : command);
   return new Promise((resolve, reject) => {
     const child = spawn(command, args, {
       cwd,
@@ -43,20 +70,33 @@ export function run(command, args, { env = {}, cwd = root, quiet = false } = {})
     });
     /** @param {NodeJS.Signals} signal */
     const forward = (signal) => {
+      interruptedBy = signal;
       // The terminal has told the child already; a second interrupt would read as "stop at once".
       if (signal !== "SIGINT" || !process.stdin.isTTY) child.kill(signal);
     };
     process.on("SIGINT", forward);
     process.on("SIGTERM", forward);
-    const stop = () => process.off("SIGINT", forward).off("SIGTERM", forward);
+    let late = false;
+    const end = () => {
+      late = true;
+      for (const { pid } of descendantsOf(child.pid ?? 0)) endProcess(pid);
+      child.kill("SIGKILL");
+    };
+    const timer = minutesMax === undefined ? undefined : setTimeout(end, minutesMax * 60_000);
+    const stop = () => {
+      clearTimeout(timer);
+      process.off("SIGINT", forward).off("SIGTERM", forward);
+    };
+    if (child.pid !== undefined) started?.(child.pid);
     child.on("error", (error) => {
       stop();
       reject(new SetupError(`Could not start ${command}: ${error.message}.`));
     });
     child.on("close", (code, signal) => {
       stop();
-      if (code !== null) resolve(code);
-      else reject(new SetupError(`${basename(command)} was stopped by ${signal}.`));
+      if (late) reject(new TimeLimitError(`${name} took more than ${minutesMax} minutes, so it was ended.`));
+      else if (code !== null) resolve(code);
+      else reject(new SetupError(`${name} was stopped by ${signal}.`));
     });
   });
 }
@@ -68,15 +108,16 @@ export function run(command, args, { env = {}, cwd = root, quiet = false } = {})
  */
 export function runNpm(args) {
   const started = process.env.npm_execpath ?? "";
-  if (basename(started) === "npm-cli.js") return run(process.execPath, [started, ...args], { quiet: true });
-  return run("npm", args, { quiet: true });
+  const options = { quiet: true, minutesMax: stepMinutesMax };
+  if (basename(started) === "npm-cli.js") return run(process.execPath, [started, ...args], options);
+  return run("npm", args, options);
 }
 
 /**
  * Runs a program of an installed package with a Node binary, by default this one.
  * @param {string} file path inside node_modules
  * @param {readonly string[]} args
- * @param {{ node?: string, env?: Record<string, string>, quiet?: boolean }} [options]
+ * @param {{ node?: string } & RunOptions} [options]
  * @returns {Promise<number>}
  */
 export function runPackage(file, args, { node = process.execPath, ...options } = {}) {

@@ -1,10 +1,10 @@
-import { createHash, randomUUID } from "node:crypto";
+import { createHash } from "node:crypto";
 import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { delimiter, join } from "node:path";
 import { chromiumMissing } from "./chromium.mjs";
 import { withLock } from "./lock.mjs";
 import { redisMissing } from "./redis.mjs";
-import { root, run, runNpm, runPackage, SetupError } from "./run.mjs";
+import { checkInterrupted, root, run, runNpm, runPackage, SetupError, stepMinutesMax, TimeLimitError } from "./run.mjs";
 
 const node24Version = "24.21.0";
 const tsc = "typescript/bin/tsc";
@@ -35,8 +35,10 @@ export async function ensureBuild() {
     if (holds(marker, wanted)) return;
     console.error("Building dist/ with Rolldown, and the studio with Vite.");
     // Made aside and renamed: a reader never sees half a build, and files whose source is gone do not survive.
-    const made = join(cache, `dist-${randomUUID()}`);
-    const old = join(cache, `old-${randomUUID()}`);
+    const made = join(cache, "dist.part");
+    const old = join(cache, "dist.old");
+    // What a process that was interrupted has left.
+    for (const folder of [made, old]) rmSync(folder, { recursive: true, force: true });
     try {
       await buildPackage(root, made);
       const studio = [
@@ -48,7 +50,7 @@ export async function ensureBuild() {
         "--logLevel",
         "warn",
       ];
-      if ((await runPackage("vite/bin/vite.js", studio, { quiet: true })) !== 0)
+      if ((await runPackage("vite/bin/vite.js", studio, { quiet: true, minutesMax: stepMinutesMax })) !== 0)
         throw new SetupError("The studio could not be built; what Vite said is above.");
       writeFileSync(join(made, ".build-hash"), wanted);
       if (existsSync(dist)) renameSync(dist, old);
@@ -103,15 +105,16 @@ export async function ensureNode24() {
   return withLock("node-24", async () => {
     if (existsSync(path)) return path;
     console.error(`Installing Node ${node24Version} to run the SQLite store on its built-in driver.`);
-    const made = join(cache, `node-24-${randomUUID()}`);
+    const made = join(cache, "node-24.part");
     const name = nodePackage();
     try {
+      rmSync(made, { recursive: true, force: true });
       mkdirSync(made);
       const flags = ["--no-save", "--no-package-lock", "--ignore-scripts", "--no-audit", "--no-fund"];
       const code = await runNpm(["install", "--prefix", made, ...flags, `${name}@${node24Version}`]);
       if (code !== 0) throw new SetupError(`npm could not install Node ${node24Version}; its output is above.`);
       const installed = join(made, "node_modules", name, "bin", binary);
-      if ((await run(installed, ["-e", "require('node:sqlite')"], { quiet: true })) !== 0) {
+      if ((await run(installed, ["-e", "require('node:sqlite')"], { quiet: true, minutesMax: 1 })) !== 0) {
         throw new SetupError(`Node ${node24Version} was installed but does not run with node:sqlite here.`);
       }
       mkdirSync(join(path, ".."), { recursive: true });
@@ -164,6 +167,7 @@ async function installPackage(name, isThere, tests, effect = "will be skipped") 
     const install = () => runQuietly("apt-get", ["install", "--yes", "--no-install-recommends", name]);
     // The list of packages may be missing or old.
     const installed = (await install()) || ((await runQuietly("apt-get", ["update"])) && (await install()));
+    checkInterrupted();
     if (!installed) {
       console.error(`apt-get could not install ${name} (its output is above), so ${tests} ${effect}.`);
     }
@@ -174,7 +178,8 @@ async function installPackage(name, isThere, tests, effect = "will be skipped") 
 export async function checkTypes() {
   let sound = true;
   for (const folder of ["", "studio/", "test/browser/use-chat/", "test/browser/ag-ui/"]) {
-    sound = (await runPackage(tsc, ["-p", `${folder}tsconfig.json`])) === 0 && sound;
+    sound = (await runPackage(tsc, ["-p", `${folder}tsconfig.json`], { minutesMax: stepMinutesMax })) === 0 && sound;
+    checkInterrupted();
   }
   return sound;
 }
@@ -191,7 +196,7 @@ export function buildExamples() {
 
 /** @param {string} folder */
 async function buildFolder(folder) {
-  const code = await runPackage(tsc, ["-p", `tsconfig.${folder}.json`], { quiet: true });
+  const code = await runPackage(tsc, ["-p", `tsconfig.${folder}.json`], { quiet: true, minutesMax: stepMinutesMax });
   if (code !== 0) throw new SetupError(`${folder}/ did not compile; what the compiler said is above.`);
   return join(cache, folder, folder);
 }
@@ -202,7 +207,14 @@ async function buildFolder(folder) {
  * @param {readonly string[]} args
  */
 async function runQuietly(command, args) {
-  return (await run(command, args, { quiet: true, env: { DEBIAN_FRONTEND: "noninteractive" } })) === 0;
+  const options = { quiet: true, env: { DEBIAN_FRONTEND: "noninteractive" }, minutesMax: stepMinutesMax };
+  try {
+    return (await run(command, args, options)) === 0;
+  } catch (error) {
+    if (!(error instanceof TimeLimitError)) throw error;
+    console.error(error.message);
+    return false;
+  }
 }
 
 /** @param {string} name */

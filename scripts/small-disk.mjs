@@ -1,9 +1,8 @@
 import { execFileSync } from "node:child_process";
 import { readFileSync, statfsSync, truncateSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { accountWithoutRights } from "./other-account.mjs";
 
-/** Whom the tests' own processes run as where they may not be root's. */
-const nobody = 65534;
 const checkMsMax = 10_000;
 
 /**
@@ -27,10 +26,9 @@ const keeper = `
 /** Why there is no small disk to be had here, or null when there is one. */
 export function smallDiskMissing() {
   if (process.platform !== "linux") return "only Linux gives a program a file system of its own";
-  const owner = process.getuid?.() === 0 ? { uid: nobody, gid: nobody } : {};
   try {
     const trial = ["--dev-bind", "/", "/", "--size", "4096", "--tmpfs", "/tmp", "--unshare-pid", "true"];
-    execFileSync("bwrap", trial, { ...owner, cwd: "/", stdio: "ignore", timeout: checkMsMax });
+    execFileSync("bwrap", trial, { ...accountWithoutRights(), cwd: "/", stdio: "ignore", timeout: checkMsMax });
     return null;
   } catch {
     return "bubblewrap is not installed, or does not work, on this machine";

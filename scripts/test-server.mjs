@@ -2,13 +2,15 @@ import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { chownSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { connect, createServer } from "node:net";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as wait } from "node:timers/promises";
+import { reachableTmpdir } from "./other-account.mjs";
+import { descendantsOf, endProcess } from "./processes.mjs";
 import { SetupError } from "./run.mjs";
 
 const startsMax = 5;
 const startMsMax = 120_000;
+const stopMsMax = 60_000;
 const resumesMax = 20;
 const resumeWaitMs = 200;
 
@@ -58,7 +60,7 @@ const guard = `
  * @returns {Promise<TestServer>}
  */
 export async function startServer(kind) {
-  const directory = mkdtempSync(join(tmpdir(), `skein-${kind.name.toLowerCase()}-`));
+  const directory = mkdtempSync(join(reachableTmpdir(), `skein-${kind.name.toLowerCase()}-`));
   try {
     if (kind.owner?.uid !== undefined) chownSync(directory, kind.owner.uid, kind.owner.gid ?? kind.owner.uid);
     await kind.prepare(directory);
@@ -169,7 +171,9 @@ async function launch({ kind, directory, port }) {
   /** @param {"keep" | "stop"} word */
   const end = async (word) => {
     child.stdin.end(`${word}\n`);
+    const timer = setTimeout(() => descendantsOf(child.pid ?? 0).forEach(({ pid }) => void endProcess(pid)), stopMsMax);
     await closed;
+    clearTimeout(timer);
   };
   try {
     await untilReady(child.stdout, port);

@@ -4,7 +4,8 @@ import { main, root, run, SetupError } from "./run.mjs";
 import { ensureBuild, ensurePackages, ensureRedis } from "./setup.mjs";
 
 const usage = `Usage: npm run torture [-- --kind kind] [--store kind] [--minutes N] [--seed N] [--seeds N]
-       npm run torture -- --kind fleet [--store kind] [--minutes N] [--runs N] [--kills N] [--empty-bell]
+       npm run torture -- --kind fleet [--store kind] [--runs N] [--kills N] [--empty-queue]
+       npm run torture -- --kind fleet [--store kind] --minutes N
 
 Does harm to processes that write to stores, and then looks whether each store has kept what it acknowledged.
 
@@ -14,17 +15,18 @@ Does harm to processes that write to stores, and then looks whether each store h
                   restarts     the server ends in order, at once, or by kill -9, and starts again
                   runs         kill -9 of a random one of several processes that go on with runs, which ask before they act
                   erase        kill -9 of processes that erase a person, until 50 kills
-                  fleet        kill -9, freezing and replacing of workers and servers that share a store and a bell
+                  fleet        kill -9 and freezing of workers and servers that share a store and a queue; with --minutes also
+                               restarts of those servers, ended connections, emptied queues, and members that are cut off
                   http         a server that is used in all ways at once, by clients of which many vanish
                   seeds        random requests, whose answers are compared with those of memory
   --store kind  only stores whose name begins so: jsonl, sqlite, postgres, redis (default: all)
   --minutes N   for how long on each store; seeds: on all of them (default: 0.5; http: 5; runs: until 200 kills; seeds: 10;
-                fleet: until there were as many runs and kills as were asked for, 60 at most)
+                fleet: until there were as many runs and kills as were asked for, an hour at most)
   --seed N      the first seed (default: drawn)
   --seeds N     only so many seeds, whatever the time
   --runs N      fleet: so many runs at least (default: 1000)
   --kills N     fleet: so many kills and freezes at least (default: 200)
-  --empty-bell  fleet: the bell is on a Redis of its own, which is emptied in the middle`;
+  --empty-queue  fleet: the queue is on a Redis of its own, which is emptied in the middle`;
 
 const kinds = ["writers", "connections", "restarts", "runs", "erase", "fleet", "http", "seeds"];
 const seedsARound = 250;
@@ -57,7 +59,7 @@ async function runTrials(options, signal) {
   const { trials } = await import("../test/torture/trials.mjs");
   const { runTrial } = await import("../test/torture/run-trial.mjs");
   const { runHttpTrial } = await import("../test/torture/http-trial.mjs");
-  const { fleetStores, runFleetTrial } = await import("../test/torture/fleet-trial.mjs");
+  const { fleetPlaces, fleetStores, runFleetTrial } = await import("../test/torture/fleet-trial.mjs");
   const { eraseStores, runEraseTrial } = await import("../test/torture/erase-trial.mjs");
   const { runRunsTrial, runStores } = await import("../test/torture/runs-trial.mjs");
   const missingOf = (/** @type {string} */ store) =>
@@ -82,10 +84,10 @@ async function runTrials(options, signal) {
       minutes: 10,
       run: (/** @type {Limits} */ limits) => runEraseTrial(store, limits),
     })),
-    ...fleetStores.map((store) => ({
+    ...(options.minutes === null ? fleetStores : fleetPlaces).map((store) => ({
       kind: "fleet",
       store,
-      missing: missingOf(store),
+      missing: missingOf(store.endsWith("redis") ? "redis" : store),
       minutes: 60,
       run: (/** @type {Limits} */ limits) => runFleetTrial(store, { ...limits, ...options.fleet }),
     })),
@@ -159,11 +161,14 @@ function readOptions() {
     minutes: values.minutes === undefined ? null : numberOf(values.minutes, "minutes"),
     first: values.seed === undefined ? 1 + Math.floor(Math.random() * 1e9) : numberOf(values.seed, "seed"),
     seeds: values.seeds === undefined ? null : numberOf(values.seeds, "seeds"),
-    fleet: {
-      runsMin: numberOf(values.runs, "runs"),
-      strikesMin: numberOf(values.kills, "kills"),
-      harm: { to: "random", emptyBell: values["empty-bell"] },
-    },
+    fleet:
+      values.minutes === undefined
+        ? {
+            runsMin: numberOf(values.runs, "runs"),
+            strikesMin: numberOf(values.kills, "kills"),
+            harm: { to: "random", emptyQueue: values["empty-queue"] },
+          }
+        : { runsMin: Number.MAX_SAFE_INTEGER, strikesMin: 0, harm: { to: "servers" } },
   };
 }
 
@@ -178,7 +183,7 @@ function parse() {
         seeds: { type: "string" },
         runs: { type: "string", default: "1000" },
         kills: { type: "string", default: "200" },
-        "empty-bell": { type: "boolean", default: false },
+        "empty-queue": { type: "boolean", default: false },
         help: { type: "boolean", short: "h", default: false },
       },
     });

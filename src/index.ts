@@ -1,12 +1,15 @@
+import "./models/register-built-in.ts";
 import "./sandboxes/register-built-in.ts";
 import "./tools/register-built-in.ts";
 
 export { drainRuns } from "./agent/active-runs.ts";
 export { type Agent, type AgentInit, createAgent } from "./agent/agent.ts";
 export type {
+  ApprovalAnswer,
   Budget,
   LoopCompaction,
   LoopOptions,
+  OnApproval,
   ParkOptions,
   RequestParameters,
   RunOptions,
@@ -15,6 +18,12 @@ export type {
 export { type LoopExecutor, streamingExecutor } from "./agent/model/loop-executor.ts";
 export { ModelError, type ModelFailure } from "./agent/model/model-error.ts";
 export type { Model, ModelDelta, ModelReply, ModelRequest, ToolSchema } from "./agent/model/model.ts";
+export {
+  createModel,
+  type ModelProviderFactory,
+  type ModelProviderOptions,
+  registerModelProvider,
+} from "./agent/model/model-providers.ts";
 export type { RetryOptions } from "./agent/model/retry.ts";
 export { type ResumedSession, type ResumeOptions, resumeSession } from "./agent/persist/resume-session.ts";
 export type { Persist } from "./agent/persist/run-sink.ts";
@@ -30,17 +39,12 @@ export { defineTool, type ToolDefinition } from "./agent/tools/define-tool.ts";
 export type { ToolEffects } from "./agent/tools/tool-effects.ts";
 export type { ToolFailure } from "./agent/tools/tool-result.ts";
 export type { CheckedArguments, Tool, ToolContent, ToolContext } from "./agent/tools/tool.ts";
-export { UNASKED, type Unasked } from "./agent/tools/unasked.ts";
+export { ASK_POLICIES, type AskPolicy } from "./agent/tools/ask-policy.ts";
 export type { JsonObject, JsonValue } from "./internal/json.ts";
 export type { Actor } from "./lifecycle/access.ts";
 export type { SessionManagerInit } from "./lifecycle/manager-options.ts";
+export { openManager, type OpenManagerOptions } from "./lifecycle/open-manager.ts";
 export { SessionManager } from "./lifecycle/session-manager.ts";
-export {
-  createModel,
-  type ModelProviderFactory,
-  type ModelProviderOptions,
-  registerModelProvider,
-} from "./models/model-providers.ts";
 export {
   CheckpointNotFoundError,
   LeaseLostError,
@@ -71,6 +75,7 @@ export type {
 export type { PathSummary, SessionHead } from "./session/log/fold.ts";
 export { createHeader, type Lineage, type SessionHeader } from "./session/log/header.ts";
 export type { Settings } from "./session/log/settings.ts";
+export type { RunInput } from "./session/run-input.ts";
 export {
   type AssistantMessage,
   type Content,

@@ -52,13 +52,12 @@ test("file names are kebab-case and say what is inside", () => {
   expect(rules.checkNames(everything)).toEqual([]);
 });
 
-test("no source file is too long to read", () => {
-  expect(rules.checkLengths(shipped, architecture)).toEqual([]);
-});
-
-test("no folder holds too many files to look over", () => {
-  const paths = ["src", "studio", "bench"].flatMap(listFolder);
-  expect(rules.checkFolderSizes(paths, architecture)).toEqual([]);
+test("modules that test files share have no hooks, which would count for the first file of a process only", () => {
+  const setUp = /^test\/(?:progress|end-file)\.ts$/;
+  const shared = everything.filter(({ path }) => !path.endsWith(".test.ts") && !setUp.test(path));
+  expect(shared.filter(({ text }) => /^(?:before|after)(?:All|Each)\(/m.test(text)).map(({ path }) => path)).toEqual(
+    [],
+  );
 });
 
 test("everything that package.json exports has a source", () => {

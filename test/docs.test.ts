@@ -2,6 +2,7 @@ import { readdirSync, readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { describe, expect, test } from "vitest";
+import { FORMAT_VERSION } from "../src/session/log/header.ts";
 
 const root = dirname(dirname(fileURLToPath(import.meta.url)));
 const read = (path: string) => readFileSync(join(root, path), "utf8");
@@ -26,6 +27,12 @@ describe("the README", () => {
 });
 
 describe("the pages of the documentation", () => {
+  test("show session files in the version that is written", () => {
+    const guide = read("docs/guides/session-files.md");
+    const shown = [...guide.matchAll(/\{"type":"session","version":(\d+)/g)].map(([, version]) => Number(version));
+    expect(shown).toEqual([FORMAT_VERSION]);
+  });
+
   test("explain every error code that the code knows, and no other", () => {
     const declared =
       /type SessionErrorCode =(?<codes>[\s\S]*?);/.exec(read("src/session/errors.ts"))?.groups?.codes ?? "";

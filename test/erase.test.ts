@@ -2,6 +2,7 @@ import { randomBytes } from "node:crypto";
 import { mkdtemp, readdir, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import postgres from "postgres";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { importSession } from "../src/export/index.ts";
 import { createHeader, type Entry, type SessionHead, SessionManager, type SessionStore } from "../src/index.ts";
@@ -13,10 +14,12 @@ import { checkStore } from "../src/stores/doctor/check-store.ts";
 import { digestOf } from "../src/stores/doctor/log-digest.ts";
 import { openJsonlStore } from "../src/stores/jsonl/index.ts";
 import { openMemoryStore } from "../src/stores/memory/index.ts";
+import { openPostgresStore } from "../src/stores/postgres/index.ts";
 import { openSqliteStore } from "../src/stores/sqlite/index.ts";
 import { rawTracesOf } from "./erase/raw-traces.ts";
 import { exported, tracesOf } from "./erase/traces.ts";
-import { ADA, BOB, makeWorld, said, type World } from "./erase/world.ts";
+import { ADA, BOB, makeWorld, said, sayInEveryForm, variantsOf, type World } from "./erase/world.ts";
+import { postgresUrl } from "./postgres-server.ts";
 import { backends } from "./store-backends.ts";
 
 let directory: string;
@@ -46,7 +49,7 @@ for (const backend of backends) {
         expect(await tracesOf(store, word)).not.toEqual([]);
         const before = await Promise.all(untouched.map((id) => digestOf(store, id)));
         const report = await manager.erase({ userId: ADA }, { forks: "erase" });
-        expect(report).toMatchObject({ sessions, checkpoints: 1, snapshots: 1, keptByForks: [] });
+        expect(report).toMatchObject({ sessions, checkpoints: 3, snapshots: 1, keptByForks: [] });
         expect(await tracesOf(store, word)).toEqual([]);
         expect(await tracesOf(store, ADA)).toEqual([]);
         expect(await Promise.all(untouched.map((id) => digestOf(store, id)))).toEqual(before);
@@ -54,8 +57,11 @@ for (const backend of backends) {
         expect((await checkStore(store)).findings).toEqual([]);
       }));
 
-    test("with a rewrite leaves the word in no raw file, page or key", () =>
+    test("with a rewrite leaves a hundred variants of the word in no raw file, page or key", () =>
       inWorld(async ({ manager }, store) => {
+        const variants = variantsOf(word);
+        expect(new Set(variants).size).toBe(100);
+        await sayInEveryForm(manager, "group", variants);
         // Long enough to be worth an index of its own, where a store keeps one beside the log.
         await store.append("group", [said("long", "x".repeat(500_000))]);
         await store.search(word);
@@ -74,6 +80,27 @@ for (const backend of backends) {
         expect((await checkStore(store)).findings).toEqual([]);
       }));
 
+    test("names them as the author of what runs and merges repeat of their words, also in their archive", () =>
+      inWorld(async ({ manager }, store) => {
+        const forms = new Set<string>();
+        for (const id of ["steered", "clash"])
+          for await (const entry of store.read(id))
+            if (JSON.stringify(entry).includes(word)) forms.add(`${entry.type} ${roleOf(entry)} ${entry.by}`);
+        expect([...forms].sort()).toEqual([
+          `approval  ${ADA}`,
+          `cancel  ${ADA}`,
+          `custom_message  ${ADA}`,
+          `message tool ${ADA}`,
+          `message user ${ADA}`,
+          `queued  ${ADA}`,
+          `variables  ${ADA}`,
+        ]);
+        const pieces: Uint8Array[] = [];
+        for await (const piece of manager.exportUser(ADA)) pieces.push(piece);
+        const archive = Buffer.concat(pieces).toString();
+        for (const said of ["go to", "not with", "clashing", "before"]) expect(archive).toContain(`${said} ${word}`);
+      }));
+
     test("says beforehand what it will do, and changes nothing", () =>
       inWorld(async ({ manager, untouched, shared }, store) => {
         const digests = (): Promise<unknown> =>
@@ -82,7 +109,7 @@ for (const backend of backends) {
         const dry = await manager.erase({ userId: ADA }, { dryRun: true });
         expect(await digests()).toEqual(before);
         const report = await manager.erase({ userId: ADA });
-        expect(dry).toMatchObject({ sessions: report.sessions, checkpoints: 1, snapshots: 1 });
+        expect(dry).toMatchObject({ sessions: report.sessions, checkpoints: 3, snapshots: 1 });
         expect(new Set(dry.keptByForks)).toEqual(new Set(report.keptByForks));
         expect(shared).toEqual(expect.arrayContaining(report.notCovered.map(({ sessionId }) => sessionId)));
       }));
@@ -117,7 +144,7 @@ for (const backend of backends) {
         );
         await expect(stopped).rejects.toThrow();
         const report = await manager.erase({ userId: ADA }, { forks: "erase" });
-        expect(report).toMatchObject({ sessions: expected.sessions, checkpoints: 1, snapshots: 1 });
+        expect(report).toMatchObject({ sessions: expected.sessions, checkpoints: 3, snapshots: 1 });
         expect(report.entries).toBeGreaterThanOrEqual(expected.entries);
         expect(await tracesOf(store, word)).toEqual([]);
       }));
@@ -263,6 +290,41 @@ for (const backend of backends) {
         expect((await checkStore(store)).findings).toEqual([]);
       }));
   });
+}
+
+test("leaves nothing in the statistics of PostgreSQL, whoever samples the tables before and after", async () => {
+  const url = await postgresUrl();
+  const schema = `skein_${word.slice(-8)}`;
+  await using store = await openPostgresStore({ url, schema });
+  const { manager } = await makeWorld(store, word);
+  const sql = postgres(url, { max: 1, onnotice: () => {} });
+  try {
+    const sampled = async (): Promise<boolean> => {
+      const rows = await sql`SELECT row_to_json(s)::text AS row FROM pg_stats s WHERE schemaname = ${schema}`;
+      return rows.some(({ row }) => row.includes(word) || row.includes(ADA));
+    };
+    await sql.unsafe("ANALYZE");
+    expect(await sampled()).toBe(false);
+    // As a store of an earlier version had it.
+    await sql.unsafe(`ALTER TABLE "${schema}".entries ALTER COLUMN body SET STATISTICS 1000`);
+    await sql.unsafe(`ALTER TABLE "${schema}".sessions ALTER COLUMN user_id SET STATISTICS 1000`);
+    for (let copies = 0; copies < 3; copies++)
+      await store.append("group", [said(`often-${copies}`, word)], { by: ADA, guard: { holds: true } });
+    await sql.unsafe("ANALYZE");
+    expect(await sampled()).toBe(true);
+    await manager.erase({ userId: ADA }, { forks: "erase", rewrite: true });
+    expect(await sampled()).toBe(false);
+    await sql.unsafe("VACUUM (ANALYZE)");
+    expect(await sampled()).toBe(false);
+    expect(await rawTracesOf("postgres", directory, word)).toEqual([]);
+    await sql.unsafe(`DROP SCHEMA "${schema}" CASCADE`);
+  } finally {
+    await sql.end();
+  }
+});
+
+function roleOf(entry: Entry): string {
+  return entry.type === "message" ? entry.message.role : "";
 }
 
 function versionOf(head: SessionHead | null): number | null {

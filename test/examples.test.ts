@@ -46,7 +46,7 @@ describe("the examples", () => {
     async (name, context) => {
       const missing = redisMissing();
       if (missing !== null) skipBecause(context, missing);
-      // What it rings for must not be heard by the workers of other tests.
+      // What it notifies about must not be heard by the workers of other tests.
       const redis = await startRedis();
       await runExample(name, { REDIS_URL: redis.url }).finally(() => redis.stop());
     },

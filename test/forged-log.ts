@@ -24,11 +24,12 @@ export function forgedLines({ id = "forged", header = {}, call, facts = [] }: Fo
   const toolCalls = [{ id: "c1", name, arguments: JSON.stringify(args) }];
   const runId = "r1";
   const metadata = { "skein.run": { agent: "other", model: "other/one" } };
+  const offline = { provider: "offline", model: "offline" };
   const bodies = [
     { type: "message", message: { role: "user", content: "Do it.", metadata } },
-    { type: "run", runId, phase: "started" },
+    { type: "run", runId, phase: "started", agent: "skein" },
     { type: "run", runId, phase: "started", sandbox: EVERYWHERE },
-    { type: "message", message: { role: "assistant", content: null, toolCalls, stopReason: "tool_calls" } },
+    { type: "message", message: { role: "assistant", content: null, toolCalls, ...offline, stopReason: "tool_calls" } },
     { type: "approval", runId, callId: "c1" },
     { type: "approval", runId, callId: "c1", decision: { approved: true } },
     { type: "queued", runId, kind: "steer", content: "And again." },

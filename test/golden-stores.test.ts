@@ -23,7 +23,7 @@ import { redisPrefix, redisSkip, redisUrl } from "./redis-server.ts";
 
 type Whole<T extends PathSummary> = Omit<T, "settings"> & { readonly settings: Settings };
 
-/** A session as version 1 told of it, when settings were part of every path. */
+/** A session as an earlier version told of it; in the first, settings were part of every path. */
 interface Told {
   readonly head: Omit<SessionHead, "path" | "updatedAt" | "openRuns"> & {
     readonly path: Whole<PathSummary>;
@@ -33,9 +33,8 @@ interface Told {
   readonly paths: Readonly<Record<string, Whole<PathSummary>>>;
 }
 
-const golden = (name: string): string => fileURLToPath(new URL(`golden/v1/${name}`, import.meta.url));
+const golden = (name: string): string => fileURLToPath(new URL(`golden/${name}`, import.meta.url));
 const read = <T>(name: string): T => JSON.parse(readFileSync(golden(name), "utf8")) as T;
-const told = read<Readonly<Record<string, Told>>>("store.json");
 
 function directory(): string {
   const path = mkdtempSync(join(tmpdir(), "skein-golden-"));
@@ -43,21 +42,21 @@ function directory(): string {
   return path;
 }
 
-/** What version 1 left behind, in each kind of store. */
-const kinds: Readonly<Record<string, () => Promise<SessionStore>>> = {
+/** What a version left behind, in each kind of store. */
+const kindsOf = (version: string): Readonly<Record<string, () => Promise<SessionStore>>> => ({
   async jsonl() {
     const path = directory();
-    cpSync(golden("jsonl"), path, { recursive: true });
+    cpSync(golden(`${version}/jsonl`), path, { recursive: true });
     return openJsonlStore({ directory: path });
   },
   async sqlite() {
     const path = join(directory(), "skein.db");
-    cpSync(golden("store.db"), path);
+    cpSync(golden(`${version}/store.db`), path);
     return openSqliteStore({ path });
   },
   async postgres() {
-    const { ddl, rows } = read<{ ddl: string; rows: Record<string, object[]> }>("postgres.json");
-    const schema = `v1_${randomUUID().replaceAll("-", "")}`;
+    const { ddl, rows } = read<{ ddl: string; rows: Record<string, object[]> }>(`${version}/postgres.json`);
+    const schema = `${version}_${randomUUID().replaceAll("-", "")}`;
     const sql = postgres(await postgresUrl(), { max: 1, onnotice: () => {} });
     await sql.unsafe(`CREATE SCHEMA ${schema}; CREATE TABLE ${schema}.skein_schema (version integer NOT NULL);`);
     await sql.unsafe(ddl.replaceAll("$.", `${schema}.`));
@@ -78,7 +77,7 @@ const kinds: Readonly<Record<string, () => Promise<SessionStore>>> = {
       const prefix = `${redisPrefix}:${randomUUID()}`;
       const client = createClient({ url: await redisUrl() });
       await client.connect();
-      for (const [name = "", key = "", ...rest] of read<string[][]>("redis.json")) {
+      for (const [name = "", key = "", ...rest] of read<string[][]>(`${version}/redis.json`)) {
         const own = key.replace(/^skein:/, `${prefix}:`).replace("{skein}", `{${prefix}}`);
         await client.sendCommand([name, own, ...rest]);
       }
@@ -86,7 +85,18 @@ const kinds: Readonly<Record<string, () => Promise<SessionStore>>> = {
       return openRedisStore({ url: await redisUrl(), prefix });
     },
   }),
-};
+});
+
+/** Each version, and the sessions that have runs to begin and runs that wait for an answer. */
+const versions = [
+  { version: "v1", requested: [], parked: [] },
+  { version: "v2", requested: ["story"], parked: ["plain"] },
+];
+const fixtures = versions.flatMap(({ version, ...runs }) =>
+  Object.entries(kindsOf(version)).map(([kind, open]) => ({ version, kind, open, ...runs })),
+);
+
+const startedRun = (runId: string): SessionHead["openRuns"][number] => ({ runId, state: "started" });
 
 async function wholeOf(store: SessionStore, id: string, path: PathSummary): Promise<Whole<PathSummary>> {
   return { ...path, settings: await store.settings(id, path) };
@@ -104,13 +114,13 @@ async function tell(store: SessionStore, id: string): Promise<Told> {
   return { head: { ...head, path: await wholeOf(store, id, head.path) }, entries, paths };
 }
 
-describe.for(Object.entries(kinds))("a %s store of version 1", ([kind, open]) => {
+describe.for(fixtures)("a $kind store of $version", ({ version, kind, open, requested, parked }) => {
   test("says of every session what it always said", async () => {
     await using store = await open();
-    for (const [id, session] of Object.entries(told)) {
+    for (const [id, session] of Object.entries(read<Record<string, Told>>(`${version}/store.json`))) {
       const now = await tell(store, id);
       // Version 1 knew of no other runs than those that had started.
-      const openRuns = session.head.openRuns.map((runId) => ({ runId, state: "started" }));
+      const openRuns = session.head.openRuns.map((run) => (typeof run === "string" ? startedRun(run) : run));
       // Files know their times, and a fork of a file is a copy of its own.
       const times = kind === "jsonl" ? { modifiedAt: now.head.modifiedAt } : {};
       expect(now).toEqual({ ...session, head: { ...session.head, ...times, openRuns } });
@@ -121,7 +131,8 @@ describe.for(Object.entries(kinds))("a %s store of version 1", ([kind, open]) =>
     await using store = await open();
     const found = async (runs: RunsWord): Promise<string[]> =>
       (await store.list({ runs })).items.map(({ header }) => header.id);
-    expect([await found("interrupted"), await found("running"), await found("requested")]).toEqual([["story"], [], []]);
+    expect([await found("interrupted"), await found("running")]).toEqual([["story"], []]);
+    expect([await found("requested"), await found("asking")]).toEqual([requested, parked]);
     const request = { type: "run_request", id: "run:next", runId: "next", agent: "a", input: "hi" } as const;
     await store.append("story", [{ type: "run", runId: "r1", phase: "failed" }, request]);
     expect([await found("interrupted"), await found("requested")]).toEqual([[], ["story"]]);

@@ -17,7 +17,7 @@ beforeEach(async () => {
 afterEach(() => rm(directory, { recursive: true, force: true }));
 
 // Every released format stays readable forever: these files are never changed, only added to.
-describe.for(["session-v1"])("the file %s", (name) => {
+describe.for(["session-v1", "session-v2"])("the file %s", (name) => {
   async function openCopy(): Promise<SessionTree> {
     const path = join(directory, `${name}.jsonl`);
     await copyFile(golden(`${name}.jsonl`), path);

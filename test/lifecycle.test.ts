@@ -6,6 +6,7 @@ import { accessCases } from "./lifecycle/access-cases.ts";
 import { companionCases } from "./lifecycle/companion-cases.ts";
 import { expiryCases } from "./lifecycle/expiry-cases.ts";
 import { contextOn, type LifecycleCase } from "./lifecycle/lifecycle-case.ts";
+import { approvalCases } from "./lifecycle/approval-cases.ts";
 import { byCases } from "./lifecycle/by-cases.ts";
 import { recoverCases } from "./lifecycle/recover-cases.ts";
 import { requestCases } from "./lifecycle/request-cases.ts";
@@ -24,6 +25,7 @@ const cases: readonly LifecycleCase[] = [
   ...runCases,
   ...requestCases,
   ...recoverCases,
+  ...approvalCases,
   ...byCases,
   ...roomCases,
 ];

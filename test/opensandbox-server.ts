@@ -2,12 +2,13 @@ import { spawn } from "node:child_process";
 import { randomUUID } from "node:crypto";
 import { once } from "node:events";
 import { closeSync, openSync, readdirSync, readFileSync } from "node:fs";
-import { lstat, mkdir, mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promises";
+import { lstat, mkdir, mkdtemp, readdir, readFile, writeFile } from "node:fs/promises";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
+import { removeAll } from "./remove-tree.ts";
 
 /** A request that the server was sent. */
 export interface SeenRequest {
@@ -74,7 +75,7 @@ export class OpenSandboxServer implements AsyncDisposable {
     await Promise.all([...this.sandboxes.keys()].map((id) => this.#kill(id)));
     this.#http.closeAllConnections();
     await new Promise((resolve) => this.#http.close(resolve));
-    await rm(this.#directory, { recursive: true, force: true });
+    await removeAll(this.#directory);
   }
 
   async #answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
@@ -148,7 +149,7 @@ export class OpenSandboxServer implements AsyncDisposable {
     if (snapshot === undefined) return problem(404, `no snapshot ${id}`);
     if (method === "DELETE") {
       this.#snapshots.delete(id);
-      await rm(snapshot.path, { recursive: true, force: true });
+      await removeAll(snapshot.path);
       return { status: 204 };
     }
     snapshot.asked += 1;
@@ -161,7 +162,7 @@ export class OpenSandboxServer implements AsyncDisposable {
     if (sandbox === undefined) return;
     this.sandboxes.delete(id);
     for (const pid of processesOf(sandbox.home)) killQuietly(pid, "SIGKILL");
-    await rm(sandbox.home, { recursive: true, force: true, maxRetries: 5 });
+    await removeAll(sandbox.home);
   }
 
   /** The part of the wire that acts in a sandbox. */

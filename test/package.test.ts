@@ -1,5 +1,5 @@
 import { existsSync } from "node:fs";
-import { cp, mkdir, mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promises";
+import { cp, mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { pathToFileURL } from "node:url";
@@ -55,21 +55,19 @@ test("every page that it ships links only to what it ships, and a package page k
 
 test("the README's programs and the command line run where nothing else is installed", async () => {
   const readme = await readFile(join(installed, "README.md"), "utf8");
-  const [first = "", agent = "", ...others] = [...readme.matchAll(/```ts\n([\s\S]*?)```/g)].map(
-    ([, code = ""]) => code,
-  );
+  const [first = "", log = "", ...others] = [...readme.matchAll(/```ts\n([\s\S]*?)```/g)].map(([, code = ""]) => code);
   expect(others).toEqual([]);
   await writeFile(join(consumer, "first.mjs"), first);
-  await expect(execute(process.execPath, ["first.mjs"], consumer)).resolves.toContain("97 is a prime");
-  // What the agent's session is kept in goes here, where there is such a directory.
-  await mkdir(join(consumer, ".skein"));
-  await writeFile(join(consumer, "agent.mjs"), agent);
-  await expect(execute(process.execPath, ["agent.mjs"], consumer)).resolves.toContain("a.txt");
+  await expect(execute(process.execPath, ["first.mjs"], consumer)).resolves.toContain("a.txt says: hello");
+  await writeFile(join(consumer, "log.mjs"), log);
+  await expect(execute(process.execPath, ["log.mjs"], consumer)).resolves.toContain("97 is a prime");
   const skein = [join(installed, "dist/cli/skein.js")];
   await expect(execute(process.execPath, skein, consumer)).resolves.toContain("Usage: skein <command>");
-  await expect(
-    execute(process.execPath, [...skein, "list", "--store", "sqlite:sessions.db"], consumer),
-  ).resolves.toMatch(/user-1|[0-9a-f]{8}-/);
+  // Both programs, and the command line, keep sessions in one place.
+  const listed = await execute(process.execPath, [...skein, "list"], consumer);
+  for (const name of ["write hello to a.txt", "Name a prime above 90."]) expect(listed).toContain(name);
+  const names = await readdir(consumer, { recursive: true });
+  expect(names.filter((name) => !name.startsWith("node_modules") && /\.db$|\.jsonl$|\.skein$/.test(name))).toEqual([]);
 });
 
 test("a bundler takes all of it without the packages that may be missing", async () => {

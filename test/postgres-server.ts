@@ -1,8 +1,8 @@
 import { randomUUID } from "node:crypto";
 import pg from "pg";
 import postgres from "postgres";
-import { afterAll } from "vitest";
 import { type PostgresServer, startPostgres } from "../scripts/postgres.mjs";
+import { onFileEnd } from "./file-end.ts";
 
 let database: Promise<TestDatabase> | null = null;
 let pool: pg.Pool | null = null;
@@ -18,7 +18,10 @@ interface TestDatabase {
  * It is on the server that `SKEIN_TEST_POSTGRES_URL` names, or else on one that is started now.
  */
 export async function postgresUrl(): Promise<string> {
-  database ??= makeDatabase();
+  if (database === null) {
+    database = makeDatabase();
+    onFileEnd(close);
+  }
   return (await database).url;
 }
 
@@ -33,10 +36,13 @@ export async function postgresPool(): Promise<pg.Pool> {
   return pool;
 }
 
-afterAll(async () => {
-  await pool?.end();
-  await (await database)?.remove();
-});
+async function close(): Promise<void> {
+  const [ended, removed] = [pool, database];
+  pool = null;
+  database = null;
+  await ended?.end();
+  await (await removed)?.remove();
+}
 
 async function makeDatabase(): Promise<TestDatabase> {
   const given = process.env.SKEIN_TEST_POSTGRES_URL;

@@ -19,6 +19,7 @@ async function openDirectory(): Promise<string> {
   const directory = await makeDirectory();
   await chmod(directory, 0o755);
   await mkdir(join(directory, "tmp"));
+  await chmod(join(directory, "tmp"), 0o755);
   return directory;
 }
 
@@ -125,7 +126,7 @@ test.for(["000", "022"])(
     const at = (name: string) => join(directory, name);
     const jsonl = `jsonl:${at("logs")}`;
     const talk = `write hello to a.txt\n/export ${at("talk.md")}\n`;
-    const tools = ["--workspace", workspace, "--unasked", "all"];
+    const tools = ["--workspace", workspace, "--ask", "never"];
     await skein(directory, umask, ["chat", ...tools], talk);
     await skein(directory, umask, ["chat", ...tools, "--store", jsonl], "hello\n");
     await skein(directory, umask, ["checkpoint", "last", "--files", "--workspace", workspace]);
@@ -176,21 +177,19 @@ test("files that an earlier version made for everyone are narrowed when their ow
   expect(await modeOf(logs)).toBe(0o755);
 });
 
-test.runIf(process.platform === "linux")(
-  "opening a database again in the same process frees none of the locks that are held on it",
-  async () => {
-    const path = join(await makeDirectory(), "skein.db");
-    await using first = await openStore(`sqlite:${path}`);
-    await first.create(createHeader({ id: "a" }));
-    const locks = async () =>
-      (await readFile("/proc/locks", "utf8")).split("\n").filter((line) => line.includes(` ${process.pid} `)).length;
-    const before = await locks();
-    await chmod(path, 0o644);
-    const second = await openStore(`sqlite:${path}`);
-    expect(await locks()).toBeGreaterThanOrEqual(before);
-    await second.close();
-  },
-);
+test("opening a database again in the same process frees none of the locks that are held on it", async (context) => {
+  if (process.platform !== "linux") skipBecause(context, "only Linux lists the locks of a process");
+  const path = join(await makeDirectory(), "skein.db");
+  await using first = await openStore(`sqlite:${path}`);
+  await first.create(createHeader({ id: "a" }));
+  const locks = async () =>
+    (await readFile("/proc/locks", "utf8")).split("\n").filter((line) => line.includes(` ${process.pid} `)).length;
+  const before = await locks();
+  await chmod(path, 0o644);
+  const second = await openStore(`sqlite:${path}`);
+  expect(await locks()).toBeGreaterThanOrEqual(before);
+  await second.close();
+});
 
 async function modeOf(path: string): Promise<number> {
   return (await stat(path)).mode & 0o777;

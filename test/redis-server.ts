@@ -1,7 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { Redis } from "ioredis";
-import { afterAll } from "vitest";
 import { type RedisServer, redisMissing, startRedis } from "../scripts/redis.mjs";
+import { onFileEnd } from "./file-end.ts";
 
 const given = process.env.SKEIN_TEST_REDIS_URL;
 let server: Promise<RedisServer> | null = null;
@@ -15,6 +15,7 @@ export const redisPrefix: string = `skein-test-${randomUUID().slice(0, 8)}`;
 
 /** The URL of the server that `SKEIN_TEST_REDIS_URL` names, or else of one that the tests of this file share. */
 export async function redisUrl(): Promise<string> {
+  onFileEnd(close);
   if (given) return given;
   server ??= startRedis();
   return (await server).url;
@@ -32,11 +33,14 @@ export function quiet(redis: Redis): Redis {
   return redis;
 }
 
-afterAll(async () => {
+async function close(): Promise<void> {
+  const [used, started] = [client, server];
+  client = null;
+  server = null;
   if (given) await removeKeys(quiet(new Redis(given)));
-  client?.disconnect();
-  await (await server)?.stop();
-});
+  used?.disconnect();
+  await (await started)?.stop();
+}
 
 /** On a server of someone else's, what the tests wrote is removed. */
 async function removeKeys(redis: Redis): Promise<void> {

@@ -1,12 +1,24 @@
-import { spawn } from "node:child_process";
-import { chown, mkdtemp, realpath, rm } from "node:fs/promises";
+import { execFile, spawn } from "node:child_process";
+import { chown, cp, mkdir, mkdtemp, realpath, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { promisify } from "node:util";
 import { expect, onTestFinished, type TestContext, test } from "vitest";
 import { localBackend } from "../src/sandboxes/local/index.ts";
 import { skipBecause } from "./skip.ts";
 
 const NOBODY = 65_534;
-const BUILT = new URL("../dist/sandboxes/index.js", import.meta.url).href;
+const BUILT = fileURLToPath(new URL("../dist", import.meta.url));
+
+/** A copy of the built package for the other account, which may not be able to enter this checkout. */
+async function copyBuilt(directory: string): Promise<string> {
+  const copy = join(directory, "package");
+  await mkdir(copy);
+  await writeFile(join(copy, "package.json"), '{ "type": "module" }');
+  for (const part of ["chunks", "sandboxes"]) await cp(join(BUILT, part), join(copy, part), { recursive: true });
+  await promisify(execFile)("chmod", ["-R", "a+rX", copy]);
+  return join(copy, "sandboxes/index.js");
+}
 
 /** Runs a program as another account of the machine, in a directory of its own; resolves to what it printed. */
 async function asNobody(context: TestContext, program: string): Promise<unknown> {
@@ -15,7 +27,7 @@ async function asNobody(context: TestContext, program: string): Promise<unknown>
   const directory = await realpath(await mkdtemp("/var/tmp/skein-nobody-"));
   onTestFinished(() => rm(directory, { recursive: true, force: true }));
   await chown(directory, NOBODY, NOBODY);
-  const text = `import { localBackend } from ${JSON.stringify(BUILT)};
+  const text = `import { localBackend } from ${JSON.stringify(await copyBuilt(directory))};
     const workingDir = ${JSON.stringify(join(directory, "work"))};
     const open = (spec) => localBackend.open({ workingDir, ...spec });
     ${program}`;

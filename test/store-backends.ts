@@ -7,6 +7,7 @@ import { openMemoryStore } from "../src/stores/memory/index.ts";
 import { openPostgresStore } from "../src/stores/postgres/index.ts";
 import { openRedisStore } from "../src/stores/redis/index.ts";
 import { openSqliteStore } from "../src/stores/sqlite/index.ts";
+import { onFileEnd } from "./file-end.ts";
 import { postgresPool, postgresUrl } from "./postgres-server.ts";
 import { ioRedisClient, redisPrefix, redisSkip, redisUrl } from "./redis-server.ts";
 
@@ -51,7 +52,7 @@ const all: readonly Backend[] = [
   { name: "jsonl", open: (directory) => openJsonlStore({ directory }), skips: [] },
   ...sqliteDrivers.map((driver) => ({
     name: `sqlite (${driver})`,
-    open: (directory: string) => openSqliteStore({ path: join(directory, "skein.db"), driver }),
+    open: (directory: string) => openSqliteStore({ path: join(directory, "skein.db"), driver, create: true }),
     skips: [],
   })),
   {
@@ -92,6 +93,7 @@ let schemasMade = 0;
 
 /** A schema for each directory, as a database has none of those. */
 function schemaOf(directory: string): Promise<string> {
+  if (schemas.size === 0) onFileEnd(() => schemas.clear());
   const schema = schemas.get(directory) ?? takeSchema(directory);
   schemas.set(directory, schema);
   return schema;

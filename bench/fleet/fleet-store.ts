@@ -1,7 +1,7 @@
 import type { SessionManager, SessionStore } from "skein";
 import { openPostgresStore } from "skein/postgres";
 import { openRedisStore } from "skein/redis";
-import type { RunBell } from "skein/workers";
+import type { RunQueue } from "skein/workers";
 
 /** The agent that all runs are for. */
 export const RUNNER = "talker";
@@ -25,15 +25,15 @@ export async function makeSessions(manager: SessionManager, count: number): Prom
   return ids;
 }
 
-/** Asks for a run of each session and rings for it, as a server does. */
+/** Asks for a run of each session and notifies about it, as a server does. */
 export async function requestRuns(
   manager: SessionManager,
-  bell: RunBell,
+  queue: RunQueue,
   sessionIds: readonly string[],
 ): Promise<void> {
   await atOnce(sessionIds, async (id) => {
     await manager.request(id, { agent: RUNNER, input: "Hello." });
-    await bell.ring(id, { runner: RUNNER });
+    await queue.notify(id, { runner: RUNNER });
   });
 }
 

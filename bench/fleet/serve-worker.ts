@@ -1,6 +1,6 @@
 import { setTimeout as pause } from "node:timers/promises";
 import { type Agent, createAgent, SessionManager } from "skein";
-import { bullmqBell, inProcessBell, startWorker } from "skein/workers";
+import { bullmqQueue, inProcessQueue, startWorker } from "skein/workers";
 import { openFleetStore, requestRuns, RUNNER } from "./fleet-store.ts";
 import type { WorkerInput, WorkerState } from "./worker-process.ts";
 
@@ -8,14 +8,14 @@ import type { WorkerInput, WorkerState } from "./worker-process.ts";
 const asked = { now: 0, most: 0 };
 
 /** Runs what is asked for, for `startWorkerProcess`, until the process that started it is gone. */
-export async function serveWorker({ url, prefix, bell: whose, concurrency, modelMs }: WorkerInput): Promise<never> {
+export async function serveWorker({ url, prefix, queue: whose, concurrency, modelMs }: WorkerInput): Promise<never> {
   const manager = new SessionManager({ store: await openFleetStore(url, prefix) });
-  const bell = whose === "own" ? inProcessBell() : bullmqBell({ url });
+  const queue = whose === "own" ? inProcessQueue() : bullmqQueue({ url });
   const agents = [slowAgent(modelMs)];
-  await startWorker({ manager, bell, agents, concurrency, maxRunsPerUser: concurrency, sweepMs: 0 });
+  await startWorker({ manager, queue, agents, concurrency, maxRunsPerUser: concurrency, sweepMs: 0 });
   const answer = async (message: string | { readonly sessionIds: readonly string[] }): Promise<WorkerState | null> => {
     if (typeof message === "string") return readState();
-    await requestRuns(manager, bell, message.sessionIds);
+    await requestRuns(manager, queue, message.sessionIds);
     return null;
   };
   process.on("message", (message: string) => void answer(message).then((reply) => process.send?.(reply)));

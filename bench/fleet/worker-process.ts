@@ -2,11 +2,11 @@ import { startProcess } from "../start-process.ts";
 
 /** What a worker runs on. */
 export interface WorkerInput {
-  /** The server that holds the sessions, and the bell unless the worker has one of its own. */
+  /** The server that holds the sessions, and the queue unless the worker has one of its own. */
   readonly url: string;
   /** What sets this fleet's sessions apart. */
   readonly prefix: string;
-  readonly bell: "shared" | "own";
+  readonly queue: "shared" | "own";
   /** How many runs it has at once. */
   readonly concurrency: number;
   /** How long its model takes. */
@@ -25,7 +25,7 @@ export interface WorkerState {
 /** A worker in a process of its own; disposing ends the process. */
 export interface WorkerProcess extends AsyncDisposable {
   state(): Promise<WorkerState>;
-  /** Asks for a run of each session, from inside: for one whose bell nobody else can ring. */
+  /** Asks for a run of each session, from inside: for one whose queue nobody else can notify. */
   request(sessionIds: readonly string[]): Promise<void>;
 }
 

@@ -1,7 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { setTimeout as pause } from "node:timers/promises";
 import { createAgent, SessionManager } from "skein";
-import { bullmqBell, startWorker } from "skein/workers";
+import { bullmqQueue, startWorker } from "skein/workers";
 import { atOnce, makeSessions, openFleetStore, requestRuns } from "../fleet/fleet-store.ts";
 import { startWorkerProcess, type WorkerInput } from "../fleet/worker-process.ts";
 import { formatBytes, formatCount, formatMs } from "../format.ts";
@@ -13,17 +13,17 @@ import { medianMs, percentile } from "../statistics.ts";
 
 const section = "fleet";
 const MODEL_MS = 1000;
-const BELL_MS_MAX = 5;
+const QUEUE_MS_MAX = 5;
 const LOOK_MS = 100;
 const WARM_RUNS = 10;
 
-/** Many runs at once: on two workers that a bell on Redis tells, beside one process without a bell between. */
+/** Many runs at once: on two workers that a queue on Redis tells, beside one process without a queue between. */
 export const fleetSection: Section = {
   name: section,
   async run(bench) {
     const place = serverOf("redis");
     if ("problem" in place) return [{ section, what: "all of it", measured: `not measured: ${place.problem}` }];
-    return [...(await loadRows(bench, place.url)), await bellRow(bench, place.url)];
+    return [...(await loadRows(bench, place.url)), await queueRow(bench, place.url)];
   },
 };
 
@@ -38,13 +38,13 @@ interface Load {
 
 async function loadRows({ sizes, progress }: Bench, url: string): Promise<Row[]> {
   const runs = sizes.fleetRuns;
-  const own = { bell: "own", concurrency: runs } as const;
-  const shared = { bell: "shared", concurrency: runs / 2 } as const;
+  const own = { queue: "own", concurrency: runs } as const;
+  const shared = { queue: "shared", concurrency: runs / 2 } as const;
   progress(`fleet: ${runs} runs in one process`);
   const one = await measureLoad(url, [own], runs);
   progress(`fleet: ${runs} runs on two workers`);
   const two = await measureLoad(url, [shared, shared], runs);
-  const what = `${formatCount(runs)} runs at once, a model that takes ${formatMs(MODEL_MS)}, store and bell on Redis, two workers`;
+  const what = `${formatCount(runs)} runs at once, a model that takes ${formatMs(MODEL_MS)}, store and queue on Redis, two workers`;
   const times = (load: Load, share: number): string => formatMs(percentile(load.startMs, share));
   const start = (share: number): Row => ({
     section,
@@ -76,7 +76,7 @@ async function loadRows({ sizes, progress }: Bench, url: string): Promise<Row[]>
 /** Asks for all runs at once; the times are those of the log. */
 async function measureLoad(
   url: string,
-  kinds: readonly Pick<WorkerInput, "bell" | "concurrency">[],
+  kinds: readonly Pick<WorkerInput, "queue" | "concurrency">[],
   runs: number,
 ): Promise<Load> {
   const prefix = `skein_bench_${randomUUID().slice(0, 8)}`;
@@ -84,14 +84,14 @@ async function measureLoad(
   const manager = new SessionManager({ store });
   const made = await makeSessions(manager, WARM_RUNS + runs);
   const [warm, sessionIds] = [made.slice(0, WARM_RUNS), made.slice(WARM_RUNS)];
-  const bell = bullmqBell({ url });
+  const queue = bullmqQueue({ url });
   const workers = await Promise.all(
     kinds.map((kind) => startWorkerProcess({ url, prefix, modelMs: MODEL_MS, ...kind })),
   );
-  /** A bell of a worker's own can be rung in its process only. */
+  /** A queue of a worker's own can be notified in its process only. */
   const ask = async (ids: readonly string[]): Promise<void> => {
-    if (kinds[0]?.bell === "own") await workers[0]?.request(ids);
-    else await requestRuns(manager, bell, ids);
+    if (kinds[0]?.queue === "own") await workers[0]?.request(ids);
+    else await requestRuns(manager, queue, ids);
   };
   try {
     // Whoever is first waits for connections, which is not what a run costs.
@@ -109,7 +109,7 @@ async function measureLoad(
       bytesPerRun: grown.reduce((sum, bytes) => sum + bytes, 0) / grown.length,
     };
   } finally {
-    await bell.close();
+    await queue.close();
     for (const worker of workers) await worker[Symbol.asyncDispose]();
     await removeSessions(manager, made);
   }
@@ -144,9 +144,9 @@ async function removeSessions({ store }: SessionManager, sessionIds: readonly st
   await store.purge(new Date(Date.now() + 1).toISOString());
 }
 
-/** What the bell adds: from a ring to the model, against a claim of the same kind of run without a ring. */
-async function bellRow({ sizes, progress }: Bench, url: string): Promise<Row> {
-  progress("fleet: the bell");
+/** What the queue adds: from a notification to the model, against a claim of the same kind of run without a notification. */
+async function queueRow({ sizes, progress }: Bench, url: string): Promise<Row> {
+  progress("fleet: the queue");
   await using store = await openFleetStore(url, `skein_bench_${randomUUID().slice(0, 8)}`);
   const manager = new SessionManager({ store });
   let heard = (): void => {};
@@ -158,9 +158,9 @@ async function bellRow({ sizes, progress }: Bench, url: string): Promise<Row> {
   // Nobody else listens for it.
   const name = `talker-${randomUUID().slice(0, 8)}`;
   const agent = createAgent({ name, prompt: "Talk.", model, builtInTools: false });
-  const bell = bullmqBell({ url });
-  await using _worker = await startWorker({ manager, bell, agents: [agent], sweepMs: 0, maxRunsPerUser: 1 });
-  await using _bell = { [Symbol.asyncDispose]: () => bell.close() };
+  const queue = bullmqQueue({ url });
+  await using _worker = await startWorker({ manager, queue, agents: [agent], sweepMs: 0, maxRunsPerUser: 1 });
+  await using _queue = { [Symbol.asyncDispose]: () => queue.close() };
   let sessionId = "";
   const contender = (begin: () => Promise<unknown>): Contender => ({
     async prepare() {
@@ -180,17 +180,17 @@ async function bellRow({ sizes, progress }: Bench, url: string): Promise<Row> {
   });
   const samples = await race(
     {
-      rung: contender(() => bell.ring(sessionId, { runner: name })),
+      notified: contender(() => queue.notify(sessionId, { runner: name })),
       direct: contender(() => manager.recover(sessionId, () => agent)),
     },
-    { rounds: sizes.bellRounds, warmups: sizes.warmups },
+    { rounds: sizes.queueRounds, warmups: sizes.warmups },
   );
-  const addedMs = medianMs(samples.rung) - medianMs(samples.direct);
+  const addedMs = medianMs(samples.notified) - medianMs(samples.direct);
   return {
     section,
-    what: `what a bell on Redis adds to a claim, median of ${sizes.bellRounds}`,
+    what: `what a queue on Redis adds to a claim, median of ${sizes.queueRounds}`,
     measured: formatMs(addedMs),
-    against: `${formatMs(medianMs(samples.direct))}, a claim without a bell`,
-    target: below(addedMs, BELL_MS_MAX, "ms"),
+    against: `${formatMs(medianMs(samples.direct))}, a claim without a queue`,
+    target: below(addedMs, QUEUE_MS_MAX, "ms"),
   };
 }

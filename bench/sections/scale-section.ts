@@ -1,6 +1,6 @@
 import { randomUUID } from "node:crypto";
 import { createAgent, defineTool, type Model, SessionManager } from "skein";
-import { bullmqBell } from "skein/workers";
+import { bullmqQueue } from "skein/workers";
 import { type Footprint, type FootprintReader, openFootprint } from "../fleet/footprint.ts";
 import { atOnce, makeSessions, openFleetStore } from "../fleet/fleet-store.ts";
 import { startWorkerProcess } from "../fleet/worker-process.ts";
@@ -14,9 +14,9 @@ const section = "scale";
 /** Turns, or runs, of one session. */
 const TIMES = 10;
 /** Where BullMQ keeps its tables. */
-const BELL_SCHEMA = "bullmq";
+const QUEUE_SCHEMA = "bullmq";
 
-/** What sessions, runs, rings and workers cost a server: the numbers that docs/scale.md adds up. */
+/** What sessions, runs, notifications and workers cost a server: the numbers that docs/scale.md adds up. */
 export const scaleSection: Section = {
   name: section,
   async run(bench) {
@@ -35,7 +35,7 @@ async function measureServer(bench: Bench, kind: ServerKind, url: string): Promi
   const prefix = `skein_bench_${randomUUID().slice(0, 8)}`;
   try {
     const stored = await measureStore(bench, { kind, url, prefix, footprint });
-    return [...stored, ...(await measureBell(bench, { kind, url, prefix, footprint }))];
+    return [...stored, ...(await measureQueue(bench, { kind, url, prefix, footprint }))];
   } finally {
     await footprint.remove(prefix);
   }
@@ -76,30 +76,30 @@ async function measureStore({ sizes, progress }: Bench, { kind, url, prefix, foo
   return rows;
 }
 
-/** What rings cost a bell while they wait, and how many connections an idle worker holds. */
-async function measureBell({ sizes, progress }: Bench, { kind, url, prefix, footprint }: Place): Promise<Row[]> {
+/** What notifications cost a queue while they wait, and how many connections an idle worker holds. */
+async function measureQueue({ sizes, progress }: Bench, { kind, url, prefix, footprint }: Place): Promise<Row[]> {
   const count = sizes.scaleItems;
-  const bell = bullmqBell({ url });
-  progress(`scale: ${kind}, the bell`);
-  await bell.ring("first", { runner: prefix });
-  const before = await footprint.read(BELL_SCHEMA);
+  const queue = bullmqQueue({ url });
+  progress(`scale: ${kind}, the queue`);
+  await queue.notify("first", { runner: prefix });
+  const before = await footprint.read(QUEUE_SCHEMA);
   const ids = Array.from({ length: count }, () => randomUUID());
-  await atOnce(ids, (id) => bell.ring(id, { runner: prefix }));
-  const waiting = await footprint.read(BELL_SCHEMA);
-  const listening = await bell.listen([prefix], async () => {}, { concurrency: 64 });
-  while ((await bell.counts()).waiting > 0) await new Promise((resolve) => setTimeout(resolve, 50));
+  await atOnce(ids, (id) => queue.notify(id, { runner: prefix }));
+  const waiting = await footprint.read(QUEUE_SCHEMA);
+  const listening = await queue.listen([prefix], async () => {}, { concurrency: 64 });
+  while ((await queue.counts()).waiting > 0) await new Promise((resolve) => setTimeout(resolve, 50));
   await listening.close();
-  await bell.close();
-  const idle = await footprint.read(BELL_SCHEMA);
-  const worker = await startWorkerProcess({ url, prefix, bell: "shared", concurrency: 32, modelMs: 0 });
-  const working = await footprint.read(BELL_SCHEMA);
+  await queue.close();
+  const idle = await footprint.read(QUEUE_SCHEMA);
+  const worker = await startWorkerProcess({ url, prefix, queue: "shared", concurrency: 32, modelMs: 0 });
+  const working = await footprint.read(QUEUE_SCHEMA);
   await worker[Symbol.asyncDispose]();
   return [
-    costRow(`${kind}, a ring that waits`, before, waiting, count),
-    costRow(`${kind}, what a ring leaves that was answered`, before, idle, count),
+    costRow(`${kind}, a notification that waits`, before, waiting, count),
+    costRow(`${kind}, what a notification leaves that was answered`, before, idle, count),
     {
       section,
-      what: `${kind}, a worker with one agent and nothing to do: connections to the server, for sessions and bell`,
+      what: `${kind}, a worker with one agent and nothing to do: connections to the server, for sessions and queue`,
       measured: formatCount(working.connections - idle.connections),
     },
   ];

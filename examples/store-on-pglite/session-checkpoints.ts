@@ -6,7 +6,8 @@ interface CheckpointRow {
   readonly body: string;
 }
 
-const LIVE = "FROM skein.checkpoints JOIN skein.sessions ON key = session_key AND deleted_at IS NULL";
+const ALL = "FROM skein.checkpoints JOIN skein.sessions ON key = session_key";
+const LIVE = `${ALL} AND deleted_at IS NULL`;
 
 /** The checkpoints of all sessions; those of a deleted one are hidden with it. */
 export class SessionCheckpoints {
@@ -46,8 +47,9 @@ export class SessionCheckpoints {
     return row === undefined ? null : checkpointOf(row);
   }
 
-  async list(sessionId: string): Promise<Checkpoint[]> {
-    const sql = `SELECT body ${LIVE} WHERE sessions.id = $1 ORDER BY created_at, sequence`;
+  async list(sessionId: string, deleted: boolean): Promise<Checkpoint[]> {
+    const from = deleted ? `${ALL} AND deleted_at IS NOT NULL` : LIVE;
+    const sql = `SELECT body ${from} WHERE sessions.id = $1 ORDER BY created_at, sequence`;
     return (await select<CheckpointRow>(this.#queries, sql, [sessionId])).map(checkpointOf);
   }
 

@@ -1,3 +1,5 @@
+import { checkCount } from "../stores/complete/valid-arguments.ts";
+import { checkArgument, checkOptionsOf } from "../session/check-arguments.ts";
 /** What the process knows of a run that goes on. */
 export interface ActiveRun {
   readonly id: string;
@@ -30,12 +32,15 @@ export function trackRun(run: ActiveRun): void {
 export async function drainRuns(
   options: { readonly timeoutMs?: number; readonly ids?: readonly string[] } = {},
 ): Promise<{ readonly finished: readonly string[]; readonly abandoned: readonly string[] }> {
-  const { ids } = options;
+  checkOptionsOf(options, { timeoutMs: true, ids: true }, "drainRuns");
+  const { ids, timeoutMs } = options;
+  if (timeoutMs !== undefined) checkCount(timeoutMs, "timeoutMs");
+  checkArgument(ids === undefined || Array.isArray(ids), ids, "drainRuns", "a list of session ids");
   const runs = [...active].filter(({ id }) => ids === undefined || ids.includes(id));
   const finished: string[] = [];
   let timer: ReturnType<typeof setTimeout> | undefined;
   const late = new Promise<void>((resolve) => {
-    timer = setTimeout(resolve, options.timeoutMs ?? 10_000);
+    timer = setTimeout(resolve, timeoutMs ?? 10_000);
   });
   const all = Promise.all(runs.map((run) => run.ended.then(() => finished.push(run.id))));
   await Promise.race([all, late]);

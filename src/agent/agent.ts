@@ -1,76 +1,124 @@
+import { checkArgument, checkOptionsOf, isObject, type KeysOf } from "../session/check-arguments.ts";
 import { SessionError } from "../session/errors.ts";
-import type { Content } from "../session/message.ts";
-import { Session } from "../session/value/session.ts";
-import type { LoopOptions } from "./loop-options.ts";
+import { stamped } from "../session/lineage/lineage-scope.ts";
+import { type RunInput, saidInRequest } from "../session/run-input.ts";
+import { operation, Session } from "../session/value/session.ts";
+import { rowOf, Transcript } from "../session/value/transcript.ts";
+import { LOOP_HABITS, LOOP_KEYS, type LoopOptions } from "./loop-options.ts";
 import type { Model } from "./model/model.ts";
+import { createModel } from "./model/model-providers.ts";
 import { runSessionLoop, type SessionInput } from "./run-session-loop.ts";
 import type { OutputSchema, SessionRun } from "./session-run.ts";
+import { toolsOf } from "./tools/offer-tools.ts";
 import type { Tool } from "./tools/tool.ts";
-import { checkUnasked, stricterOf } from "./tools/unasked.ts";
+import { checkAskPolicy, stricterOf } from "./tools/ask-policy.ts";
 
 /** What an agent is made of. Everything else that a loop takes can be given too, and holds for every run. */
 export interface AgentInit
-  extends Omit<LoopOptions, "signal" | "onEvent" | "persist" | "agentName" | "runId" | "deadline"> {
+  extends Omit<LoopOptions, "model" | "signal" | "onEvent" | "persist" | "agentName" | "runId" | "deadline"> {
   /** What it is called where several speak; goes on every answer as `agent`. */
   readonly name?: string;
   /** Its instructions. */
   readonly prompt: string;
-  readonly model: Model;
+  /** A model, or the name of one as `provider/id`, which is made when a run first needs it; see `createModel`. */
+  readonly model: Model | string;
   readonly tools?: readonly Tool[];
 }
 
 /** A model with instructions and tools, ready to be run. */
 export interface Agent {
   readonly name: string | null;
+  /** @throws {SessionError} what `createModel` throws, where the agent was given a model by name that cannot be made. */
   readonly model: Model;
   /** What it can call, where that is known. */
   readonly tools?: readonly Tool[];
   /** The instructions as a session. */
   readonly session: Session;
   /**
-   * Answers a session, a run that will come to one, or a text. Options given here go before the agent's own; of two
-   * words for `unasked`, the stricter one holds. With `output`, the run comes to a session with that value as its `output`.
+   * Answers a session, a run that will come to one, a text, content parts or messages. Nothing is stored unless `persist`
+   * says where; `SessionManager.run` stores. Options given here go before the agent's own; of two words for `ask`, the
+   * stricter one holds. With `output`, the run comes to a session with that value as its `output`.
    */
   run<const S extends OutputSchema = undefined>(
-    input: SessionInput | Content,
+    input: SessionInput | RunInput,
     options?: Partial<LoopOptions> & { readonly output?: S },
   ): SessionRun<S>;
 }
+
+const {
+  signal: _signal,
+  onEvent: _onEvent,
+  persist: _persist,
+  agentName: _agentName,
+  runId: _runId,
+  deadline: _deadline,
+  ...KEPT_KEYS
+} = LOOP_KEYS;
+const AGENT_KEYS: KeysOf<AgentInit> = { ...KEPT_KEYS, name: true, prompt: true };
 
 /**
  * Makes an agent of instructions, a model and tools.
  *
  * @example
- * const agent = createAgent({ prompt: "You answer in one sentence.", model: createModel("openai/gpt-5-mini") });
+ * const agent = createAgent({ prompt: "You answer in one sentence.", model: "openai/gpt-5-mini" });
  * const answer = await agent.run("What is a fork?");
  * console.log(answer.text());
  *
- * @throws {SessionError} `INVALID_OPTION` without a prompt or a model, or for no word of `unasked`.
+ * @throws {SessionError} `INVALID_OPTION` without a prompt or a model, or for no word of `ask`; `INVALID_TOOL` for tools
+ * that share a name, be it that of a built-in tool.
  */
 export function createAgent(init: AgentInit): Agent {
-  const { name, prompt, ...own } = init;
+  checkOptionsOf(init, AGENT_KEYS, "createAgent", LOOP_HABITS);
+  const { name, prompt, model: given, ...own } = init;
   if (typeof prompt !== "string") throw new SessionError("INVALID_OPTION", "An agent needs a prompt, as a text.");
-  if (typeof own.model?.complete !== "function") throw new SessionError("INVALID_OPTION", "An agent needs a model.");
-  checkUnasked(own.unasked);
+  const model = modelOf(given);
+  checkAskPolicy(own.ask);
+  toolsOf(own);
   const session = Session.fromAgentPrompt(prompt);
   return {
     name: name ?? null,
-    model: own.model,
+    get model() {
+      return model();
+    },
     tools: own.tools ?? [],
     session,
     run<const S extends OutputSchema = undefined>(
-      input: SessionInput | Content,
+      input: SessionInput | RunInput,
       options: Partial<LoopOptions> & { readonly output?: S } = {},
     ): SessionRun<S> {
-      const user = isContent(input) ? Session.create({ kind: "user", text: input }) : input;
+      checkOptionsOf(options, LOOP_KEYS, "run", LOOP_HABITS);
+      const user = isInput(input) ? sessionSaying(input) : input;
       const named = name === undefined ? {} : { agentName: name };
-      const unasked = stricterOf(own.unasked, options.unasked);
-      const all: LoopOptions = { ...own, ...options, ...named, ...(unasked && { unasked }) };
+      const ask = stricterOf(own.ask, options.ask);
+      const executor = options.executor ?? own.executor;
+      const isNotAsked = options.model !== undefined || (executor !== undefined && typeof given === "string");
+      const asked = isNotAsked ? {} : { model: model() };
+      const all: LoopOptions = { ...own, ...asked, ...options, ...named, ...(ask && { ask }) };
       return runSessionLoop(user, session, all) as SessionRun as SessionRun<S>;
     },
   };
 }
 
-function isContent(input: SessionInput | Content): input is Content {
+/** A function that gives the model; one that was named is made once. */
+function modelOf(given: unknown): () => Model {
+  let made: Model | null = null;
+  if (typeof given === "string" && given !== "") return () => (made ??= createModel(given));
+  if (typeof (given as Model | undefined)?.complete === "function") return () => given as Model;
+  throw new SessionError("INVALID_OPTION", 'An agent needs a model, or the name of one, such as "openai/gpt-5-mini".');
+}
+
+function sessionSaying(input: RunInput): Session {
+  const said = saidInRequest(input);
+  if ("input" in said) return Session.create({ kind: "user", text: said.input });
+  const rows = said.messages.map((message) => rowOf({ message }));
+  return Session.of(Transcript.of(rows), { lineage: stamped(operation("leaf_user", "createUserSession", [])) });
+}
+
+function isInput(input: SessionInput | RunInput): input is RunInput {
   return typeof input === "string" || Array.isArray(input);
+}
+
+/** @throws {SessionError} `INVALID_OPTION` that names the call, unless the value is an agent. */
+export function checkIsAgent(agent: unknown, call: string): asserts agent is Agent {
+  checkArgument(isObject(agent) && typeof agent.run === "function", agent, call, "an agent, such as createAgent makes");
 }

@@ -22,7 +22,7 @@ registerBuiltInTools([toolOf("built_in_sample"), toolOf("built_in_other")]);
 const anyOptions = (options: object): LoopOptions => options as LoopOptions;
 
 const WRONG: Readonly<Record<string, { options: object | undefined; code: string; says: RegExp }>> = {
-  "no options": { options: undefined, code: "INVALID_OPTION", says: /options as an object/ },
+  "no options": { options: undefined, code: "INVALID_OPTION", says: /an object of options/ },
   "no model": { options: {}, code: "INVALID_OPTION", says: /no model/ },
   "a model that is none": { options: { model: { id: "x" } }, code: "INVALID_OPTION", says: /no model/ },
   "events of a model that cannot stream": {
@@ -117,7 +117,7 @@ describe("a loop throws at the call, and makes nothing, for", () => {
   });
 
   test("a user side or an agent that is no session", async () => {
-    const wrong = { options: { model }, code: "INVALID_OPTION", says: /not a session|neither a session/ };
+    const wrong = { options: { model }, code: "INVALID_OPTION", says: /not a session/ };
     await refused((options) => runSessionLoop("hello" as unknown as Session, agent, options), wrong);
     await refused((options) => runSessionLoop(user, "be brief" as unknown as Session, options), wrong);
     await refused((options) => runSessionLoop(user, undefined as unknown as Session, options), wrong);

@@ -1,11 +1,20 @@
+import type { RetryOptions } from "./model/retry.ts";
+import { checkKeys, checkOptionsOf, type KeysOf } from "../session/check-arguments.ts";
 import { shouldCompact } from "../session/context/compaction.ts";
 import { SessionError, show } from "../session/errors.ts";
-import { checkName } from "../session/id.ts";
+import { checkName, isName } from "../session/id.ts";
 import { checkCount } from "../stores/complete/valid-arguments.ts";
-import { type LoopOptions, MAX_TOOL_ROUNDS_DEFAULT, type RunOptions } from "./loop-options.ts";
+import {
+  type Budget,
+  type LoopCompaction,
+  type LoopOptions,
+  MAX_TOOL_ROUNDS_DEFAULT,
+  type ParkOptions,
+  type RunOptions,
+} from "./loop-options.ts";
 import { ANSWER_TOOL, outputSchema } from "./output/run-output.ts";
 import { type OfferedTools, offerTools } from "./tools/offer-tools.ts";
-import { checkUnasked } from "./tools/unasked.ts";
+import { checkAskPolicy } from "./tools/ask-policy.ts";
 
 /** A shorter lease would be lost to an ordinary pause of the process. */
 const LEASE_MS_MIN = 1_000;
@@ -31,18 +40,20 @@ export function checkLoopOptions(options: LoopOptions): OfferedTools {
   checkRunOptions(options);
   const { maxToolRounds = MAX_TOOL_ROUNDS_DEFAULT, onBudget, compaction } = options;
   checkCount(maxToolRounds, "maxToolRounds", 1);
-  checkUnasked(options.unasked);
+  checkAskPolicy(options.ask);
   checkBudget(options.budget);
   if (onBudget !== undefined && typeof onBudget !== "function") throw invalid("onBudget is not a function.");
   if (compaction !== undefined && compaction !== false) {
     if (typeof compaction !== "object" || compaction === null) {
       throw invalid("compaction is neither false nor an object of settings.");
     }
+    checkKeys(compaction, COMPACTION_KEYS, "compaction");
     // Whether it is full does not matter here: an empty context brings out what is wrong with the settings.
     shouldCompact(0, 0, compaction.settings);
   }
   checkContext(options.context);
   checkPark(options.park);
+  checkOnApproval(options.onApproval);
   const offered = offerTools(options);
   checkOutput(options, offered);
   return offered;
@@ -77,7 +88,8 @@ export function checkRunOptions(options: RunOptions): void {
     throw invalid(`${model?.provider}/${model?.id} cannot stream, which onEvent needs; leave onEvent out.`);
   }
   if (signal !== undefined && !(signal instanceof AbortSignal)) throw invalid("signal is not an AbortSignal.");
-  if (agentName !== undefined && typeof agentName !== "string") throw invalid("agentName is not a text.");
+  if (agentName !== undefined && !isName(agentName))
+    throw invalid("agentName is not a text of 1 to 512 characters, none of them a control character.");
   checkPersist(options.persist);
   checkLeaseMs(options.leaseMs);
   if (options.runId !== undefined) checkName(options.runId, "a run's");
@@ -110,14 +122,26 @@ export function checkDeadline(deadline: unknown): void {
   throw invalid(`deadline is ${show(deadline)}; give a time as ISO 8601, as new Date().toISOString() does.`);
 }
 
+/** @throws {SessionError} `INVALID_OPTION` unless it is a function or undefined. */
+export function checkOnApproval(onApproval: unknown): void {
+  if (onApproval === undefined || typeof onApproval === "function") return;
+  throw invalid(`onApproval is ${show(onApproval)}; give a function that returns whether the call may run.`);
+}
+
 /** @throws {SessionError} `INVALID_OPTION` for times that make no sense. */
 export function checkPark(park: LoopOptions["park"]): void {
-  if (park === undefined) return;
+  if (park === undefined || park === false) return;
+  checkOptionsOf(park, { afterMs: true, expireMs: true } satisfies KeysOf<ParkOptions>, "park");
   checkCount(park?.afterMs, "park.afterMs", 0, PARK_AFTER_MS_MAX);
   if (park.expireMs !== undefined) checkCount(park.expireMs, "park.expireMs", 1, PARK_EXPIRE_MS_MAX);
 }
 
+const COMPACTION_KEYS: KeysOf<LoopCompaction> = { settings: true, model: true, instructions: true, hooks: true };
+const BUDGET_KEYS: KeysOf<Budget> = { totalTokens: true, cost: true, over: true };
+const RETRY_KEYS: KeysOf<RetryOptions> = { attempts: true, baseDelayMs: true, delayMaxMs: true };
+
 function checkRetry(retry: RunOptions["retry"] = {}): void {
+  checkOptionsOf(retry, RETRY_KEYS, "retry");
   for (const field of ["attempts", "baseDelayMs", "delayMaxMs"] as const) {
     const { least, most } = RETRY_LIMITS[field];
     if (retry?.[field] !== undefined) checkCount(retry[field], `retry.${field}`, least, most);
@@ -125,6 +149,8 @@ function checkRetry(retry: RunOptions["retry"] = {}): void {
 }
 
 function checkBudget(budget: LoopOptions["budget"]): void {
+  if (budget === undefined) return;
+  checkOptionsOf(budget, BUDGET_KEYS, "budget");
   for (const field of ["totalTokens", "cost"] as const) {
     const limit = budget?.[field];
     if (limit === undefined || (Number.isFinite(limit) && limit >= 0)) continue;

@@ -34,17 +34,26 @@ export class EventLog<Event extends { readonly type: string; readonly runId: str
   /** How many events were dropped from the front. */
   #dropped = 0;
   #ended = false;
+  #subscribed = false;
   #waiting: (() => void)[] = [];
 
   constructor({ runId, listener, report, position }: EventLogInit<Event>) {
     this.#runId = runId;
     this.#report = report;
     this.#position = position;
-    if (listener !== undefined) this.#listeners.add(listener);
+    if (listener === undefined) return;
+    this.#listeners.add(listener);
+    this.#subscribed = true;
+  }
+
+  /** Whether anyone has ever listened to the events or read them. */
+  get subscribed(): boolean {
+    return this.#subscribed;
   }
 
   /** Tells the events that are kept, and from then on each at once; what comes back ends that. */
   listen(listener: EventListener<Event>): () => void {
+    this.#subscribed = true;
     this.#events.forEach((event, index) => {
       this.#tell(listener, event, this.#positions[index] as number);
     });
@@ -76,7 +85,12 @@ export class EventLog<Event extends { readonly type: string; readonly runId: str
     this.#wake();
   }
 
-  async *[Symbol.asyncIterator](): AsyncGenerator<Event | EventsDropped, void, undefined> {
+  [Symbol.asyncIterator](): AsyncGenerator<Event | EventsDropped, void, undefined> {
+    this.#subscribed = true;
+    return this.#read();
+  }
+
+  async *#read(): AsyncGenerator<Event | EventsDropped, void, undefined> {
     for (let next = 0; ; next++) {
       if (next < this.#dropped) {
         yield { type: "events-dropped", count: this.#dropped - next, runId: this.#runId };

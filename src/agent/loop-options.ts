@@ -1,3 +1,4 @@
+import type { Habits, KeysOf } from "../session/check-arguments.ts";
 import type { CompactionSettings } from "../session/context/compaction.ts";
 import type { SessionHooks } from "../session/context/hooks.ts";
 import type { Usage } from "../session/usage.ts";
@@ -5,12 +6,12 @@ import type { ContextTransform } from "./context/context-transform.ts";
 import type { LoopExecutor } from "./model/loop-executor.ts";
 import type { Model, ModelRequest } from "./model/model.ts";
 import type { RetryOptions } from "./model/retry.ts";
-import type { RunEvent } from "./run-event.ts";
+import type { Approval, RunEvent } from "./run-event.ts";
 import type { Persist } from "./persist/run-sink.ts";
 import type { ValueSchema } from "./schema/value-schema.ts";
 import type { TelemetryOptions } from "./telemetry.ts";
 import type { Tool } from "./tools/tool.ts";
-import type { Unasked } from "./tools/unasked.ts";
+import type { AskPolicy } from "./tools/ask-policy.ts";
 
 /** What goes with every request of a run. A tool choice other than `"auto"` and `"none"` holds for the first round only. */
 export type RequestParameters = Omit<ModelRequest, "messages" | "tools" | "output">;
@@ -45,6 +46,12 @@ export interface ParkOptions {
   /** From when on its questions count as denied (default: 7 days after it parked). */
   readonly expireMs?: number;
 }
+
+/** What is said to a question: whether the call may run, and why not. */
+export type ApprovalAnswer = boolean | { readonly approved: boolean; readonly reason?: string };
+
+/** Answers a question in the process that asks it. */
+export type OnApproval = (question: Approval) => ApprovalAnswer | Promise<ApprovalAnswer>;
 
 /** What every operation that asks a model takes. */
 export interface RunOptions extends RequestParameters {
@@ -82,17 +89,24 @@ export interface LoopOptions extends RunOptions {
   /** The workspace tools to offer: all (default), none, or these. */
   readonly builtInTools?: boolean | readonly string[];
   /**
-   * Which calls run without a person's word, by the `effects` of their tools; `needsApproval` of a tool asks all the same.
-   * Left out, all calls of built-in tools and your own do, and no call of a tool that nobody vouched for, as those of MCP
-   * servers; `"all"` covers these too. An agent's own word, a server's and that of a run around this one can only make it
-   * stricter.
+   * Which calls need approval, by the `effects` of their tools; a tool's `needsApproval` asks in addition. Left out, calls of
+   * built-in tools and of your own need none, and calls of tools that nobody vouched for, as those of MCP servers, do; with
+   * `"never"`, these need none either. The values of an agent, a server and an outer run can only make it stricter.
    */
-  readonly unasked?: Unasked;
+  readonly ask?: AskPolicy;
   /**
-   * Lets a kept run park while it waits for approval and nothing else is under way: it puts on record what it asks, lets go
-   * of its session, and goes on when it is resumed after the answer (default: it waits). Not inside of a tool or a group.
+   * Answers the questions of the run and of the runs inside its tools, one at a time: true lets the call run, false or
+   * `{ approved: false, reason }` denies it. If it throws, the run that asked fails with what was thrown.
    */
-  readonly park?: ParkOptions;
+  readonly onApproval?: OnApproval;
+  /**
+   * How long a kept run waits for an answer before it parks: it records its questions, releases its session, and goes on when
+   * it is recovered after the answers. False: it waits for ever. Default: until `onApproval` answers, else 30 seconds, or no
+   * time if nobody has subscribed to its events. A run that is not kept rejects then with `APPROVAL_NEEDED`. Where a run
+   * cannot park (inside a tool, in a group, with a sandbox that cannot be found again), the call is denied then, unless
+   * `park` is given: that says that someone answers from elsewhere.
+   */
+  readonly park?: ParkOptions | false;
   /**
    * The value that the run is to end with, checked: `output` of the session that it comes to. JSON Schema, or a schema of any
    * library that follows Standard Schema and gives JSON Schema.
@@ -113,3 +127,66 @@ export interface LoopOptions extends RunOptions {
 
 /** The most rounds with tool calls, where a caller gives no number. */
 export const MAX_TOOL_ROUNDS_DEFAULT = 64;
+
+const PARAMETERS: KeysOf<RequestParameters> = {
+  toolChoice: true,
+  thinkingLevel: true,
+  temperature: true,
+  maxOutputTokens: true,
+  stop: true,
+  providerOptions: true,
+};
+/** The keys of the options that every operation takes which asks a model. */
+export const RUN_KEYS: KeysOf<RunOptions> = {
+  ...PARAMETERS,
+  model: true,
+  executor: true,
+  onEvent: true,
+  persist: true,
+  leaseMs: true,
+  sandboxHandleId: true,
+  signal: true,
+  runId: true,
+  deadline: true,
+  agentName: true,
+  retry: true,
+  telemetry: true,
+  register: true,
+};
+
+/** The keys of the options of a loop. */
+export const LOOP_KEYS: KeysOf<LoopOptions> = {
+  ...RUN_KEYS,
+  tools: true,
+  builtInTools: true,
+  ask: true,
+  park: true,
+  onApproval: true,
+  output: true,
+  outputRetries: true,
+  maxToolRounds: true,
+  budget: true,
+  onBudget: true,
+  compaction: true,
+  context: true,
+};
+
+/** Options of other SDKs, with what to write here. */
+export const LOOP_HABITS: Habits = {
+  instructions: "the instructions of an agent are its prompt",
+  system: "the instructions of an agent are its prompt",
+  systemPrompt: "the instructions of an agent are its prompt",
+  maxSteps: "the most rounds that call tools are maxToolRounds",
+  maxTurns: "the most rounds that call tools are maxToolRounds",
+  stopWhen: "the most rounds that call tools are maxToolRounds",
+  maxTokens: "it is called maxOutputTokens",
+  max_tokens: "it is called maxOutputTokens",
+  abortSignal: "it is called signal",
+  responseFormat: "the schema of the value that a run ends with is output",
+  response_format: "the schema of the value that a run ends with is output",
+  outputType: "the schema of the value that a run ends with is output",
+  handoffs: "several agents share a session in a GroupSession of skein/group",
+  memory: "a manager keeps what was said: (await openManager()).run(agent, input)",
+  checkpointer: "a manager keeps what was said: (await openManager()).run(agent, input)",
+  messages: "messages are the input of a run: agent.run(messages)",
+};

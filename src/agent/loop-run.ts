@@ -1,6 +1,7 @@
 import { setMaxListeners } from "node:events";
+import { defined } from "../internal/defined.ts";
 import { uuidv7 } from "../internal/uuid.ts";
-import { SessionBusyError, SessionError } from "../session/errors.ts";
+import { LeaseLostError, SessionBusyError, SessionError, StoreUnreachableError } from "../session/errors.ts";
 import type { Lineage } from "../session/log/header.ts";
 import type { Content } from "../session/message.ts";
 import type { Sandbox } from "../session/sandbox/sandbox.ts";
@@ -13,7 +14,7 @@ import { EventLog, type Unsigned } from "./event-log.ts";
 import { followAbort } from "./follow-abort.ts";
 import type { LoopOptions } from "./loop-options.ts";
 import type { GivenOutput } from "./output/run-output.ts";
-import { resumedRunId } from "./persist/open-run-sink.ts";
+import { resumedRunId, sessionIdOf } from "./persist/open-run-sink.ts";
 import { RunApprovals } from "./run-approvals.ts";
 import { RunDeadline } from "./run-deadline.ts";
 import { errorRecord, runErrorOf } from "./run-error.ts";
@@ -23,8 +24,8 @@ import { isInside, runInside, runsAround } from "./run-inside.ts";
 import { keepsFiles, RunParked } from "./run-parked.ts";
 import { RunProgress } from "./run-progress.ts";
 import type { HeardFact, RunOutcome, RunSink } from "./persist/run-sink.ts";
-import type { RunStatus, SessionRun } from "./session-run.ts";
-import { stricterOf, type Unasked } from "./tools/unasked.ts";
+import type { Answer, RunStatus, SessionRun } from "./session-run.ts";
+import { stricterOf, type AskPolicy } from "./tools/ask-policy.ts";
 
 /** How often the end of a run is put off because others append at the same moment. */
 const END_TRIES_MAX = 100;
@@ -44,7 +45,7 @@ export interface RunStart {
   readonly output: Session;
   readonly options: Pick<
     LoopOptions,
-    "onEvent" | "signal" | "persist" | "register" | "unasked" | "runId" | "deadline" | "park"
+    "onEvent" | "signal" | "persist" | "register" | "ask" | "runId" | "deadline" | "park" | "onApproval"
   >;
   readonly work: RunWork;
 }
@@ -62,13 +63,14 @@ export class LoopRun implements SessionRun {
   readonly inputs: RunInputs;
   readonly approvals: RunApprovals;
   /** Which calls run without a question: a run that a tool starts is never freer than the run of that tool. */
-  readonly unasked: Unasked | undefined;
+  readonly ask: AskPolicy | undefined;
   readonly #controller = new AbortController();
-  readonly #done: Promise<Session>;
+  readonly #done: Promise<Answer<undefined>>;
   readonly #work: RunWork;
   readonly #source: Session;
   readonly #deadline: RunDeadline;
   readonly #admission = admission();
+  readonly #sessionId: string | null;
   #status: RunStatus = "running";
   #abandoned = false;
 
@@ -89,13 +91,17 @@ export class LoopRun implements SessionRun {
     this.progress = new RunProgress({ runId, output, events, signal, kept: persist !== false });
     this.inputs = new RunInputs(this.progress);
     const around = runsAround().findLast((run) => run instanceof LoopRun) ?? null;
-    this.unasked = stricterOf(options.unasked, around?.unasked);
-    // A run inside of a tool cannot let go: the run of that tool waits for it.
-    const park = around === null ? (options.park ?? null) : null;
-    this.approvals = new RunApprovals(this.progress, around?.approvals ?? null, park);
+    this.ask = stricterOf(options.ask, around?.ask);
+    const { park, onApproval } = options;
+    const ask = onApproval && ((question: Approval) => this.inside(() => onApproval(question)));
+    this.approvals = new RunApprovals(this.progress, around?.approvals ?? null, {
+      ...defined({ park, onApproval: ask }),
+      isFollowed: () => this.progress.sink?.isFollowed?.() ?? events.subscribed,
+    });
     this.#deadline = new RunDeadline(options.deadline, (error) => this.#controller.abort(error));
     this.#work = work;
     this.#source = source;
+    this.#sessionId = sessionIdOf(persist);
     if (register) sessionRegistry.register(output);
     this.#done = this.#run(callersSignal);
     const ended = this.#done.then(
@@ -108,6 +114,10 @@ export class LoopRun implements SessionRun {
 
   get id(): string {
     return this.progress.output.id;
+  }
+
+  get sessionId(): string | null {
+    return this.progress.sink?.sessionId ?? this.#sessionId;
   }
 
   get lineage(): Lineage {
@@ -143,8 +153,8 @@ export class LoopRun implements SessionRun {
   }
 
   // biome-ignore lint/suspicious/noThenProperty: a run is awaited like a promise.
-  then<A = Session, B = never>(
-    fulfilled?: ((session: Session) => A | PromiseLike<A>) | null,
+  then<A = Answer<undefined>, B = never>(
+    fulfilled?: ((session: Answer<undefined>) => A | PromiseLike<A>) | null,
     rejected?: ((reason: unknown) => B | PromiseLike<B>) | null,
   ): Promise<A | B> {
     return this.synchronize().then(fulfilled, rejected);
@@ -154,7 +164,8 @@ export class LoopRun implements SessionRun {
     return this.progress.events.listen(listener);
   }
 
-  synchronize(): Promise<Session> {
+  synchronize(): Promise<Answer<undefined>> {
+    // Whoever ends a run gives its session a result first.
     if (!this.pending || !isInside(this)) return this.#done;
     return Promise.reject(
       new SessionError(
@@ -209,7 +220,7 @@ export class LoopRun implements SessionRun {
     else this.abort(fact.reason ?? "It was cancelled.");
   }
 
-  async #run(callersSignal: AbortSignal | undefined): Promise<Session> {
+  async #run(callersSignal: AbortSignal | undefined): Promise<Answer<undefined>> {
     const unfollow =
       callersSignal === undefined ? null : followAbort(callersSignal, () => this.abort(callersSignal.reason));
     // Whoever starts a run gets it before anything happens, and can listen from the first event on.
@@ -222,7 +233,7 @@ export class LoopRun implements SessionRun {
         this.#deadline.check();
       }
       await this.#work.perform(this);
-      return this.progress.output;
+      return this.progress.output as Answer<undefined>;
     } catch (error) {
       const { signal } = this.progress;
       if (error instanceof RunParked && !signal.aborted) return await this.#parked(error);
@@ -252,12 +263,13 @@ export class LoopRun implements SessionRun {
     this.#close();
     if (truncated) Session.addExtras(output, [["loop.truncated", true]]);
     if (given !== null) Session.grow(output, { output: given.value });
+    Session.grow(output, { result: { sessionId: this.sessionId, status: "finished", questions: [] } });
     this.#ended("finished", { type: "run-finished", truncated, usage: output.usage, ...value });
     return true;
   }
 
   /** Lets go of the session. What the run said stays, and so does the place of its tools. */
-  async #parked({ questions, expiresAt }: RunParked): Promise<Session> {
+  async #parked({ questions, expiresAt }: RunParked): Promise<Answer<undefined>> {
     const { output, sink } = this.progress;
     this.#close();
     // From here on it is too late to abort the run: someone else may have it.
@@ -267,8 +279,9 @@ export class LoopRun implements SessionRun {
     await sink?.abandon().catch(() => {});
     if (output.sandbox === this.#source.sandbox || (await keepsFiles(output)))
       await output.closeSandbox().catch(() => {});
+    Session.grow(output, { result: { sessionId: this.sessionId, status: "parked", questions } });
     this.#ended("parked", { type: "run-parked", questions, expiresAt });
-    return output;
+    return output as Answer<undefined>;
   }
 
   async #fail(error: unknown): Promise<void> {
@@ -283,8 +296,10 @@ export class LoopRun implements SessionRun {
     const stopped = signal.aborted && !this.#deadline.isOver;
     const phase = stopped ? "cancelled" : "failed";
     const outcome: RunOutcome = { phase, error: errorRecord(error), ...usage, ...this.progress.openPlace };
-    // The run has failed already; that its end cannot be recorded leaves it as a crash would.
-    const ending = this.#abandoned ? sink?.abandon() : sink?.end(outcome);
+    // A run that has lost its session, or the store, is another's to go on with: it is left as a crash would leave it. So is
+    // one whose end cannot be recorded.
+    const isLost = [error, signal.reason].some(isOfStore);
+    const ending = this.#abandoned || isLost ? sink?.abandon() : sink?.end(outcome);
     await ending?.catch(() => sink?.abandon()).catch(() => {});
     // Nobody gets this session to close it. A workspace of its own is left to whoever resumes the run.
     if (sink === null || output.sandbox === this.#source.sandbox) await output.closeSandbox().catch(() => {});
@@ -310,6 +325,11 @@ export class LoopRun implements SessionRun {
     this.abort("The process is about to end.");
     await ended;
   }
+}
+
+/** Whether an error says nothing about a run, only that it cannot be kept here now. */
+function isOfStore(error: unknown): boolean {
+  return error instanceof StoreUnreachableError || error instanceof LeaseLostError;
 }
 
 /** Settles when a run has its session; often nobody waits for it. */

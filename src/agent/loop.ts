@@ -1,3 +1,4 @@
+import { withoutStop } from "../internal/trim-text.ts";
 import { defined } from "../internal/defined.ts";
 import type { EntryDraft } from "../session/log/entry.ts";
 import { SessionCapacityError, SessionError } from "../session/errors.ts";
@@ -139,7 +140,7 @@ export class Loop {
     let dispatch: ToolDispatch | null = null;
     try {
       const run = this.#withoutAnswers(calls);
-      const prepared = run.length === 0 ? null : ToolDispatch.prepare(this.#parts.host, this.#round, run);
+      const prepared = run.length === 0 ? null : ToolDispatch.prepare(this.#parts.host, this.#round, run, { calls });
       dispatch = prepared instanceof Promise ? await prepared : prepared;
     } finally {
       // The answer is paid for, so that it is kept even if the run is stopped while its calls are being checked.
@@ -249,7 +250,7 @@ export class Loop {
   }
 
   #invalid(problem: string): SessionError {
-    const why = problem.replace(/[.\s]+$/, "");
+    const why = withoutStop(problem);
     return new SessionError(
       "OUTPUT_INVALID",
       `Run ${this.#progress.runId} gave no value that fits its output: ${why}.`,
@@ -262,16 +263,17 @@ export class Loop {
 
   /** Answers the calls that an interrupted run left open, so that the next request is whole. */
   async #settleOpenCalls(resume: ResumeState | null): Promise<void> {
-    const open = openCalls(this.#progress.output, { besideOthers: resume !== null });
+    const { calls, open } = openCalls(this.#progress.output, { besideOthers: resume !== null });
     if (open.length === 0) return;
     this.#begun = true;
     // Nothing says what became of them: they may have run, or be running now, as for an agent that one of them started, or a
     // file that came from elsewhere only says that they were called.
     if (resume === null || resume.inherited) return this.#answerCalls(open, () => UNKNOWN);
     if (!this.#hasRoomFor(open.length)) {
-      return this.#answerCalls(open, ({ id }) => (resume.effects.has(id) ? UNKNOWN : NO_ROOM));
+      return this.#answerCalls(open, (call) => (resume.effects.has(calls.indexOf(call)) ? UNKNOWN : NO_ROOM));
     }
-    const dispatch = await ToolDispatch.prepare(this.#parts.host, this.#round, this.#withoutAnswers(open), resume);
+    const run = this.#withoutAnswers(open);
+    const dispatch = await ToolDispatch.prepare(this.#parts.host, this.#round, run, { calls, resume });
     await this.#progress.note(dispatch.takeEffects());
     await dispatch.run(this.#heard);
     await this.#takeAnswers(open);
@@ -321,14 +323,26 @@ function callsOf(message: AssistantMessage): readonly ToolCall[] {
   return cut ? [] : (message.toolCalls ?? []);
 }
 
-/** The calls of the last answer that have no result; with `besideOthers`, also where someone has said something since. */
-function openCalls(session: Session, { besideOthers }: { readonly besideOthers: boolean }): readonly ToolCall[] {
+/**
+ * The calls of the last answer, and those that have no result; with `besideOthers`, also where someone has said something
+ * since.
+ */
+export function openCalls(session: Session, { besideOthers }: { readonly besideOthers: boolean }): OpenCalls {
   const answered = new Set<string>();
   for (let index = session.transcript.length - 1; index >= 0; index--) {
     const message = session.transcript.at(index)?.message as Message;
     if (message.role === "tool") answered.add(message.toolCallId);
-    else if (message.role === "assistant") return callsOf(message).filter((call) => !answered.has(call.id));
-    else if (!besideOthers) return [];
+    else if (message.role === "assistant") {
+      const calls = callsOf(message);
+      return { calls, open: calls.filter((call) => !answered.has(call.id)) };
+    } else if (!besideOthers) return NO_CALLS;
   }
-  return [];
+  return NO_CALLS;
 }
+
+interface OpenCalls {
+  readonly calls: readonly ToolCall[];
+  readonly open: readonly ToolCall[];
+}
+
+const NO_CALLS: OpenCalls = { calls: [], open: [] };

@@ -24,6 +24,19 @@ function runOf(calls: readonly ToolCall[], tools: readonly Tool[]): SessionRun {
 }
 
 describe("a call that needs approval", () => {
+  test.each(["yes", 1, ["a match"], Promise.resolve("yes")])(
+    "waits where its tool says %j, which is not false",
+    async (word) => {
+      const ran: string[] = [];
+      const tool = toolOf("pay", () => `ran ${ran.push("pay")}`, { needsApproval: () => word as never });
+      const run = runOf([callOf("c", "pay")], [tool]);
+      const { approval } = await nextEvent(run, "approval-required");
+      await run.deny(approval.question);
+      await run;
+      expect(ran).toEqual([]);
+    },
+  );
+
   test("waits for a person, who sees its checked arguments, and runs when it is approved", async () => {
     const ran: unknown[] = [];
     const pay = defineTool({

@@ -4,13 +4,21 @@ import { uuidv7 } from "../internal/uuid.ts";
 import type { EntryOf } from "../session/log/entry.ts";
 import { SessionError, show } from "../session/errors.ts";
 import { answerIdOf } from "../session/log/open-runs.ts";
-import type { ParkOptions } from "./loop-options.ts";
+import type { LoopOptions, OnApproval, ParkOptions } from "./loop-options.ts";
 import { type ApprovalDecision, type AskedBefore, decisionOf } from "./persist/resume-state.ts";
 import type { Approval } from "./run-event.ts";
 import { canBeFound, RunParked } from "./run-parked.ts";
 import type { RunProgress } from "./run-progress.ts";
 
 const PARK_TRIES_MAX = 100;
+/** How long a question waits by default where someone has subscribed to the events of its run. */
+const WAIT_MS_DEFAULT = 30_000;
+/** The longest time that a timer can wait. */
+const TIMER_MS_MAX = 2 ** 31 - 1;
+/** What is recorded about a question that nobody could be asked, and that could not wait for anyone. */
+const NOBODY: ApprovalDecision = { approved: false, reason: "This call needs approval, and there is nobody to ask." };
+/** What is recorded about a question of a run inside of a tool that ended before anyone answered. */
+const GONE: ApprovalDecision = { approved: false, reason: "The run that asked has ended." };
 const EXPIRE_MS_DEFAULT = 7 * 24 * 3_600_000;
 
 interface Waiting {
@@ -19,6 +27,12 @@ interface Waiting {
   readonly decide: (decision: ApprovalDecision) => void;
   readonly fail: (error: unknown) => void;
   deciding: boolean;
+}
+
+/** What the run and its options say about waiting for answers. */
+export interface ApprovalOptions extends Pick<LoopOptions, "park" | "onApproval"> {
+  /** Whether anyone has subscribed to the events of the run. */
+  readonly isFollowed: () => boolean;
 }
 
 /** A question of a run inside of a tool. */
@@ -36,29 +50,48 @@ export class RunApprovals {
   round = 0;
   readonly #progress: RunProgress;
   readonly #around: RunApprovals | null;
-  readonly #parkOptions: ParkOptions | null;
+  readonly #options: ApprovalOptions;
   /** By their questions. */
   readonly #waiting = new Map<string, Waiting>();
   readonly #relayed = new Map<string, Relayed>();
   /** Answers to questions that are not waited for yet. */
   readonly #heard = new Map<string, ApprovalDecision>();
+  /** Referenced, so that the process does not end while a question waits. */
   #timer: NodeJS.Timeout | undefined;
+  /** The question that `onApproval` is asked now: it gets one at a time. */
+  #inHand: Promise<void> = Promise.resolve();
   #ended = false;
 
-  constructor(progress: RunProgress, around: RunApprovals | null, park: ParkOptions | null) {
+  constructor(progress: RunProgress, around: RunApprovals | null, options: ApprovalOptions) {
     this.#progress = progress;
     this.#around = around;
-    this.#parkOptions = park;
+    this.#options = options;
   }
 
   get pending(): readonly Approval[] {
     return [...this.#open, ...this.#relayed.values()].map(({ approval }) => approval);
   }
 
-  /** Asks for a person's word, unless an earlier run was told already; what it asked is not asked again. */
-  async ask(asked: Omit<Approval, "question">, before: AskedBefore | undefined): Promise<void> {
-    const { runId, events } = this.#progress;
+  /**
+   * Asks for a person's word, unless an earlier run was told already; what it asked is not asked again. Resolves to the
+   * question, which the decision belongs to.
+   */
+  async ask(
+    asked: Omit<Approval, "question">,
+    about: { readonly index: number; readonly digest: string },
+    before: AskedBefore | undefined,
+  ): Promise<string> {
     const approval: Approval = { ...asked, question: before?.question ?? uuidv7() };
+    await this.#ask(approval, about, before);
+    return approval.question;
+  }
+
+  async #ask(
+    approval: Approval,
+    about: { readonly index: number; readonly digest: string },
+    before: AskedBefore | undefined,
+  ): Promise<void> {
+    const { runId, events } = this.#progress;
     const waiting = waitingFor(approval);
     this.#waiting.set(approval.question, waiting);
     const heard = this.#heard.get(approval.question);
@@ -72,16 +105,22 @@ export class RunApprovals {
     }
     if (before?.question == null) {
       const { callId, question: id, ...shown } = approval;
-      await this.#progress.note([{ type: "approval", id, runId, callId, asked: shown as unknown as JsonObject }]);
+      const question = { type: "approval", id, runId, callId, ...about } as const;
+      await this.#progress.note([{ ...question, asked: shown as unknown as JsonObject }]);
     }
     events.add({ type: "approval-required", round: this.round, approval });
     this.#tellAround(approval);
   }
 
-  /** The word on a call that was asked about. @throws {RunParked} when none came and the run has let go of its session. */
-  async decisionOn(callId: string): Promise<ApprovalDecision> {
-    const waiting = [...this.#waiting.values()].find(({ approval }) => approval.callId === callId) as Waiting;
-    if (this.#parkOptions !== null && !waiting.deciding) this.#parkLater(waiting, this.#parkOptions);
+  /**
+   * The word on a call that was asked about.
+   *
+   * @throws {RunParked} when none came and the run has let go of its session.
+   * @throws {SessionError} `APPROVAL_NEEDED` when none came and the run is not kept.
+   */
+  async decisionOn(question: string): Promise<ApprovalDecision> {
+    const waiting = this.#waiting.get(question) as Waiting;
+    if (!waiting.deciding) this.#wait(waiting);
     try {
       return await waiting.decided;
     } finally {
@@ -106,23 +145,29 @@ export class RunApprovals {
     }
     if (found.length > 1)
       throw this.#refusal(`${found.length} calls ${show(questionOrCallId)} wait: name the question`);
-    await ("settle" in only ? only.settle(decision) : this.#decide(only, decision));
+    if (!("settle" in only)) return await this.#decide(only, decision);
+    await this.#note(only.approval, decision);
+    await only.settle(decision);
   }
 
   /** Takes an answer that someone else has put on record. */
-  hear({ question, decision, note }: EntryOf<"approval">): void {
+  hear(answer: EntryOf<"approval">): void {
+    const { question, decision } = answer;
     if (question === undefined || decision === undefined) return;
+    const relayed = this.#relayed.get(question);
+    // Who asked may have got its answer, or be gone, in the same moment.
+    if (relayed !== undefined) return void relayed.settle(decisionOf(decision, answer)).catch(() => {});
     const waiting = this.#waiting.get(question);
     // A run that goes on may hear the answer before it has come to the question again.
-    if (waiting === undefined) this.#heard.set(question, decisionOf(decision, note));
-    else this.#settled(waiting, decisionOf(decision, note));
+    if (waiting === undefined) this.#heard.set(question, decisionOf(decision, answer));
+    else this.#settled(waiting, decisionOf(decision, answer));
   }
 
   /** Nothing waits any longer. What was asked stays on record, for whoever recovers the run. */
   end(): void {
     this.#ended = true;
     clearTimeout(this.#timer);
-    for (const question of [...this.#waiting.keys(), ...this.#relayed.keys()]) this.#settledAround(question);
+    for (const question of [...this.#waiting.keys(), ...this.#relayed.keys()]) this.#settledAround(question, GONE);
     this.#waiting.clear();
     this.#relayed.clear();
   }
@@ -144,33 +189,108 @@ export class RunApprovals {
     if (this.#around === null) return;
     const innerRunId = approval.innerRunId ?? this.#progress.runId;
     const settle = (decision: ApprovalDecision): Promise<void> => this.settle(question, decision);
-    this.#around.#relay({ approval: { ...approval, innerRunId }, settle });
+    // A run whose log takes nothing more fails by itself.
+    this.#around.#relay({ approval: { ...approval, innerRunId }, settle }).catch(() => {});
   }
 
-  #relay(relayed: Relayed): void {
+  /** What a run inside of a tool asks goes on the record of this one too, so that whoever can answer it finds it there. */
+  async #relay(relayed: Relayed): Promise<void> {
     if (this.#ended) return;
-    this.#relayed.set(relayed.approval.question, relayed);
+    const { callId, question: id, ...shown } = relayed.approval;
+    const { runId } = this.#progress;
+    this.#relayed.set(id, relayed);
+    await this.#progress.note([{ type: "approval", id, runId, callId, asked: shown as unknown as JsonObject }]);
+    if (!this.#relayed.has(id)) return;
     this.#progress.events.add({ type: "approval-required", round: this.round, approval: relayed.approval });
     this.#tellAround(relayed.approval);
   }
 
-  #settledAround(question: string): void {
+  #settledAround(question: string, decision: ApprovalDecision): void {
     const around = this.#around;
     if (around === null) return;
-    const callId = around.#relayed.get(question)?.approval.callId;
-    if (callId === undefined || !around.#relayed.delete(question)) return;
+    const approval = around.#relayed.get(question)?.approval;
+    if (approval === undefined) return;
+    around.#relayed.delete(question);
+    const { callId } = approval;
+    // The answer may be on record already: that is where it came from.
+    around.#note(approval, decision).catch(() => {});
     around.#progress.events.add({ type: "approval-settled", round: around.round, callId, question });
-    around.#settledAround(question);
+    around.#settledAround(question, decision);
   }
 
-  #parkLater(waiting: Waiting, { afterMs, expireMs = EXPIRE_MS_DEFAULT }: ParkOptions): void {
-    this.#timer = setTimeout(() => void this.#park(waiting, expireMs).catch(waiting.fail), afterMs);
+  #note({ callId, question }: Approval, decision: ApprovalDecision): Promise<void> {
+    const { runId } = this.#progress;
+    const answer = { id: answerIdOf(question), runId, callId, question, decision: decision as unknown as JsonValue };
+    return this.#progress.note([{ type: "approval", ...answer }], { alone: true });
+  }
+
+  /** Waits for a word as long as the outermost run says: that is where someone may answer. */
+  #wait(waiting: Waiting): void {
+    const { runs, park } = this.#chain;
+    const asker = runs.findLast((run) => run.#options.onApproval !== undefined);
+    if (asker !== undefined) void this.#askInPlace(waiting, asker).catch(waiting.fail);
+    if (park === false || (park === undefined && asker !== undefined)) this.#waitOn();
+    else {
+      const afterMs = park?.afterMs ?? (runs.some((run) => run.#options.isFollowed()) ? WAIT_MS_DEFAULT : 0);
+      this.#timer = setTimeout(() => void this.#stopWaiting(waiting, park).catch(waiting.fail), afterMs);
+    }
+  }
+
+  #waitOn(): void {
+    this.#timer = setInterval(() => {}, TIMER_MS_MAX);
+  }
+
+  /** This run and those around it, the outermost last, and how long that one waits. */
+  get #chain(): { readonly runs: readonly RunApprovals[]; readonly park: LoopOptions["park"] } {
+    const runs: RunApprovals[] = [this];
+    let outermost: RunApprovals = this;
+    for (; outermost.#around !== null; runs.push(outermost)) outermost = outermost.#around;
+    return { runs, park: outermost.#options.park };
+  }
+
+  async #askInPlace(waiting: Waiting, asker: RunApprovals): Promise<void> {
+    const { approval } = waiting;
+    const asked = asker === this ? approval : { ...approval, innerRunId: this.#progress.runId };
+    const earlier = asker.#inHand;
+    const isSettled = (): boolean => waiting.deciding || this.#ended;
+    const answering = earlier.then(async () => {
+      if (isSettled()) return null;
+      return answerOf(await (asker.#options.onApproval as OnApproval)(asked));
+    });
+    const done = (): void => {};
+    asker.#inHand = answering.then(done, done);
+    const decision = await answering;
+    if (decision === null || isSettled()) return;
+    await this.#decide(waiting, decision).catch((error) => {
+      // Someone else may have answered first.
+      if (!waiting.deciding) throw error;
+    });
+  }
+
+  /** Parks the run. Where it cannot park, it fails, or the call is denied, unless someone may answer from elsewhere. */
+  async #stopWaiting(waiting: Waiting, park: ParkOptions | undefined): Promise<void> {
+    const { output, sink, kept } = this.#progress;
+    const isOutermost = this.#around === null;
+    if (waiting.deciding || this.#ended) return;
+    if (isOutermost && !kept) throw this.#neededError(waiting);
+    const mayPark = isOutermost && this.#relayed.size === 0 && sink?.park !== undefined && (await canBeFound(output));
+    if (waiting.deciding || this.#ended) return;
+    if (mayPark) await this.#park(waiting, park?.expireMs ?? EXPIRE_MS_DEFAULT);
+    else if (park === undefined) await this.#decide(waiting, NOBODY);
+    else this.#waitOn();
+  }
+
+  #neededError({ approval: { name, callId } }: Waiting): SessionError {
+    const { runId } = this.#progress;
+    return new SessionError(
+      "APPROVAL_NEEDED",
+      `Run ${runId} needs approval of the call ${show(callId)} of ${show(name)} and got none: give onApproval, or keep the run with manager.run or persist, so that it parks until manager.approve.`,
+    );
   }
 
   /** Puts on record which questions are open, once nothing else is being written. */
   async #park(waiting: Waiting, expireMs: number): Promise<void> {
-    const { output, sink } = this.#progress;
-    if (this.#relayed.size > 0 || sink?.park === undefined || !(await canBeFound(output))) return;
+    const { output } = this.#progress;
     const host = output.sandboxPlacement?.backend === "local" ? { host: hostname() } : {};
     // What others say at the same moment may be the answer.
     for (let tries = 0; tries < PARK_TRIES_MAX && !waiting.deciding && !this.#ended; tries++) {
@@ -189,12 +309,9 @@ export class RunApprovals {
   }
 
   async #decide(waiting: Waiting, decision: ApprovalDecision): Promise<void> {
-    const { runId } = this.#progress;
-    const { callId, question } = waiting.approval;
-    const answer = { id: answerIdOf(question), runId, callId, question, decision: decision as unknown as JsonValue };
     waiting.deciding = true;
     try {
-      await this.#progress.note([{ type: "approval", ...answer }], { alone: true });
+      await this.#note(waiting.approval, decision);
     } catch (error) {
       waiting.deciding = false;
       // Where someone else has answered before, that counts.
@@ -206,9 +323,21 @@ export class RunApprovals {
 
   #settled(waiting: Waiting, decision: ApprovalDecision): void {
     waiting.deciding = true;
-    this.#settledAround(waiting.approval.question);
+    this.#settledAround(waiting.approval.question, decision);
     waiting.decide(decision);
   }
+}
+
+/** What `onApproval` has said. @throws {SessionError} `INVALID_OPTION` for anything that is neither a yes nor a no. */
+function answerOf(answer: unknown): ApprovalDecision {
+  const given = typeof answer === "boolean" ? { approved: answer } : answer;
+  const { approved, reason = null } = (given ?? {}) as { readonly approved?: unknown; readonly reason?: unknown };
+  const isAnswer = typeof approved === "boolean" && (reason === null || typeof reason === "string");
+  if (!isAnswer) {
+    const problem = `onApproval gave ${show(answer)}; return true, false or { approved, reason }.`;
+    throw new SessionError("INVALID_OPTION", problem);
+  }
+  return approved ? { approved } : { approved, reason };
 }
 
 function waitingFor(approval: Approval): Waiting {

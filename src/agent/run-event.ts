@@ -1,23 +1,12 @@
 import type { JsonValue } from "../internal/json.ts";
 import type { AssistantMessage, StopReason, ToolMessage } from "../session/message.ts";
-import type { SandboxReach } from "../session/sandbox/sandbox.ts";
 import type { Usage } from "../session/usage.ts";
+import type { RunQuestion } from "../session/value/run-result.ts";
 import type { ModelDelta } from "./model/model.ts";
-import type { ToolEffects } from "./tools/tool-effects.ts";
 import type { RunError } from "./run-error.ts";
 
 /** A call that waits for a person's word. */
-export interface Approval {
-  /** What an answer names: the id of the entry that asks, where the run is kept. */
-  readonly question: string;
-  readonly callId: string;
-  readonly name: string;
-  /** The arguments, checked. */
-  readonly arguments: JsonValue;
-  /** What the call can do at most, as its tool says. */
-  readonly effects: ToolEffects;
-  /** Where it would act, and what it could reach from there; null where nothing is known. */
-  readonly reach: SandboxReach | null;
+export interface Approval extends RunQuestion {
   /** How many questions of the same answer follow at once; none where it is left out. */
   readonly following?: number;
   /** The run inside of a tool that asks, where the call is not the run's own. */

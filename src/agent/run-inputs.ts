@@ -26,10 +26,10 @@ export class RunInputs {
   }
 
   /** Takes what someone else has put on record; what was taken before is nothing new. */
-  hear({ id, kind, content }: QueuedInput): void {
-    if (this.#known.has(id)) return;
-    this.#known.add(id);
-    this.#waiting.push({ id, kind, content });
+  hear(input: QueuedInput): void {
+    if (this.#known.has(input.id)) return;
+    this.#known.add(input.id);
+    this.#waiting.push(input);
   }
 
   /** Queues input; resolves once it is on record. */
@@ -55,13 +55,13 @@ export class RunInputs {
     if (this.#waiting.length === 0) return [];
     const taken = this.#waiting.filter((input) => input.kind === kind);
     for (const input of taken) this.#waiting.splice(this.#waiting.indexOf(input), 1);
-    return taken.map(messageFor);
+    return taken.map(this.#deliver);
   }
 
   /** Takes out all that waits, of either kind, as rows. */
   async takeAll(): Promise<Message[]> {
     while (this.#writing > 0) await new Promise<void>((resolve) => this.#settled.push(resolve));
-    return this.#waiting.splice(0).map(messageFor);
+    return this.#waiting.splice(0).map(this.#deliver);
   }
 
   /** Whether something waits, or is about to. */
@@ -77,6 +77,12 @@ export class RunInputs {
   open(): void {
     this.#closed = false;
   }
+
+  readonly #deliver = (input: QueuedInput): Message => {
+    const message = messageFor(input);
+    this.#progress.setAuthor(message, input.by);
+    return message;
+  };
 
   #ended(): SessionError {
     return new SessionError(

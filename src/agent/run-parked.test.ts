@@ -219,13 +219,8 @@ describe("a run does not park", () => {
     expect(run.status).toBe("finished");
   };
 
-  test("unless it is told to", async () => {
-    const { run } = paying(openMemoryStore(), { park: undefined as never });
-    await waits(run);
-  });
-
-  test("where it is not kept", async () => {
-    const { run } = paying(openMemoryStore(), { persist: false });
+  test("where it is told not to", async () => {
+    const { run } = paying(openMemoryStore(), { park: false });
     await waits(run);
   });
 
@@ -286,7 +281,7 @@ describe("the deadline of a run", () => {
   test("stops it, and its end says so", async () => {
     const store = openMemoryStore();
     const deadline = new Date(Date.now() + 50).toISOString();
-    const { run } = paying(store, { park: undefined as never, deadline });
+    const { run } = paying(store, { park: false, deadline });
     await expect(run.synchronize()).rejects.toMatchObject({ code: "DEADLINE" });
     expect(run.status).toBe("failed");
     const end = (await entriesOf(store, run.id)).findLast(({ type }) => type === "run");

@@ -41,6 +41,8 @@ export class RunProgress {
   #failure: { readonly error: unknown } | null = null;
   #notedHandleId: string | null = null;
   #moved = false;
+  /** Users whose own words a message repeats. */
+  readonly #authors = new WeakMap<Message, string>();
 
   constructor({ runId, output, events, signal, kept }: ProgressInit) {
     this.runId = runId;
@@ -61,6 +63,11 @@ export class RunProgress {
     if (this.#sink !== null) return;
     this.#failure ??= { error };
     this.#writeWaiting();
+  }
+
+  /** Records a user as the author of a message that the run adds later, so that erasing the user finds it. */
+  setAuthor(message: Message, userId: string | undefined): void {
+    if (userId !== undefined) this.#authors.set(message, userId);
   }
 
   /**
@@ -85,7 +92,10 @@ export class RunProgress {
       return Promise.resolve();
     }
     // A store need not look for an id that it gives itself, which takes nearly as long as writing the row.
-    const drafts: EntryDraft[] = messages.map((message) => ({ type: "message", message }));
+    const drafts: EntryDraft[] = messages.map((message, index) => {
+      const by = this.#authors.get(given[index] as Message);
+      return by === undefined ? { type: "message", message } : { type: "message", message, by };
+    });
     return this.#write(facts.length === 0 ? drafts : [...drafts, ...facts]).then(grow);
   }
 

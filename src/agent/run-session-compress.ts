@@ -1,3 +1,4 @@
+import { checkOptionsOf, type KeysOf } from "../session/check-arguments.ts";
 import { defined } from "../internal/defined.ts";
 import { SessionError } from "../session/errors.ts";
 import { acceptable } from "../session/context/context.ts";
@@ -6,7 +7,7 @@ import { operation, Session } from "../session/value/session.ts";
 import { Transcript } from "../session/value/transcript.ts";
 import { askModel, parametersOf } from "./model/ask-model.ts";
 import { checkRunOptions } from "./check-options.ts";
-import type { RunOptions } from "./loop-options.ts";
+import { LOOP_HABITS, RUN_KEYS, type RunOptions } from "./loop-options.ts";
 import { LoopRun } from "./loop-run.ts";
 import type { ModelRequest } from "./model/model.ts";
 import { checkInputs, inputOf, keep, registerInputs, type SessionInput } from "./run-session-loop.ts";
@@ -17,6 +18,8 @@ export interface CompressOptions extends RunOptions {
   /** What the model is asked for, after the conversation. */
   readonly instruction?: string;
 }
+
+const COMPRESS_KEYS: KeysOf<CompressOptions> = { ...RUN_KEYS, instruction: true };
 
 const INSTRUCTION =
   "Summarise this conversation so that another agent can go on from the summary alone: the goal, what was decided, what was done, what is left to do, and every fact that is still needed, word for word. Answer with the summary only.";
@@ -33,6 +36,7 @@ const INSTRUCTION =
  * that it was done; `INVALID_OPTION` at the call, before anything is started.
  */
 export function runSessionCompress(user: SessionInput, agent: Session, options: CompressOptions): Promise<Session> {
+  checkOptionsOf(options, COMPRESS_KEYS, "runSessionCompress", LOOP_HABITS);
   checkRunOptions(options);
   const { instruction } = options;
   if (instruction !== undefined && (typeof instruction !== "string" || instruction.trim() === "")) {

@@ -1,5 +1,7 @@
+import { hostname } from "node:os";
+import { checkOptionsOf } from "../session/check-arguments.ts";
 import { defined } from "../internal/defined.ts";
-import { SessionError } from "../session/errors.ts";
+import { SessionError, show } from "../session/errors.ts";
 import { textOf } from "../session/message.ts";
 import { HookRunner } from "../session/context/run-hooks.ts";
 import { operation, Session } from "../session/value/session.ts";
@@ -10,14 +12,15 @@ import { BudgetWatch, spentBefore } from "./budget-watch.ts";
 import { checkLoopOptions } from "./check-options.ts";
 import { ContextRoom } from "./context/context-room.ts";
 import { describeThrown } from "./describe-thrown.ts";
-import { Loop } from "./loop.ts";
+import { Loop, openCalls } from "./loop.ts";
+import { isAnswer } from "./output/run-output.ts";
 import { LoopContext } from "./context/loop-context.ts";
-import type { LoopOptions, RunOptions } from "./loop-options.ts";
+import { LOOP_HABITS, LOOP_KEYS, type LoopOptions, type RunOptions } from "./loop-options.ts";
 import { LoopRun } from "./loop-run.ts";
 import type { OfferedTools } from "./tools/offer-tools.ts";
 import { openRunSink } from "./persist/open-run-sink.ts";
 import { type ResumeState, resumeStateOf } from "./persist/resume-state.ts";
-import type { RunSink } from "./persist/run-sink.ts";
+import type { RunAgent, RunSink } from "./persist/run-sink.ts";
 import type { OutputSchema, SessionRun } from "./session-run.ts";
 import { RunTelemetry } from "./telemetry.ts";
 import { untilAborted } from "./follow-abort.ts";
@@ -45,6 +48,7 @@ export function runSessionLoop<const S extends OutputSchema = undefined>(
   agent: Session,
   options: LoopOptions & { readonly output?: S },
 ): SessionRun<S> {
+  checkOptionsOf(options, LOOP_KEYS, "runSessionLoop", LOOP_HABITS);
   const offered = checkLoopOptions(options);
   const source = checkInputs(user, agent);
   const output = Session.derive(source, user instanceof Session ? user.transcript : Transcript.empty, {
@@ -81,7 +85,10 @@ export function checkInputs(user: SessionInput, agent: Session): Session {
   if (!(agent instanceof Session)) throw new SessionError("INVALID_OPTION", "The agent is not a session.");
   if (user instanceof Session) return user;
   if (user instanceof LoopRun) return user.progress.output;
-  throw new SessionError("INVALID_OPTION", "The user side is neither a session nor a run.");
+  throw new SessionError(
+    "INVALID_OPTION",
+    "The input is not a session, such as Session.fromUserMessage makes, and not a run; agent.run takes a text, content parts or messages, too.",
+  );
 }
 
 /** Lets the process find the sessions that a run starts from, for as long as someone keeps them. */
@@ -97,6 +104,12 @@ export function registerInputs(...sessions: readonly Session[]): void {
 export async function inputOf(input: SessionInput, run: LoopRun): Promise<Session> {
   if (input instanceof Session) return input;
   const session = await untilAborted(input, run.progress.signal);
+  if (session.status === "parked") {
+    throw new SessionError(
+      "APPROVAL_NEEDED",
+      `Run ${input.runId}, which this one starts from, is parked; answer its questions and recover it first.`,
+    );
+  }
   Session.place(run.progress.output, session);
   return session;
 }
@@ -112,7 +125,8 @@ interface LoopStart {
 
 async function startLoop({ run, input, agent, options, offered, telemetry }: LoopStart) {
   const { progress, inputs, approvals } = run;
-  const user = await keep(run, input, agent, options);
+  checkOpenCalls(run, input, options, offered);
+  const user = await keep(run, input, agent, options, offered);
   if (user !== input) Session.place(progress.output, user);
   const resume = resumeIn(progress.sink, resumeStateOf(input.transcript));
   progress.events.add({ type: "run-started" });
@@ -135,13 +149,34 @@ async function startLoop({ run, input, agent, options, offered, telemetry }: Loo
       progress,
       approvals,
       tools,
-      unasked: run.unasked,
+      ask: run.ask,
       executor: executor ?? null,
       inside: run.inside,
       observe: telemetry === null ? (_call, work) => work() : (call, work) => telemetry.tool(call, work),
     },
   });
   return { loop, resume };
+}
+
+/**
+ * Before anything is written: a call that may have had its effect must not be answered by a program that cannot run it.
+ *
+ * @throws {SessionError} `TOOL_NOT_FOUND` where the run that is recovered waits for the result of a tool that is not here. A
+ * tool that it did not have itself is another matter, which the model is told.
+ */
+function checkOpenCalls(run: LoopRun, input: Session, { agentName }: LoopOptions, { tools }: OfferedTools): void {
+  const resume = resumeStateOf(input.transcript);
+  const { runId } = run.progress;
+  if (resume === null || resume.inherited || resume.runId !== runId) return;
+  const { open } = openCalls(input, { besideOthers: true });
+  const had = (name: string): boolean => resume.tools === null || resume.tools.includes(name);
+  const missing = open.find((call) => !isAnswer(call) && !tools.has(call.name) && had(call.name));
+  if (missing === undefined) return;
+  const who = agentName === undefined ? "the agent" : `agent ${show(agentName)}`;
+  throw new SessionError(
+    "TOOL_NOT_FOUND",
+    `Run ${show(runId)} of session ${resume.sessionId} waits for the result of ${show(missing.name)}, a tool that ${who} of process ${process.pid} on ${hostname()} does not have; go on with it in a program that has it, or cancel the run.`,
+  );
 }
 
 /** Only the session that a run was in lets one of many go on with it: elsewhere its calls and input are another's. */
@@ -151,12 +186,21 @@ function resumeIn(sink: RunSink | null, resume: ResumeState | null): ResumeState
 }
 
 /** Opens the sink. Returns the session to start from: the stored history, if the sink has one, followed by the input. */
-export async function keep(run: LoopRun, input: Session, agent: Session, options: RunOptions): Promise<Session> {
-  const { persist = false, sandboxHandleId, leaseMs } = options;
+export async function keep(
+  run: LoopRun,
+  input: Session,
+  agent: Session,
+  options: RunOptions,
+  offered?: OfferedTools,
+): Promise<Session> {
+  const { persist = false, sandboxHandleId, leaseMs, executor, model } = options;
+  // A missing package is found out before a session is made for a run that cannot ask anything.
+  if (executor === undefined) await model?.prepare?.();
   if (persist === false) return input;
   const { runId, output, signal } = run.progress;
   const { sink, user } = await openRunSink(persist, {
     runId,
+    answers: answersOf(options, offered),
     output,
     user: input,
     systemPrompt: systemPromptOf(agent),
@@ -166,6 +210,14 @@ export async function keep(run: LoopRun, input: Session, agent: Session, options
   });
   run.keepIn(sink);
   return user;
+}
+
+function answersOf({ agentName, model }: RunOptions, offered: OfferedTools | undefined): RunAgent {
+  return defined({
+    agent: agentName,
+    model: model && `${model.provider}/${model.id}`,
+    tools: offered?.schemas.map(({ name }) => name),
+  });
 }
 
 /** The instructions of an agent as one text; null when it has none. */

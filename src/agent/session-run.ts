@@ -1,6 +1,7 @@
 import type { Lineage } from "../session/log/header.ts";
 import type { Content } from "../session/message.ts";
 import type { Sandbox } from "../session/sandbox/sandbox.ts";
+import type { RunResult } from "../session/value/run-result.ts";
 import type { Session } from "../session/value/session.ts";
 import type { Transcript } from "../session/value/transcript.ts";
 import type { Approval, RunEvent } from "./run-event.ts";
@@ -12,8 +13,12 @@ export type RunStatus = "running" | "parked" | "finished" | "failed" | "aborted"
 /** The schema of the value that a run is to end with; undefined where it is to end with none. */
 export type OutputSchema = ValueSchema | undefined;
 
-/** The session that a run comes to; with the value, where the run was asked for one by a schema. */
-export type Answer<S> = [S] extends [ValueSchema] ? Session & { readonly output: ValueOf<S> } : Session;
+/**
+ * The session that a run comes to: what was said, the stored session that it was kept in (`sessionId`), and whether it has
+ * finished or waits for answers to its `questions`; with the value, where the run was asked for one by a schema.
+ */
+export type Answer<S, Id extends string | null = string | null> = Session &
+  RunResult & { readonly sessionId: Id } & ([S] extends [ValueSchema] ? { readonly output: ValueOf<S> } : unknown);
 
 /**
  * A run that goes on. `await run` gives the finished session, or that of a parked run as far as it came; `for await (const
@@ -23,9 +28,13 @@ export type Answer<S> = [S] extends [ValueSchema] ? Session & { readonly output:
  * - Every reader of events starts at the beginning, as far as events are kept (the last 10,000 at least).
  * - It can be given to a loop, a compress or an agent instead of a session.
  */
-export interface SessionRun<S = undefined> extends PromiseLike<Answer<S>>, AsyncIterable<RunEvent> {
-  /** The id of the session that the run makes. */
+export interface SessionRun<S = undefined, Id extends string | null = string | null>
+  extends PromiseLike<Answer<S, Id>>,
+    AsyncIterable<RunEvent> {
+  /** The id of the session value that the run makes. */
   readonly id: string;
+  /** The stored session that the run is kept in; null where it is kept in none, or before that is known. */
+  readonly sessionId: Id;
   /** The id that the log has the run under; one that is recovered keeps it. */
   readonly runId: string;
   /** How it stands. A parked one has let go of its session and goes on when its questions are answered and it is recovered. */
@@ -45,7 +54,7 @@ export interface SessionRun<S = undefined> extends PromiseLike<Answer<S>>, Async
    */
   listen(listener: (event: RunEvent, position: number) => void): () => void;
   /** The finished session; the same as awaiting the run. */
-  synchronize(): Promise<Answer<S>>;
+  synchronize(): Promise<Answer<S, Id>>;
   /** Stops the run at once. What was said stays. */
   abort(reason?: unknown): void;
   /** Lets a call that waits for approval run, by its question or its own id; resolves once that is on record. */

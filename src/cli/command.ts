@@ -1,4 +1,5 @@
 import type { SessionStore } from "../index.ts";
+import type { NamedStoreOptions } from "./open-named-store.ts";
 import type { Terminal } from "./terminal.ts";
 
 /**
@@ -23,6 +24,8 @@ export interface Command {
   readonly json: Readonly<Record<string, string>>;
   /** Which store it works on: one that must be there, one that is made if it is not, or none. */
   readonly store: "existing" | "made" | "none";
+  /** Whether it only shows or checks what the store records, so that it does not matter whose store it is. */
+  readonly readsOnly?: boolean;
   /** Whether it runs tools, whose commands must not read the program's keys. */
   readonly runsTools?: boolean;
   /** Resolves to the exit code: 0 when all is well, 1 when it is not, 2 when the command cannot be understood. */
@@ -75,6 +78,8 @@ export interface CommandContext {
   readonly signal: AbortSignal;
   /** Opens the store that was named; whoever opens it closes it. */
   openStore(): Promise<SessionStore>;
+  /** Opens another store, made if it is not there; one in files that is not its user's counts as words. */
+  openNamed(url: string, options?: NamedStoreOptions): Promise<SessionStore>;
   /** Writes one line of the result; what could steer a terminal is taken out. */
   print(text: string): void;
   /** Writes the result as JSON, on one line that cannot steer a terminal either. */

@@ -1,8 +1,7 @@
-import type { ActorOptions } from "../lifecycle/access.ts";
+import { type ActorOptions, LOCAL_USER } from "../lifecycle/access.ts";
 import { SessionManager, type SessionStore } from "../index.ts";
-
-/** Whoever sits at the terminal, as the log names them: the user that a server without tokens of others serves, too. */
-export const LOCAL_USER = "local";
+import { configInEnvironment } from "../lifecycle/config-from-environment.ts";
+import { UNLIMITED_SESSIONS } from "../lifecycle/session-config.ts";
 
 /** On behalf of whoever sits at the terminal, who may see every session of the store. */
 export const AT_TERMINAL: ActorOptions = { actor: { userId: LOCAL_USER, admin: true } };
@@ -12,14 +11,14 @@ export const AT_TERMINAL: ActorOptions = { actor: { userId: LOCAL_USER, admin: t
  * and none expires by being looked at.
  */
 export function openManager(store: SessionStore): SessionManager {
-  const unlimited = Number.MAX_SAFE_INTEGER;
-  return new SessionManager({
-    store,
-    config: {
-      sessionTtl: 0,
-      maxSessionsPerUser: unlimited,
-      maxTurnsPerSession: unlimited,
-      maxBranchesPerSession: unlimited,
-    },
-  });
+  return new SessionManager({ store, config: UNLIMITED_SESSIONS });
+}
+
+/**
+ * A manager for the users of a service. The caps are those of the environment or the defaults; sessions expire only where
+ * SKEIN_SESSION_TTL says when.
+ */
+export function openServiceManager(store: SessionStore): SessionManager {
+  const { sessionTtl } = UNLIMITED_SESSIONS;
+  return new SessionManager({ store, config: { sessionTtl, ...configInEnvironment() } });
 }

@@ -2,7 +2,7 @@ import { parseArgs } from "node:util";
 import { SessionError } from "../index.ts";
 import { show } from "../session/errors.ts";
 import type { Command, CommandArgument, CommandOption, CommandValues } from "./command.ts";
-import { suggestion } from "./nearest.ts";
+import { suggestion } from "../internal/nearest.ts";
 
 /** The options of every command. */
 export const GLOBAL_OPTIONS: Readonly<Record<string, CommandOption>> = {
@@ -14,8 +14,20 @@ export const GLOBAL_OPTIONS: Readonly<Record<string, CommandOption>> = {
 /** The option of every command that works on a store. */
 export const STORE_OPTION: CommandOption = {
   value: "URL",
-  what: "the store: memory:, jsonl:./directory, sqlite:./file.db, or the URL of a server (default: skein.db in $SKEIN_HOME, ./.skein or ~/.skein)",
+  what: "the store: memory:, jsonl:./directory, sqlite:./file.db, or the URL of a server (default: $SKEIN_STORE, else skein.db in $SKEIN_HOME or ~/.skein)",
 };
+
+/** The option of every command that opens a store which it is told of. */
+export const TRUST_STORE_OPTION: CommandOption = {
+  what: "list the file or directory that is named as your own store: the runs, approvals and sandboxes that it records count",
+};
+
+/** The option of every command that makes what it is told of. */
+export const CREATE_OPTION: CommandOption = {
+  what: "make the directories above what is named, too; without it, a missing one is refused",
+};
+
+const STORE_OPTIONS = { store: STORE_OPTION, "trust-store": TRUST_STORE_OPTION };
 
 /** A command line, understood. */
 export interface ParsedCommandLine {
@@ -25,7 +37,8 @@ export interface ParsedCommandLine {
 
 /** All options of a command: its own, then the store, then those of every command. */
 export function optionsOf(command: Command): Readonly<Record<string, CommandOption>> {
-  return { ...command.options, ...(command.store === "none" ? {} : { store: STORE_OPTION }), ...GLOBAL_OPTIONS };
+  const making = command.store === "made" ? { create: CREATE_OPTION } : {};
+  return { ...command.options, ...(command.store === "none" ? {} : STORE_OPTIONS), ...making, ...GLOBAL_OPTIONS };
 }
 
 /** The command's name, wherever it stands among options that every command has, and what is left without it. */
@@ -33,7 +46,7 @@ export function splitCommandLine(args: readonly string[]): {
   readonly name: string | null;
   readonly rest: readonly string[];
 } {
-  const { tokens } = tokensOf(args, { store: STORE_OPTION, ...GLOBAL_OPTIONS });
+  const { tokens } = tokensOf(args, { ...STORE_OPTIONS, ...GLOBAL_OPTIONS });
   const first = tokens.find(({ kind }) => kind === "positional");
   if (first === undefined) return { name: null, rest: args };
   return { name: args[first.index] ?? null, rest: args.toSpliced(first.index, 1) };

@@ -1,10 +1,12 @@
-import { openStore, SessionError, type SessionStore } from "../index.ts";
+import { existsSync } from "node:fs";
+import { join, resolve } from "node:path";
+import { SessionError, type SessionStore } from "../index.ts";
 import { show } from "../session/errors.ts";
 import { defaultStoreUrl } from "../tree/home.ts";
 import { type Command, type CommandContext, textOption } from "./command.ts";
 import { commandHelp, programHelp } from "./help.ts";
-import { suggestion } from "./nearest.ts";
-import { openExistingStore } from "./open-existing-store.ts";
+import { suggestion } from "../internal/nearest.ts";
+import { type NamedStoreOptions, openNamedStore } from "./open-named-store.ts";
 import { type ParsedCommandLine, parseCommandLine, splitCommandLine } from "./parse-command-line.ts";
 import { createTerminal, printable } from "./terminal.ts";
 import { versionOfPackage } from "./package-files.ts";
@@ -71,7 +73,9 @@ async function dispatch(commands: readonly Command[], args: readonly string[], o
   const parsed = name === "help" ? null : parseCommandLine(command, rest);
   if (parsed === null || parsed.values["help"] === true) return say(output, commandHelp(command, output.columns));
   if (command.runsTools === true && output.keysHidden === false) complain(output, KEYS_SHOW);
-  return command.run(contextOf(command, parsed, output));
+  const context = contextOf(command, parsed, output);
+  if (command.store !== "none" && parsed.values["store"] === undefined) tellOfLocalStore(context);
+  return command.run(context);
 }
 
 function withoutCommand(commands: readonly Command[], args: readonly string[], output: ProgramOutput): number {
@@ -88,14 +92,16 @@ function contextOf(command: Command, parsed: ParsedCommandLine, output: ProgramO
   const colours = output.colours && values["no-color"] !== true;
   const given = textOption(values, "store");
   let last = 0;
-  return {
+  const context: CommandContext = {
     values,
     positionals,
     json,
     storeUrl: given ?? defaultStoreUrl(),
     terminal: createTerminal((text) => output.out(text), colours),
     signal: output.signal,
-    openStore: () => open(command, given),
+    openStore: () => openOf(context, command, given),
+    openNamed: (url, options = {}) =>
+      openNamedStore(url, { ...trustOf(context, command), create: values["create"] === true, ...options }),
     print: (text) => void say(output, printable(text, LINE_CHARACTERS_MAX)),
     printJson: (value) =>
       void say(output, JSON.stringify(value).replace(/[\p{Cc}\p{Bidi_Control}\u2028\u2029]/gu, escaped)),
@@ -114,15 +120,27 @@ function contextOf(command: Command, parsed: ParsedCommandLine, output: ProgramO
     },
     fail: (text) => complain(output, text),
   };
+  return context;
 }
 
-async function open(command: Command, given: string | undefined): Promise<SessionStore> {
-  const url = given ?? defaultStoreUrl();
-  if (command.store === "made") return openStore(url);
-  return openExistingStore(
-    url,
-    given === undefined ? "name another with --store URL, or make it with skein chat" : "check the path",
-  );
+async function openOf(context: CommandContext, command: Command, given: string | undefined): Promise<SessionStore> {
+  const advice = given === undefined ? "name another with --store URL, or make it with skein chat" : "check the path";
+  return context.openNamed(context.storeUrl, {
+    fromEnvironment: given === undefined,
+    ...(command.store === "made" ? {} : { missingAdvice: advice }),
+  });
+}
+
+/** How a command finds out whether a store is its user's. */
+function trustOf({ values, confirm, fail }: CommandContext, command: Command): NamedStoreOptions {
+  return { trust: values["trust-store"] === true, acts: command.readsOnly !== true, confirm, tell: fail };
+}
+
+/** Earlier versions took the store of the current directory without being told to. */
+function tellOfLocalStore({ storeUrl, fail }: CommandContext): void {
+  const local = join(".skein", "skein.db");
+  if (storeUrl === `sqlite:${resolve(local)}` || !existsSync(local)) return;
+  fail(`./${local} is not used any more unless it is named; open it with --store sqlite:./${local}.`);
 }
 
 function say(output: ProgramOutput, text: string): number {

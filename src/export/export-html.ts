@@ -1,9 +1,24 @@
 import { createHash } from "node:crypto";
 import { textOf } from "../session/message.ts";
-import { type BranchPoint, type ExportSource, readEntries, shown, type Survey, surveyLog } from "./export-source.ts";
+import {
+  type BranchPoint,
+  type ExportSource,
+  readEntries,
+  shown,
+  shownInSlices,
+  type Survey,
+  surveyLog,
+} from "./export-source.ts";
 import { HTML_STYLE } from "./html-style.ts";
 import { markdownToHtml, escapeHtml } from "./markdown-to-html.ts";
-import { itemOf, openingOf, spendingOf, type TranscriptBlock, type TranscriptItem } from "./transcript-item.ts";
+import {
+  itemOf,
+  openingOf,
+  renderBlocks,
+  spendingOf,
+  type TranscriptBlock,
+  type TranscriptItem,
+} from "./transcript-item.ts";
 
 /** The types of pictures that cannot carry a program. */
 const PICTURE_TYPES: ReadonlySet<string> = new Set(["image/png", "image/jpeg", "image/gif", "image/webp"]);
@@ -27,9 +42,9 @@ export async function* exportHtml(source: ExportSource): AsyncGenerator<string, 
   for await (const entry of readEntries(source)) {
     if (!survey.onPath.has(entry.id)) continue;
     const label = survey.labels.get(entry.id);
-    const item = itemOf(shown(source, entry), source.head.undone.includes(entry.id));
+    const item = itemOf(await shownInSlices(source, entry), source.head.undone.includes(entry.id));
     if (item === null && label === undefined && !survey.branches.has(entry.id)) continue;
-    yield renderItem(item ?? { kind: "note", title: shown(source, entry.type), details: [], blocks: [] }, {
+    yield* renderItem(item ?? { kind: "note", title: shown(source, entry.type), details: [], blocks: [] }, {
       seq: entry.seq,
       timestamp: entry.timestamp,
       label: label === undefined ? null : shown(source, label),
@@ -85,7 +100,7 @@ async function* turnList(source: ExportSource, { onPath }: Survey): AsyncGenerat
     if (!begun) yield `<nav aria-label="What users said">\n<details>\n<summary>What users said</summary>\n<ol>\n`;
     begun = true;
     // Sanitized before it is cut: half of a secret would not be recognised.
-    const opening = openingOf(shown(source, textOf(entry.message.content)), TITLE_CHARACTERS_MAX);
+    const opening = openingOf(await shownInSlices(source, textOf(entry.message.content)), TITLE_CHARACTERS_MAX);
     yield `<li><a href="#turn-${entry.seq}" dir="auto">${escapeHtml(opening || "(no text)")}</a></li>\n`;
   }
   if (begun) yield `</ol>\n</details>\n</nav>\n`;
@@ -106,7 +121,7 @@ async function branchRow(source: ExportSource, id: string | null, { count, first
   for (const firstId of firstIds) {
     const first = await store.getEntry(head.header.id, firstId);
     const text = first?.type === "message" ? textOf(first.message.content) : "";
-    const opening = openingOf(shown(source, text), TITLE_CHARACTERS_MAX);
+    const opening = openingOf(await shownInSlices(source, text), TITLE_CHARACTERS_MAX);
     openings.push(
       `<li dir="auto">${escapeHtml(opening || (first === null ? firstId : shown(source, first.type)))}</li>`,
     );
@@ -115,21 +130,19 @@ async function branchRow(source: ExportSource, id: string | null, { count, first
   return `<li>${where}: ${count}\n<ul>${openings.join("")}${more}</ul></li>\n`;
 }
 
-function renderItem(
+async function* renderItem(
   { kind, title, details, blocks }: TranscriptItem,
   { seq, timestamp, label }: { readonly seq: number; readonly timestamp: string; readonly label: string | null },
-): string {
+): AsyncGenerator<string, void, undefined> {
   const small = [
     `<time datetime="${escapeHtml(timestamp)}">${escapeHtml(timestamp)}</time>`,
     ...details.map((detail) => (detail === "failed" ? `<span class="failed">failed</span>` : escapeHtml(detail))),
     ...(label === null ? [] : [`<span class="label" dir="auto">${escapeHtml(label)}</span>`]),
   ];
-  const parts = [
-    `<h2 dir="auto">${escapeHtml(title)}</h2>`,
-    `<p class="details">${small.join(" · ")}</p>`,
-    ...blocks.map(renderBlock),
-  ];
-  return `<article class="${kind}" id="turn-${seq}">\n${parts.join("\n")}\n</article>\n`;
+  const parts = [`<h2 dir="auto">${escapeHtml(title)}</h2>`, `<p class="details">${small.join(" · ")}</p>`];
+  yield `<article class="${kind}" id="turn-${seq}">\n${parts.join("\n")}`;
+  yield* renderBlocks(blocks, (block) => `\n${renderBlock(block)}`);
+  yield "\n</article>\n";
 }
 
 function renderBlock(block: TranscriptBlock): string {

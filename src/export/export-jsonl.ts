@@ -2,7 +2,7 @@ import { type Entry, isNode } from "../session/log/entry.ts";
 import type { SessionHeader } from "../session/log/header.ts";
 import { isSessionId } from "../session/id.ts";
 import { formatEntry } from "../stores/jsonl/log-line.ts";
-import { type ExportSource, readEntries, readPathIds } from "./export-source.ts";
+import { type ExportSource, inSlices, readEntries, readPathIds } from "./export-source.ts";
 import type { Sanitizer } from "./sanitizer.ts";
 
 /**
@@ -15,13 +15,13 @@ export async function* exportJsonl(source: ExportSource, onlyPath: boolean): Asy
   const onPath = onlyPath ? await readPathIds(store, head.header.id, leafId) : null;
   if (sanitizer !== null) {
     sanitizer.learn(head.header);
-    for await (const entry of readEntries(source)) sanitizer.learn(entry);
+    for await (const entry of readEntries(source)) await inSlices(sanitizer.learnSteps(entry));
   }
   const header = onPath === null ? head.header : await headerOfPath(source, onPath);
   yield `${JSON.stringify(sanitizer === null ? header : sanitizeHeader(header, sanitizer))}\n`;
   for await (const entry of readEntries(source)) {
     if (onPath !== null && !belongs(entry, onPath)) continue;
-    yield `${formatEntry(sanitizer === null ? entry : sanitizer.sanitize(entry))}\n`;
+    yield `${formatEntry(sanitizer === null ? entry : await inSlices(sanitizer.sanitizeSteps(entry)))}\n`;
   }
 }
 

@@ -1,6 +1,6 @@
-import { type ExportSource, readEntries, shown, type Survey, surveyLog } from "./export-source.ts";
+import { type ExportSource, readEntries, shown, shownInSlices, type Survey, surveyLog } from "./export-source.ts";
 import { fence, plainMarkdown, quoteMarkdown } from "./markdown-text.ts";
-import { itemOf, spendingOf, type TranscriptBlock, type TranscriptItem } from "./transcript-item.ts";
+import { itemOf, renderBlocks, spendingOf, type TranscriptBlock, type TranscriptItem } from "./transcript-item.ts";
 
 /** The path as Markdown: what was said in quotations, what tools did folded away. */
 export async function* exportMarkdown(source: ExportSource): AsyncGenerator<string, void, undefined> {
@@ -9,9 +9,9 @@ export async function* exportMarkdown(source: ExportSource): AsyncGenerator<stri
   for await (const entry of readEntries(source)) {
     if (!survey.onPath.has(entry.id)) continue;
     const label = survey.labels.get(entry.id);
-    const item = itemOf(shown(source, entry), source.head.undone.includes(entry.id));
+    const item = itemOf(await shownInSlices(source, entry), source.head.undone.includes(entry.id));
     if (item === null && label === undefined) continue;
-    yield renderItem(item ?? { kind: "note", title: entry.type, details: [], blocks: [] }, {
+    yield* renderItem(item ?? { kind: "note", title: entry.type, details: [], blocks: [] }, {
       timestamp: entry.timestamp,
       label: label === undefined ? null : shown(source, label),
     });
@@ -42,13 +42,14 @@ function frontMatter(source: ExportSource, { path }: Survey): string {
   return `---\n${lines.join("\n")}\n---\n\n# ${plainMarkdown(fields.name ?? fields.id)}\n\n${path.turnCount} turns · ${plainMarkdown(spent)}\n`;
 }
 
-function renderItem(
+async function* renderItem(
   { title, details, blocks }: TranscriptItem,
   { timestamp, label }: { readonly timestamp: string; readonly label: string | null },
-): string {
+): AsyncGenerator<string, void, undefined> {
   const small = [timestamp, ...details, ...(label === null ? [] : [`label: ${label}`])];
-  const parts = [`## ${plainMarkdown(title)}`, small.map(plainMarkdown).join(" · "), ...blocks.map(renderBlock)];
-  return `\n${parts.join("\n\n")}\n`;
+  yield `\n## ${plainMarkdown(title)}\n\n${small.map(plainMarkdown).join(" · ")}`;
+  yield* renderBlocks(blocks, (block) => `\n\n${renderBlock(block)}`);
+  yield "\n";
 }
 
 function renderBlock(block: TranscriptBlock): string {

@@ -1,7 +1,8 @@
+import { checkOptionsOf, checkStoreArgument, type KeysOf } from "../session/check-arguments.ts";
 import { SessionError, SessionNotFoundError, show } from "../session/errors.ts";
 import type { SessionStore } from "../session/store.ts";
 import type { ExportSource } from "./export-source.ts";
-import { createSanitizer } from "./sanitizer.ts";
+import { createSteppedSanitizer } from "./sanitizer.ts";
 
 /** What a session can be exported as. */
 export type ExportFormat = "jsonl" | "markdown" | "html";
@@ -17,6 +18,8 @@ export interface ExportOptions {
   /** Export the path that ends here (null: before the root) instead of the active one, and in JSONL nothing else. */
   readonly leafId?: string | null;
 }
+
+const EXPORT_KEYS: KeysOf<ExportOptions> = { format: true, sanitize: true, leafId: true };
 
 /**
  * A session as text, in pieces.
@@ -37,6 +40,8 @@ export async function* exportSession(
   sessionId: string,
   options: ExportOptions,
 ): AsyncGenerator<string, void, undefined> {
+  checkStoreArgument(store, "exportSession");
+  checkOptionsOf(options, EXPORT_KEYS, "exportSession");
   const { format, sanitize = false } = options;
   if (!EXPORT_FORMATS.includes(format)) {
     throw new SessionError(
@@ -47,7 +52,7 @@ export async function* exportSession(
   const head = await store.head(sessionId);
   if (head === null) throw new SessionNotFoundError(sessionId);
   const leafId = options.leafId === undefined ? head.leafId : options.leafId;
-  const source: ExportSource = { store, head, leafId, sanitizer: sanitize ? createSanitizer() : null };
+  const source: ExportSource = { store, head, leafId, sanitizer: sanitize ? createSteppedSanitizer() : null };
   // Each format is loaded when it is asked for: a program that exports nothing need not wait for any.
   if (format === "jsonl") {
     const { exportJsonl } = await import("./export-jsonl.ts");

@@ -1,13 +1,13 @@
-import { setImmediate as otherWork } from "node:timers/promises";
-import { type Entry, isNode } from "../session/log/entry.ts";
+import { nextSlice } from "../internal/long-work.ts";
+import { type Entry, entryCharacters, isNode } from "../session/log/entry.ts";
 import { notANode, SessionNotFoundError, UnknownEntryError } from "../session/errors.ts";
 import { EMPTY_PATH, type PathSummary, type SessionHead } from "../session/log/fold.ts";
 import type { SessionStore } from "../session/store.ts";
 import { walkUp } from "../tree/path-reader.ts";
-import type { Sanitizer } from "./sanitizer.ts";
+import type { SteppedSanitizer } from "./sanitizer.ts";
 
-/** How many entries are read before others of the program have their turn; each may have 8 MiB. */
-const ENTRIES_AT_ONCE = 4;
+/** How many characters are worked on before others of the program have their turn. */
+const SLICE_CHARACTERS = 256 * 1024;
 
 /** The session that is exported, as it stood when the export began. */
 export interface ExportSource {
@@ -15,7 +15,7 @@ export interface ExportSource {
   readonly head: SessionHead;
   /** Where the path that is exported ends. */
   readonly leafId: string | null;
-  readonly sanitizer: Sanitizer | null;
+  readonly sanitizer: SteppedSanitizer | null;
 }
 
 /** What must be known of a log before its path can be shown. */
@@ -44,9 +44,15 @@ const BRANCHES_NAMED_MAX = 5;
  */
 export async function* readEntries({ store, head }: ExportSource): AsyncGenerator<Entry, void, undefined> {
   let read = 0;
+  let characters = 0;
   if (head.version > 0) {
     for await (const entry of store.read(head.header.id, { before: head.version })) {
-      if (read++ % ENTRIES_AT_ONCE === 0) await otherWork();
+      read += 1;
+      characters += entryCharacters(entry);
+      if (characters > SLICE_CHARACTERS) {
+        await nextSlice();
+        characters = 0;
+      }
       yield entry;
     }
   }
@@ -57,11 +63,16 @@ export async function* readEntries({ store, head }: ExportSource): AsyncGenerato
 export async function readPathIds(store: SessionStore, sessionId: string, leafId: string | null): Promise<Set<string>> {
   const ids = new Set<string>();
   if (leafId === null) return ids;
+  await checkNode(store, sessionId, leafId);
+  for await (const { id } of walkUp(store, sessionId, leafId)) ids.add(id);
+  return ids;
+}
+
+/** Apart, so that a leaf that is large is not held while its path is read. */
+async function checkNode(store: SessionStore, sessionId: string, leafId: string): Promise<void> {
   const leaf = await store.getEntry(sessionId, leafId);
   if (leaf === null) throw new UnknownEntryError(sessionId, leafId);
   if (!isNode(leaf)) throw notANode(sessionId, leafId);
-  for await (const { id } of walkUp(store, sessionId, leafId)) ids.add(id);
-  return ids;
 }
 
 /** Reads the log once: for what hangs on the path, for the labels, and for the secrets that are to be taken out. */
@@ -72,7 +83,7 @@ export async function surveyLog(source: ExportSource): Promise<Survey> {
   const beside = new Map<string, string | null>();
   sanitizer?.learn(cleanValue([head.header, head.name]));
   for await (const entry of readEntries(source)) {
-    sanitizer?.learn(cleanValue(entry));
+    if (sanitizer !== null) await inSlices(sanitizer.learnSteps(cleanValue(entry)));
     if (entry.type === "label" && onPath.has(entry.targetId)) {
       if (entry.label === null) labels.delete(entry.targetId);
       else labels.set(entry.targetId, entry.label);
@@ -84,6 +95,21 @@ export async function surveyLog(source: ExportSource): Promise<Survey> {
   }
   const path = leafId === null ? EMPTY_PATH : ((await store.path(head.header.id, leafId)) ?? EMPTY_PATH);
   return { onPath, path, labels, branches: groupByParent(beside) };
+}
+
+/** Does work step by step, so that others of the program have their turn between two steps. */
+export async function inSlices<T>(steps: Generator<void, T>): Promise<T> {
+  for (;;) {
+    const { done, value } = steps.next();
+    if (done === true) return value;
+    await nextSlice();
+  }
+}
+
+/** The same as `shown`, for what may be large. */
+export async function shownInSlices<T>({ sanitizer }: ExportSource, value: T): Promise<T> {
+  const clean = cleanValue(value);
+  return sanitizer === null ? clean : inSlices(sanitizer.sanitizeSteps(clean));
 }
 
 /** What of a value is shown: without what steers a terminal, and without secrets where those are not wanted. */

@@ -1,3 +1,10 @@
+import {
+  checkArgument,
+  checkOptionsOf,
+  checkStoreArgument,
+  isStream,
+  type KeysOf,
+} from "../session/check-arguments.ts";
 import { setImmediate as otherWork } from "node:timers/promises";
 import type { JsonObject } from "../internal/json.ts";
 import { type Entry, type EntryDraft, isNode } from "../session/log/entry.ts";
@@ -31,6 +38,15 @@ export interface ImportOptions {
   readonly limits?: Pick<CreateOptions, "maxOpenPerUser" | "variablesBytesMax">;
 }
 
+const IMPORT_KEYS: KeysOf<ImportOptions> = {
+  userId: true,
+  id: true,
+  trust: true,
+  counts: true,
+  entriesMax: true,
+  limits: true,
+};
+
 /** The type of the `custom` entry that keeps what an import has taken out of a header. */
 const IMPORTED_NOTE = "skein.imported";
 
@@ -57,6 +73,9 @@ export async function importSession(
   lines: AsyncIterable<string> | Iterable<string>,
   options: ImportOptions = {},
 ): Promise<SessionHead> {
+  checkStoreArgument(store, "importSession");
+  checkArgument(isStream(lines), lines, "importSession", "the lines of a session");
+  checkOptionsOf(options, IMPORT_KEYS, "importSession");
   const trust = options.trust === true;
   const entriesMax = options.entriesMax ?? Number.POSITIVE_INFINITY;
   let header: SessionHeader | null = null;
@@ -64,6 +83,7 @@ export async function importSession(
   const ids = new Set<string>();
   let number = 0;
   for await (const line of lines) {
+    checkArgument(typeof line === "string", line, "importSession", "lines that are texts");
     number++;
     if (number % LINES_AT_ONCE === 0) await otherWork();
     if (header === null) {

@@ -16,7 +16,7 @@ export function plainMarkdown(text: string): string {
   return text
     .replace(/\s+/g, " ")
     .trim()
-    .replace(/[\\`*_{}[\]()#+!|~<>&-]/g, "\\$&");
+    .replace(/[\\`*_{}[\]()#+!|~<>&$-]/g, "\\$&");
 }
 
 const BACKTICK = 0x60;
@@ -35,7 +35,7 @@ function containMarkdown(text: string): string[] {
   const lines: string[] = [];
   let code: { readonly opening: string; readonly language: string; readonly lines: string[] } | null = null;
   const endCode = (): void => {
-    if (code !== null) lines.push(...fence(code.lines.join("\n"), code.language).split("\n"));
+    if (code !== null) for (const line of fence(code.lines.join("\n"), code.language).split("\n")) lines.push(line);
     code = null;
   };
   for (const line of text.split("\n")) {

@@ -1,3 +1,4 @@
+import { checkArgument, isStream } from "../session/check-arguments.ts";
 import { TextDecoder } from "node:util";
 import { SessionError } from "../session/errors.ts";
 import { LINE_BYTES_MAX } from "../stores/jsonl/log-line.ts";
@@ -10,10 +11,12 @@ import { LINE_BYTES_MAX } from "../stores/jsonl/log-line.ts";
 export async function* readLines(
   pieces: AsyncIterable<Uint8Array> | Iterable<Uint8Array>,
 ): AsyncGenerator<string, void, undefined> {
+  checkArgument(isStream(pieces), pieces, "readLines", "the bytes of a file, in pieces");
   const decoder = new TextDecoder("utf-8", { fatal: true });
   let open: string[] = [];
   let length = 0;
   for await (const piece of pieces) {
+    checkArgument(piece instanceof Uint8Array, piece, "readLines", "pieces that are bytes");
     const lines = decode(decoder, piece).split("\n");
     const last = lines.pop() as string;
     for (const line of lines) {

@@ -1,3 +1,4 @@
+import { checkArgument, checkOptionsOf, type KeysOf } from "../session/check-arguments.ts";
 import { homedir } from "node:os";
 import { JSON_DEPTH_MAX } from "../internal/json.ts";
 import { isSecretMember, isTelling, SECRET_PATTERNS } from "./secret-patterns.ts";
@@ -27,13 +28,26 @@ export interface SanitizerOptions {
   readonly homeDirectory?: string;
 }
 
+/** A sanitizer that also does its work step by step: each call of `next` is a step, so that others can have their turn. */
+export interface SteppedSanitizer extends Sanitizer {
+  learnSteps(value: unknown): Generator<void, void>;
+  sanitizeSteps<T>(value: T): Generator<void, T>;
+}
+
 /** A sanitizer that has not seen any secret yet. */
 export function createSanitizer(options: SanitizerOptions = {}): Sanitizer {
+  checkOptionsOf(options, { homeDirectory: true } satisfies KeysOf<SanitizerOptions>, "createSanitizer");
+  return createSteppedSanitizer(options);
+}
+
+/** The same, for who works in steps. */
+export function createSteppedSanitizer(options: SanitizerOptions = {}): SteppedSanitizer {
   return new SecretSanitizer(options.homeDirectory ?? ownHomeDirectory());
 }
 
 /** A text without its secrets. */
 export function sanitizeText(text: string): string {
+  checkArgument(typeof text === "string", text, "sanitizeText", "a text");
   const sanitizer = createSanitizer();
   sanitizer.learn(text);
   return sanitizer.sanitize(text);
@@ -41,6 +55,8 @@ export function sanitizeText(text: string): string {
 
 /** How many secrets are also looked for where nothing around them says what they are. */
 const LITERALS_MAX = 1000;
+/** How many characters are looked at in one step, by one pattern, or by all of them in short texts. */
+const STEP_CHARACTERS = 128 * 1024;
 /** How many texts may be nested in each other as JSON and still be looked into. */
 const NESTED_TEXTS_MAX = 4;
 
@@ -57,12 +73,14 @@ const HOME_DIRECTORIES = new RegExp(
   "gi",
 );
 
-class SecretSanitizer implements Sanitizer {
+class SecretSanitizer implements SteppedSanitizer {
   readonly #numbers = new Map<string, number>();
   readonly #literals = new Set<string>();
   readonly #home: RegExp | null;
   #known: RegExp | null = null;
   #learning = false;
+  /** How many characters were looked at since the last step. */
+  #looked = 0;
 
   constructor(homeDirectory: string) {
     const usable = homeDirectory.length > 3;
@@ -74,59 +92,87 @@ class SecretSanitizer implements Sanitizer {
   }
 
   learn(value: unknown): void {
-    this.#learning = true;
-    try {
-      this.#walk(value, false, 0, 0);
-    } finally {
-      this.#learning = false;
-    }
+    allOf(this.learnSteps(value));
   }
 
   sanitize<T>(value: T): T {
-    return this.#walk(value, false, 0, 0) as T;
+    return allOf(this.sanitizeSteps(value));
   }
 
-  #walk(value: unknown, named: boolean, depth: number, nested: number): unknown {
-    if (typeof value === "string") return named && isTelling(value) ? this.#hide(value) : this.#text(value, nested);
+  *learnSteps(value: unknown): Generator<void, void> {
+    const steps = this.#walk(value, false, 0, 0);
+    for (;;) {
+      // Between two steps, another value may be sanitized.
+      this.#learning = true;
+      try {
+        if (steps.next().done === true) return;
+      } finally {
+        this.#learning = false;
+      }
+      yield;
+    }
+  }
+
+  *sanitizeSteps<T>(value: T): Generator<void, T> {
+    return (yield* this.#walk(value, false, 0, 0)) as T;
+  }
+
+  *#walk(value: unknown, named: boolean, depth: number, nested: number): Generator<void, unknown> {
+    if (typeof value === "string") {
+      return named && isTelling(value) ? this.#hide(value) : yield* this.#text(value, nested);
+    }
     if (typeof value !== "object" || value === null) return value;
     if (depth > JSON_DEPTH_MAX) throw new TooDeep();
-    if (Array.isArray(value)) return value.map((item) => this.#walk(item, named, depth + 1, nested));
+    if (Array.isArray(value)) {
+      const items: unknown[] = [];
+      for (const item of value) items.push(yield* this.#walk(item, named, depth + 1, nested));
+      return items;
+    }
     const carried = dataOf(value);
-    return Object.fromEntries(
-      Object.entries(value).map(([key, item]) => [
-        key,
+    const entries: [string, unknown][] = [];
+    for (const [key, item] of Object.entries(value)) {
+      const harmless =
         key === "data" && carried !== null
-          ? this.#carried(item as string, carried)
-          : this.#walk(item, isSecretMember(key, item), depth + 1, nested),
-      ]),
-    );
+          ? yield* this.#carried(item as string, carried)
+          : yield* this.#walk(item, isSecretMember(key, item), depth + 1, nested);
+      entries.push([key, harmless]);
+    }
+    return Object.fromEntries(entries);
   }
 
-  #carried(data: string, text: string): string {
-    const harmless = this.#text(text, 0);
+  *#carried(data: string, text: string): Generator<void, string> {
+    const harmless = yield* this.#text(text, 0);
     return harmless === text ? data : Buffer.from(harmless, "utf8").toString("base64");
   }
 
-  #text(text: string, nested: number): string {
+  *#text(text: string, nested: number): Generator<void, string> {
     let result = text;
     for (const { pattern, confirms } of SECRET_PATTERNS) {
+      this.#looked += result.length;
+      if (this.#looked > STEP_CHARACTERS) {
+        this.#looked = 0;
+        yield;
+      }
       result = result.replace(pattern, (...found) => {
         const { before = "", secret = "" } = found.at(-1) as { before?: string; secret?: string };
         return confirms?.(secret) === false ? (found[0] as string) : `${before}${this.#hide(secret)}`;
       });
     }
-    if (!this.#learning) result = this.#replaceKnown(result);
+    if (!this.#learning) {
+      if (result.length > STEP_CHARACTERS) yield;
+      result = this.#replaceKnown(result);
+    }
     if (this.#home !== null) result = result.replace(this.#home, "~");
     result = result.replace(HOME_DIRECTORIES, "~");
-    return nested < NESTED_TEXTS_MAX && /^\s*[[{]/.test(result) ? this.#json(result, nested + 1) : result;
+    return nested < NESTED_TEXTS_MAX && /^\s*[[{]/.test(result) ? yield* this.#json(result, nested + 1) : result;
   }
 
   /** A text that is JSON may spell a secret in escapes, or name it by a key. */
-  #json(text: string, nested: number): string {
+  *#json(text: string, nested: number): Generator<void, string> {
     try {
       const value: unknown = JSON.parse(text);
       const before = JSON.stringify(value);
-      const after = JSON.stringify(this.#walk(value, false, 0, nested));
+      const after = JSON.stringify(yield* this.#walk(value, false, 0, nested));
       return before === after ? text : after;
     } catch (error) {
       // Not JSON, or nested so deep that nobody will decode it: it is a text like others.
@@ -166,6 +212,13 @@ class SecretSanitizer implements Sanitizer {
 }
 
 class TooDeep extends Error {}
+
+function allOf<T>(steps: Generator<void, T>): T {
+  for (;;) {
+    const { done, value } = steps.next();
+    if (done === true) return value;
+  }
+}
 
 /** The secret that one of its spellings stands for. */
 function decoded(spelling: string, secrets: ReadonlyMap<string, number>): string {

@@ -92,15 +92,51 @@ const PRIVATE_KEY = `${SPACE}(?:[A-Z0-9]{1,20}${SPACE}){0,4}PRIVATE${SPACE}KEY(?
 /** How the name of a secret ends, whatever comes before. */
 const NAME = String.raw`(?:(?:api|access|auth|account|private|secret|signing|encryption|master|shared|storage|client|service)[_-]?key(?:[_-]?id)?|secret|token|passw(?:or)?d|passphrase|passcode|pwd|credentials?)s?\d{0,3}`;
 /** The same as the environment spells it, where a name that ends in `_KEY` or `_PASS` is a secret too. */
-const VARIABLE = String.raw`(?:API_?KEY|_KEY|_PASS|SECRET|TOKEN|PASSW(?:OR)?D|PASSPHRASE|PASSCODE|(?<=[A-Z0-9_])(?<!OLD)PWD|CREDENTIALS?)\d{0,3}`;
+const VARIABLE = String.raw`(?:API_?KEY|_KEY|_PASS|SECRET|TOKEN|PASSW(?:OR)?D|PASSPHRASE|PASSCODE|SSHPASS|REDISCLI_AUTH|(?<=[A-Z0-9_])(?<!OLD)PWD|CREDENTIALS?)\d{0,3}`;
 const QUOTE = String.raw`\\{0,7}["'\x60]`;
 const QUOTED = "[^\\n]{1,4096}?(?=\\k<quote>)";
 /** Names whose value is a secret however plain it is, where nothing else stands on its line. */
 const PASSWORD = String.raw`(?:passw(?:or)?d|passphrase|passcode|pwd|secret)s?\d{0,3}`;
 const SCHEME = `(?:[A-Za-z][A-Za-z0-9-]{0,30}${SPACE}{1,8})?`;
-const PARAMETER = String.raw`[\w-]{1,40}=\\{0,3}"?[^\s",\\]{0,2048}\\{0,3}"?`;
+/** The same where what is quoted has quotes itself, which then are escaped. */
+const QUOTED_WHOLE = String.raw`[^\n]{1,4096}?(?<!\\)(?=\k<quote>)`;
+const PARAMETER = String.raw`[\w-]{1,40}=(?:\\{0,7}"[^"\\\n]{0,2048}\\{0,7}"|[^\s",\\]{0,2048})`;
+/** One that is quoted is a parameter by itself. */
+const QUOTED_PARAMETER = String.raw`[\w-]{1,40}=\\{0,7}"[^"\\\n]{6,2048}\\{0,7}"`;
 const COOKIE = String.raw`[\w.!#$%&*+^|~-]{1,128}=[^\s;,"'\\]{1,4096}`;
 const ASSIGN = String.raw`[ \t]{0,8}(?:=>|:=|[:=]|%3[AD])[ \t]{0,8}`;
+
+/** Between an option and its value: a space, an equals sign, or the end of a text in a list of arguments. */
+const AFTER_OPTION = String.raw`(?:[ \t]{1,8}|=|["'],[ \t]{0,8}["'])`;
+/** The rest of a command up to an option; a command goes on after a backslash at the end of a line. */
+const UP_TO = String.raw`(?:[^\n|;]|\\\r?\n){0,500}?[\s"']`;
+const LOGIN = String.raw`["']?[^\s:"'-][^\s:"']{0,255}:`;
+/** What lies between the words of a .netrc file, also where it is a text of JSON. */
+const GAP = String.raw`(?:\s|\\[nrt]){1,20}`;
+const WORD = String.raw`[^\s\\"']{1,255}`;
+const NETRC = `(?:${GAP}(?:login|account)${GAP}["']?${WORD}["']?)`;
+/** Between the words of a command: a blank, or the end of a text in a list of arguments. */
+const NEXT = String.raw`(?:[ \t]{1,8}|["'],[ \t]{0,8}["'])`;
+
+/** Commands that take a password, each with the option for it. */
+const COMMANDS: readonly (readonly [command: string, option: string])[] = [
+  [
+    `(?:docker|podman|nerdctl|buildah|skopeo|helm|oras|crane|az)${NEXT}(?:[\\w-]{1,20}${NEXT}){0,2}login`,
+    `-p(?:${AFTER_OPTION})?`,
+  ],
+  ["vault", `login${NEXT}`],
+  ["aws", `configure${NEXT}set${NEXT}[\\w.-]{0,80}(?:secret_access_key|session_token)${NEXT}`],
+  ["(?:npm|pnpm|yarn)", `set${NEXT}[^\\s"']{0,200}:_(?:authToken|password|auth)(?:=|${NEXT})`],
+  ["sshpass", `-p(?:${AFTER_OPTION})?`],
+  ["(?:mysql|mysqldump|mysqladmin|mysqlimport|mysqlcheck|mariadb|mariadb-dump|7za?)", "-p"],
+  ["(?:mongo|mongosh|mongodump|mongorestore|mongoimport|mongoexport)", `-p${AFTER_OPTION}`],
+  ["redis-cli", `(?:-a|--pass)${AFTER_OPTION}`],
+  ["(?:zip|unzip|zipcloak)", `-P${AFTER_OPTION}`],
+  ["ldap(?:search|add|modify|delete|passwd|whoami)", `-w${AFTER_OPTION}`],
+  ["openssl", `-pass(?:in|out)?[ \\t]{1,8}["']?pass:`],
+];
+
+const COMMAND_OPTION = COMMANDS.map(([command, option]) => `${command}${UP_TO}${option}`).join("|");
 
 /** Every way in which a secret is recognised, the most certain first. */
 export const SECRET_PATTERNS: readonly SecretPattern[] = [
@@ -122,24 +158,52 @@ export const SECRET_PATTERNS: readonly SecretPattern[] = [
     ),
     confirms: (found) => found.length >= 20 || /[\d=]/.test(found),
   },
+  // A parameter of a URL, before what follows, which would take its plus sign for the space after a scheme.
+  named(`[?&;][\\w.-]{0,40}?(?:${NAME}|authorization|sig|signature)=`, "[^&#\\s\"'<>\\\\]{1,4096}"),
   // A header of a request, in quotes as a command or a program spells it, or on its own.
-  named(`(?<quote>${QUOTE})(?:proxy-)?authorization[ \\t]{0,4}:[ \\t]{0,8}${SCHEME}`, QUOTED),
-  named(`authorization(?:${QUOTE})?${ASSIGN}(?<quote>${QUOTE})${SCHEME}`, QUOTED),
+  // Where the quote stands around a header whose own quotes are not escaped, its parameters are matched below.
+  named(
+    `(?<quote>${QUOTE})(?:proxy-)?authorization[ \\t]{0,4}:(?![ \\t]{0,8}${SCHEME}[\\w-]{1,40}=\\k<quote>)[ \\t]{0,8}${SCHEME}`,
+    QUOTED_WHOLE,
+  ),
+  named(`authorization(?:${QUOTE})?(?:${ASSIGN}|,[ \\t]{0,8})(?<quote>${QUOTE})${SCHEME}`, QUOTED_WHOLE),
+  named(
+    `(?<![\\w-])(?:-H|--header)${AFTER_OPTION}?(?<quote>${QUOTE})[\\w-]{0,40}?${NAME}[ \\t]{0,4}:[ \\t]{0,8}`,
+    QUOTED_WHOLE,
+  ),
   {
     pattern: new RegExp(
-      `(?<before>authorization${ASSIGN}${SCHEME})(?<secret>${PARAMETER}(?:,[ \\t]{0,4}${PARAMETER}){1,20}|${bare(8)})`,
+      `(?<before>authorization${ASSIGN}${SCHEME})(?<secret>${PARAMETER}(?:,[ \\t]{0,4}${PARAMETER}){1,20}|${QUOTED_PARAMETER}|${bare(8)})`,
       "gi",
     ),
-    confirms: (found) => isTelling(found) && (looksRandom(found) || /^[\w-]+=.*,/.test(found)),
+    confirms: (found) => isTelling(found) && (looksRandom(found) || /^[\w-]+=(?:.*,|\\*")/.test(found)),
   },
+  named("AWS4-HMAC-SHA256[^\\n\"']{1,500}?Signature=", "(?!\\[)[^\\s,\"'\\\\]{8,128}"),
   named(
     `(?:set-)?cookie2?(?:${QUOTE})?[ \\t]{0,4}[:=][ \\t]{0,8}(?:${QUOTE})?`,
     `${COOKIE}(?:;[ \\t]{0,4}${COOKIE}){0,100}`,
   ),
+  {
+    pattern: new RegExp(
+      `(?<before>^[ \\t<>*]{0,8}(?:proxy-)?authorization[ \\t]{0,4}:[ \\t]{0,8})(?<secret>${bare(6)})(?=[ \\t]{0,8}\\r?$)`,
+      "gim",
+    ),
+    confirms: (found) => isPlainPassword(found) && /\d/.test(found) && !/^oauth/i.test(found),
+  },
   named(
-    `(?<![\\w-])curl[^\\n|;]{0,1000}?[\\s"'](?:-u|-U|--user|--proxy-user)(?:[ \\t]{1,8}|=|["'],[ \\t]{0,8})?["']?[^\\s:"'-][^\\s:"']{0,255}:`,
+    `(?<![\\w-])curl${UP_TO}(?:-[A-Za-z0-9#]{0,10}[uU]|--user|--proxy-user|--auth)(?:${AFTER_OPTION})?${LOGIN}`,
     "[^\\s\"'\\\\]{1,256}",
   ),
+  named(`(?<![\\w-])(?:http|https|xh)${UP_TO}(?:-a|--auth)(?:${AFTER_OPTION})${LOGIN}`, "[^\\s\"'\\\\]{1,256}"),
+  named(
+    `(?<![\\w-])curl${UP_TO}(?:-[A-Za-z0-9#]{0,10}b|--cookie)(?:${AFTER_OPTION})?["']?`,
+    `${COOKIE}(?:;[ \\t]{0,4}${COOKIE}){0,100}`,
+    { exactCase: true },
+  ),
+  named(`(?<![\\w-])(?:${COMMAND_OPTION})(?<quote>["'])(?!,)`, QUOTED, { exactCase: true }),
+  named(`(?<![\\w-])(?:${COMMAND_OPTION})`, `(?!-)${bare(1)}`, { exactCase: true }),
+  named(`(?<![\\w-])(?:machine${GAP}${WORD}|default)${NETRC}{1,2}${GAP}password${GAP}["']?`, WORD),
+  named(`(?<![\\w-])machine${GAP}(?:localhost|[\\w-]{1,63}\\.[\\w.-]{1,190})${GAP}password${GAP}["']?`, WORD),
   { pattern: /(?<before>\/bot)(?<secret>\d{6,12}:[A-Za-z0-9_-]{30,64})/g },
   { pattern: /(?<before>:\/\/)(?<secret>[0-9a-f]{32}(?::[0-9a-f]{32})?)(?=@)/g },
   {
@@ -152,8 +216,8 @@ export const SECRET_PATTERNS: readonly SecretPattern[] = [
   named(`${VARIABLE}=(?<quote>${QUOTE})`, QUOTED, { exactCase: true }),
   named(`${VARIABLE}=`, bare(1), { exactCase: true }),
   named(`${NAME}(?:${QUOTE})?${ASSIGN}(?<quote>${QUOTE})`, QUOTED),
-  named(`[?&;][\\w.-]{0,40}?(?:${NAME}|sig|signature)=`, "[^&#\\s\"'<>\\\\]{1,4096}"),
-  named(`--[\\w-]{0,40}?${NAME}(?:=|[ \\t]{1,8})`, `(?!-)${bare(1)}`),
+  named(`--(?:[\\w-]{0,40}?${NAME}|pass)(?:=|[ \\t]{1,8}|${QUOTE},[ \\t]{0,8})(?<quote>${QUOTE})`, QUOTED),
+  named(`--(?:[\\w-]{0,40}?${NAME}|pass)(?:=|[ \\t]{1,8})`, `(?!-)${bare(1)}`),
   named(`${NAME}(?:${QUOTE})?${ASSIGN}`, bare(8), { random: true }),
   {
     pattern: new RegExp(`(?<before>(?:^|[\\s,{(?&;])[\\w.-]{0,40}?${PASSWORD}=)(?<secret>${bare(1)})`, "gi"),
@@ -190,7 +254,9 @@ export function isSecretMember(name: string, value: unknown): boolean {
 
 /** Whether a text is a name and a password, as HTTP encodes the two. */
 function isEncodedLogin(text: string): boolean {
-  return text.length % 4 === 0 && /^[\x21-\x7e]+:[\x20-\x7e]+$/.test(Buffer.from(text, "base64").toString("latin1"));
+  return (
+    text.length % 4 === 0 && /^[\x21-\x39\x3b-\x7e]+:[\x20-\x7e]+$/.test(Buffer.from(text, "base64").toString("latin1"))
+  );
 }
 
 /** Whether a value is a password as people choose them, and not a path, a call or the name of something that has it. */

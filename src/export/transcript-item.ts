@@ -1,3 +1,6 @@
+import { dropEnd } from "../internal/trim-text.ts";
+import { cutText } from "../internal/cut-text.ts";
+import { nextSlice } from "../internal/long-work.ts";
 import type { Entry, EntryOf } from "../session/log/entry.ts";
 import type { Content, ContentPart, Message, ToolCall } from "../session/message.ts";
 import type { Usage } from "../session/usage.ts";
@@ -24,6 +27,25 @@ const INDENTED_CHARACTERS_MAX = 1024 * 1024;
 
 /** A text that is longer than this is shown as it is and not read as Markdown, which would take long in one piece. */
 const FORMATTED_CHARACTERS_MAX = 200_000;
+
+/** How many characters of blocks are written before others of the program have their turn. */
+const SLICE_CHARACTERS = 128 * 1024;
+
+/** Writes blocks one after the other, so that none waits for a message of many parts. */
+export async function* renderBlocks(
+  blocks: readonly TranscriptBlock[],
+  render: (block: TranscriptBlock) => string,
+): AsyncGenerator<string, void, undefined> {
+  let characters = 0;
+  for (const block of blocks) {
+    characters += "text" in block ? block.text.length : block.data.length;
+    if (characters > SLICE_CHARACTERS) {
+      await nextSlice();
+      characters = 0;
+    }
+    yield render(block);
+  }
+}
 
 /** What to show of an entry; null when there is nothing to see. */
 export function itemOf(entry: Entry, undone = false): TranscriptItem | null {
@@ -58,9 +80,7 @@ export function spendingOf(usage: Usage | undefined, cost: number | undefined): 
 
 /** The beginning of a text, on one line. */
 export function openingOf(text: string, charactersMax: number): string {
-  const line = text
-    .trimStart()
-    .slice(0, charactersMax * 4)
+  const line = cutText(text.trimStart(), 0, charactersMax * 4)
     .replace(/\s+/g, " ")
     .trimEnd();
   const characters = [...line];
@@ -175,5 +195,5 @@ function titled(role: string, name: string | undefined): string {
 }
 
 function formatCost(cost: number): string {
-  return `$${cost >= 0.01 ? cost.toFixed(2) : cost.toFixed(6).replace(/0+$/, "")}`;
+  return `$${cost >= 0.01 ? cost.toFixed(2) : dropEnd(cost.toFixed(6), /0/)}`;
 }

@@ -1,9 +1,10 @@
 import type { Agent } from "../agent/agent.ts";
 import type { Unsigned } from "../agent/event-log.ts";
 import { followAbort, untilAborted } from "../agent/follow-abort.ts";
+import type { LoopOptions } from "../agent/loop-options.ts";
 import { runErrorOf } from "../agent/run-error.ts";
 import type { SessionRun } from "../agent/session-run.ts";
-import type { Unasked } from "../agent/tools/unasked.ts";
+import type { AskPolicy } from "../agent/tools/ask-policy.ts";
 import { SessionError, show } from "../session/errors.ts";
 import { textOf, type AssistantMessage } from "../session/message.ts";
 import { operation, Session } from "../session/value/session.ts";
@@ -28,7 +29,11 @@ export interface Asking {
   readonly messageId: string;
   readonly timeoutMs: number | null;
   /** Which calls run without a person's word; an agent's own word may be stricter. */
-  readonly unasked: Unasked | undefined;
+  readonly ask: AskPolicy | undefined;
+  /** How long calls wait for a person's word; an agent's own word holds where the group has none. */
+  readonly waiting: Pick<LoopOptions, "onApproval" | "park">;
+  /** Whether anyone has subscribed to the events of the group. */
+  readonly isFollowed: () => boolean;
   readonly signal: AbortSignal;
   readonly emit: (event: Unsigned<GroupEvent>) => void;
   /** Told which run is at work, and when none is. */
@@ -89,10 +94,10 @@ async function runLoop(
   seat: GroupSeat,
   agent: Agent,
   visible: readonly GroupItem[],
-  { sessionId, runId, log, place, unasked, signal, emit, atWork }: Asking,
+  { sessionId, runId, log, place, ask, waiting, isFollowed, signal, emit, atWork }: Asking,
 ): Promise<Finished> {
   const { name } = seat;
-  const sink = new GroupSink(sessionId, runId, log, seat);
+  const sink = new GroupSink({ sessionId, runId, log, seat, isFollowed });
   const user = Session.derive(place, Transcript.of(rowsFor(name, visible)), {
     lineage: operation("op_fork", "group", [place.id]),
   });
@@ -100,7 +105,8 @@ async function runLoop(
     const run = agent.run(user, {
       signal,
       register: false,
-      ...(unasked && { unasked }),
+      ...(ask && { ask }),
+      ...waiting,
       persist: { openSink: async () => ({ sink, user }) },
     });
     atWork(run);

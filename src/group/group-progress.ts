@@ -30,7 +30,8 @@ export function stepProgress(progress: GroupProgress | null, entry: Entry): Grou
   if (mark?.kind === "message" && typeof mark.maxRounds === "number") {
     return { messageId: entry.id, maxRounds: mark.maxRounds, moves: [], ended: null };
   }
-  if (progress === null || mark === null) return progress;
+  // What a group does about a message it writes under its lease, and that carries no user's name.
+  if (progress === null || mark === null || entry.by !== undefined) return progress;
   if (mark.kind === "ended") return { ...progress, ended: mark.reason as GroupEnd };
   const kind = mark.kind === "turn" ? "spoke" : mark.kind;
   if (kind !== "spoke" && kind !== "passed" && kind !== "refused") return progress;

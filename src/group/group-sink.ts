@@ -9,12 +9,24 @@ import type { GroupSeat } from "./group-agent.ts";
 import type { GroupLog } from "./group-log.ts";
 import { isEmpty } from "./agent-view.ts";
 
+/** What the run of an agent of a group is kept with. */
+export interface GroupSinkInit {
+  readonly sessionId: string;
+  /** The group's own run. */
+  readonly runId: string;
+  readonly log: GroupLog;
+  readonly seat: GroupSeat;
+  /** Whether anyone has subscribed to the events of the group. */
+  readonly isFollowed: () => boolean;
+}
+
 /**
  * Keeps the run of a loop agent in the group's session, row by row. Its answer is a turn for the group; what led to it,
  * calls and what tools answered, only the agent itself gets to see again.
  */
 export class GroupSink implements RunSink {
   readonly sessionId: string;
+  readonly isFollowed: () => boolean;
   readonly #log: GroupLog;
   readonly #seat: GroupSeat;
   readonly #runId: string;
@@ -23,12 +35,12 @@ export class GroupSink implements RunSink {
   #ear: LogEar | null = null;
   #stopListening = (): void => {};
 
-  /** `runId` is the group's own run. */
-  constructor(sessionId: string, runId: string, log: GroupLog, seat: GroupSeat) {
+  constructor({ sessionId, runId, log, seat, isFollowed }: GroupSinkInit) {
     this.sessionId = sessionId;
     this.#runId = runId;
     this.#log = log;
     this.#seat = seat;
+    this.isFollowed = isFollowed;
   }
 
   /** The agent's answer, once it has given one. */

@@ -183,7 +183,8 @@ export class RunningGroup implements GroupRun {
   }
 
   async #work(tree: SessionTree, log: GroupLog, claim: Claim): Promise<GroupOutcome> {
-    const place = sessionOf(tree.head, Transcript.empty);
+    const { place: placed = (session) => session } = this.#start.options;
+    const place = placed(sessionOf(tree.head, Transcript.empty));
     await using _held = await this.#holdPlace(place);
     const resumed = await this.#begin(tree, log, claim);
     this.#deadline.start();
@@ -225,14 +226,16 @@ export class RunningGroup implements GroupRun {
 
   #takeTurns(log: GroupLog, place: Session): Promise<GroupOutcome> {
     const { parts, sessionId, options } = this.#start;
-    const { maxRounds, agentTimeoutMs: timeoutMs, unasked } = options;
+    const { maxRounds, agentTimeoutMs: timeoutMs, ask, waiting } = options;
     return takeTurns(parts, {
       sessionId,
       runId: this.id,
       log,
       place,
       timeoutMs,
-      unasked,
+      ask,
+      waiting,
+      isFollowed: () => this.#events.subscribed,
       maxRounds,
       signal: this.#controller.signal,
       emit: (event) => this.#events.add(event),
@@ -243,7 +246,7 @@ export class RunningGroup implements GroupRun {
   }
 
   /** Puts the message on record with the start of the run; whether it was there before. */
-  async #begin(tree: SessionTree, log: GroupLog, { ends, started, request }: Claim): Promise<boolean> {
+  async #begin(tree: SessionTree, log: GroupLog, { guard, ends, started, request }: Claim): Promise<boolean> {
     const { sessionId, options } = this.#start;
     const { turnId } = options;
     const message = request?.input ?? this.#start.message;
@@ -252,7 +255,7 @@ export class RunningGroup implements GroupRun {
     const repeated = turnId === undefined ? null : await tree.getEntry(turnId);
     if (message !== null && repeated === null) {
       const question = questionDraft(message, { ...options, maxRounds: options.maxRounds ?? 10 });
-      await log.append([by === undefined ? question : { ...question, by }, ...start]);
+      await log.append([by === undefined ? question : { ...question, by }, ...start], guard);
       return false;
     }
     if (log.progress === null) {
@@ -265,7 +268,7 @@ export class RunningGroup implements GroupRun {
       const same = repeated.type === "message" && sameJson(repeated.message.content, message);
       if (!same || log.progress.messageId !== turnId) throw taken(sessionId, turnId as string);
     }
-    await log.append(start);
+    await log.append(start, guard);
     return true;
   }
 

@@ -1,3 +1,4 @@
+import { checkArgument } from "../session/check-arguments.ts";
 import { createHash, randomBytes } from "node:crypto";
 import type { CallerInit } from "./caller-init.ts";
 
@@ -30,5 +31,6 @@ export function createToken(): string {
 
 /** The SHA-256 hash of a token, in hexadecimal. */
 export function hashToken(token: string): string {
+  checkArgument(typeof token === "string" && token !== "", token, "hashToken", "a token, as a text");
   return createHash("sha256").update(token).digest("hex");
 }

@@ -1,11 +1,11 @@
 import type { Agent } from "../agent/agent.ts";
 import type { ParkOptions } from "../agent/loop-options.ts";
 import type { Model } from "../agent/model/model.ts";
-import type { Unasked } from "../agent/tools/unasked.ts";
+import type { AskPolicy } from "../agent/tools/ask-policy.ts";
 import type { GroupSession } from "../group/group-session.ts";
 import type { SessionManager } from "../lifecycle/session-manager.ts";
 import type { SessionStore } from "../session/store.ts";
-import type { RunBell } from "../workers/run-bell.ts";
+import type { RunQueue } from "../workers/run-queue.ts";
 import type { RunPlace } from "../workers/user-places.ts";
 import type { ParkedRun, RunWebhook } from "../workers/worker-options.ts";
 import type { ApiToken, TokenSource } from "./api-token.ts";
@@ -30,8 +30,26 @@ export interface ServerLimits {
   readonly bodyBytesPerUser?: number;
   /** The most that the bodies of all requests take at once, likewise (default: three times that). */
   readonly bodyBytesAtOnce?: number;
+  /** The most that answers take which a user has been given and not read yet (default 32 MiB). */
+  readonly answerBytesPerUser?: number;
+  /** The most that answers take which have not been read yet, of all users (default: four times that). */
+  readonly answerBytesAtOnce?: number;
+  /** How many requests that read more than a mebibyte go on at once (default 4); the rest wait, the users in turn. */
+  readonly heavyAtOnce?: number;
+  /** How long a client may take to read what an answer has ready, a page or a piece of a stream (default 60 s). */
+  readonly answerTimeoutMs?: number;
   /** The most event streams that a user may have open on this server (default 20). */
   readonly streamsPerUser?: number;
+  /**
+   * The most sessions that a user may keep, of any status, those in the trash included until they are purged; null for any
+   * number (default: 10,000 with tokens or `authenticate`, any number without).
+   */
+  readonly storedSessionsPerUser?: number | null;
+  /**
+   * The most bytes that a user may keep, in the logs of their sessions and in the directory that was made for them; null for
+   * any number (default: 2 GiB with tokens or `authenticate`, any number without).
+   */
+  readonly storedBytesPerUser?: number | null;
   /** The most runs of a user that the server's own worker has at once (default 10); the rest wait. */
   readonly maxRunsPerUser?: number;
   /** The most sessions with a run that waits to be taken up, before more are refused with `OVERLOADED` (default 10,000). */
@@ -48,14 +66,14 @@ export interface ServerLimits {
 
 /** What a server is made of. */
 export interface ServerInit {
-  /** The manager of the sessions; or a store, for a manager of the server's own with the default config. */
+  /** The manager of the sessions; or a store, for a manager of the server's own under which no session expires and a user may have any number. */
   readonly manager?: SessionManager;
   readonly store?: SessionStore;
   /**
    * Tells the workers of a fleet that a run waits; the server then runs nothing itself, and what concerns the running of
-   * runs is given to the workers. Left out, the server has a bell and a worker of its own.
+   * runs is given to the workers. Left out, the server has a queue and a worker of its own.
    */
-  readonly bell?: RunBell;
+  readonly queue?: RunQueue;
   /** The agents that can be run; each needs a name. */
   readonly agents?: readonly Agent[];
   /** The groups that can be run, by name. */
@@ -68,7 +86,7 @@ export interface ServerInit {
    * Which calls run without a person's word, in all runs of agents and groups. Of this and an agent's own word, the
    * stricter one holds.
    */
-  readonly unasked?: Unasked;
+  readonly ask?: AskPolicy;
   /** When runs let go of their sessions while they wait for a person's word (default: after 30 seconds, for 7 days). */
   readonly park?: ParkOptions;
   /** Told of each run that parks on this server, so that somebody can be asked. */

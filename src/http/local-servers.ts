@@ -1,9 +1,10 @@
+import { checkOptionsOf } from "../session/check-arguments.ts";
 import { chmod, lstat, mkdir, readdir, readFile, rename, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { hasEnded, parseProcessIdentity, thisProcess } from "../internal/process-identity.ts";
 import { uuidv7 } from "../internal/uuid.ts";
 import { SessionError, show } from "../session/errors.ts";
-import { userHome } from "../tree/home.ts";
+import { skeinHome } from "../tree/home.ts";
 
 /** A server of this machine that made its own token, as `skein serve` does where it is given none. */
 export interface LocalServer {
@@ -15,7 +16,9 @@ export interface LocalServer {
  * The server that runs on this machine for this user, as `createClient` takes it: the one on a port, or the one that was
  * started last; null where there is none.
  */
-export async function findLocalServer({ port }: { readonly port?: number } = {}): Promise<LocalServer | null> {
+export async function findLocalServer(options: { readonly port?: number } = {}): Promise<LocalServer | null> {
+  checkOptionsOf(options, { port: true }, "findLocalServer");
+  const { port } = options;
   const servers = await listLocalServers();
   return servers.find(({ url }) => port === undefined || new URL(url).port === String(port)) ?? null;
 }
@@ -85,7 +88,7 @@ async function readServer(path: string): Promise<WrittenServer | null> {
 
 /** Not in a project's own directory: what is there may end up in a repository. */
 function serversDirectory(): string {
-  return join(userHome(), "servers");
+  return join(skeinHome(), "servers");
 }
 
 async function isOwn(directory: string): Promise<boolean> {

@@ -1,7 +1,7 @@
 import type { Approval, RunEvent } from "../agent/run-event.ts";
 import type { GroupEvent } from "../group/group-event.ts";
 import type { JsonObject, JsonValue } from "../internal/json.ts";
-import type { Content } from "../session/message.ts";
+import type { RunInput } from "../session/run-input.ts";
 import type { WorkerView } from "../workers/worker-view.ts";
 import type { Page, Problem } from "./wire.ts";
 
@@ -9,7 +9,8 @@ import type { Page, Problem } from "./wire.ts";
 
 /** Asks for a run. */
 export interface RunRequest {
-  readonly input: Content;
+  /** A text, content parts, or messages: of users alone in a session in which something was said. */
+  readonly input: RunInput;
   readonly agent?: string;
   /** Instead of the agent's own, as `provider/id`. */
   readonly model?: string;
@@ -57,7 +58,7 @@ export interface RunView {
   readonly questions: readonly QuestionView[];
   /** The value that a finished run was asked for; null where it was asked for none. */
   readonly output: JsonValue;
-  /** How the run failed. */
+  /** How the run failed; of one that waits, why no worker could begin it. */
   readonly problem: Problem | null;
 }
 
@@ -72,7 +73,8 @@ export interface QuestionView extends Pick<Approval, "callId" | "name" | "argume
 
 /** Which runs to list. */
 export interface ListRuns {
-  readonly state: OpenRunStatus;
+  /** How the runs stand; `asking` finds all that ask something, parked or not. */
+  readonly state: OpenRunStatus | "asking";
   /** For administrators: only those of this user's sessions. */
   readonly userId?: string;
   readonly limit?: number;

@@ -1,3 +1,4 @@
+import { cutText } from "../internal/cut-text.ts";
 import { type Entry, isNode } from "../session/log/entry.ts";
 import { textOf } from "../session/message.ts";
 import type { TreeNodeView } from "./tree-wire.ts";
@@ -25,8 +26,7 @@ export function treeNodeOf(entry: Entry): TreeNodeView | null {
 
 function previewOf(entry: Entry): string {
   // Single spaces, which are most of them, stay without being looked at twice: a tree has thousands of nodes.
-  const line = saidBy(entry)
-    .slice(0, 4 * PREVIEW_CHARACTERS)
+  const line = cutText(saidBy(entry), 0, 4 * PREVIEW_CHARACTERS)
     .replace(/\s{2,}|[^\S ]/g, " ")
     .trim();
   // By characters and not by units, so that no half of a surrogate pair is left.

@@ -6,6 +6,7 @@ import type { Entry, EntryDraft, SessionStatus } from "../session/log/entry.ts";
 import type { PathSummary, SessionHead } from "../session/log/fold.ts";
 import type { Lineage } from "../session/log/header.ts";
 import type { Content, Message, ToolCall } from "../session/message.ts";
+import type { SessionAnalytics } from "../session/state/analytics.ts";
 import type { SessionState } from "../session/state/state.ts";
 import type { Settings } from "../session/log/settings.ts";
 import type { FileChanges } from "../session/sandbox/sandbox.ts";
@@ -90,6 +91,8 @@ export interface ImportFound {
   readonly mapped: number;
   readonly kept: number;
   readonly lost: number;
+  /** How many lines, or parts of lines, are of each kind that this version does not know; they are kept. */
+  readonly unknownKinds: Readonly<Record<string, number>>;
 }
 
 /** A session that was imported. */
@@ -115,7 +118,7 @@ export interface ListSessions {
   readonly status?: SessionStatus | readonly SessionStatus[];
   readonly parentId?: string;
   /** Only sessions with a run that stands there. */
-  readonly runs?: OpenRunStatus;
+  readonly runs?: Exclude<OpenRunStatus, "parked"> | "asking";
   readonly deleted?: boolean;
   readonly limit?: number;
   readonly cursor?: string;
@@ -333,7 +336,28 @@ export interface AnalyticsRequest {
 
 /** Sums over sessions. */
 export interface AnalyticsView {
-  readonly rows: readonly AggregateRow[];
+  readonly rows: readonly AnalyticsRowView[];
+}
+
+/** One sum; imported work is a figure of its own, and in no other. */
+export type AnalyticsRowView = Omit<AggregateRow, "imported"> & { readonly imported?: ImportedFigures };
+
+/** What imported work adds up to. */
+export interface ImportedFigures {
+  readonly messages: number;
+  readonly toolCalls: number;
+  readonly usage: Usage;
+  /** In US dollars, as far as it is on record or its models have a price; null where nothing is known. */
+  readonly cost: number | null;
+  /** Whether some of the cost was computed from prices, because nobody recorded it. */
+  readonly costComputed: boolean;
+}
+
+/** What a session adds up to; what nobody recorded the cost of is computed from prices where its model has one. */
+export interface SessionAnalyticsView extends SessionAnalytics {
+  /** The cost of its answers, what is on record and what is computed; null where nothing is known. */
+  readonly shownCost: number | null;
+  readonly costComputed: boolean;
 }
 
 /** Which answers and calls to look at. */

@@ -11,6 +11,12 @@ export interface ActorOptions {
   readonly actor?: Actor;
 }
 
+/**
+ * Whoever sits at the terminal, and whose the sessions are of a program that names nobody: the user that a server without
+ * tokens of others serves, too.
+ */
+export const LOCAL_USER = "local";
+
 /** The user whose sessions can be seen; null where that is everyone's. */
 export type Viewer = string | null;
 

@@ -1,4 +1,5 @@
-import type { AggregateKey, AggregateQuery, AggregateRow, SessionStore } from "../session/store.ts";
+import { checkArgument, checkStoreArgument, isObject } from "../session/check-arguments.ts";
+import type { AggregateKey, AggregateQuery, AggregateRow, ImportedSums, SessionStore } from "../session/store.ts";
 import type { Usage } from "../session/usage.ts";
 import { aggregateSessions } from "../stores/complete/aggregate-sessions.ts";
 import { checkAggregateQuery } from "../stores/complete/valid-query.ts";
@@ -20,6 +21,8 @@ export interface AnalyticsTotals {
   /** In US dollars. */
   readonly totalCost: number;
   readonly usage: Usage;
+  /** What was imported, which is in none of the other figures; absent where nothing was. */
+  readonly imported?: ImportedSums;
 }
 
 /** Totals over many sessions, in all and by day, model and user. */
@@ -36,11 +39,14 @@ export interface AggregateAnalytics {
 /**
  * The analytics of many sessions. Every session of the query is read once, and no more than the sums is kept.
  *
- * Every turn counts that a session itself appended, on whatever branch; what a fork took over counts in its source.
+ * Every turn counts that a session itself appended, on whatever branch; what a fork took over counts in its source,
+ * and what a merge brought in the session where it was said, unless that was deleted.
  *
  * @throws {SessionError} `INVALID_QUERY` or `INVALID_ID` for a query that makes no sense.
  */
 export async function aggregateAnalytics(store: SessionStore, query: AnalyticsQuery = {}): Promise<AggregateAnalytics> {
+  checkStoreArgument(store, "aggregateAnalytics");
+  checkArgument(isObject(query), query, "aggregateAnalytics", "a query");
   const { groupBy: _, ...asked } = checkAggregateQuery({ ...query, groupBy: [] });
   const [all = [], days = [], models = [], users = []] = await aggregateSessions(store, asked, GROUPINGS);
   return {
@@ -51,6 +57,7 @@ export async function aggregateAnalytics(store: SessionStore, query: AnalyticsQu
   };
 }
 
-function totalsOf({ sessions, messages, toolCalls, usage, cost }: AggregateRow): AnalyticsTotals {
-  return { sessions, totalTurns: messages, toolCalls, totalTokens: usage.totalTokens, totalCost: cost, usage };
+function totalsOf({ sessions, messages, toolCalls, usage, cost, imported }: AggregateRow): AnalyticsTotals {
+  const own = { sessions, totalTurns: messages, toolCalls, totalTokens: usage.totalTokens, totalCost: cost, usage };
+  return imported === undefined ? own : { ...own, imported };
 }

@@ -12,6 +12,11 @@ import { CONFIG_RULES, type ConfigRule, problemOf } from "./session-config-rules
  * @throws {SessionError} `INVALID_OPTION` that names the first variable with a value that cannot be used.
  */
 export function sessionConfigFromEnvironment(prefix = "SKEIN_"): SessionConfig {
+  return checkSessionConfig(configInEnvironment(prefix));
+}
+
+/** The fields of a config that environment variables set, without any defaults. */
+export function configInEnvironment(prefix = "SKEIN_"): Partial<SessionConfig> {
   if (typeof prefix !== "string") {
     throw new SessionError(
       "INVALID_OPTION",
@@ -28,7 +33,7 @@ export function sessionConfigFromEnvironment(prefix = "SKEIN_"): SessionConfig {
     if (problem !== null) throw new SessionError("INVALID_OPTION", `The environment variable ${variable} ${problem}.`);
     given[field] = value;
   }
-  return checkSessionConfig(given);
+  return given;
 }
 
 function variableOf(prefix: string, field: string): string {

@@ -11,14 +11,28 @@ export interface CreateSession {
   /** Whose it is. */
   readonly userId: string;
   readonly metadata?: JsonObject;
-  /** The working directory that it belongs to. */
+  /** The working directory that it belongs to (default: the manager's `workspace`). */
   readonly cwd?: string;
   /** Its id (default: one of the manager's). Only the program can choose one, not a user on whose behalf it acts. */
   readonly id?: string;
   /** What its requests begin with (default: the config's). */
   readonly systemPrompt?: string | null;
-  /** Where the tools of its runs act. */
+  /** Where the tools of its runs act (default: in the manager's `workspace`). */
   readonly sandbox?: SandboxPlacement;
+}
+
+/** What a manager adds to a new session. */
+interface NewHeaderOptions {
+  readonly viewer: Viewer;
+  readonly ids: () => string;
+  readonly clock: () => Date;
+  /** In full; null for none. */
+  readonly workspace: string | null;
+}
+
+/** Where tools act that work in a directory of this machine. */
+export function placementOf(workspace: string): SandboxPlacement {
+  return { backend: "local", spec: { workingDir: workspace }, handleId: null };
 }
 
 /**
@@ -26,14 +40,12 @@ export interface CreateSession {
  *
  * @throws {SessionError} `INVALID_OPTION` when the viewer may not make such a session, and what `createHeader` throws.
  */
-export function newHeader(
-  init: CreateSession,
-  { viewer, ids, clock }: { readonly viewer: Viewer; readonly ids: () => string; readonly clock: () => Date },
-): SessionHeader {
+export function newHeader(init: CreateSession, { viewer, ids, clock, workspace }: NewHeaderOptions): SessionHeader {
   if (typeof init !== "object" || init === null) {
     throw new SessionError("INVALID_OPTION", "A new session takes an object with a userId.");
   }
-  const { userId, metadata, cwd, id, sandbox } = init;
+  const { userId, metadata, id } = init;
+  const { cwd = workspace ?? undefined, sandbox = workspace === null ? undefined : placementOf(workspace) } = init;
   checkName(userId, "a user");
   if (viewer !== null && viewer !== userId) {
     throw new SessionError("INVALID_OPTION", `User ${show(viewer)} cannot make a session for user ${show(userId)}.`);

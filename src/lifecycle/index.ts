@@ -52,9 +52,17 @@ export {
   type RetentionRule,
 } from "./retention.ts";
 export type { DueRun } from "./runs/due-run.ts";
-export type { OpenQuestion, OpenRunView, RunsPage, RunsQuery } from "./runs/list-runs.ts";
+export type { OpenQuestion, OpenRunState, OpenRunView, RunsPage, RunsQuery } from "./runs/list-runs.ts";
 export type { ManagedRunOptions } from "./runs/manage-run.ts";
-export type { ApprovalWord, CancelRun, DenialWord, IfBusy, ManagedRunRequest, RunName } from "./runs/managed-runs.ts";
+export type {
+  ApprovalWord,
+  CancelRun,
+  DenialWord,
+  IfBusy,
+  ManagedRunRequest,
+  QuestionName,
+  RunName,
+} from "./runs/managed-runs.ts";
 export type { AgentsByName, RecoveredRun, RecoverOptions } from "./runs/recover-run.ts";
 export {
   checkSessionConfig,

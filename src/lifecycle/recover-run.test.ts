@@ -1,8 +1,12 @@
 import { expect, expectTypeOf, test } from "vitest";
 import { z } from "zod";
+import { callOf, calling, nextEvent, toolOf } from "../../test/sample-run.ts";
 import { abandonRun } from "../agent/active-runs.ts";
 import { createAgent } from "../agent/agent.ts";
+import type { SessionRun } from "../agent/session-run.ts";
 import { scripted } from "../models/index.ts";
+import type { Entry } from "../session/log/entry.ts";
+import { inputIdOf } from "../session/log/open-runs.ts";
 import { openMemoryStore } from "../stores/memory/index.ts";
 import { SessionManager } from "./session-manager.ts";
 
@@ -46,4 +50,45 @@ test("a run with an output of a library is gone on with by the JSON Schema that 
   expect((await found?.run)?.output).toEqual({ at: "2026-01-02" });
   const request = manager.request(sessionId, { input: "?", group: "team", options: { output: { type: "object" } } });
   await expect(request).rejects.toMatchObject({ code: "INVALID_OPTION", message: expect.stringContaining("group") });
+});
+
+test("a request of several messages begins with a row for each, by whoever asked", async () => {
+  const manager = new SessionManager({ store: openMemoryStore() });
+  const { sessionId } = await manager.create({ userId: "ann" });
+  const messages = [
+    { role: "user", content: "I am Ann." },
+    { role: "assistant", content: "Hello, Ann." },
+    { role: "user", content: "Who am I?" },
+  ] as const;
+  const request = { type: "run_request", id: "run:r", runId: "r", agent: "helper", messages } as const;
+  await manager.store.append(sessionId, [request], { by: "bob" });
+  const asked: unknown[] = [];
+  const model = scripted([
+    ({ messages: sent }) => {
+      asked.push(...sent.map(({ content }) => content));
+      return "Ann.";
+    },
+  ]);
+  const helper = createAgent({ name: "helper", prompt: "", model, builtInTools: false });
+  await (await manager.recover(sessionId, { helper }))?.run.synchronize();
+  const entries: Entry[] = [];
+  for await (const entry of manager.store.read(sessionId)) entries.push(entry);
+  const rows = entries.flatMap((entry) => (entry.type === "message" ? [[entry.by, entry.message.content]] : []));
+  expect(rows).toEqual([...messages.map(({ content }) => ["bob", content]), [undefined, "Ann."]]);
+  expect(entries.filter(({ id }) => id === inputIdOf("r"))).toMatchObject([{ message: messages[2] }]);
+  expect(asked.slice(-3)).toEqual(messages.map(({ content }) => content));
+});
+
+test("a request that was stored with the former name of ask is recovered with the same policy", async () => {
+  const manager = new SessionManager({ store: openMemoryStore() });
+  const { sessionId } = await manager.create({ userId: "ann" });
+  const request = { type: "run_request", id: "run:r", runId: "r", agent: "helper", input: "Look." } as const;
+  await manager.store.append(sessionId, [{ ...request, options: { unasked: "nothing" } }]);
+  const look = toolOf("look", () => "seen", { effects: "reads" });
+  const model = scripted([calling(callOf("1", "look")), "Done."]);
+  const helper = createAgent({ name: "helper", prompt: "", model, tools: [look] });
+  const found = await manager.recover(sessionId, { helper });
+  const run = found?.run as SessionRun;
+  expect(await nextEvent(run, "approval-required")).toMatchObject({ approval: { name: "look" } });
+  run.abort();
 });

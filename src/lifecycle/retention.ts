@@ -1,3 +1,4 @@
+import { checkOptionsOf, checkStoreArgument, type KeysOf } from "../session/check-arguments.ts";
 import type { SessionStatus } from "../session/log/entry.ts";
 import { SessionError, show } from "../session/errors.ts";
 import type { SessionHead } from "../session/log/fold.ts";
@@ -63,6 +64,20 @@ export interface RetentionReport {
 }
 
 const BATCH_SESSIONS = 100;
+
+const RULE_KEYS: KeysOf<RetentionRule> = { olderThan: true, status: true, userId: true };
+const RETENTION_KEYS: KeysOf<RetentionOptions> = {
+  deleteAfter: true,
+  eraseAfter: true,
+  archive: true,
+  purgeAfter: true,
+  vacuum: true,
+  batchSize: true,
+  limit: true,
+  dryRun: true,
+  onProgress: true,
+  signal: true,
+};
 
 /**
  * Deletes the sessions that a rule names, after copying them to an archive if there is one, erases those that another rule
@@ -182,6 +197,8 @@ function canVacuum(store: SessionStore): store is SessionStore & { vacuum(): Pro
 }
 
 function checkOptions(store: SessionStore, options: RetentionOptions): void {
+  checkStoreArgument(store, "applyRetention");
+  checkOptionsOf(options, RETENTION_KEYS, "applyRetention");
   const { archive, batchSize, limit } = options;
   const rules = (["deleteAfter", "purgeAfter", "eraseAfter"] as const).filter((rule) => options[rule] !== undefined);
   if (rules.length === 0)
@@ -189,6 +206,9 @@ function checkOptions(store: SessionStore, options: RetentionOptions): void {
       "INVALID_OPTION",
       "Retention has nothing to do; give deleteAfter, purgeAfter, eraseAfter or several of them.",
     );
+  for (const rule of ["deleteAfter", "eraseAfter"] as const)
+    if (options[rule] !== undefined) checkOptionsOf(options[rule], RULE_KEYS, rule);
+  if (options.purgeAfter !== undefined) checkOptionsOf(options.purgeAfter, { olderThan: true }, "purgeAfter");
   for (const rule of rules) checkDate(options[rule]?.olderThan, `${rule}.olderThan`);
   if (archive === store) throw new SessionError("INVALID_OPTION", "The archive must be another store than this one.");
   if (batchSize !== undefined) checkCount(batchSize, "batchSize", 1, PAGE_ITEMS_MAX);

@@ -3,6 +3,7 @@ import {
   checkSessionConfig,
   type DeploymentEnvironment,
   SESSION_CONFIG_DEFAULTS,
+  UNLIMITED_SESSIONS,
   type SessionConfig,
   validateForEnvironment,
 } from "./session-config.ts";
@@ -165,6 +166,7 @@ describe("validateForEnvironment", () => {
   test("warns of sessions that never expire, and of a sweep that comes too seldom", () => {
     const store = "sqlite:./skein.db";
     expect(issues({ store, sessionTtl: 0 }, "production")).toEqual([["sessionTtl", "warning"]]);
+    expect(issues({ store, ...UNLIMITED_SESSIONS }, "production")).toEqual([]);
     expect(issues({ store, sessionTtl: 60, cleanupInterval: 61 }, "production")).toEqual([
       ["cleanupInterval", "warning"],
     ]);

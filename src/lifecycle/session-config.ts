@@ -65,6 +65,17 @@ export const SESSION_CONFIG_DEFAULTS: SessionConfig = Object.freeze({
   consolidateOnClose: true,
 });
 
+/** The config of a program that gives no limits: no session expires, and sessions, turns and branches have no cap. */
+export const UNLIMITED_SESSIONS: Pick<
+  SessionConfig,
+  "sessionTtl" | "maxSessionsPerUser" | "maxTurnsPerSession" | "maxBranchesPerSession"
+> = Object.freeze({
+  sessionTtl: 0,
+  maxSessionsPerUser: Number.MAX_SAFE_INTEGER,
+  maxTurnsPerSession: Number.MAX_SAFE_INTEGER,
+  maxBranchesPerSession: Number.MAX_SAFE_INTEGER,
+});
+
 /**
  * A full, frozen config, with the defaults for what is not given.
  *
@@ -112,7 +123,7 @@ export function validateForEnvironment(
       message: "Sessions in memory are lost when the process ends; name a store that keeps them.",
     });
   }
-  if (config.sessionTtl === 0) {
+  if (config.sessionTtl === 0 && config.maxSessionsPerUser < UNLIMITED_SESSIONS.maxSessionsPerUser) {
     issues.push({
       field: "sessionTtl",
       level: "warning",

@@ -1,3 +1,4 @@
+import { checkOptionsOf } from "../session/check-arguments.ts";
 import type { SessionTurn } from "../session/state/state.ts";
 import type { Checkpoint } from "../session/store.ts";
 import { isThenable } from "../agent/is-thenable.ts";
@@ -54,6 +55,7 @@ export class SessionEvents {
 
   /** `onError` is told of listeners that fail (default: a process warning). */
   constructor(options: { readonly onError?: ReportFailure } = {}) {
+    checkOptionsOf(options, { onError: true }, "SessionEvents");
     this.#report = options.onError ?? warnOfFailure;
   }
 

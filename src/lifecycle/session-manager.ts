@@ -5,6 +5,10 @@ import { uuidv7 } from "../internal/uuid.ts";
 import { statusError } from "../session/log/append-guard.ts";
 import { SessionNotFoundError, SessionTransitionError } from "../session/errors.ts";
 import type { SessionHead } from "../session/log/fold.ts";
+import type { SessionHeader } from "../session/log/header.ts";
+import type { RunInput } from "../session/run-input.ts";
+import { checkKeys } from "../session/check-arguments.ts";
+import { makeWorkspace, namedPath } from "../stores/named-path.ts";
 import type { Content } from "../session/message.ts";
 import type { Sandbox } from "../session/sandbox/sandbox.ts";
 import { type SessionState, stateOf } from "../session/state/state.ts";
@@ -17,7 +21,7 @@ import type {
   SessionStore,
 } from "../session/store.ts";
 import { SessionTree } from "../tree/session-tree.ts";
-import { type ActorOptions, byOf, viewerOf } from "./access.ts";
+import { type ActorOptions, byOf, LOCAL_USER, viewerOf } from "./access.ts";
 import { AfterWrite } from "./after-write.ts";
 import { BranchManager } from "./merge/branch-manager.ts";
 import { checkHealth, type Health, type HealthOptions } from "./check-health.ts";
@@ -30,12 +34,14 @@ import { type DueRun, findDueRun } from "./runs/due-run.ts";
 import { listRuns, type RunsPage, type RunsQuery } from "./runs/list-runs.ts";
 import { listVisible } from "./list-visible.ts";
 import { type HeadOptions, ManagedSessions } from "./managed-sessions.ts";
-import { type ManagedRun, type ManagedRunOptions, manageRun } from "./runs/manage-run.ts";
+import { checkArgumentsOf, checkNewRun, MANAGER_ARGUMENTS, RUN, RUN_HABITS } from "./manager-arguments.ts";
+import { type ManagedRun, type ManagedRunOptions, manageRun, type NewRunOptions } from "./runs/manage-run.ts";
 import {
   type ApprovalWord,
   type CancelRun,
   type DenialWord,
   ManagedRuns,
+  type QuestionName,
   type RunName,
   type ManagedRunRequest,
 } from "./runs/managed-runs.ts";
@@ -52,6 +58,7 @@ import { type ReportFailure, safeReport, warnOfFailure } from "./report-failure.
 import { checkSessionConfig, type SessionConfig } from "./session-config.ts";
 import { SessionEvents } from "./session-events.ts";
 import { Sweeper, type SweepOptions } from "./sweeper.ts";
+import { checkDistinctCalls } from "../session/log/distinct-calls.ts";
 import { type TurnInput, turnDraft } from "./turn-input.ts";
 
 /**
@@ -75,6 +82,8 @@ export class SessionManager implements AsyncDisposable {
   readonly #sessions: ManagedSessions;
   readonly #sweeper: Sweeper;
   readonly #runs: ManagedRuns;
+  readonly #workspace: string | null;
+  readonly #userId: string;
 
   constructor(init: SessionManagerInit) {
     const { store, clock = () => new Date(), ids = uuidv7, memory = null, consolidator = null } = checkInit(init);
@@ -86,6 +95,8 @@ export class SessionManager implements AsyncDisposable {
     this.#clock = clock;
     this.#ids = ids;
     this.#report = report;
+    this.#workspace = init.workspace === undefined ? null : namedPath(init.workspace);
+    this.#userId = init.userId ?? LOCAL_USER;
     this.#afterWrite = new AfterWrite({ store, memory, consolidator, report });
     this.#checkpoints = new CheckpointManager(store, { maxPerSession: config.maxCheckpointsPerSession, clock, ids });
     this.#branches = new BranchManager(store, { maxPerSession: config.maxBranchesPerSession, clock, ids });
@@ -99,7 +110,12 @@ export class SessionManager implements AsyncDisposable {
   /** A new, active session. @throws {SessionCapacityError} when its user has as many open ones as the config allows. */
   async create(init: CreateSession, options: ActorOptions = {}): Promise<SessionState> {
     const viewer = viewerOf(options);
-    const header = newHeader(init, { viewer, ids: this.#ids, clock: this.#clock });
+    const header = newHeader(init, { viewer, ids: this.#ids, clock: this.#clock, workspace: this.#workspace });
+    if (header.sandbox !== null && init.sandbox === undefined) await makeWorkspace(this.#workspace as string);
+    return this.#create(header, init, options);
+  }
+
+  async #create(header: SessionHeader, init: CreateSession, options: ActorOptions): Promise<SessionState> {
     const { systemPrompt = this.config.defaultSystemPrompt } = init;
     const settings = { type: "variables", set: {}, unset: [], systemPrompt, ...byOf(options) } as const;
     const { maxSessionsPerUser: maxOpenPerUser, variablesBytesMax } = this.config;
@@ -109,7 +125,7 @@ export class SessionManager implements AsyncDisposable {
         header,
         systemPrompt === null ? limits : ({ ...limits, entries: [settings] } satisfies CreateOptions),
       );
-    const head = await this.#sessions.withRoom(init.userId, create);
+    const head = await this.#sessions.withRoom(header.userId, create);
     this.#sessions.announce("created", head, {});
     return stateOf(head, await this.store.settings(header.id, head.path), [], { checkpointId: null });
   }
@@ -147,9 +163,9 @@ export class SessionManager implements AsyncDisposable {
 
   /** Adds a turn. The same `turnId` with the same content is the same turn, so that a retry is safe. */
   async addTurn(id: string, turn: TurnInput, options: ActorOptions = {}): Promise<void> {
-    const draft = turnDraft(turn);
+    const drafts = checkDistinctCalls([turnDraft(turn)]);
     const { version } = await this.#sessions.prepare(id, options);
-    const result = await this.store.append(id, [draft], { guard: this.#sessions.guard, ...byOf(options) });
+    const result = await this.store.append(id, drafts, { guard: this.#sessions.guard, ...byOf(options) });
     const entries = result.entries.filter(({ seq }) => seq >= version);
     await this.#sessions.appended({ ...result, entries });
   }
@@ -180,10 +196,9 @@ export class SessionManager implements AsyncDisposable {
 
   /** Ends an active or suspended session for good. */
   async close(id: string, options: ActorOptions & { readonly reason?: string } = {}): Promise<void> {
-    const { reason } = options;
     const head = await this.#sessions.transition(await this.#sessions.prepare(id, options), "closed", options);
     const durationSeconds = this.#sessions.durationSeconds(head, this.#clock());
-    this.#sessions.ended(head, { durationSeconds, reason: reason ?? null });
+    this.#sessions.ended(head, { durationSeconds, reason: options.reason ?? null });
   }
 
   /** Deletes a session with its checkpoints, whatever its status; false when it is missing. Branches of it stay. */
@@ -216,7 +231,10 @@ export class SessionManager implements AsyncDisposable {
   ): Promise<Checkpoint> {
     const head = await this.#sessions.read(id, options);
     const { metadata, sandbox, spare } = options;
-    const checkpoint = await this.#checkpoints.create(id, defined({ metadata, sandbox, spare }));
+    const checkpoint = await this.#checkpoints.create(id, {
+      ...defined({ metadata, sandbox, spare }),
+      ...byOf(options),
+    });
     this.#sessions.announce("checkpointCreated", head, { checkpoint, automatic: false });
     return checkpoint;
   }
@@ -273,20 +291,32 @@ export class SessionManager implements AsyncDisposable {
   }
 
   /**
-   * Runs the session through an agent, with what is said as its next turn. Every row is durable before the run goes on.
+   * Runs an agent in a new session, or goes on with one that is named first. Every row is durable before the run goes on.
    *
-   * The run comes back at once. A session that is missing, not active, full or busy is how it fails; a set-up that cannot
-   * work throws here. With a `runId`, or where it waits, it is a request like any other: another process takes it up if
-   * this one dies, and the same `runId` again is the same run.
+   * The run comes back at once, and knows its `sessionId`. A session that is missing, not active, full or busy is how it
+   * fails; a set-up that cannot work throws here, before anything is stored. In a session that is there, with a `runId`, or
+   * where it waits, it is a request like any other: another process takes it up if this one dies, and the same `runId` again
+   * is the same run.
    */
   run<const S extends OutputSchema = undefined>(
-    id: string,
     agent: Agent,
-    input: Content,
-    options: ManagedRunOptions & { readonly output?: S } = {},
-  ): SessionRun<S> {
-    viewerOf(options);
-    return manageRun(this.#inSession(id, options), agent, input, options) as SessionRun as SessionRun<S>;
+    input: RunInput,
+    options?: NewRunOptions & { readonly output?: S },
+  ): SessionRun<S, string>;
+  run<const S extends OutputSchema = undefined>(
+    sessionId: string,
+    agent: Agent,
+    input: RunInput,
+    options?: ManagedRunOptions & { readonly output?: S },
+  ): SessionRun<S, string>;
+  run(
+    first: string | Agent,
+    second: Agent | RunInput,
+    third?: RunInput | NewRunOptions,
+    fourth?: ManagedRunOptions,
+  ): SessionRun<undefined, string> {
+    if (typeof first === "string") return this.#goOn(first, second as Agent, third as RunInput, fourth);
+    return this.#begin(first, second as RunInput, third as NewRunOptions | undefined);
   }
 
   /**
@@ -320,17 +350,23 @@ export class SessionManager implements AsyncDisposable {
   }
 
   /**
-   * Lets a call run that waits for a person's word, by the entry that asks, in whatever process. The first answer counts.
+   * Lets a call run that waits for a person's word, by the question or its id, in whatever process. The first answer counts.
+   * A run that has parked goes on in a worker or server that has its agent, or with `recover`.
    *
    * @throws {SessionError} `QUESTION_NOT_FOUND` unless an open run of the session asks that, `CONFLICT` where it was
    * answered otherwise or has expired.
    */
-  async approve(id: string, question: string, word: ApprovalWord = {}, options: ActorOptions = {}): Promise<void> {
+  async approve(
+    id: string,
+    question: QuestionName,
+    word: ApprovalWord = {},
+    options: ActorOptions = {},
+  ): Promise<void> {
     await this.#runs.answer(id, question, { ...word, decision: { approved: true } }, options);
   }
 
   /** Refuses a call that waits for a person's word; likewise. The model is told the reason. */
-  async deny(id: string, question: string, word: DenialWord = {}, options: ActorOptions = {}): Promise<void> {
+  async deny(id: string, question: QuestionName, word: DenialWord = {}, options: ActorOptions = {}): Promise<void> {
     const { reason = null, ...rest } = word;
     await this.#runs.answer(id, question, { ...rest, decision: { approved: false, reason } }, options);
   }
@@ -366,8 +402,8 @@ export class SessionManager implements AsyncDisposable {
   }
 
   /** Ends the timer; resolves when no sweep is under way. */
-  async stop(): Promise<void> {
-    await this.#sweeper.stop();
+  stop(): Promise<void> {
+    return this.#sweeper.stop();
   }
 
   /** Whether the store answers in time (default: within 5 seconds). */
@@ -386,14 +422,37 @@ export class SessionManager implements AsyncDisposable {
     await this.settled();
   }
 
+  /** A run in a session that is there. */
+  #goOn(id: string, agent: Agent, input: RunInput, options: ManagedRunOptions = {}): SessionRun<undefined, string> {
+    checkKeys(options, RUN, "run", RUN_HABITS);
+    viewerOf(options);
+    return manageRun(this.#inSession(id, options), agent, input, options);
+  }
+
+  /** A run in a session that is made once everything else is known to work. */
+  #begin(agent: Agent, input: RunInput, options: NewRunOptions = {}): SessionRun<undefined, string> {
+    checkNewRun(options);
+    const { userId = byOf(options).by ?? this.#userId, workspace: given, ...rest } = options;
+    const viewer = viewerOf(options);
+    const workspace = given === undefined ? this.#workspace : namedPath(given);
+    const header = newHeader({ userId }, { viewer, ids: this.#ids, clock: this.#clock, workspace });
+    const before = async (): Promise<void> => {
+      if (workspace !== null) await makeWorkspace(workspace);
+      await this.#create(header, { userId }, options);
+    };
+    return manageRun(this.#inSession(header.id, options), agent, input, { ...rest, before });
+  }
+
   #inSession(sessionId: string, options: ActorOptions): ManagedRun {
-    const [store, sessions, runs] = [this.store, this.#sessions, this.#runs];
-    return { store, sessions, runs, clock: this.#clock, sessionId, open: () => this.#tree(sessionId, options) };
+    const [store, sessions, runs, workspace] = [this.store, this.#sessions, this.#runs, this.#workspace];
+    const open = (): Promise<SessionTree> => this.#tree(sessionId, options);
+    return { store, sessions, runs, clock: this.#clock, workspace, sessionId, open };
   }
 
   #tree(id: string, options: ActorOptions): Promise<SessionTree> {
-    const { guard } = this.#sessions;
     const onAppend = (result: AppendResult): Promise<void> => this.#sessions.appended(result);
-    return SessionTree.on(this.store, id, { guard, onAppend, ...byOf(options) });
+    return SessionTree.on(this.store, id, { guard: this.#sessions.guard, onAppend, ...byOf(options) });
   }
 }
+
+checkArgumentsOf(SessionManager.prototype, MANAGER_ARGUMENTS);

@@ -1,3 +1,4 @@
+import { checkArgument, isObject } from "../session/check-arguments.ts";
 import { SessionError, show } from "../session/errors.ts";
 import { isModelName, undatedName } from "./undated-name.ts";
 
@@ -23,6 +24,7 @@ export function contextWindowOf(provider: string, model: string): number | undef
  * nothing is registered.
  */
 export function registerContextWindows(added: Readonly<Record<string, number>>): void {
+  checkArgument(isObject(added), added, "registerContextWindows", "an object of tokens by model");
   for (const [name, tokens] of Object.entries(added)) {
     if (!isModelName(name)) {
       throw new SessionError(

@@ -26,7 +26,10 @@ export function answerTo(progress: OfflineProgress, question: string, tools: rea
   if (givenUp.length > 0) told.push(`So I did not go on to: ${list(givenUp.map(({ said }) => said))}.`);
   for (const { tool, said } of impossible) told.push(`For "${cutLine(said)}" I would need the tool ${tool}.`);
   if (told.length === 0) return [`I am offline. You said: ${cutLine(question)}`, ...abilities(tools)].join("\n");
-  if (unclear.length > 0) told.push(`I am offline and did not understand: ${list(unclear)}.`);
+  if (unclear.length > 0) {
+    const more = unclear.length > SENTENCES_MAX ? ` and ${unclear.length - SENTENCES_MAX} more` : "";
+    told.push(`I am offline and did not understand: ${list(unclear.slice(0, SENTENCES_MAX))}${more}.`);
+  }
   return told.join("\n");
 }
 

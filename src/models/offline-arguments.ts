@@ -1,7 +1,7 @@
 import { asObject, type JsonObject, type JsonValue } from "../internal/json.ts";
 import type { ToolSchema } from "../agent/model/model.ts";
 import { argumentText, type Literal, unmask } from "./offline-literals.ts";
-import { sampleOf } from "./offline-sample.ts";
+import { createSampler } from "./offline-sample.ts";
 import type { OfflineStep } from "./offline-step.ts";
 import { parseJsonObject } from "./parse-json-object.ts";
 
@@ -30,9 +30,10 @@ export function argumentsFor(tool: ToolSchema, values: Readonly<Record<string, J
     given[name] = meaning === "language" ? languageOf(value, asObject(properties[name])) : value;
   }
   const required = Array.isArray(tool.parameters.required) ? tool.parameters.required : [];
+  const sample = createSampler(text, tool.parameters);
   for (const name of required) {
     if (typeof name !== "string" || Object.hasOwn(given, name)) continue;
-    given[name] = sampleOf(properties[name], text, tool.parameters);
+    given[name] = sample(properties[name]);
   }
   return given;
 }
@@ -60,7 +61,7 @@ function valuesOf(rest: string, tool: ToolSchema, literals: readonly Literal[]):
   const text = unmask(rest, literals);
   const parsed = parseJsonObject(text);
   if (parsed !== null) return parsed;
-  const pairs = [...rest.matchAll(/(?<name>\w+)\s*[=:]\s*(?<value>\ue000\d+\ue001|[^\s,]+)/g)];
+  const pairs = [...rest.matchAll(/(?<!\w)(?<name>\w+)\s*[=:]\s*(?<value>\ue000\d+\ue001|[^\s,]+)/g)];
   const named = pairs.flatMap(({ groups }) =>
     groups?.name !== undefined && Object.hasOwn(properties, groups.name)
       ? [[groups.name, typed(argumentText(groups.value ?? "", literals), properties[groups.name])] as const]

@@ -1,4 +1,4 @@
-import { type Literal, markOf, maskLiterals, unmask } from "./offline-literals.ts";
+import { type Literal, markOf, maskLiterals, soleLiteral, unmask } from "./offline-literals.ts";
 import { type OfflineStep, parseStep, REQUEST_VERBS } from "./offline-step.ts";
 
 /** What a message asks for: rounds of steps, one after another, and the sentences that make no sense here. */
@@ -12,7 +12,11 @@ const STEPS_MAX = 50;
 /** A longer sentence is a text that was pasted; what is quoted in a sentence does not count. */
 const SENTENCE_CHARACTERS_MAX = 4000;
 
-const TOGETHER = /[,:]?\s*\b(?:at the same time|in parallel|simultaneously)\b[,:]?/i;
+/** How many sentences are looked at, and how many blanks in a row of each count: more is a text that was pasted. */
+const SENTENCES_MAX = 200;
+const BLANKS_MAX = 20;
+
+const TOGETHER = /\b(?:at the same time|in parallel|simultaneously)\b[,:]?/i;
 const THEN = /,\s*(?:and\s+)?then,?\s+|\s+and\s+then,?\s+|\.\s+then,?\s+/i;
 const LIST_MARK = /^\s*(?:\d+[.)]|[-*•])\s+/;
 const NEXT_REQUEST = new RegExp(`\\s*,\\s+(?:and\\s+)?(?=${REQUEST_VERBS}\\b)|\\s+and\\s+(?=${REQUEST_VERBS}\\b)`, "i");
@@ -28,37 +32,55 @@ export function planOf(
     if (sentence.length > SENTENCE_CHARACTERS_MAX) return null;
     return parseCall(sentence, literals) ?? parseStep(sentence, literals);
   };
-  const together = TOGETHER.test(masked.text);
-  const lines = masked.text.replace(TOGETHER, " ").split(/\r?\n/);
+  const together = TOGETHER.exec(masked.text);
+  const lines = (together === null ? masked.text : withoutWords(masked.text, together)).split(/\r?\n/).reverse();
   const steps: OfflineStep[] = [];
   const unclear: string[] = [];
-  while (lines.length > 0 && steps.length < STEPS_MAX) {
-    const line = (lines.shift() ?? "").replace(LIST_MARK, "").trim();
+  let sentences = 0;
+  while (lines.length > 0 && steps.length < STEPS_MAX && sentences < SENTENCES_MAX) {
+    const line = withFewBlanks(lines.pop() ?? "")
+      .replace(LIST_MARK, "")
+      .trim();
     if (line === "") continue;
     for (const sentence of sentencesOf(withBlock(line, lines, literals, parse))) {
+      if (++sentences > SENTENCES_MAX) break;
       const found = stepsOf(sentence, parse);
       if (found.length === 0) unclear.push(unmask(sentence, literals));
       steps.push(...found);
     }
   }
   const taken = steps.slice(0, STEPS_MAX);
-  return { rounds: together && taken.length > 0 ? [taken] : taken.map((step) => [step]), unclear };
+  return { rounds: together !== null && taken.length > 0 ? [taken] : taken.map((step) => [step]), unclear };
 }
 
-/** The line, and behind it the lines that it introduces: a code fence, or all that follows a colon. */
+/** A text without some words of it, and the comma and blanks before them. */
+function withoutWords(text: string, { 0: words, index }: RegExpExecArray): string {
+  const before = text.slice(0, index).trimEnd();
+  return `${before.replace(/[,:]$/, "")} ${text.slice(index + words.length)}`;
+}
+
+function withFewBlanks(line: string): string {
+  return line.replace(/\s{21,}/g, (blanks) => blanks.slice(0, BLANKS_MAX));
+}
+
+/** The line, and behind it the lines that it introduces: a code fence, or all that follows a colon. `rest` has the last first. */
 function withBlock(
   line: string,
   rest: string[],
   literals: Literal[],
   parse: (sentence: string) => OfflineStep | null,
 ): string {
-  const isFence = /^\s*\ue000(\d+)\ue001\s*$/.exec(rest[0] ?? "")?.[1];
-  if (isFence !== undefined && parsesAtEnd(`${line} ${rest[0]?.trim()}`, parse))
-    return `${line} ${rest.shift()?.trim()}`;
-  if (!line.endsWith(":") || rest.every((next) => next.trim() === "")) return line;
-  const block = unmask(rest.join("\n"), literals);
-  const joined = `${line} ${markOf(literals, { raw: block, says: block, language: "" })}`;
+  const next = rest.at(-1)?.trim() ?? "";
+  if (soleLiteral(next, literals) !== null && parsesAtEnd(`${line} ${next}`, parse)) {
+    rest.pop();
+    return `${line} ${next}`;
+  }
+  if (!line.endsWith(":") || rest.every((each) => each.trim() === "")) return line;
+  const index = literals.length;
+  const joined = `${line} ${markOf(literals, { raw: "", says: "", language: "" })}`;
   if (!parsesAtEnd(joined, parse)) return line;
+  const block = unmask(rest.toReversed().join("\n"), literals);
+  literals[index] = { raw: block, says: block, language: "" };
   rest.length = 0;
   return joined;
 }

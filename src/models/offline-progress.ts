@@ -4,6 +4,9 @@ import { parseToolCall } from "./offline-arguments.ts";
 import { planOf } from "./offline-plan.ts";
 import type { OfflineStep } from "./offline-step.ts";
 
+/** How much of what was said is searched for requests, in a quarter of a second at most; what is longer was pasted. */
+const CHARACTERS_READ_MAX = 50_000;
+
 /** How far the requests have come that are not answered yet. */
 export interface OfflineProgress {
   /** What to call now; empty when there is nothing left to do, or a step failed. */
@@ -31,12 +34,15 @@ export function progressOf(messages: readonly Message[], tools: readonly ToolSch
   const unclear: string[] = [];
   let rounds: (readonly OfflineStep[])[] = [];
   let failed = false;
+  let charactersLeft = CHARACTERS_READ_MAX;
   for (const message of messages.slice(lastAnswer(messages) + 1)) {
     if (message.role === "user" && !isSummary(message)) {
       // Who speaks after a failure wants something else than what failed.
       if (failed) rounds = [];
       failed = false;
-      const plan = planOf(textOf(message.content), parseCall);
+      const text = textOf(message.content);
+      const plan = text.length > charactersLeft ? { rounds: [], unclear: [text] } : planOf(text, parseCall);
+      charactersLeft -= text.length;
       const offered = (step: OfflineStep): boolean => tools.some(({ name }) => name === step.tool);
       const possible = plan.rounds.map((round) => round.filter(offered));
       rounds.push(...possible.filter((round) => round.length > 0));

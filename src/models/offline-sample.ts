@@ -1,4 +1,5 @@
 import { checkJsonSchema } from "../agent/schema/json-schema.ts";
+import { stepsToRead } from "../agent/schema/json-schema-keywords.ts";
 import { resolveReference } from "../agent/schema/json-schema-reference.ts";
 import { asObject, type JsonObject, type JsonValue } from "../internal/json.ts";
 
@@ -6,6 +7,8 @@ const DEPTH_MAX = 10;
 /** Schemas within one another can ask for more values than there is time for. */
 const VALUES_MAX = 1000;
 const ITEMS_MAX = 100;
+/** How long values are checked in all; a pattern can take as long as a check may take. */
+const CHECKS_MS_MAX = 250;
 const CHARACTERS_MAX = 10_000;
 
 const FORMATS: Readonly<Record<string, string>> = {
@@ -20,35 +23,45 @@ const FORMATS: Readonly<Record<string, string>> = {
   uuid: "00000000-0000-4000-8000-000000000000",
 };
 
-/** The plainest value that a schema allows: what the user said where that fits, else the smallest. */
-export function sampleOf(schema: JsonValue | undefined, said: string, root: JsonObject): JsonValue {
-  return sampleAt(schema, { said, root, made: { values: 0 } }, 0);
+/**
+ * Makes the plainest values that schemas allow: what the user said where that fits, else the smallest. All values of one
+ * sampler together have a limit, in size and in time, so that no schema can ask for more.
+ */
+export function createSampler(said: string, root: JsonObject): (schema: JsonValue | undefined) => JsonValue {
+  const sampling = { said, root, made: { values: 0 }, endsMs: performance.now() + CHECKS_MS_MAX };
+  return (schema) => sampleAt(schema, sampling, 0);
 }
 
 interface Sampling {
   readonly said: string;
   readonly root: JsonObject;
   readonly made: { values: number };
+  /** From when on values are no longer checked. */
+  readonly endsMs: number;
 }
 
 function sampleAt(schema: JsonValue | undefined, sampling: Sampling, depth: number): JsonValue {
   const { said, root, made } = sampling;
   const rules = asObject(schema);
   if (depth > DEPTH_MAX || made.values >= VALUES_MAX) return null;
-  made.values += 1;
   const inner = (part: JsonValue | undefined): JsonValue => sampleAt(part, sampling, depth + 1);
-  const [first] = [rules.const, rules.default, ...listOf(rules.enum), ...listOf(rules.examples)].filter(
+  const keep = (value: JsonValue): JsonValue => {
+    made.values += stepsToRead(value);
+    return value;
+  };
+  const first = [rules.const, rules.default, listOf(rules.enum)[0], listOf(rules.examples)[0]].find(
     (value) => value !== undefined,
   );
-  if (first !== undefined) return first;
+  if (first !== undefined) return keep(first);
+  made.values += 1;
   if (typeof rules.$ref === "string") return inner(resolveReference(root, rules.$ref));
-  const [choice] = [...listOf(rules.anyOf), ...listOf(rules.oneOf), ...listOf(rules.allOf)];
+  const choice = listOf(rules.anyOf)[0] ?? listOf(rules.oneOf)[0] ?? listOf(rules.allOf)[0];
   if (choice !== undefined) return inner(choice);
   const type = Array.isArray(rules.type) ? rules.type[0] : rules.type;
   switch (type) {
     case "number":
     case "integer":
-      return firstFit(rules, numbersFor(rules, said));
+      return firstFit(rules, numbersFor(rules, said), sampling);
     case "boolean":
       return false;
     case "null":
@@ -60,7 +73,7 @@ function sampleAt(schema: JsonValue | undefined, sampling: Sampling, depth: numb
       return Object.fromEntries(listOf(rules.required).map((name) => [String(name), inner(properties[String(name)])]));
     }
     default:
-      return firstFit(rules, textsFor(rules, said));
+      return keep(firstFit(rules, textsFor(rules, said), sampling));
   }
 }
 
@@ -82,8 +95,9 @@ function textsFor({ format, minLength }: JsonObject, said: string): string[] {
 }
 
 /** The first of some values that fits, or the first of all where none does. */
-function firstFit(rules: JsonObject, values: readonly JsonValue[]): JsonValue {
-  return values.find((value) => checkJsonSchema(rules, value) === null) ?? values[0] ?? null;
+function firstFit(rules: JsonObject, values: readonly JsonValue[], { endsMs }: Sampling): JsonValue {
+  const fits = (value: JsonValue): boolean => performance.now() > endsMs || checkJsonSchema(rules, value) === null;
+  return values.find(fits) ?? values[0] ?? null;
 }
 
 function listOf(value: JsonValue | undefined): readonly JsonValue[] {

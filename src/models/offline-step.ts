@@ -1,3 +1,4 @@
+import { dropEnd } from "../internal/trim-text.ts";
 import type { JsonValue } from "../internal/json.ts";
 import { argumentText, type Literal, soleLiteral, unmask } from "./offline-literals.ts";
 
@@ -155,7 +156,7 @@ export function parseStep(sentence: string, literals: readonly Literal[]): Offli
   const verbatim = /^\$\s+(?<command>.+)$/.exec(text)?.groups?.command;
   if (verbatim !== undefined)
     return { tool: "run_shell_command", values: { command: unmask(verbatim, literals) }, said };
-  for (const ending of [text, text.replace(/,?\s+please[.!]?$/i, "").replace(/(?<=[\w/)\ue001])\s*[.!?]+$/, "")]) {
+  for (const ending of [text, withoutEnding(text)]) {
     for (const { tool, pattern, values } of PHRASES) {
       const groups = pattern.exec(ending)?.groups;
       const read = groups === undefined ? null : values(groups, literals);
@@ -163,6 +164,15 @@ export function parseStep(sentence: string, literals: readonly Literal[]): Offli
     }
   }
   return null;
+}
+
+/** A sentence without a "please" at its end, and without what ends it. */
+function withoutEnding(text: string): string {
+  const asked = /please[.!]?$/i.exec(text);
+  const before = asked === null ? text : text.slice(0, asked.index).trimEnd();
+  const polite = asked !== null && before.length < asked.index ? before.replace(/,$/, "") : text;
+  const bare = dropEnd(polite, /[.!?]/).trimEnd();
+  return /[\w/)\ue001]$/.test(bare) && bare.length < polite.trimEnd().length ? bare : polite;
 }
 
 /** The path that some words name, or null when they name none. */
@@ -183,7 +193,7 @@ function pathOnly(groups: Readonly<Record<string, string | undefined>>, literals
 }
 
 function listed({ path }: Readonly<Record<string, string | undefined>>, literals: readonly Literal[]): Values | null {
-  return path === undefined || THE_ROOT.test(path.replace(/[.?!]+$/, "")) ? {} : pathOnly({ path }, literals);
+  return path === undefined || THE_ROOT.test(dropEnd(path, /[.?!]/)) ? {} : pathOnly({ path }, literals);
 }
 
 function written(groups: Readonly<Record<string, string | undefined>>, literals: readonly Literal[]): Values | null {

@@ -2,12 +2,14 @@ import { type Message, textOf } from "../session/message.ts";
 
 const SENTENCES_MAX = 12;
 const SENTENCE_CHARACTERS_MAX = 160;
+/** How long a message may be that asks for a summary by the word; a longer one was pasted. */
+const QUESTION_CHARACTERS_MAX = 200_000;
 
 /** The summary that a request asks for by quoting a conversation, or by the word; null when it asks for something else. */
 export function summaryFor(messages: readonly Message[], question: string): string | null {
   const conversation = /^<conversation>\n(?<text>[\s\S]*)\n<\/conversation>/.exec(question)?.groups?.text;
   if (conversation !== undefined) return summaryOf(conversation, question);
-  if (!/\bsummari[sz]e\b|\b(?:write|give|make)\b[^.\n]*\bsummary\b/i.test(question)) return null;
+  if (question.length > QUESTION_CHARACTERS_MAX || !asksForSummary(question)) return null;
   const before = messages.slice(
     0,
     messages.findLastIndex(({ role }) => role === "user"),
@@ -21,12 +23,18 @@ export function summaryFor(messages: readonly Message[], question: string): stri
 
 /** A text on one line, and not more of it than a reader wants to see. */
 export function cutLine(text: string, charactersMax: number = SENTENCE_CHARACTERS_MAX): string {
-  const line = text.replace(/\s+/g, " ").trim();
-  return line.length <= charactersMax ? line : `${line.slice(0, charactersMax).replace(/[\ud800-\udbff]$/, "")}…`;
+  // Of a long text only the beginning is put on one line.
+  const line = text
+    .slice(0, charactersMax * 20)
+    .replace(/\s+/g, " ")
+    .trim();
+  return line.length <= charactersMax && text.length <= charactersMax * 20
+    ? line
+    : `${line.slice(0, charactersMax).replace(/[\ud800-\udbff]$/, "")}…`;
 }
 
 function summaryOf(conversation: string, question: string): string {
-  const earlier = /<earlier-summary>\n(?<text>[\s\S]*)\n<\/earlier-summary>/.exec(question)?.groups?.text;
+  const earlier = textBetween(question, "<earlier-summary>\n", "\n</earlier-summary>");
   const said = conversation.split("\n\n").filter((line) => line.startsWith("["));
   const shown = said.slice(0, SENTENCES_MAX).map((line) => `- ${cutLine(line)}`);
   const left = said.length - shown.length;
@@ -35,4 +43,20 @@ function summaryOf(conversation: string, question: string): string {
     ...shown,
     ...(left > 0 ? [`- and ${left} more messages`] : []),
   ].join("\n");
+}
+
+/** Whether a text says "summarize", or asks in one sentence to write, give or make a summary. */
+function asksForSummary(text: string): boolean {
+  if (/\bsummari[sz]e\b/i.test(text)) return true;
+  return text.split(/[.\n]/).some((sentence) => {
+    const verb = sentence.search(/\b(?:write|give|make)\b/i);
+    return verb >= 0 && /\bsummary\b/i.test(sentence.slice(verb));
+  });
+}
+
+/** What is between the first opening and the last closing of a text; undefined where one is missing. */
+function textBetween(text: string, opening: string, closing: string): string | undefined {
+  const start = text.indexOf(opening);
+  const end = text.lastIndexOf(closing);
+  return start < 0 || end < start + opening.length ? undefined : text.slice(start + opening.length, end);
 }

@@ -1,3 +1,4 @@
+import { checkOptionsOf, type KeysOf } from "../session/check-arguments.ts";
 import type { Model, ModelReply, ModelRequest, ToolSchema } from "../agent/model/model.ts";
 import { untilAborted } from "../agent/follow-abort.ts";
 import { type AssistantMessage, type Message, textOf, type ToolCall } from "../session/message.ts";
@@ -6,7 +7,7 @@ import { deltasOfReply } from "./deltas-of-reply.ts";
 import { answerTo } from "./offline-answer.ts";
 import { argumentsFor } from "./offline-arguments.ts";
 import { progressOf } from "./offline-progress.ts";
-import { sampleOf } from "./offline-sample.ts";
+import { createSampler } from "./offline-sample.ts";
 import type { OfflineStep } from "./offline-step.ts";
 import { summaryFor } from "./offline-summary.ts";
 
@@ -27,6 +28,7 @@ export interface OfflineOptions {
  * - Asked for a summary it lists the beginnings of what was said; asked anything else it says that it is offline.
  */
 export function offline(options: OfflineOptions = {}): Model {
+  checkOptionsOf(options, { contextWindow: true, delayMs: true } satisfies KeysOf<OfflineOptions>, "offline");
   const { contextWindow = 128_000, delayMs = 0 } = options;
   return {
     provider: "offline",
@@ -65,7 +67,7 @@ function replyTo(request: ModelRequest): ModelReply {
 }
 
 function textFor({ messages, tools = [], toolChoice, output }: ModelRequest): string {
-  if (output !== undefined) return JSON.stringify(sampleOf(output, "", output));
+  if (output !== undefined) return JSON.stringify(createSampler("", output)(output));
   const question = lastQuestion(messages);
   const summary = messages.at(-1)?.role === "user" ? summaryFor(messages, question) : null;
   // What is to be summarized may be as long as a session is old; nobody looks for requests in it.

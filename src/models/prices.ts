@@ -1,3 +1,4 @@
+import { checkArgument, isObject } from "../session/check-arguments.ts";
 import { SessionError, show } from "../session/errors.ts";
 import type { Usage } from "../session/usage.ts";
 import { isModelName, undatedName } from "./undated-name.ts";
@@ -36,7 +37,9 @@ export function priceOf(provider: string, model: string): ModelPrice | undefined
 
 /** What a usage costs in US dollars, or undefined without a price: an unknown cost is never shown as nothing. */
 export function costOf(usage: Usage, price: ModelPrice | undefined): number | undefined {
+  checkArgument(isObject(usage), usage, "costOf", "a usage");
   if (price === undefined) return undefined;
+  checkArgument(isObject(price), price, "costOf", "a price, or undefined");
   const { inputTokens, outputTokens, cacheReadTokens = 0, cacheWriteTokens = 0 } = usage;
   const fresh = Math.max(0, inputTokens - cacheReadTokens - cacheWriteTokens);
   const sum =
@@ -54,6 +57,7 @@ export function costOf(usage: Usage, price: ModelPrice | undefined): number | un
  * nothing is registered.
  */
 export function registerPrices(added: Readonly<Record<string, ModelPrice>>): void {
+  checkArgument(isObject(added), added, "registerPrices", "an object of prices by model");
   for (const [name, price] of Object.entries(added)) {
     if (!isModelName(name))
       throw new SessionError("INVALID_OPTION", `Price ${show(name)} names no model; write it as "provider/model".`);
@@ -64,6 +68,7 @@ export function registerPrices(added: Readonly<Record<string, ModelPrice>>): voi
 
 /** @throws {SessionError} `INVALID_OPTION` for a price that lacks a part or holds anything but numbers from 0 on. */
 export function checkPrice(price: ModelPrice, name: string): void {
+  checkArgument(isObject(price), price, name, "a price");
   for (const field of FIELDS) {
     const value: unknown = price[field];
     if (value === undefined && (field === "cacheRead" || field === "cacheWrite")) continue;

@@ -1,3 +1,4 @@
+import { checkArgument, checkOptionsOf, type KeysOf } from "../session/check-arguments.ts";
 import type { Model, ModelDelta, ModelReply, ModelRequest } from "../agent/model/model.ts";
 import { PartialReply } from "../agent/model/collect-reply.ts";
 import { ModelError } from "../agent/model/model-error.ts";
@@ -32,6 +33,8 @@ export interface ScriptedOptions {
 
 /** A model that replays replies, for tests and examples. Asked once more than it has replies, it fails. */
 export function scripted(replies: readonly ScriptedReply[], options: ScriptedOptions = {}): ScriptedModel {
+  checkArgument(Array.isArray(replies), replies, "scripted", "a list of replies");
+  checkOptionsOf(options, { contextWindow: true, stream: true } satisfies KeysOf<ScriptedOptions>, "scripted");
   const { stream: streams = true, ...window } = options;
   const requests: ModelRequest[] = [];
   const start: Start = (request, callOptions) => {

@@ -1,3 +1,5 @@
+import { checkPath } from "../stores/complete/valid-arguments.ts";
+import { checkOptionsOf, type KeysOf } from "../session/check-arguments.ts";
 import { readFile, rename, unlink } from "node:fs/promises";
 import { dirname, join, resolve } from "node:path";
 import { makePrivateDirectory, writePrivateFile } from "../internal/private-file.ts";
@@ -51,6 +53,12 @@ export class PersistentSandboxRegistry {
   readonly path: string;
 
   constructor(options: PersistentSandboxRegistryOptions = {}) {
+    checkOptionsOf(
+      options,
+      { path: true } satisfies KeysOf<PersistentSandboxRegistryOptions>,
+      "PersistentSandboxRegistry",
+    );
+    if (options.path !== undefined) checkPath(options.path, "path");
     this.path = resolve(options.path ?? join(skeinHome(), "sandboxes.json"));
   }
 

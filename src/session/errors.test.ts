@@ -31,6 +31,11 @@ const EXAMPLES: Record<string, [SessionError, string, object]> = {
     "DAMAGED",
     { path: "/f", line: 2, offset: 40, reason: "not JSON", cause: "why" },
   ],
+  StoreUnreachableError: [
+    new errors.StoreUnreachableError("The server does not answer.", { cause: "why" }),
+    "STORE_FAILED",
+    { message: "The server does not answer.", cause: "why" },
+  ],
   LineageError: [
     new errors.LineageError("s-4711", "Session s-4711 descends from itself."),
     "LINEAGE",

@@ -19,6 +19,8 @@ export type SessionErrorCode =
   | "SESSION_BUSY"
   | "TRANSITION"
   | "CAPACITY"
+  | "SESSIONS_QUOTA_EXCEEDED"
+  | "BYTES_QUOTA_EXCEEDED"
   | "CONFLICT"
   | "LEASE_LOST"
   | "DAMAGED"
@@ -47,8 +49,10 @@ export type SessionErrorCode =
   | "ERASED"
   | "RUN_ENDED"
   | "QUESTION_NOT_FOUND"
+  | "APPROVAL_NEEDED"
   | "AGENT_NOT_FOUND"
   | "MODEL_NOT_FOUND"
+  | "TOOL_NOT_FOUND"
   | "ABORTED"
   | "DEADLINE"
   | "DEADLOCK";
@@ -76,6 +80,13 @@ export class SessionError extends Error {
   }
   override get name(): string {
     return this.constructor.name;
+  }
+}
+
+/** The server of a store cannot be reached, or was lost in the middle of a call: the same call may work in a moment. */
+export class StoreUnreachableError extends SessionError {
+  constructor(message: string, options: { readonly cause: unknown }) {
+    super("STORE_FAILED", message, options);
   }
 }
 

@@ -4,6 +4,12 @@ export const ENTRY_BYTES_MAX: number = 8 * 1024 * 1024;
 /** The most entries one append may carry; a create or a verbatim copy may carry any number. */
 export const APPEND_ENTRIES_MAX = 10_000;
 
+/** The most bytes that the metadata of a checkpoint takes as JSON: the checkpoints of a session are read together. */
+export const CHECKPOINT_METADATA_BYTES_MAX: number = 16 * 1024;
+
+/** The most characters of entries that a context is made of, several times what any model takes. */
+export const CONTEXT_CHARACTERS_MAX: number = 32 * 1024 * 1024;
+
 /** The most characters of an entry id, a user id, a run id or a checkpoint id. */
 export const ID_CHARACTERS_MAX = 512;
 

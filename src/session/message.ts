@@ -58,6 +58,12 @@ export interface ToolMessage extends MessageExtras {
 /** One message of a conversation, in no provider's dialect. */
 export type Message = InputMessage | AssistantMessage | ToolMessage;
 
+/** One of the messages that a run is asked for with: what was said, and nothing of how it came about. */
+export interface RequestMessage {
+  readonly role: "system" | "user" | "assistant";
+  readonly content: Content;
+}
+
 /**
  * The text of a message's content: its text parts joined, nothing of images, files or thinking.
  *
@@ -65,9 +71,9 @@ export type Message = InputMessage | AssistantMessage | ToolMessage;
  * textOf([{ type: "text", text: "Name a prime." }]); // "Name a prime."
  */
 export function textOf(content: Content | null): string {
-  if (content === null) return "";
   if (typeof content === "string") return content;
-  return content.flatMap((part) => (part.type === "text" ? [part.text] : [])).join("\n");
+  if (!Array.isArray(content)) return "";
+  return content.flatMap((part) => (part?.type === "text" ? [part.text] : [])).join("\n");
 }
 
 /** The parts of a message's content, a plain text as one of them. */

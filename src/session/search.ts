@@ -1,3 +1,4 @@
+import { cutText } from "../internal/cut-text.ts";
 import type { Entry } from "./log/entry.ts";
 import { SessionError, show } from "./errors.ts";
 import type { SessionHead } from "./log/fold.ts";
@@ -39,10 +40,14 @@ export function parseSearch(query: string): SearchTerm[] {
   return terms;
 }
 
-/** Where in a text a term is found, or null. */
-export function findTerm(text: string, term: SearchTerm): { readonly index: number; readonly length: number } | null {
+/** Where in a text a term is found, or null; whoever looks for several terms gives the text in lower case along. */
+export function findTerm(
+  text: string,
+  term: SearchTerm,
+  lower: string = text.toLowerCase(),
+): { readonly index: number; readonly length: number } | null {
   if (term.type === "text") {
-    const index = text.toLowerCase().indexOf(term.text);
+    const index = lower.indexOf(term.text);
     return index < 0 ? null : { index, length: term.text.length };
   }
   const match = term.pattern.exec(text);
@@ -62,14 +67,14 @@ export function entryText(entry: Entry): string {
 
 /** The match to show for one message, with the text around it on one line. */
 export function matchOf(
-  entry: Entry,
+  entry: Pick<Entry, "id" | "seq">,
   text: string,
   found: { readonly index: number; readonly length: number },
 ): SearchMatch {
   const start = Math.max(0, found.index - Math.floor(SNIPPET_CHARACTERS / 3));
   const end = Math.min(text.length, start + SNIPPET_CHARACTERS);
   // Half of a surrogate pair at a cut would not survive UTF-8.
-  const whole = text.slice(start, end).replace(/^[\udc00-\udfff]|[\ud800-\udbff]$/g, "");
+  const whole = cutText(text, start, end).replace(/^[\udc00-\udfff]|[\ud800-\udbff]$/g, "");
   const snippet = whole.replace(/\s+/g, " ").trim();
   return {
     entryId: entry.id,

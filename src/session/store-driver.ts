@@ -112,8 +112,8 @@ export interface CheckpointTable {
   /** Replaces nothing: the same id with other content is `CHECKPOINT_EXISTS`, with the same content a no-op. */
   save(checkpoint: Checkpoint): Promise<void>;
   load(id: string): Promise<Checkpoint | null>;
-  /** Those of a session, the oldest first, equal times in the order they were saved in. */
-  list(sessionId: string): Promise<Checkpoint[]>;
+  /** Those of a session, live or deleted, the oldest first, equal times in the order they were saved in. */
+  list(sessionId: string, deleted: boolean): Promise<Checkpoint[]>;
   delete(id: string): Promise<boolean>;
 }
 

@@ -18,6 +18,8 @@ export interface Guard {
   readonly leaseToken?: number;
   /** No run of the session is open, those that wait to begin or for an answer included. */
   readonly noOpenRun?: true;
+  /** This run of the session is open, and nobody has told it to stop. */
+  readonly openRun?: string;
   /**
    * The caller answers for the open runs: it has the session to itself in another way than by a lease, as a run that has a
    * file of its own, or has looked that at the expected version none of them is touched.
@@ -76,7 +78,7 @@ export interface SessionQuery {
   readonly parentId?: string;
   /**
    * Sessions with an open run that waits to begin or to go on (`requested`), that someone has now (`running`), that waits
-   * for an answer (`parked`), or whose process is gone (`interrupted`). Costs what it finds.
+   * for an answer, parked or not (`asking`), or whose process is gone (`interrupted`). Costs what it finds.
    */
   readonly runs?: RunsWord;
   /** Sessions with a run that nobody has and that could go on before this time, or whose question has expired by then. */
@@ -126,6 +128,8 @@ export interface Checkpoint {
   readonly createdAt: string;
   readonly parentCheckpointId: string | null;
   readonly metadata: JsonObject;
+  /** The user who made it; left out where the program did. */
+  readonly by?: string;
   readonly sandboxSnapshot?: JsonValue;
 }
 
@@ -145,7 +149,10 @@ export interface Lease extends LeaseInfo, AsyncDisposable {
   release(): Promise<void>;
 }
 
-/** What to add up, over the messages that each session itself appended (what a fork inherited counts in its source). */
+/**
+ * What to add up, over the messages that each session itself appended: what a fork inherited counts in its source, and what
+ * a merge brought in the session where it was said.
+ */
 export interface AggregateQuery {
   readonly userId?: string;
   readonly cwd?: string;
@@ -171,6 +178,19 @@ export interface AggregateRow {
   readonly toolCalls: number;
   readonly usage: Usage;
   readonly cost: number;
+  /** What was imported, which is in none of the other figures; absent where nothing was. */
+  readonly imported?: ImportedSums;
+}
+
+/** What imported messages add up to. What others imported, which does not count, is not among them. */
+export interface ImportedSums {
+  readonly messages: number;
+  readonly toolCalls: number;
+  readonly usage: Usage;
+  /** What the programs that the messages came from recorded as their cost. */
+  readonly cost: number;
+  /** What was spent without a recorded cost, by `provider/model`, or null where no model is named. */
+  readonly uncosted: readonly { readonly model: string | null; readonly usage: Usage }[];
 }
 
 /** How a store does what all stores can do. */
@@ -246,8 +266,8 @@ export interface SessionStore extends AsyncDisposable {
   purge(which: string | PurgeQuery): Promise<number>;
   saveCheckpoint(checkpoint: Checkpoint): Promise<void>;
   loadCheckpoint(id: string): Promise<Checkpoint | null>;
-  /** Oldest first. */
-  listCheckpoints(sessionId: string): Promise<Checkpoint[]>;
+  /** Oldest first. With `deleted`, those of a session in the trash instead of a live one. */
+  listCheckpoints(sessionId: string, options?: { readonly deleted?: boolean }): Promise<Checkpoint[]>;
   deleteCheckpoint(id: string): Promise<boolean>;
   /**
    * Active and suspended sessions whose `updatedAt` is before that time, the longest idle first. One with a run that waits,
@@ -286,7 +306,9 @@ export interface StoreEraser {
    * and times of those before. Checkpoints, times and forks stay; the lease goes. False where the version is another.
    */
   replace(sessionId: string, version: number, entries: readonly Entry[]): Promise<boolean>;
-  /** The sessions, deleted ones too, whose logs have an entry that a user caused; without it all live ones are read. */
+  /** Overwrites a checkpoint of a live session; false where there is none of that id. */
+  replaceCheckpoint(checkpoint: Checkpoint): Promise<boolean>;
+  /** The sessions, deleted ones too, with an entry or a checkpoint that a user caused; without it all sessions are read. */
   authored?(userId: string): AsyncIterable<readonly string[]>;
   /**
    * Which sessions, deleted ones too, were made from these or begin with entries of them, as pairs; needed where a session
@@ -301,6 +323,8 @@ export interface StoreEraser {
   writeMarks(marks: ReadonlyMap<string, string | null>): Promise<void>;
   /** What removing has left behind and nothing refers to, a sentence each; for the doctor. */
   leftovers?(): Promise<readonly string[]>;
+  /** Removes what the database has sampled of the contents for its own use, such as column statistics. */
+  readonly clearStatistics?: (() => Promise<void>) | undefined;
   /**
    * Writes what the store is kept in anew, so that nothing that was removed is left on its pages.
    *

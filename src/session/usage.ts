@@ -1,3 +1,4 @@
+import { checkArgument, isObject } from "./check-arguments.ts";
 import { SessionError, show } from "./errors.ts";
 
 /** Tokens that were spent. */
@@ -33,6 +34,7 @@ export function addCost(a: number, b: number | null | undefined): number {
 
 /** The sum of two usages; optional counters appear once one side has them. */
 export function addUsage(a: Usage, b: Usage | undefined): Usage {
+  checkArgument(isObject(a) && (b === undefined || isObject(b)), isObject(a) ? b : a, "addUsage", "two usages");
   if (b === undefined) return a;
   const sum: { -readonly [K in keyof Usage]: Usage[K] } = {
     inputTokens: Math.min(a.inputTokens + b.inputTokens, SPENT_MAX),

@@ -45,6 +45,7 @@ export type {
   AggregateKey,
   AggregateQuery,
   AggregateRow,
+  ImportedSums,
   AppendOptions,
   AppendResult,
   CreateOptions,

@@ -1,3 +1,4 @@
+import { checkStoreArgument } from "../session/check-arguments.ts";
 import assert from "node:assert/strict";
 import { type Entry, isNode } from "../session/log/entry.ts";
 import { EMPTY_PATH, emptyHead, type PathSummary, type SessionHead, stepHead, stepPath } from "../session/log/fold.ts";
@@ -9,6 +10,7 @@ import type { SessionStore } from "../session/store.ts";
  * Only `updatedAt` is taken as it is, because it is the store's clock.
  */
 export async function checkHeadIsFold(store: SessionStore, sessionId: string): Promise<void> {
+  checkStoreArgument(store, "checkHeadIsFold");
   const head = await store.head(sessionId);
   assert.ok(head !== null, `there is no session ${sessionId}`);
   const paths = new Map<string, PathSummary>();

@@ -1,10 +1,17 @@
 import { defineTool } from "../agent/tools/define-tool.ts";
 import type { Tool } from "../agent/tools/tool.ts";
 import { SessionError, show } from "../session/errors.ts";
-import { linesOf, textOfBytes } from "./read-workspace-file.ts";
+import { WorkSlices } from "../internal/work-slices.ts";
+import { isText, withFileBytes } from "./workspace-bytes.ts";
 import { PATH_PARAMETER, pathKey } from "./workspace-path.ts";
 
 const LINE_NUMBERS_SHOWN = 5;
+/** The largest file that is edited, and the longest text that comes of it. */
+const EDITED_BYTES_MAX: number = 8 * 1024 * 1024;
+const RESULT_CHARACTERS_MAX: number = 16 * 1024 * 1024;
+const REPLACEMENTS_MAX = 100_000;
+/** How many characters are compared between two looks at the clock. */
+const STEPS_A_PAUSE = 65_536;
 
 /** Replaces a part of a text file. It refuses to guess: the old text must be there, and only once unless all are meant. */
 export const editWorkspaceFile: Tool = defineTool({
@@ -30,15 +37,19 @@ export const editWorkspaceFile: Tool = defineTool({
   async execute({ path, old_text, new_text, replace_all: all = false }, context) {
     if (old_text === new_text) throw refusal("old_text and new_text are the same, so nothing would change.");
     const sandbox = await context.requireSandbox();
-    const text = textOfBytes(await sandbox.readFile(path));
-    if (text === null) throw refusal(`${show(path)} is not a UTF-8 text file, so it cannot be edited as text.`);
-    const [wanted, replacement] = withEndingsOf(text, old_text, new_text);
-    const offsets = offsetsOf(text, wanted, all);
-    if (offsets.length === 0) throw refusal(notFound(path, text, wanted));
-    if (offsets.length > 1 && !all) throw refusal(ambiguous(path, text, offsets));
-    context.signal.throwIfAborted();
-    await sandbox.writeFile(path, replaceAt(text, offsets, wanted.length, replacement));
-    return { path, replacements: offsets.length, first_line: lineAt(text, offsets[0] ?? 0) };
+    const limits = { bytesMax: EDITED_BYTES_MAX, signal: context.signal };
+    return withFileBytes(sandbox, path, limits, async (bytes) => {
+      if (!isText(bytes)) throw refusal(`${show(path)} is not a UTF-8 text file, so it cannot be edited as text.`);
+      const text = new TextDecoder("utf-8", { ignoreBOM: true }).decode(bytes);
+      const [wanted, replacement] = withEndingsOf(text, old_text, new_text);
+      const { offsets, total } = await findText(text, wanted, all);
+      if (total === 0) throw refusal(await notFound(path, text, wanted));
+      if (total > 1 && !all) throw refusal(ambiguous(path, text, offsets, total));
+      checkResult(path, text.length + total * (replacement.length - wanted.length), total);
+      context.signal.throwIfAborted();
+      await sandbox.writeFile(path, replaceAt(text, offsets, wanted.length, replacement));
+      return { path, replacements: total, first_line: lineAt(text, offsets[0] ?? 0) };
+    });
   },
 });
 
@@ -49,12 +60,51 @@ function withEndingsOf(text: string, ...written: readonly [string, string]): rea
   return [written[0].replaceAll("\n", "\r\n"), written[1].replaceAll("\n", "\r\n")];
 }
 
-/** Where a text occurs; overlapping ones count too when one is looked for, since it is then not clear which is meant. */
-function offsetsOf(text: string, wanted: string, apart: boolean): number[] {
+/**
+ * Where a text occurs, and how often: all places where they are to be replaced, else the first few. Overlapping ones count
+ * too when one is looked for, since it is then not clear which is meant.
+ *
+ * Takes time in proportion to both texts, by the algorithm of Knuth, Morris and Pratt: `indexOf` takes their product for a
+ * long text that almost repeats itself.
+ */
+async function findText(
+  text: string,
+  wanted: string,
+  apart: boolean,
+): Promise<{ readonly offsets: readonly number[]; readonly total: number }> {
+  const slices = new WorkSlices();
+  const borders = new Int32Array(wanted.length + 1).fill(-1);
+  for (let [at, border] = [0, -1]; at < wanted.length; ) {
+    while (border >= 0 && wanted.charCodeAt(at) !== wanted.charCodeAt(border)) border = borders[border] ?? -1;
+    borders[++at] = ++border;
+    if (at % STEPS_A_PAUSE === 0) await slices.pause();
+  }
   const offsets: number[] = [];
-  const step = apart ? wanted.length : 1;
-  for (let at = text.indexOf(wanted); at >= 0; at = text.indexOf(wanted, at + step)) offsets.push(at);
-  return offsets;
+  let [matched, total] = [0, 0];
+  for (let at = 0; at < text.length; at++) {
+    while (matched >= 0 && text.charCodeAt(at) !== wanted.charCodeAt(matched)) matched = borders[matched] ?? -1;
+    matched += 1;
+    if (matched === wanted.length) {
+      total += 1;
+      if (offsets.length < (apart ? REPLACEMENTS_MAX : LINE_NUMBERS_SHOWN)) offsets.push(at + 1 - wanted.length);
+      matched = apart ? 0 : (borders[matched] ?? 0);
+    }
+    if (at % STEPS_A_PAUSE === 0) await slices.pause();
+  }
+  return { offsets, total };
+}
+
+function checkResult(path: string, characters: number, replacements: number): void {
+  if (replacements > REPLACEMENTS_MAX) {
+    throw refusal(
+      `old_text occurs ${replacements} times in ${show(path)}, and at most ${REPLACEMENTS_MAX} are replaced at once; ` +
+        "use run_shell_command.",
+    );
+  }
+  if (characters <= RESULT_CHARACTERS_MAX) return;
+  throw refusal(
+    `${show(path)} would have ${characters} characters; edit makes no file of over ${RESULT_CHARACTERS_MAX}.`,
+  );
 }
 
 function replaceAt(text: string, offsets: readonly number[], length: number, replacement: string): string {
@@ -62,24 +112,26 @@ function replaceAt(text: string, offsets: readonly number[], length: number, rep
   return [...kept, text.slice((offsets.at(-1) ?? 0) + length)].join(replacement);
 }
 
-function notFound(path: string, text: string, wanted: string): string {
+async function notFound(path: string, text: string, wanted: string): Promise<string> {
   const said = `old_text was not found in ${show(path)}.`;
-  const nearest = showNearestLines(linesOf(text), linesOf(wanted));
+  const nearest = await showNearestLines(firstLines(text, LINES_SEARCHED_MAX), firstLines(wanted, WANTED_LINES_MAX));
   if (nearest === null) return `${said} Nothing in the file looks like it; read the file first.`;
   return `${said} Copy it exactly, with its whitespace. The nearest lines, with their numbers, are:\n${nearest}`;
 }
 
-function ambiguous(path: string, text: string, offsets: readonly number[]): string {
-  const shown = offsets.slice(0, LINE_NUMBERS_SHOWN).map((offset) => lineAt(text, offset));
-  const more = offsets.length > LINE_NUMBERS_SHOWN ? " and further down" : "";
+function ambiguous(path: string, text: string, offsets: readonly number[], total: number): string {
+  const shown = offsets.map((offset) => lineAt(text, offset));
+  const more = total > LINE_NUMBERS_SHOWN ? " and further down" : "";
   return (
-    `old_text occurs ${offsets.length} times in ${show(path)}, at the lines ${shown.join(", ")}${more}. ` +
+    `old_text occurs ${total} times in ${show(path)}, at the lines ${shown.join(", ")}${more}. ` +
     "Add the lines around it until it occurs once, or set replace_all."
   );
 }
 
 function lineAt(text: string, offset: number): number {
-  return text.slice(0, offset).split("\n").length;
+  let line = 1;
+  for (let at = text.indexOf("\n"); at >= 0 && at < offset; at = text.indexOf("\n", at + 1)) line += 1;
+  return line;
 }
 
 function refusal(message: string): SessionError {
@@ -87,24 +139,42 @@ function refusal(message: string): SessionError {
 }
 
 const LINES_SEARCHED_MAX = 50_000;
+const WANTED_LINES_MAX = 200;
+const LINE_CHARACTERS_MAX = 1000;
 const CHARACTERS_COMPARED_MAX = 200;
 const LINES_SHOWN_MAX = 12;
 const LIKENESS_MIN = 0.4;
 
+/** The first lines of a text, each as far as it is compared and shown. */
+function firstLines(text: string, max: number): string[] {
+  const lines: string[] = [];
+  for (let start = 0; start < text.length && lines.length < max; ) {
+    const found = text.indexOf("\n", start);
+    const end = found < 0 ? text.length : found;
+    lines.push(text.slice(start, Math.min(end, start + LINE_CHARACTERS_MAX)));
+    start = end + 1;
+  }
+  return lines;
+}
+
 /** The lines of a text that are most like the wanted ones, with their numbers, or null when none are alike. */
-function showNearestLines(lines: readonly string[], wanted: readonly string[]): string | null {
+async function showNearestLines(lines: readonly string[], wanted: readonly string[]): Promise<string | null> {
+  const slices = new WorkSlices();
+  const bare = lines.map((line) => line.trim());
+  const bareWanted = wanted.map((line) => line.trim());
   // The longest line is the one least likely to be alike to another by chance.
-  const anchor = wanted.reduce(
-    (best, line, index) => (line.trim().length > (wanted[best] ?? "").trim().length ? index : best),
+  const anchor = bareWanted.reduce(
+    (best, line, index) => (line.length > (bareWanted[best] ?? "").length ? index : best),
     0,
   );
-  const compare = likenessTo((wanted[anchor] ?? "").trim());
+  const compare = likenessTo(bareWanted[anchor] ?? "");
   let best = { likeness: LIKENESS_MIN, equal: -1, start: -1 };
-  for (const [index, line] of lines.slice(0, LINES_SEARCHED_MAX).entries()) {
-    const likeness = compare(line.trim());
+  for (const [index, line] of bare.entries()) {
+    await slices.pause();
+    const likeness = compare(line);
     if (likeness < best.likeness) continue;
     const start = index - anchor;
-    const equal = wanted.filter((each, offset) => each.trim() === lines[start + offset]?.trim()).length;
+    const equal = bareWanted.filter((each, offset) => each === bare[start + offset]).length;
     if (likeness > best.likeness || equal > best.equal) best = { likeness, equal, start };
   }
   if (best.equal < 0) return null;

@@ -1,11 +1,16 @@
 import { defineTool } from "../agent/tools/define-tool.ts";
 import type { Tool, ToolContent } from "../agent/tools/tool.ts";
+import { countCharacters, findLines, isText, withFileBytes } from "./workspace-bytes.ts";
 import { PATH_PARAMETER, pathKey } from "./workspace-path.ts";
 
 /** The most lines that one answer shows. */
 export const LINES_MAX = 2000;
 /** The most characters that one answer shows. */
 export const CHARACTERS_MAX = 50_000;
+/** The largest file that is read. */
+const READ_BYTES_MAX: number = 32 * 1024 * 1024;
+/** The most bytes of a character of JavaScript's, which counts those outside of the basic plane twice. */
+const CHARACTER_BYTES_MAX = 3;
 /** The largest image that is shown; in base64 it is just within what every provider takes. */
 export const IMAGE_BYTES_MAX: number = 3.5 * 1024 * 1024;
 
@@ -31,11 +36,13 @@ export const readWorkspaceFile: Tool = defineTool({
   resourceKey: ({ path }) => pathKey(path),
   async execute({ path, start_line: start = 1, line_count: count = LINES_MAX }, context) {
     const sandbox = await context.requireSandbox();
-    const bytes = await sandbox.readFile(path);
-    const mediaType = imageTypeOf(bytes);
-    if (mediaType !== null && bytes.length <= IMAGE_BYTES_MAX) return imageContent(path, mediaType, bytes);
-    const text = mediaType === null ? textOfBytes(bytes) : null;
-    return text === null ? describeBinary(mediaType, bytes) : showLines(text.replace(/^\ufeff/, ""), start, count);
+    const limits = { bytesMax: READ_BYTES_MAX, signal: context.signal };
+    return withFileBytes<string | ToolContent>(sandbox, path, limits, (bytes) => {
+      const mediaType = imageTypeOf(bytes);
+      if (mediaType !== null && bytes.length <= IMAGE_BYTES_MAX) return imageContent(path, mediaType, bytes);
+      if (mediaType !== null || !isText(bytes)) return describeBinary(mediaType, bytes);
+      return showLines(withoutMark(bytes), start, count);
+    });
   },
 });
 
@@ -59,51 +66,45 @@ function describeBinary(mediaType: string | null, bytes: Uint8Array): string {
   return `[This is ${kind}: ${bytes.length} bytes, beginning with ${first}. Use run_shell_command to look into it.]`;
 }
 
-function showLines(text: string, start: number, count: number): string {
-  if (text === "") return "[The file is empty.]";
-  const lines = linesOf(text);
-  const total = lines.length;
+async function showLines(bytes: Uint8Array, start: number, count: number): Promise<string> {
+  if (bytes.length === 0) return "[The file is empty.]";
+  const { total, from, to } = await findLines(bytes, start, Math.min(count, LINES_MAX));
   if (start > total) return `[The file ends at line ${total}; there is no line ${start}.]`;
-  const { shown, cutLine } = takeLines(lines.slice(start - 1, start - 1 + Math.min(count, LINES_MAX)));
+  // So many bytes hold more characters than are shown, so that nothing behind them has to be decoded.
+  const windowEnd = Math.min(to, from + (CHARACTERS_MAX + 1) * CHARACTER_BYTES_MAX);
+  const { shown, isCut } = takeLines(decode(bytes.subarray(from, windowEnd)).split("\n"));
   const end = start + shown.length - 1;
-  if (start === 1 && end === total && cutLine === null) return text;
+  if (start === 1 && end === total && !isCut) return decode(bytes);
   const notes = [`Lines ${start} to ${end} of ${total}.`];
-  if (cutLine !== null) {
-    notes.push(`Line ${end} is cut: it has ${cutLine} characters; use run_shell_command to see the rest of it.`);
+  if (isCut) {
+    const found = bytes.indexOf(0x0a, from);
+    const characters = await countCharacters(bytes.subarray(from, found < 0 ? bytes.length : found));
+    notes.push(`Line ${end} is cut: it has ${characters} characters; use run_shell_command to see the rest of it.`);
   }
   notes.push(end < total ? `Read on with start_line ${end + 1}.` : "This is the end of the file.");
   return `${shown.join("\n")}\n[${notes.join(" ")}]`;
 }
 
-/** As many of the lines as fit, at least one; `cutLine` is the length of a single line that is too long by itself. */
-function takeLines(lines: readonly string[]): { shown: string[]; cutLine: number | null } {
+function decode(bytes: Uint8Array): string {
+  return new TextDecoder("utf-8", { ignoreBOM: true }).decode(bytes);
+}
+
+/** The bytes behind a byte order mark, which is no part of the text. */
+function withoutMark(bytes: Uint8Array): Uint8Array {
+  return bytes[0] === 0xef && bytes[1] === 0xbb && bytes[2] === 0xbf ? bytes.subarray(3) : bytes;
+}
+
+/** As many of the lines as fit, at least one; that one is cut where it is too long by itself. */
+function takeLines(lines: readonly string[]): { shown: string[]; isCut: boolean } {
   const shown: string[] = [];
   let characters = 0;
   for (const line of lines) {
     characters += line.length + 1;
     if (characters <= CHARACTERS_MAX) shown.push(line);
     else if (shown.length > 0) break;
-    else return { shown: [line.slice(0, CHARACTERS_MAX).replace(/[\ud800-\udbff]$/, "")], cutLine: line.length };
+    else return { shown: [line.slice(0, CHARACTERS_MAX).replace(/[\ud800-\udbff]$/, "")], isCut: true };
   }
-  return { shown, cutLine: null };
-}
-
-/** The text of a file's bytes, with its byte order mark if it has one, or null for bytes that are not UTF-8 text. */
-export function textOfBytes(bytes: Uint8Array): string | null {
-  // Text may hold a NUL byte by the letter of UTF-8, but no file that a model should read as text does.
-  if (bytes.includes(0)) return null;
-  try {
-    return new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(bytes);
-  } catch {
-    return null;
-  }
-}
-
-/** The lines of a text; an end of line at its end begins no further one. */
-export function linesOf(text: string): string[] {
-  const lines = text.split("\n");
-  if (lines.at(-1) === "") lines.pop();
-  return lines;
+  return { shown, isCut: false };
 }
 
 const IMAGES: readonly { readonly mediaType: string; readonly starts: string; readonly at8?: string }[] = [

@@ -1,14 +1,13 @@
 import { SessionError } from "../session/errors.ts";
 import { type CompactionView, inspectCompaction } from "../session/context/inspect-compaction.ts";
+import { compactionInForce } from "./path-reader.ts";
 import type { SessionTree } from "./session-tree.ts";
 
 /** Makes the context ignore a compaction; without an id, the one in force. */
 export async function undoCompactionOf(tree: SessionTree, entryId: string | undefined): Promise<void> {
-  const { undone } = await tree.refresh();
-  const targetId =
-    entryId ??
-    (await tree.contextEntries()).findLast((entry) => entry.type === "compaction" && !undone.includes(entry.id))?.id;
-  if (targetId === undefined)
+  const head = await tree.refresh();
+  const targetId = entryId ?? (await compactionInForce(tree.store, head, head.path));
+  if (targetId === null)
     throw new SessionError("UNKNOWN_ENTRY", `Session ${tree.id} has no compaction to undo on this branch.`);
   await tree.append({ type: "compaction_undone", targetId });
 }

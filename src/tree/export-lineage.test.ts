@@ -26,6 +26,11 @@ describe("exportJsonl", () => {
   test("writes one line for each session, over what was there, and leaves nothing else", async () => {
     const [a, b] = [createUserSession("a"), createUserSession("b")];
     const path = join(directory, "deep", "lineage.jsonl");
+    await expect(exportJsonl([a, b], path)).rejects.toMatchObject({
+      code: "INVALID_OPTION",
+      message: expect.stringContaining("check the path, or make it first"),
+    });
+    await mkdir(join(directory, "deep"));
     await exportJsonl([a, b], path);
     await exportJsonl([b, a.fork()], path);
     const [line] = (await readFile(path, "utf8")).split("\n");

@@ -1,10 +1,13 @@
+import { checkPath } from "../stores/complete/valid-arguments.ts";
+import { checkArgument, checkOptionsOf, isObject, type KeysOf } from "../session/check-arguments.ts";
 import { randomUUID } from "node:crypto";
 import { rename, unlink } from "node:fs/promises";
-import { dirname } from "node:path";
-import { makePrivateDirectory, writePrivateFile } from "../internal/private-file.ts";
+import { resolve } from "node:path";
+import { writePrivateFile } from "../internal/private-file.ts";
 import { LineageError, SessionError, show } from "../session/errors.ts";
 import { type ExportableSession, toJsonl } from "../session/lineage/lineage-export.ts";
 import type { LineageJournal } from "../session/lineage/lineage-scope.ts";
+import { makeParent } from "../stores/named-path.ts";
 import { type SessionRegistry, sessionRegistry } from "../session/value/session-registry.ts";
 
 /** How the sessions of a journal are found. */
@@ -18,13 +21,14 @@ export interface ExportJournalOptions {
 /**
  * Writes one line of JSON for each session; a reader finds the old file or the whole new one.
  *
- * @throws {SessionError} `STORE_FAILED` when the file cannot be written; it is as it was.
+ * @throws {SessionError} `INVALID_OPTION` for a path in a directory that is missing, `STORE_FAILED` when the file cannot be written; it is as it was.
  */
 export async function exportJsonl(sessions: Iterable<ExportableSession>, path: string): Promise<void> {
   const text = toJsonl(sessions);
+  checkPath(path, "path");
   const temporary = `${path}.${randomUUID()}.tmp`;
+  await makeParent(resolve(path), { what: "the export" });
   try {
-    await makePrivateDirectory(dirname(path));
     await writePrivateFile(temporary, text, { flush: true });
     await rename(temporary, path);
   } catch (cause) {
@@ -45,6 +49,17 @@ export async function exportJournalJsonl(
   path: string,
   options: ExportJournalOptions = {},
 ): Promise<void> {
+  checkArgument(
+    isObject(journal) && Array.isArray(journal.visitOrder),
+    journal,
+    "exportJournalJsonl",
+    "a journal of trackLineage",
+  );
+  checkOptionsOf(
+    options,
+    { skipUnknown: true, registry: true } satisfies KeysOf<ExportJournalOptions>,
+    "exportJournalJsonl",
+  );
   const { skipUnknown = true, registry = sessionRegistry } = options;
   const sessions: ExportableSession[] = [];
   for (const id of journal.visitOrder) {

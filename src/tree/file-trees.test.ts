@@ -3,7 +3,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import type { Message } from "../session/message.ts";
-import { defaultSessionDirectory, listSessions } from "./index.ts";
+import { PersistentSandboxRegistry } from "../sandboxes/persistent-sandbox-registry.ts";
+import { defaultSessionDirectory, defaultStoreUrl, listSessions } from "./index.ts";
 import { SessionTree } from "../index.ts";
 
 const user = (content: string): Message => ({ role: "user", content });
@@ -256,7 +257,7 @@ describe("listing", () => {
 });
 
 describe("the default directory", () => {
-  test("is under $SKEIN_HOME, else ./.skein when it exists, else ~/.skein", async () => {
+  test("is under $SKEIN_HOME, else ~/.skein, and never in the current directory", async () => {
     vi.stubEnv("SKEIN_HOME", join(directory, "home"));
     expect(defaultSessionDirectory()).toBe(join(directory, "home", "sessions"));
     await using tree = await SessionTree.create("/project", { persistFrom: "create" });
@@ -266,11 +267,16 @@ describe("the default directory", () => {
     const cwd = process.cwd;
     try {
       process.cwd = () => directory;
-      expect(defaultSessionDirectory()).toBe(join(directory, "user", ".skein", "sessions"));
       await mkdir(join(directory, ".skein"));
-      expect(defaultSessionDirectory()).toBe(join(directory, ".skein", "sessions"));
+      expect(defaultSessionDirectory()).toBe(join(directory, "user", ".skein", "sessions"));
+      expect(defaultStoreUrl()).toBe(`sqlite:${join(directory, "user", ".skein", "skein.db")}`);
+      expect(new PersistentSandboxRegistry().path).toBe(join(directory, "user", ".skein", "sandboxes.json"));
     } finally {
       process.cwd = cwd;
     }
+    vi.stubEnv("SKEIN_STORE", "postgres://db/skein");
+    expect(defaultStoreUrl()).toBe("postgres://db/skein");
+    vi.stubEnv("SKEIN_HOME", ".skein");
+    expect(() => defaultSessionDirectory()).toThrow("set it to an absolute path");
   });
 });

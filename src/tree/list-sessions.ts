@@ -1,3 +1,5 @@
+import { checkPath } from "../stores/complete/valid-arguments.ts";
+import { checkOptionsOf } from "../session/check-arguments.ts";
 import { type SessionSummary, summaryOf } from "../session/listing.ts";
 import { PAGE_ITEMS_MAX } from "../session/limits.ts";
 import { openSessionFiles } from "./open-session-files.ts";
@@ -10,6 +12,8 @@ import { defaultSessionDirectory } from "./home.ts";
 export async function listSessions(
   options: { readonly directory?: string; readonly cwd?: string } = {},
 ): Promise<SessionSummary[]> {
+  checkOptionsOf(options, { directory: true, cwd: true }, "listSessions");
+  if (options.directory !== undefined) checkPath(options.directory, "directory");
   const directory = options.directory ?? defaultSessionDirectory();
   await using store = await openSessionFiles({ directory, readOnly: true });
   const rows: SessionSummary[] = [];

@@ -1,4 +1,4 @@
-import { SessionError } from "../session/errors.ts";
+import { checkStoreArgument } from "../session/check-arguments.ts";
 import { createHeader, type SessionHeader } from "../session/log/header.ts";
 import type { SessionStore } from "../session/store.ts";
 import { SessionTree } from "./session-tree.ts";
@@ -16,7 +16,7 @@ import { SessionTree } from "./session-tree.ts";
  * `SESSION_EXISTS` for an id that the store has already.
  */
 export async function createTree(store: SessionStore, header: Partial<SessionHeader> = {}): Promise<SessionTree> {
-  checkIsStore(store, "createTree");
+  checkStoreArgument(store, "createTree");
   const head = await store.create(createHeader(header));
   return SessionTree.on(store, head.header.id);
 }
@@ -33,15 +33,6 @@ export async function createTree(store: SessionStore, header: Partial<SessionHea
  * @throws {SessionError} `INVALID_OPTION` for what is no store, `INVALID_ID` for what no session can be called.
  */
 export async function openTree(store: SessionStore, id: string): Promise<SessionTree> {
-  checkIsStore(store, "openTree");
+  checkStoreArgument(store, "openTree");
   return SessionTree.on(store, id);
-}
-
-/** A URL, or a store that nobody has awaited, would fail with a `TypeError` that names neither. A URL may hold a password. */
-function checkIsStore(value: unknown, caller: string): void {
-  if (typeof value === "object" && value !== null && "head" in value && "create" in value) return;
-  throw new SessionError(
-    "INVALID_OPTION",
-    `${caller} was given a value of type ${typeof value}, which is no open store; make one with await openStore("sqlite:./sessions.db").`,
-  );
 }

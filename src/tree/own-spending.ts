@@ -1,6 +1,7 @@
 import type { Entry } from "../session/log/entry.ts";
-import { EMPTY_PATH, emptyHead, firstSummed, type SessionHead, stepHead } from "../session/log/fold.ts";
+import { EMPTY_PATH, emptyHead, firstSummed, isImported, type SessionHead, stepHead } from "../session/log/fold.ts";
 import type { LineageKind } from "../session/log/header.ts";
+import { MergedTurns } from "../session/log/merged-turns.ts";
 import type { SessionStore } from "../session/store.ts";
 import { addUsage, type Usage } from "../session/usage.ts";
 
@@ -18,16 +19,28 @@ export interface OwnSpending {
  *
  * - Of a fork, what was spent since it was forked; of an import that does not count, what was spent since. Of a session that a run made, what its runs spent, each by its own word
  *   where it came to an end, else by what it left: then the copy of its input, with which the log begins, does not count.
+ * - A turn that was merged counts in the session where it was said. Of a session that nothing was forked from, nothing can
+ *   have been merged; where `forked` says that something was, all that it appended is read.
+ * - With `imported: false`, what another program spent does not count, as for budgets.
  * - Reads those entries of such a session that are its own, and nothing of any other.
  */
-export async function ownSpending(store: SessionStore, head: SessionHead): Promise<OwnSpending | null> {
-  const taken = firstSummed(head.header);
+export async function ownSpending(
+  store: SessionStore,
+  head: SessionHead,
+  { forked = false, imported = true }: { readonly forked?: boolean; readonly imported?: boolean } = {},
+): Promise<OwnSpending | null> {
+  const { header } = head;
+  const taken = Math.max(firstSummed(header), imported ? 0 : (header.inherited?.entries ?? 0));
   const runsOnly = MADE_BY_RUN.has(head.header.lineage.kind);
-  if (taken === 0 && !runsOnly) return null;
+  if (taken === 0 && !runsOnly && !forked) return null;
+  const merged = new MergedTurns(store);
   const tally = new Tally({ ...emptyHead(head.header), version: taken }, runsOnly);
-  for await (const entry of store.read(head.header.id, { after: taken - 1 })) tally.take(entry);
+  for await (const entry of store.read(head.header.id, { after: taken - 1 })) {
+    if (!imported && isImported(header, entry, entry.seq)) continue;
+    if (await merged.countHere(entry)) tally.take(entry);
+  }
   // A file that was written row by row says nothing of runs.
-  return taken === 0 && !tally.ran ? null : tally;
+  return taken === 0 && runsOnly && !tally.ran ? null : tally;
 }
 
 class Tally implements OwnSpending {

@@ -2,6 +2,7 @@ import { contextOf, contextPath, type ModelContext } from "../session/context/co
 import { type Entry, entryCharacters } from "../session/log/entry.ts";
 import { notANode, SessionError, UnknownEntryError } from "../session/errors.ts";
 import { EMPTY_PATH, type PathSummary, type SessionHead } from "../session/log/fold.ts";
+import { CONTEXT_CHARACTERS_MAX } from "../session/limits.ts";
 import type { SessionStore } from "../session/store.ts";
 
 const PAGE_FIRST = 32;
@@ -82,7 +83,11 @@ export async function readBranch(
 }
 
 /** Refuses once the entries of a path say more than so many characters. */
-function countUpTo(sessionId: string, charactersMax: number): (entry: Entry) => void {
+export function countUpTo(
+  sessionId: string,
+  charactersMax: number = Number.POSITIVE_INFINITY,
+  advice = "read it page by page",
+): (entry: Entry) => void {
   if (charactersMax === Number.POSITIVE_INFINITY) return () => {};
   let characters = 0;
   return (entry) => {
@@ -90,7 +95,7 @@ function countUpTo(sessionId: string, charactersMax: number): (entry: Entry) => 
     if (characters <= charactersMax) return;
     throw new SessionError(
       "TOO_LARGE",
-      `What session ${sessionId} says takes more than ${charactersMax} characters; read it page by page.`,
+      `What session ${sessionId} says takes more than ${charactersMax} characters; ${advice}.`,
     );
   };
 }
@@ -125,14 +130,19 @@ export async function readContext(
 /**
  * The part of a path that its context is made of, root first: from the first entry that the compaction in force kept, or
  * from the root when there is none. The compaction is among them.
+ *
+ * @throws {SessionError} `TOO_LARGE` when they take more characters than a context may, or than they may here.
  */
 export async function readContextEntries(
   store: SessionStore,
   head: SessionHead,
   leafId: string,
-  charactersMax: number = Number.POSITIVE_INFINITY,
+  charactersMax?: number,
 ): Promise<Entry[]> {
-  const count = countUpTo(head.header.id, charactersMax);
+  const count =
+    charactersMax === undefined
+      ? countUpTo(head.header.id, CONTEXT_CHARACTERS_MAX, "compact it, or move its leaf back to an earlier entry")
+      : countUpTo(head.header.id, charactersMax);
   const compactionId = await compactionInForce(store, head, await pathAt(store, head, leafId));
   const above: Entry[] = [];
   let compaction: Extract<Entry, { type: "compaction" }> | null = null;
@@ -168,7 +178,11 @@ export async function pathAt(store: SessionStore, head: SessionHead, leafId: str
 }
 
 /** The latest compaction on a path that was not undone. */
-async function compactionInForce(store: SessionStore, head: SessionHead, path: PathSummary): Promise<string | null> {
+export async function compactionInForce(
+  store: SessionStore,
+  head: SessionHead,
+  path: PathSummary,
+): Promise<string | null> {
   let { compactionId } = path;
   for (
     let tries = 0;

@@ -1,3 +1,4 @@
+import { checkOptionsOf } from "../session/check-arguments.ts";
 import { resolve, sep } from "node:path";
 import type { EntryOf } from "../session/log/entry.ts";
 import { SessionError, SessionNotFoundError, show } from "../session/errors.ts";
@@ -44,6 +45,7 @@ export interface PersistedOptions {
  * @throws {SessionNotFoundError} when there is none, and as `SessionTree.open` does for a file that cannot be read.
  */
 export async function loadSession(idOrPath: string, options: PersistedOptions = {}): Promise<PersistedSession> {
+  checkOptionsOf(options, { directory: true }, "loadSession");
   const path = await findSessionFile(idOrPath, options);
   const { backing, head } = await openFile(path, { readOnly: true });
   try {

@@ -1,3 +1,5 @@
+import { checkPath } from "../stores/complete/valid-arguments.ts";
+import { checkOptionsOf, type KeysOf } from "../session/check-arguments.ts";
 import { existsSync } from "node:fs";
 import { SessionError, show } from "../session/errors.ts";
 import type { SessionHead } from "../session/log/fold.ts";
@@ -9,6 +11,8 @@ import { openSessionFiles } from "./open-session-files.ts";
 import { defaultSessionDirectory } from "./home.ts";
 import type { PersistedOptions } from "./persisted-session.ts";
 import { findWriter } from "./run-file.ts";
+
+const DIRECTORY: KeysOf<PersistedOptions> = { directory: true };
 
 /** One session's file in a listing. */
 export interface PersistedSummary {
@@ -27,7 +31,8 @@ export interface PersistedSummary {
 
 /** The sessions in a directory of files, oldest first. Files that cannot be read come last, each with its `damage`. */
 export async function listPersistedSessions(options: PersistedOptions = {}): Promise<PersistedSummary[]> {
-  await using store = await openSessionFiles({ directory: directoryOf(options), readOnly: true });
+  const directory = directoryOf(options, "listPersistedSessions");
+  await using store = await openSessionFiles({ directory, readOnly: true });
   const { heads, damaged } = await listAll(store);
   const rows: PersistedSummary[] = [];
   for (const { header, path, closed } of heads) {
@@ -44,7 +49,7 @@ export async function listPersistedSessions(options: PersistedOptions = {}): Pro
 /** Deletes a session's file, and not its sandbox; false when there was none. `store.undelete` brings it back until a purge. */
 export async function deleteSession(id: string, options: PersistedOptions = {}): Promise<boolean> {
   checkSessionId(id);
-  const directory = directoryOf(options);
+  const directory = directoryOf(options, "deleteSession");
   if (!existsSync(directory)) return false;
   await using store = await openSessionFiles({ directory });
   return await store.delete(id);
@@ -55,11 +60,12 @@ export async function deleteSession(id: string, options: PersistedOptions = {}):
  * read, and gives their ids, oldest first. What had been deleted before that time is removed for good.
  */
 export async function pruneSessions(options: PersistedOptions & { readonly olderThan: Date }): Promise<string[]> {
-  const { olderThan } = options;
+  checkOptionsOf(options, { directory: true, olderThan: true }, "pruneSessions");
+  const { olderThan, ...where } = options;
   if (!(olderThan instanceof Date) || Number.isNaN(olderThan.getTime())) {
     throw new SessionError("INVALID_OPTION", `The option olderThan is ${show(olderThan)}; it must be a date.`);
   }
-  const directory = directoryOf(options);
+  const directory = directoryOf(where, "pruneSessions");
   if (!existsSync(directory)) return [];
   const before = olderThan.toISOString();
   await using store = await openSessionFiles({ directory });
@@ -74,7 +80,10 @@ export async function pruneSessions(options: PersistedOptions & { readonly older
   return pruned;
 }
 
-function directoryOf(options: PersistedOptions): string {
+/** @throws {SessionError} `INVALID_OPTION` that names the call, for anything else than where to look. */
+function directoryOf(options: PersistedOptions, call: string): string {
+  checkOptionsOf(options, DIRECTORY, call);
+  if (options.directory !== undefined) checkPath(options.directory, "directory");
   return options.directory ?? defaultSessionDirectory();
 }
 

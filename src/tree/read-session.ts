@@ -45,7 +45,7 @@ export async function readSpending(
   store: SessionStore,
   head: SessionHead,
 ): Promise<{ readonly usage: Usage | null; readonly cost: number | null }> {
-  return spendingOf((await ownSpending(store, head)) ?? head.path);
+  return spendingOf((await ownSpending(store, head, { imported: false })) ?? head.path);
 }
 
 function spendingOf({ usage, cost }: OwnSpending): { readonly usage: Usage | null; readonly cost: number | null } {
@@ -65,7 +65,7 @@ export function withOrigin(
 }
 
 /** A place of a backend that this program lacks cannot be opened; the session is of use without it. */
-function knownPlacement(placement: SandboxPlacement | null): SandboxPlacement | null {
+export function knownPlacement(placement: SandboxPlacement | null): SandboxPlacement | null {
   if (placement === null) return null;
   try {
     checkBackendName(placement.backend);

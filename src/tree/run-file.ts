@@ -7,6 +7,7 @@ import type { SessionHeader } from "../session/log/header.ts";
 import type { AppendOptions, AppendResult, ReadOptions, SessionStore } from "../session/store.ts";
 import type { JsonlStore } from "../stores/jsonl/index.ts";
 import { finalPathOf, partialPathOf, sessionFileName } from "../stores/jsonl/file-names.ts";
+import { makeParent } from "../stores/named-path.ts";
 import { openSessionFiles } from "./open-session-files.ts";
 import { defaultSessionDirectory } from "./home.ts";
 import { ownSpending } from "./own-spending.ts";
@@ -66,6 +67,7 @@ export class RunFile {
     const given = init.path === undefined ? null : finalPathOf(resolve(init.path));
     const directory = given === null ? resolve(init.directory ?? defaultSessionDirectory()) : dirname(given);
     const { durability = "flush", header } = init;
+    if (given !== null) await makeParent(given, { what: "the session's file" });
     const store = await openSessionFiles({ directory, durability });
     let mark: WriterMark | null = null;
     try {

@@ -1,3 +1,4 @@
+import { checkArgument } from "../session/check-arguments.ts";
 import type { JsonValue } from "../internal/json.ts";
 import type { ModelContext } from "../session/context/context.ts";
 import {
@@ -395,4 +396,9 @@ export class SessionTree implements AsyncDisposable {
     await this.#view.update(this.#backing.store);
     return this.#view;
   }
+}
+
+/** @throws {SessionError} `INVALID_OPTION` that names the call, unless the value is a tree. */
+export function checkIsTree(tree: unknown, call: string): asserts tree is SessionTree {
+  checkArgument(tree instanceof SessionTree, tree, call, "a tree, such as createTree makes");
 }

@@ -1,6 +1,7 @@
+import { checkOptionsOf, type KeysOf } from "../session/check-arguments.ts";
 import { createHeader, type SessionHeader } from "../session/log/header.ts";
 import type { SessionHead } from "../session/log/fold.ts";
-import type { Session } from "../session/value/session.ts";
+import { checkIsSession, type Session } from "../session/value/session.ts";
 import { type RowInit, rowOf } from "../session/value/transcript.ts";
 import { RunFile } from "./run-file.ts";
 
@@ -15,6 +16,13 @@ export interface SessionWriterOptions {
   /** `"flush"` (default): a row survives the process; `"fsync"`: it survives a power cut too. */
   readonly durability?: "flush" | "fsync";
 }
+
+const WRITER_KEYS: KeysOf<SessionWriterOptions> = {
+  path: true,
+  directory: true,
+  sandboxHandleId: true,
+  durability: true,
+};
 
 /**
  * Writes the rows of one session to a file, each durable before the next.
@@ -37,6 +45,8 @@ export class SessionWriter implements AsyncDisposable {
 
   /** The same as `openSessionWriter`. */
   static async open(session: Session, options: SessionWriterOptions = {}): Promise<SessionWriter> {
+    checkIsSession(session, "openSessionWriter");
+    checkOptionsOf(options, WRITER_KEYS, "openSessionWriter");
     const { sandboxHandleId, ...where } = options;
     const file = await RunFile.open({ ...where, header: headerOf(session, sandboxHandleId), entries: [] });
     try {

@@ -1,4 +1,7 @@
+import { defined } from "../internal/defined.ts";
+import { checkDistinctCalls } from "../session/log/distinct-calls.ts";
 import type { Entry, EntryDraft } from "../session/log/entry.ts";
+import { SessionError, show } from "../session/errors.ts";
 import type { SessionHead } from "../session/log/fold.ts";
 import type { SessionHeader } from "../session/log/header.ts";
 import type { AppendOptions, AppendResult, Guard, SessionStore } from "../session/store.ts";
@@ -59,6 +62,14 @@ export class StoreBacking implements TreeBacking {
   }
 
   append(sessionId: string, drafts: readonly EntryDraft[], options?: AppendOptions): Promise<AppendResult> {
+    if (this.#isUsers(options)) {
+      try {
+        checkDistinctCalls(drafts);
+        this.#checkAuthor(drafts, options);
+      } catch (error) {
+        return Promise.reject(error);
+      }
+    }
     const appending = this.store.append(sessionId, drafts, this.#optionsOf(drafts, options));
     const { onAppend } = this.#options;
     return onAppend === undefined ? appending : this.#tell(appending, onAppend);
@@ -76,12 +87,32 @@ export class StoreBacking implements TreeBacking {
     return result;
   }
 
+  /** @throws {SessionError} `INVALID_OPTION` for another name than that of the user on whose behalf the tree was opened. */
+  #checkAuthor(drafts: readonly EntryDraft[], options: AppendOptions | undefined): void {
+    const { by } = this.#options;
+    const names = [options?.by, ...(Array.isArray(drafts) ? drafts.map((draft) => draft?.by) : [])];
+    const forged = names.find((name) => name !== undefined && name !== by);
+    if (forged === undefined) return;
+    throw new SessionError(
+      "INVALID_OPTION",
+      `The session was opened for user ${show(by)}, so it takes nothing by ${show(forged)}; leave out by.`,
+    );
+  }
+
   #optionsOf(drafts: readonly EntryDraft[], options: AppendOptions | undefined): AppendOptions | undefined {
     const { guard, by } = this.#options;
-    const stamps = by !== undefined && options?.guard?.leaseToken === undefined;
+    const stamps = this.#isUsers(options);
     if (guard === undefined && !stamps) return options;
     const guarded = guard === undefined ? options : { ...options, guard: guardOf(guard, drafts, options) };
-    return stamps ? { by, ...guarded } : guarded;
+    return stamps ? { ...defined({ by }), ...guarded } : guarded;
+  }
+
+  /**
+   * Whether an append is a user's, and not that of a run: whoever has the session's lease writes the input of a run with
+   * the name that the request on record has.
+   */
+  #isUsers(options: AppendOptions | undefined): boolean {
+    return this.#options.by !== undefined && options?.guard?.leaseToken === undefined;
   }
 
   async flush(): Promise<null> {

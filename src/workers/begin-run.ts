@@ -2,16 +2,19 @@ import type { Agent } from "../agent/agent.ts";
 import type { ParkOptions } from "../agent/loop-options.ts";
 import type { Model } from "../agent/model/model.ts";
 import type { SessionRun } from "../agent/session-run.ts";
-import type { Unasked } from "../agent/tools/unasked.ts";
+import type { AskPolicy } from "../agent/tools/ask-policy.ts";
 import type { GroupRun } from "../group/group-run.ts";
 import type { GroupSession } from "../group/group-session.ts";
 import type { DueRun } from "../lifecycle/runs/due-run.ts";
 import type { SessionManager } from "../lifecycle/session-manager.ts";
 import { SessionError, show } from "../session/errors.ts";
 import { type SessionHead, inheritedCount } from "../session/log/fold.ts";
-import type { Session } from "../session/value/session.ts";
+import { Session } from "../session/value/session.ts";
+import { stricterPlacement } from "../sandboxes/stricter-spec.ts";
+import { knownPlacement } from "../tree/read-session.ts";
 import type { PlaceOf } from "./user-places.ts";
 import { GROUP_KEY } from "../group/group-progress.ts";
+import type { OpenRun } from "../session/log/open-runs.ts";
 import type { JsonObject } from "../internal/json.ts";
 import type { SessionStore } from "../session/store.ts";
 
@@ -22,7 +25,7 @@ export interface Beginning {
   readonly groups: ReadonlyMap<string, GroupSession>;
   readonly models: ReadonlyMap<string, Model>;
   readonly placeOf: PlaceOf;
-  readonly unasked: Unasked | undefined;
+  readonly ask: AskPolicy | undefined;
   readonly park: ParkOptions;
   readonly leaseMs: number;
 }
@@ -40,25 +43,39 @@ export interface BegunRun {
  *
  * @throws {SessionError} `AGENT_NOT_FOUND` or `MODEL_NOT_FOUND` for a run that needs what is not here; it stays.
  */
-export async function beginRun(init: Beginning, due: DueRun): Promise<BegunRun | null> {
-  const { head, request } = due;
-  const origin = request === null ? await readRunOrigin(init.manager.store, head) : null;
+export async function beginRun(
+  init: Beginning,
+  due: DueRun,
+  mayBegin: () => Promise<boolean> = async () => true,
+): Promise<BegunRun | null> {
+  const { head, request, agent } = due;
+  const origin = request === null && agent === null ? await readRunOrigin(init.manager.store, head) : null;
   const group = request?.group ?? origin?.group ?? null;
-  return group === null ? beginAgent(init, head, origin?.agent ?? null) : beginGroup(init, due, group);
+  return group === null
+    ? beginAgent(init, due, { origin: origin?.agent ?? null, mayBegin })
+    : beginGroup(init, due, group);
 }
 
-async function beginAgent(init: Beginning, head: SessionHead, origin: string | null): Promise<BegunRun | null> {
-  const { manager, agents, models, unasked, park, leaseMs } = init;
-  const [first = null] = agents.values();
-  // An old log may name an agent that is gone, or none.
-  const agentOf = (name: string | null): Agent | null =>
-    agents.get(name ?? origin ?? "") ?? (name === null ? first : null);
+async function beginAgent(
+  init: Beginning,
+  { head }: DueRun,
+  { origin, mayBegin }: { readonly origin: string | null; readonly mayBegin: () => Promise<boolean> },
+): Promise<BegunRun | null> {
+  const { manager, agents, models, ask, park, leaseMs } = init;
+  const [only = null, ...others] = agents.values();
+  const agentOf = (name: string | null, { state }: OpenRun): Agent | null => {
+    const wanted = name ?? origin;
+    if (wanted !== null) return agents.get(wanted) ?? null;
+    // Whoever asked left it to the only agent there is. A run that has begun without a name may be any program's.
+    return state === "requested" && others.length === 0 ? only : null;
+  };
   let input: Session | null = null;
   const found = await manager.recover(head.header.id, agentOf, {
     models: (id) => models.get(id) ?? null,
     park,
     leaseMs,
-    ...(unasked && { unasked }),
+    mayBegin,
+    ...(ask && { ask }),
     place: (session) => {
       input = placed(init, session, head);
       return input;
@@ -74,10 +91,11 @@ async function beginAgent(init: Beginning, head: SessionHead, origin: string | n
 }
 
 async function beginGroup(
-  { groups, unasked, leaseMs }: Beginning,
+  init: Beginning,
   { head, run: { runId }, request }: DueRun,
   name: string,
 ): Promise<BegunRun | null> {
+  const { groups, ask, leaseMs } = init;
   const [only, ...others] = groups.values();
   const group = groups.get(name) ?? (name === "" && others.length === 0 ? only : undefined);
   if (group === undefined) {
@@ -89,8 +107,12 @@ async function beginGroup(
     runId,
     turns: false,
     leaseMs,
+    // People answer from elsewhere, as over HTTP.
+    park: false,
+    // The agents of a group act where their session says, or nowhere.
+    place: (session) => (session.sandboxPlacement === null ? session : placed(init, session, head)),
     ...deadline,
-    ...(unasked && { unasked }),
+    ...(ask && { ask }),
   });
   const done = Promise.resolve(run).then(() => {});
   const admitted = new Promise<void>((resolve) => {
@@ -106,11 +128,15 @@ async function beginGroup(
   return { runId, run, done };
 }
 
-/** What a run begins with, aimed at the place of the session's user where the session has none. */
+/**
+ * What a run begins with, at the place that the session's log recorded, with no more than the program allows the session's
+ * user, or else at the program's place for that user.
+ */
 function placed({ placeOf }: Beginning, input: Session, { header }: SessionHead): Session {
-  const place = placeOf(header.userId);
-  if (place === null || header.sandbox !== null || input.sandboxBackend !== null) return input;
-  return input.to(place.backend, place.spec);
+  const recorded = input.sandboxPlacement ?? knownPlacement(header.sandbox);
+  const placement = stricterPlacement(placeOf(header.userId), recorded);
+  if (placement !== null) Session.aim(input, placement);
+  return input;
 }
 
 /** The key under which the input of a run names who answers it, in logs of the first version. */

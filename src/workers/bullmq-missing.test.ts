@@ -1,5 +1,5 @@
 import { expect, test, vi } from "vitest";
-import { bullmqBell } from "./bullmq-bell.ts";
+import { bullmqQueue } from "./bullmq-queue.ts";
 
 const missing = vi.hoisted(() => ({ bullmq: true }));
 
@@ -14,13 +14,13 @@ vi.mock("pg", () => {
 test.for([
   { name: "bullmq", url: "redis://127.0.0.1:1" },
   { name: "pg", url: "postgres://127.0.0.1:1/none" },
-])("a bell without the package $name says which one to install", async ({ name, url }) => {
+])("a queue without the package $name says which one to install", async ({ name, url }) => {
   missing.bullmq = name === "bullmq";
   vi.resetModules();
-  const bell = bullmqBell({ url });
-  await expect(bell.ring("s", { runner: "a" })).rejects.toMatchObject({
+  const queue = bullmqQueue({ url });
+  await expect(queue.notify("s", { runner: "a" })).rejects.toMatchObject({
     code: "DRIVER_MISSING",
-    message: `A bell at this address needs the package ${name}: npm install ${name}.`,
+    message: `A queue at this address needs the package ${name}: npm install ${name}.`,
   });
-  await bell.close();
+  await queue.close();
 });

@@ -1,13 +1,14 @@
-export { type BullMqBellInit, bullmqBell } from "./bullmq-bell.ts";
-export { inProcessBell } from "./in-process-bell.ts";
+export { type BullMqQueueInit, bullmqQueue } from "./bullmq-queue.ts";
+export { inProcessQueue } from "./in-process-queue.ts";
 export type {
-  BellCounts,
+  QueueCounts,
   Listening,
   ListenOptions,
-  RingHandler,
-  RingOptions,
-  RunBell,
-} from "./run-bell.ts";
+  NotificationHandler,
+  QueueListening,
+  NotifyOptions,
+  RunQueue,
+} from "./run-queue.ts";
 export { type RunWorker, startWorker, type WorkerCloseOptions } from "./start-worker.ts";
 export type { RunPlace } from "./user-places.ts";
 export type { ParkedRun, RunWebhook, WorkerInit } from "./worker-options.ts";

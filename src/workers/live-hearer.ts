@@ -3,13 +3,15 @@ import {
   LOOKER_MS,
   LOOKERS_TOPIC,
   type LiveEvent,
+  type LiveNotice,
   type Lookers,
   publishJson,
   type RunKey,
+  readNotice,
   subscribeJson,
   topicOf,
 } from "./live-event.ts";
-import type { Listening, RunBell } from "./run-bell.ts";
+import type { Listening, RunQueue } from "./run-queue.ts";
 
 const EVENTS_MAX = 5000;
 const CHARACTERS_MAX = 256_000;
@@ -24,6 +26,8 @@ export interface HeardEvent extends LiveEvent {
 /** What is known of one run. */
 interface Heard {
   events: HeardEvent[];
+  /** The latest notice. */
+  last: LiveNotice | null;
   characters: number;
   readonly wakes: Set<() => void>;
   readonly subscription: Promise<Listening>;
@@ -32,15 +36,15 @@ interface Heard {
 
 /** What runs tell beside what lasts, wherever they are, for those who read here. */
 export class LiveHearer {
-  readonly #bell: RunBell;
+  readonly #queue: RunQueue;
   readonly #write: (event: LiveEvent["event"]) => string;
   readonly #report: (error: unknown) => void;
   readonly #runs = new Map<string, Heard>();
   #timer: NodeJS.Timeout | null = null;
 
   /** `write` says how an event is sent on, once for all who read it. */
-  constructor(bell: RunBell, write: (event: LiveEvent["event"]) => string, report: (error: unknown) => void) {
-    this.#bell = bell;
+  constructor(queue: RunQueue, write: (event: LiveEvent["event"]) => string, report: (error: unknown) => void) {
+    this.#queue = queue;
     this.#write = write;
     this.#report = report;
   }
@@ -71,13 +75,25 @@ export class LiveHearer {
     return events.slice(from + 1);
   }
 
+  /** The latest that was told about a run, with or without an event. */
+  last(key: RunKey): LiveNotice | null {
+    return this.#runs.get(topicOf(key))?.last ?? null;
+  }
+
   close(): void {
     for (const topic of [...this.#runs.keys()]) this.#forget(topic);
   }
 
   #begin(topic: string): Heard {
-    const subscription = subscribeJson<LiveEvent>(this.#bell, topic, (event) => this.#hear(heard, event));
-    const heard: Heard = { events: [], characters: 0, wakes: new Set(), subscription, forgetting: undefined };
+    const subscription = subscribeJson(this.#queue, topic, readNotice, (notice) => this.#hear(heard, notice));
+    const heard: Heard = {
+      events: [],
+      last: null,
+      characters: 0,
+      wakes: new Set(),
+      subscription,
+      forgetting: undefined,
+    };
     this.#runs.set(topic, heard);
     subscription.then(() => this.#say({ topics: [topic], joined: true }), this.#report);
     this.#timer ??= setInterval(
@@ -88,18 +104,21 @@ export class LiveHearer {
   }
 
   /** What is told again for others is known already. */
-  #hear(heard: Heard, { seq, delta, event }: LiveEvent): void {
-    const last = heard.events.at(-1);
-    if (last !== undefined && (seq < last.seq || (seq === last.seq && delta <= last.delta))) return;
-    const text = this.#write(event);
-    heard.events.push({ seq, delta, event, text });
-    heard.characters += text.length;
-    if (heard.events.length > EVENTS_MAX || heard.characters > CHARACTERS_MAX) dropHalf(heard);
+  #hear(heard: Heard, notice: LiveNotice): void {
+    const { event } = notice;
+    if (heard.last !== null && !isAfter(notice, heard.last)) return;
+    heard.last = notice;
+    if (event !== undefined) {
+      const text = this.#write(event);
+      heard.events.push({ ...notice, event, text });
+      heard.characters += text.length;
+      if (heard.events.length > EVENTS_MAX || heard.characters > CHARACTERS_MAX) dropHalf(heard);
+    }
     for (const wake of heard.wakes) wake();
   }
 
   #say(lookers: Lookers): void {
-    publishJson(this.#bell, LOOKERS_TOPIC, lookers);
+    publishJson(this.#queue, LOOKERS_TOPIC, lookers);
   }
 
   #forget(topic: string): void {
@@ -111,6 +130,13 @@ export class LiveHearer {
     clearInterval(this.#timer);
     this.#timer = null;
   }
+}
+
+/** Whether a notice comes after another: a run that goes on elsewhere is told of by whoever has it now. */
+function isAfter(one: LiveNotice, other: LiveNotice): boolean {
+  if (one.since !== other.since) return one.since > other.since;
+  if (one.seq !== other.seq) return one.seq > other.seq;
+  return one.delta > other.delta;
 }
 
 /** Half at a time, so that the cost of an event stays constant. */

@@ -1,53 +1,57 @@
 import type { SessionRun } from "../agent/session-run.ts";
 import type { GroupRun } from "../group/group-run.ts";
 import {
-  type EventPosition,
   LOOKER_MS,
   LOOKERS_TOPIC,
   type LiveEvent,
+  type LiveNotice,
   type Lookers,
   publishJson,
   type RunKey,
+  readLookers,
   subscribeJson,
   topicOf,
 } from "./live-event.ts";
-import type { Listening, RunBell } from "./run-bell.ts";
+import type { Listening, RunQueue } from "./run-queue.ts";
 
 type Event = LiveEvent["event"];
 
 /** A run of this process, and who hears of it. */
 interface ToldRun {
   readonly listen: (listener: (event: Event, position: number) => void) => () => void;
-  /** Where the events belong that no entry makes. */
-  readonly positions: WeakMap<Event, EventPosition>;
+  /** What is published about each event. */
+  readonly notices: WeakMap<Event, LiveNotice>;
   stop: (() => void) | null;
 }
 
 /** Publishes what the runs of this process tell beside what lasts, as long as someone looks on. */
 export class LiveTeller {
-  readonly #bell: RunBell;
+  readonly #queue: RunQueue;
   readonly #runs = new Map<string, ToldRun>();
   /** Until when someone looks on, by topic. */
   readonly #lookers = new Map<string, number>();
   #subscription: Listening | null = null;
 
-  constructor(bell: RunBell) {
-    this.#bell = bell;
+  constructor(queue: RunQueue) {
+    this.#queue = queue;
   }
 
   async start(): Promise<void> {
-    this.#subscription = await subscribeJson<Lookers>(this.#bell, LOOKERS_TOPIC, (lookers) => this.#hear(lookers));
+    this.#subscription = await subscribeJson(this.#queue, LOOKERS_TOPIC, readLookers, (lookers) => this.#hear(lookers));
   }
 
   /** Tells of a run from now on; what comes back ends that. */
   tell(key: RunKey, run: SessionRun | GroupRun): () => void {
     const topic = topicOf(key);
-    const told: ToldRun = { listen: run.listen.bind(run), positions: new WeakMap(), stop: null };
-    let last: EventPosition = { seq: -1, delta: 0 };
-    told.listen((event, position) => {
-      if (isLasting(event)) return;
-      last = { seq: position, delta: last.seq === position ? last.delta + 1 : 1 };
-      told.positions.set(event, last);
+    const told: ToldRun = { listen: run.listen.bind(run), notices: new WeakMap(), stop: null };
+    let last: LiveNotice | null = null;
+    told.listen((event, seq) => {
+      const since: number = last?.since ?? seq;
+      const [delta, count]: [number, number] = [last?.seq === seq ? last.delta : 0, last?.count ?? 0];
+      last = isLasting(event)
+        ? { seq, delta, since, count }
+        : { seq, delta: delta + 1, since, count: count + 1, event };
+      told.notices.set(event, last);
     });
     this.#runs.set(topic, told);
     if (this.#isLookedAt(topic)) this.#begin(topic, told);
@@ -83,8 +87,8 @@ export class LiveTeller {
   }
 
   #publish(topic: string, told: ToldRun, event: Event): void {
-    const position = told.positions.get(event);
-    if (position !== undefined) publishJson(this.#bell, topic, { ...position, event } satisfies LiveEvent);
+    const notice = told.notices.get(event);
+    if (notice !== undefined) publishJson(this.#queue, topic, notice);
   }
 
   #isLookedAt(topic: string): boolean {
@@ -115,7 +119,5 @@ const LASTING_OF_GROUPS: ReadonlySet<string> = new Set<Event["type"]>([
 const isOfGroup = (event: Event): boolean => "agent" in event || event.type.startsWith("group-");
 
 function isLasting(event: Event): boolean {
-  // The log of the run around it does not say what a run inside of a tool asks.
-  if (event.type === "approval-required") return event.approval.innerRunId === undefined;
   return (isOfGroup(event) ? LASTING_OF_GROUPS : LASTING).has(event.type);
 }

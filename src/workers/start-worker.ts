@@ -2,37 +2,43 @@ import { hostname } from "node:os";
 import { setTimeout as pause } from "node:timers/promises";
 import { abandonRun } from "../agent/active-runs.ts";
 import { LEASE_MS_DEFAULT } from "../agent/persist/lease-hold.ts";
+import { errorRecord } from "../agent/run-error.ts";
 import type { RunEvent } from "../agent/run-event.ts";
 import type { SessionRun } from "../agent/session-run.ts";
 import type { GroupEvent } from "../group/group-event.ts";
 import type { GroupRun } from "../group/group-run.ts";
 import type { DueRun } from "../lifecycle/runs/due-run.ts";
-import { SessionError, SessionNotFoundError } from "../session/errors.ts";
-import { nextRun, requestIdOf } from "../session/log/open-runs.ts";
+import { SessionError, SessionNotFoundError, StoreUnreachableError, show } from "../session/errors.ts";
+import { blockedIdOf, nextRun, type OpenRun, requestIdOf } from "../session/log/open-runs.ts";
 import type { SessionHead } from "../session/log/fold.ts";
 import { checkCount } from "../stores/complete/valid-arguments.ts";
 import { type Beginning, type BegunRun, beginRun } from "./begin-run.ts";
-import { InProcessBell } from "./in-process-bell.ts";
-import { type InnerAnswer, takeAnswers } from "./inner-answers.ts";
+import { InProcessQueue } from "./in-process-queue.ts";
 import { LiveTeller } from "./live-teller.ts";
 import { postParked } from "./post-parked.ts";
-import type { Listening, RunBell } from "./run-bell.ts";
-import { ringNext, runnerOf, runnerOfHost } from "./ring-session.ts";
-import { openUserPlaces } from "./user-places.ts";
+import type { QueueListening, RunQueue } from "./run-queue.ts";
+import { notifyNext, runnerOf, runnerOfHost } from "./notify-session.ts";
+import { StoreWatch } from "./store-watch.ts";
+import { ownDirectoryOf, openUserPlaces } from "./user-places.ts";
+import { UserStorage } from "./user-storage.ts";
 import { UserSlots } from "./user-slots.ts";
 import { WorkerMetrics } from "./worker-metrics.ts";
 import { agentsByName, checkWorker, modelsById, type WorkerInit } from "./worker-options.ts";
-import { sayPresent } from "./worker-roster.ts";
+import { REPLY_MS, sayPresent, WorkerRoster } from "./worker-roster.ts";
 import type { WorkerRun, WorkerView } from "./worker-view.ts";
 
 const CONCURRENCY_DEFAULT = 32;
 const PARK_AFTER_MS = 30_000;
 const RUNS_PER_USER_DEFAULT = 10;
+/** How soon it is looked again whether a user may have one more run, at least; at most twice that. */
+const WAIT_MS = 500;
 const SWEEP_MS_DEFAULT = 30_000;
 const DRAIN_MS_DEFAULT = 10_000;
 /** How long runs that were let go of may take to end. */
 const ABANDON_MS = 5000;
 const RUNS_SHOWN_MAX = 100;
+/** How much later a notification is answered again for which the store failed, though it answers. */
+const AGAIN_MS = 1000;
 
 /** How a worker is shut down. */
 export interface WorkerCloseOptions {
@@ -57,18 +63,31 @@ export interface RunWorker extends AsyncDisposable {
 
 /** Starts to run what sessions wait for. @throws {SessionError} `INVALID_OPTION` for a set-up that cannot work. */
 export async function startWorker(init: WorkerInit): Promise<RunWorker> {
+  return startWorkerOn(init, null);
+}
+
+/** The same with what users keep counted by someone else; null where the worker counts it itself. */
+export async function startWorkerOn(init: WorkerInit, storage: UserStorage | null): Promise<RunWorker> {
   checkWorker(init);
-  const { manager, agents, groups = {}, models = [] } = init;
-  const worker = new StartedWorker(init, {
-    manager,
-    agents: agentsByName(agents, groups),
-    groups: new Map(Object.entries(groups)),
-    models: modelsById(models, agents),
-    placeOf: await openUserPlaces(init.place),
-    unasked: init.unasked,
-    park: init.park ?? { afterMs: PARK_AFTER_MS },
-    leaseMs: init.leaseMs ?? LEASE_MS_DEFAULT,
-  });
+  const { manager, agents, groups = {}, models = [], storedBytesPerUser = null } = init;
+  const placeOf = await openUserPlaces(init.place);
+  const limits = { sessions: null, bytes: storedBytesPerUser };
+  const directoryOf = (userId: string): string | null => ownDirectoryOf(placeOf(userId), userId);
+  const counted = storage ?? new UserStorage({ store: manager.store, limits, directoryOf });
+  const worker = new StartedWorker(
+    init,
+    {
+      manager,
+      agents: agentsByName(agents, groups),
+      groups: new Map(Object.entries(groups)),
+      models: modelsById(models, agents),
+      placeOf,
+      ask: init.ask,
+      park: init.park ?? { afterMs: PARK_AFTER_MS },
+      leaseMs: init.leaseMs ?? LEASE_MS_DEFAULT,
+    },
+    counted,
+  );
   await worker.start();
   return worker;
 }
@@ -76,57 +95,71 @@ export async function startWorker(init: WorkerInit): Promise<RunWorker> {
 /** A run that this worker has. */
 interface HeldRun extends WorkerRun {
   readonly run: SessionRun | GroupRun;
-  /** Whether it waits for an answer to a question. */
-  asks(question: string): boolean;
 }
 
 class StartedWorker implements RunWorker {
   readonly #init: WorkerInit;
   readonly #beginning: Beginning;
-  readonly #bell: RunBell;
+  readonly #queue: RunQueue;
   readonly #slots: UserSlots;
+  readonly #runsPerUser: number;
+  readonly #storage: UserStorage;
   readonly #teller: LiveTeller;
+  readonly #roster: WorkerRoster;
   readonly #metrics = new WorkerMetrics();
   readonly #held = new Map<string, HeldRun>();
   readonly #postParked: ReturnType<typeof postParked> | null;
   readonly #name: string;
   readonly #concurrency: number;
-  /** Ends what was started, in this order. */
+  /** Ends what was started. */
   readonly #ends: (() => Promise<unknown>)[] = [];
-  #listening: Listening | null = null;
+  readonly #watch: StoreWatch;
+  #listening: QueueListening | null = null;
   #closing: Promise<void> | null = null;
   #sweeping: Promise<void> | null = null;
 
-  constructor(init: WorkerInit, beginning: Beginning) {
+  constructor(init: WorkerInit, beginning: Beginning, storage: UserStorage) {
+    this.#storage = storage;
     this.#init = init;
     this.#beginning = beginning;
-    this.#bell = init.bell;
-    this.#slots = new UserSlots(init.maxRunsPerUser ?? RUNS_PER_USER_DEFAULT);
-    this.#teller = new LiveTeller(init.bell);
+    this.#queue = init.queue;
+    this.#runsPerUser = init.maxRunsPerUser ?? RUNS_PER_USER_DEFAULT;
+    this.#slots = new UserSlots(this.#runsPerUser);
+    this.#teller = new LiveTeller(init.queue);
+    this.#roster = new WorkerRoster(init.queue);
     this.#postParked = init.webhook === undefined ? null : postParked(init.webhook, this.#report);
     this.#name = init.name ?? `${hostname()}:${process.pid}`;
     this.#concurrency = init.concurrency ?? CONCURRENCY_DEFAULT;
+    this.#watch = new StoreWatch(beginning.manager.store, beginning.leaseMs, {
+      lost: () => this.#listening?.pause(),
+      back: () => {
+        this.#listening?.resume();
+        this.#sweepOnce();
+      },
+    });
   }
 
   async start(): Promise<void> {
     const { agents, groups, leaseMs, manager } = this.#beginning;
     const { store } = manager;
     await this.#metrics.start(store, () => this.#held.size);
-    const quiet = this.#bell.onError(this.#report);
+    const quiet = this.#queue.onError(this.#report);
     await this.#teller.start();
-    const answers: Listening = await takeAnswers(this.#bell, (answer) => this.#takeAnswer(answer));
-    const leave = await sayPresent(this.#bell, () => this.view);
+    await this.#roster.start();
+    const leave = await sayPresent(this.#queue, () => this.view);
     this.#ends.push(
       leave,
-      () => answers.close(),
       () => this.#teller.close(),
+      () => this.#roster.close(),
       async () => quiet(),
     );
-    this.#listening = await this.#bell.listen(
+    this.#listening = await this.#queue.listen(
       [...agents.keys(), ...groups.keys(), "", runnerOfHost(hostname())],
-      (sessionId, signal) => this.#answer(sessionId, signal),
+      (sessionId, signal, forRunner) => this.#answer(sessionId, signal, forRunner),
       { concurrency: this.#concurrency, leaseMs },
     );
+    this.#watch.start();
+    this.#ends.unshift(async () => this.#watch.close());
     const { sweepMs = SWEEP_MS_DEFAULT } = this.#init;
     if (sweepMs === 0) return;
     const timer = setInterval(() => this.#sweepOnce(), sweepMs).unref();
@@ -135,7 +168,7 @@ class StartedWorker implements RunWorker {
   }
 
   get view(): WorkerView {
-    const runs = [...this.#held.values()].slice(0, RUNS_SHOWN_MAX).map(({ run: _run, asks: _asks, ...shown }) => shown);
+    const runs = [...this.#held.values()].slice(0, RUNS_SHOWN_MAX).map(({ run: _run, ...shown }) => shown);
     const [name, concurrency, { agents, groups }] = [this.#name, this.#concurrency, this.#beginning];
     const offers = { agents: [...agents.keys()], groups: [...groups.keys()] };
     return { name, host: hostname(), ...offers, concurrency, active: this.#held.size, runs };
@@ -155,9 +188,9 @@ class StartedWorker implements RunWorker {
     await this.close();
   }
 
-  get #ring() {
+  get #notifier() {
     const { manager, leaseMs } = this.#beginning;
-    return { store: manager.store, bell: this.#bell, leaseMs };
+    return { store: manager.store, queue: this.#queue, leaseMs };
   }
 
   async #close(drainMs: number): Promise<void> {
@@ -168,27 +201,44 @@ class StartedWorker implements RunWorker {
     const over = pause(drainMs + ABANDON_MS, undefined, { ref: false });
     await Promise.race([closed, over]);
     clearTimeout(late);
-    await this.#sweeping;
-    // Another has room for them, perhaps.
-    await Promise.all(this.#slots.takeWaiting().map((sessionId) => ringNext(this.#ring, sessionId))).catch(
-      this.#report,
-    );
-    for (const end of this.#ends) await end().catch(this.#report);
+    const rest = async (): Promise<void> => {
+      await this.#sweeping;
+      // Another has room for them, perhaps.
+      await Promise.all(this.#slots.takeWaiting().map((sessionId) => notifyNext(this.#notifier, sessionId)));
+    };
+    await this.#watch.whileThere(rest()).catch(this.#report);
+    // A queue whose server is away is not waited for.
+    const ended = Promise.all(this.#ends.map((end) => end().catch(this.#report)));
+    await Promise.race([ended, pause(ABANDON_MS, undefined, { ref: false })]);
     this.#metrics.stop();
   }
 
-  /** Does what a session waits for; resolves when that is over. */
-  async #answer(sessionId: string, signal: AbortSignal): Promise<void> {
+  /** Does what a session waits for; resolves when that is over, or the store is away: then others are to do it. */
+  async #answer(sessionId: string, signal: AbortSignal, runner: string): Promise<void> {
+    const answered = await this.#watch.whileThere(this.#answerHere(sessionId, signal));
+    if (answered === "done") return;
+    const away = answered === "away" || !(await this.#watch.check());
+    const at = away ? {} : { at: new Date(Date.now() + AGAIN_MS) };
+    await this.#queue.notify(sessionId, { runner, ...at }).catch(this.#report);
+  }
+
+  async #answerHere(sessionId: string, signal: AbortSignal): Promise<"done" | "lost"> {
     try {
-      const due = await this.#beginning.manager.due(sessionId);
-      if (due === null) return await ringNext(this.#ring, sessionId, { now: false });
-      const runner = await runnerOf(this.#beginning.manager.store, due.head, due.run);
-      if (!this.#offers(runner)) return await this.#bell.ring(sessionId, { runner });
-      await this.#work(due, runner, signal);
+      await this.#answerNow(sessionId, signal);
+      return "done";
     } catch (error) {
       // Another worker may have the model; the session may be gone.
       if (!isMissing(error)) this.#report(error);
+      return error instanceof StoreUnreachableError ? "lost" : "done";
     }
+  }
+
+  async #answerNow(sessionId: string, signal: AbortSignal): Promise<void> {
+    const due = await this.#beginning.manager.due(sessionId);
+    if (due === null) return await notifyNext(this.#notifier, sessionId, { now: false });
+    const runner = await runnerOf(this.#beginning.manager.store, due.head, due.run);
+    if (!this.#offers(runner)) return await this.#queue.notify(sessionId, { runner });
+    await this.#work(due, runner, signal);
   }
 
   #offers(runner: string): boolean {
@@ -202,15 +252,84 @@ class StartedWorker implements RunWorker {
     const user = request?.by ?? userId ?? "";
     if (!this.#slots.take(user, sessionId)) return;
     try {
-      const begun = await beginRun(this.#beginning, due);
+      if ((await this.#runningOf(userId)) >= this.#runsPerUser) return await this.#notifyLater(sessionId, runner);
+      const begun = (await this.#checkRoom(due)) ? await this.#begin(due) : null;
       if (begun !== null) {
         this.#measure(due);
         await this.#hold(begun, { sessionId, userId, runner, runId: run.runId }, signal);
       }
-      await ringNext(this.#ring, sessionId, { now: begun !== null });
+      await notifyNext(this.#notifier, sessionId, { now: begun !== null });
     } finally {
       const next = this.#slots.leave(user);
-      if (next !== null) await ringNext(this.#ring, next).catch(this.#report);
+      if (next !== null) await notifyNext(this.#notifier, next).catch(this.#report);
+    }
+  }
+
+  async #begin(due: DueRun): Promise<BegunRun | null> {
+    try {
+      // Others may have begun one meanwhile. Each counts itself before it goes on, so that of those that go on, none is too many.
+      const { userId } = due.head.header;
+      return await beginRun(this.#beginning, due, async () => (await this.#runningOf(userId)) <= this.#runsPerUser);
+    } catch (error) {
+      await this.#block(due, error);
+      throw error;
+    }
+  }
+
+  /** In how many sessions of a user someone has a run, on whatever machine. */
+  async #runningOf(userId: string | null): Promise<number> {
+    const { store } = this.#beginning.manager;
+    if (userId === null || store.capabilities.lease !== "shared") return 0;
+    return store.count({ userId, runs: "running" });
+  }
+
+  /** At a random moment, so that those who wait for the same do not come together again. */
+  #notifyLater(sessionId: string, runner: string): Promise<void> {
+    const at = new Date(Date.now() + WAIT_MS * (1 + Math.random()));
+    return this.#queue.notify(sessionId, { runner, at });
+  }
+
+  /** Puts on record why a run could not be begun, once for each reason: whoever asked for it looks there. */
+  async #block({ head, run }: Pick<DueRun, "head" | "run">, error: unknown): Promise<void> {
+    const { code, message } = blockOf(error, this.#name);
+    if (PASSING.has(code) || run.blocked === code) return;
+    const { runId } = run;
+    const id = blockedIdOf(runId, code);
+    // A run that is over by now needs none, and the next try says it again where this one fails.
+    await this.#beginning.manager.store
+      .append(head.header.id, [{ type: "run_blocked", id, runId, code, message }], { guard: { openRun: runId } })
+      .catch((failure: unknown) => {
+        if (!(failure instanceof SessionError)) this.#report(failure);
+      });
+  }
+
+  /** Whether the user may keep more. Where not, a run that has not begun ends with a sentence that says so. */
+  async #checkRoom({ head, run }: DueRun): Promise<boolean> {
+    const { id, userId } = head.header;
+    if (userId === null || run.state !== "requested") return true;
+    try {
+      await this.#storage.checkRun(userId, id);
+      return true;
+    } catch (error) {
+      if (!(error instanceof SessionError) || error.code !== "BYTES_QUOTA_EXCEEDED") throw error;
+      const failed = { type: "run", runId: run.runId, phase: "failed", error: errorRecord(error) } as const;
+      await this.#beginning.manager.store.append(id, [failed], { expectedVersion: head.version });
+      return false;
+    }
+  }
+
+  /** Stops a run between two rounds where its user has no room for more. */
+  async #stopWithoutRoom({
+    sessionId,
+    userId,
+    runId,
+  }: Pick<WorkerRun, "sessionId" | "userId" | "runId">): Promise<void> {
+    if (userId === null) return;
+    try {
+      await this.#storage.checkRun(userId, sessionId);
+    } catch (error) {
+      if (!(error instanceof SessionError) || error.code !== "BYTES_QUOTA_EXCEEDED") throw error;
+      await this.#beginning.manager.cancel(sessionId, { runId, reason: error.message });
     }
   }
 
@@ -223,14 +342,13 @@ class StartedWorker implements RunWorker {
 
   async #hold(begun: BegunRun, about: Omit<WorkerRun, "since">, signal: AbortSignal): Promise<void> {
     const { run, done } = begun;
-    const questions = new Set<string>();
-    const held = { ...about, since: new Date().toISOString(), run, asks: (asked: string) => questions.has(asked) };
+    const held = { ...about, since: new Date().toISOString(), run };
     this.#held.set(about.runId, held);
     const quiet = this.#teller.tell(about, run);
     // With nobody else to go on, a run may as well end here.
-    const handsOver = !(this.#bell instanceof InProcessBell);
+    const handsOver = !(this.#queue instanceof InProcessQueue);
     run.listen((event: RunEvent | GroupEvent) => {
-      if (event.type === "approval-required") questions.add(event.approval.question);
+      if (endsRound(event)) void this.#stopWithoutRoom(about).catch(this.#report);
       if (event.type === "run-parked") this.#tellParked(held, event.questions);
       if (handsOver && signal.aborted && endsRound(event)) void abandonRun(run.id);
     });
@@ -257,13 +375,6 @@ class StartedWorker implements RunWorker {
     }
   }
 
-  async #takeAnswer({ sessionId, question, approve, reason }: InnerAnswer): Promise<string | null | undefined> {
-    const held = [...this.#held.values()].find((one) => one.sessionId === sessionId);
-    if (held === undefined || !held.asks(question)) return held && null;
-    await (approve ? held.run.approve(question) : held.run.deny(question, reason));
-    return held.runId;
-  }
-
   #sweepOnce(): void {
     this.#sweeping ??= this.#sweep()
       .catch(this.#report)
@@ -272,21 +383,21 @@ class StartedWorker implements RunWorker {
       });
   }
 
-  /** Rings for runs that nobody has; those that wait for an answer cost nothing. */
+  /** Notifies the queue about runs that nobody has; those that wait for an answer cost nothing. */
   async #sweep(): Promise<void> {
     const { store } = this.#beginning.manager;
-    /** How many were rung for, by user: of those with many, others go first. */
-    const rung = new Map<string | null, number>();
+    /** How many were notified about, by user: of those with many, others go first. */
+    const notified = new Map<string | null, number>();
     for (const query of [{ runs: "interrupted" }, { dueBefore: new Date().toISOString() }] as const) {
       for (let cursor: string | null | undefined; cursor !== null && this.#closing === null; ) {
         const page = await store.list({ ...query, ...(cursor === undefined ? {} : { cursor }) });
-        for (const head of page.items) await this.#ringFor(head, rung);
+        for (const head of page.items) await this.#notifyFor(head, notified);
         cursor = page.next;
       }
     }
   }
 
-  async #ringFor(head: SessionHead, rung: Map<string | null, number>): Promise<void> {
+  async #notifyFor(head: SessionHead, notified: Map<string | null, number>): Promise<void> {
     const { store } = this.#beginning.manager;
     const { id, userId } = head.header;
     const run =
@@ -294,15 +405,45 @@ class StartedWorker implements RunWorker {
     if (run === undefined) return;
     // What nobody asked for is another program's, which may want to go on with it by itself.
     if (run.state === "started" && (await store.getEntry(id, requestIdOf(run.runId))) === null) return;
-    const priority = (rung.get(userId) ?? 0) + 1;
-    rung.set(userId, priority);
-    await this.#bell.ring(id, { runner: await runnerOf(store, head, run), priority });
+    const priority = (notified.get(userId) ?? 0) + 1;
+    notified.set(userId, priority);
+    const runner = await runnerOf(store, head, run);
+    await this.#queue.notify(id, { runner, priority });
+    if (!this.#offers(runner) && run.state !== "parked" && run.blocked === undefined)
+      this.#lookForRunner(head, run, runner);
+  }
+
+  /** A run for a runner that nobody has says so, once the workers had the time to tell what they have. */
+  #lookForRunner(head: SessionHead, run: OpenRun, runner: string): void {
+    this.#roster.ask();
+    const timer = setTimeout(() => {
+      if (this.#closing !== null || !this.#roster.lacks(runner)) return;
+      const text = `No worker has ${show(runner)}, which run ${show(run.runId)} is for; start one that has it, or cancel the run.`;
+      void this.#block({ head, run }, new SessionError("AGENT_NOT_FOUND", text));
+    }, REPLY_MS);
+    timer.unref();
   }
 
   readonly #report = (error: unknown): void => {
     if (this.#init.onError !== undefined) this.#init.onError(error);
     else process.emitWarning(error instanceof Error ? error : String(error));
   };
+}
+
+const MESSAGE_CHARACTERS_MAX = 1000;
+
+/** What stands in the way for a moment, or is said elsewhere. */
+const PASSING: ReadonlySet<string> = new Set([
+  ...["SESSION_NOT_FOUND", "SESSION_BUSY", "CONFLICT", "RUN_ENDED", "LEASE_LOST", "ABORTED"],
+  ...["STORE_FAILED", "STORE_CLOSED", "SESSION_CLOSED", "SESSION_EXPIRED", "SESSION_SUSPENDED"],
+]);
+
+/** Why a run could not be begun; what an error of others says may hold secrets. */
+function blockOf(error: unknown, worker: string): { readonly code: string; readonly message: string } {
+  if (!(error instanceof SessionError))
+    return { code: "INTERNAL", message: "A worker failed to begin the run; the log of that worker says why." };
+  const message = error.code === "TOOL_NOT_FOUND" ? `Worker ${show(worker)}: ${error.message}` : error.message;
+  return { code: error.code, message: message.slice(0, MESSAGE_CHARACTERS_MAX) };
 }
 
 /** Whether another can go on from here without asking anything again. */
@@ -313,6 +454,7 @@ function endsRound(event: RunEvent | GroupEvent): boolean {
 
 /** Whether another worker may have what a run needs, or its session is gone. */
 function isMissing(error: unknown): boolean {
-  const missing = error instanceof SessionError && ["AGENT_NOT_FOUND", "MODEL_NOT_FOUND"].includes(error.code);
+  const missing =
+    error instanceof SessionError && ["AGENT_NOT_FOUND", "MODEL_NOT_FOUND", "TOOL_NOT_FOUND"].includes(error.code);
   return missing || error instanceof SessionNotFoundError;
 }

@@ -49,14 +49,19 @@ export function userDirectoryName(userId: string): string {
   return `user-${createHash("sha256").update(userId).digest("hex").slice(0, 32)}`;
 }
 
-/** Removes a user's own directory with all that is in it, where they have one. */
-export async function removeUserDirectory(place: RunPlace | null, userId: string): Promise<void> {
+/** The directory that was made for a user alone; null where a place has none. */
+export function ownDirectoryOf(place: RunPlace | null, userId: string): string | null {
   const spec = place?.spec;
   const directory = typeof spec === "object" ? spec.workingDir : undefined;
   // A directory of any other name was not made for them.
-  if (place?.backend !== SHARED_BACKEND || directory === undefined || basename(directory) !== userDirectoryName(userId))
-    return;
-  await rm(directory, { recursive: true, force: true });
+  const isOwn = place?.backend === SHARED_BACKEND && directory !== undefined;
+  return isOwn && basename(directory) === userDirectoryName(userId) ? directory : null;
+}
+
+/** Removes a user's own directory with all that is in it, where they have one. */
+export async function removeUserDirectory(place: RunPlace | null, userId: string): Promise<void> {
+  const directory = ownDirectoryOf(place, userId);
+  if (directory !== null) await rm(directory, { recursive: true, force: true });
 }
 
 function specFor(userId: string | null, { workingDir, ...spec }: SandboxSpec): SandboxSpec {

@@ -36,7 +36,7 @@ export class UserSlots {
     return next;
   }
 
-  /** Forgets those that wait, for whoever rings for them again. */
+  /** Forgets those that wait, for whoever notifies about them again. */
   takeWaiting(): readonly string[] {
     const all = [...this.#users.values()].flatMap(({ waiting }) => [...waiting]);
     for (const { waiting } of this.#users.values()) waiting.clear();

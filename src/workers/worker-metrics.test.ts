@@ -4,7 +4,7 @@ import { gate, pausing, answering } from "../../test/http/runs-agents.ts";
 import { idle } from "../../test/workers/fleet-support.ts";
 import { SessionManager } from "../lifecycle/session-manager.ts";
 import { openMemoryStore } from "../stores/memory/index.ts";
-import { inProcessBell } from "./in-process-bell.ts";
+import { inProcessQueue } from "./in-process-queue.ts";
 import { startWorker } from "./start-worker.ts";
 
 /** What the meter that is set up was told, and who tells it when it asks. */
@@ -29,7 +29,7 @@ beforeAll(() => {
 
 afterAll(() => metrics.disable());
 
-/** What waits, goes on and is parked, as the meter reads it. */
+/** What waits, goes on and asks, as the meter reads it. */
 async function read(): Promise<Record<string, number>> {
   const values: Record<string, number> = {};
   for (const [name, callbacks] of observed) {
@@ -39,18 +39,18 @@ async function read(): Promise<Record<string, number>> {
   return values;
 }
 
-test("a worker measures what waits, goes on and is parked, how long requests wait, and what it takes over", async () => {
+test("a worker measures what waits, goes on and asks, how long requests wait, and what it takes over", async () => {
   const store = openMemoryStore();
-  const [manager, bell, hold] = [new SessionManager({ store }), inProcessBell(), gate()];
+  const [manager, queue, hold] = [new SessionManager({ store }), inProcessQueue(), gate()];
   const agents = [answering([pausing(["a", "b"], hold), "Done.", "Done."], [], "helper")];
-  const worker = await startWorker({ manager, bell, agents, concurrency: 1, sweepMs: 0 });
+  const worker = await startWorker({ manager, queue, agents, concurrency: 1, sweepMs: 0 });
   onTestFinished(() => worker.close({ drainMs: 0 }));
   const ask = async () => {
     const { sessionId } = await manager.create({ userId: "ann" });
     return manager.request(sessionId, { agent: "helper", input: "Hi." });
   };
-  const ring = (sessionId: string): Promise<void> => bell.ring(sessionId, { runner: "helper" });
-  expect(await read()).toEqual({ waiting: 0, active: 0, parked: 0 });
+  const notify = (sessionId: string): Promise<void> => queue.notify(sessionId, { runner: "helper" });
+  expect(await read()).toEqual({ waiting: 0, active: 0, asking: 0 });
   const [first, second, died, parked] = [await ask(), await ask(), await ask(), await ask()];
   await store.append(parked.sessionId, [
     { type: "run", runId: parked.runId, phase: "started" },
@@ -61,15 +61,15 @@ test("a worker measures what waits, goes on and is parked, how long requests wai
     { type: "run", runId: died.runId, phase: "started" },
     { id: `run:${died.runId}/input`, type: "message", message: { role: "user", content: "Hi." } },
   ]);
-  await ring(first.sessionId);
+  await notify(first.sessionId);
   await expect.poll(() => worker.view.active).toBe(1);
-  expect(await read()).toMatchObject({ active: 1, parked: 1 });
+  expect(await read()).toMatchObject({ active: 1, asking: 1 });
   expect((await read()).waiting).toBeGreaterThanOrEqual(1);
   expect(told).toEqual([{ name: "skein.runs.start_delay", value: expect.any(Number) }]);
   hold.open();
-  for (const { sessionId } of [second, died]) await ring(sessionId);
+  for (const { sessionId } of [second, died]) await notify(sessionId);
   for (const { sessionId } of [first, second, died]) await idle(store, sessionId);
-  expect(await read()).toEqual({ waiting: 0, active: 0, parked: 1 });
+  expect(await read()).toEqual({ waiting: 0, active: 0, asking: 1 });
   const delays = told.filter(({ name }) => name === "skein.runs.start_delay");
   expect(delays).toHaveLength(2);
   for (const { value } of delays) expect(value).toBeGreaterThanOrEqual(0);

@@ -17,7 +17,7 @@ export class WorkerMetrics {
     const gauges = [
       ["skein.runs.waiting", () => store.count({ dueBefore: new Date().toISOString() })],
       ["skein.runs.active", async () => active()],
-      ["skein.runs.parked", () => store.count({ runs: "parked" })],
+      ["skein.runs.asking", () => store.count({ runs: "asking" })],
     ] as const;
     const stops = gauges.map(([name, count]) => {
       const gauge = meter.createObservableGauge(name, { unit: "{run}" });

@@ -1,16 +1,17 @@
-import type { Agent } from "../agent/agent.ts";
+import { checkArgument, checkOptionsOf, isObject, type KeysOf } from "../session/check-arguments.ts";
+import { type Agent, checkIsAgent } from "../agent/agent.ts";
 import { checkLeaseMs, checkPark } from "../agent/check-options.ts";
 import type { ParkOptions } from "../agent/loop-options.ts";
 import type { Model } from "../agent/model/model.ts";
 import type { Approval } from "../agent/run-event.ts";
-import { checkUnasked, type Unasked } from "../agent/tools/unasked.ts";
+import { checkAskPolicy, type AskPolicy } from "../agent/tools/ask-policy.ts";
 import type { GroupSession } from "../group/group-session.ts";
-import type { SessionManager } from "../lifecycle/session-manager.ts";
+import { SessionManager } from "../lifecycle/session-manager.ts";
 import { SessionError, show } from "../session/errors.ts";
 import type { SessionStore } from "../session/store.ts";
 import { checkCount } from "../stores/complete/valid-arguments.ts";
-import { InProcessBell } from "./in-process-bell.ts";
-import type { RunBell } from "./run-bell.ts";
+import { InProcessQueue } from "./in-process-queue.ts";
+import type { RunQueue } from "./run-queue.ts";
 import type { RunPlace } from "./user-places.ts";
 
 const TIMER_MS_MAX = 2 ** 31 - 1;
@@ -33,19 +34,24 @@ export interface RunWebhook {
 /** What a worker runs, and how. */
 export interface WorkerInit {
   readonly manager: SessionManager;
-  /** The agents that it runs; each needs a name. The first one also answers where none was named. */
+  /** The agents that it runs; each needs a name. Where there is one only, it also takes requests that name none. */
   readonly agents: readonly Agent[];
   /** The groups that it runs, by name; agents and groups share their names. */
   readonly groups?: Readonly<Record<string, GroupSession>>;
-  readonly bell: RunBell;
+  readonly queue: RunQueue;
   /** How many runs it has at once (default 32). */
   readonly concurrency?: number;
   /** How long others wait for its runs when it has died or is frozen (default 30,000 ms, at least 1,000). */
   readonly leaseMs?: number;
   /** When runs let go of their sessions while they wait for a person's word (default: after 30 seconds, for 7 days). */
   readonly park?: ParkOptions;
-  /** How many runs of one user it has at once (default 10). */
+  /** How many runs one user has at once, on all workers of a shared store (default 10). */
   readonly maxRunsPerUser?: number;
+  /**
+   * The most bytes that a user may keep in the logs of their sessions and in the directory that was made for them; runs of
+   * whoever has more do not start, and stop after their round (default: any number).
+   */
+  readonly storedBytesPerUser?: number;
   /** How often it looks for runs that nobody rang for (default 30,000 ms; 0 for never). */
   readonly sweepMs?: number;
   /** What it is called where workers are shown (default: its host and process). */
@@ -55,7 +61,7 @@ export interface WorkerInit {
   /** Where the tools of agents act, in sessions that do not say so themselves. Left out, they have no such place. */
   readonly place?: RunPlace;
   /** Which calls run without a person's word, in all runs; of this and an agent's own word, the stricter one holds. */
-  readonly unasked?: Unasked;
+  readonly ask?: AskPolicy;
   /** Told of each run that parks here, so that somebody can be asked. */
   readonly onParked?: (parked: ParkedRun) => void;
   /** Where that is posted to, too. */
@@ -64,24 +70,53 @@ export interface WorkerInit {
   readonly onError?: (error: unknown) => void;
 }
 
+const WORKER_KEYS: KeysOf<WorkerInit> = {
+  manager: true,
+  agents: true,
+  groups: true,
+  queue: true,
+  concurrency: true,
+  leaseMs: true,
+  park: true,
+  maxRunsPerUser: true,
+  storedBytesPerUser: true,
+  sweepMs: true,
+  name: true,
+  models: true,
+  place: true,
+  ask: true,
+  onParked: true,
+  webhook: true,
+  onError: true,
+};
+
+function isQueue(queue: unknown): boolean {
+  return isObject(queue) && typeof queue.notify === "function" && typeof queue.listen === "function";
+}
+
 /** @throws {SessionError} `INVALID_OPTION` for a worker that could not work. */
 export function checkWorker(init: WorkerInit): void {
-  const { manager, bell, concurrency = 1, maxRunsPerUser = 1, sweepMs = 0 } = init;
-  checkBell(manager.store, bell);
+  checkOptionsOf(init, WORKER_KEYS, "startWorker");
+  const { manager, queue, concurrency = 1, maxRunsPerUser = 1, sweepMs = 0 } = init;
+  checkArgument(manager instanceof SessionManager, manager, "startWorker", "a manager, such as openManager makes");
+  checkArgument(isQueue(queue), queue, "startWorker", "a queue, such as inProcessQueue() or bullmqQueue({ url })");
+  checkArgument(Array.isArray(init.agents), init.agents, "startWorker", "agents, as a list of what createAgent makes");
+  for (const agent of init.agents) checkIsAgent(agent, "startWorker");
+  checkQueue(manager.store, queue);
   checkCount(concurrency, "concurrency", 1);
   checkCount(maxRunsPerUser, "maxRunsPerUser", 1);
   checkCount(sweepMs, "sweepMs", 0, TIMER_MS_MAX);
   checkLeaseMs(init.leaseMs);
   checkPark(init.park);
-  checkUnasked(init.unasked);
+  checkAskPolicy(init.ask);
 }
 
-/** @throws {SessionError} `INVALID_OPTION` where others would hear a bell whose runs they cannot be kept from. */
-export function checkBell({ capabilities }: SessionStore, bell: RunBell): void {
-  if (capabilities.lease === "shared" || bell instanceof InProcessBell) return;
+/** @throws {SessionError} `INVALID_OPTION` where others would hear a queue whose runs they cannot be kept from. */
+export function checkQueue({ capabilities }: SessionStore, queue: RunQueue): void {
+  if (capabilities.lease === "shared" || queue instanceof InProcessQueue) return;
   throw new SessionError(
     "INVALID_OPTION",
-    "The leases of this store hold in one process only, so that two machines could run one session: use inProcessBell(), or a store that is shared.",
+    "The leases of this store hold in one process only, so that two machines could run one session: use inProcessQueue(), or a store that is shared.",
   );
 }
 

@@ -11,13 +11,6 @@ const drivers: Rule = (files) => rules.checkDrivers(files, architecture);
 const frameworks: Rule = (files) => rules.checkFrameworks(files, architecture);
 const portable: Rule = (files) => rules.checkPortable(files, architecture);
 const worldReads: Rule = (files) => rules.checkWorldReads(files, architecture);
-const sizes: Rule = (files) =>
-  rules.checkFolderSizes(
-    files.map(({ path }) => path),
-    architecture,
-  );
-const lengths: Rule = (files) => rules.checkLengths(files, architecture);
-
 // biome-ignore format: a table reads best with one offence to a line.
 const offences: [offence: string, rule: Rule, files: Files, said: string][] = [
   ["a lower folder imports a higher one", folders, { "src/session/a.ts": 'import { b } from "../stores/b.ts";' }, "session may not import stores"],
@@ -61,8 +54,6 @@ const offences: [offence: string, rule: Rule, files: Files, said: string][] = [
   ["a file is called something helpers", rules.checkNames, { "test/stores/string-helpers.ts": "" }, 'named "helpers"'],
   ["a folder is called common", rules.checkNames, { "src/common/a.ts": "" }, 'named "common"'],
   ["a file is in camel case", rules.checkNames, { "src/agent/sessionTree.ts": "" }, "is not kebab-case"],
-  ["a folder holds too much", sizes, Object.fromEntries(Array.from({ length: 31 }, (_, n) => [`src/agent/a${n}.ts`, ""])), "src/agent has 31 files"],
-  ["a file is too long", lengths, { "src/agent/a.ts": "\n".repeat(400) + "x\n" }, "has 401 lines"],
   ["an export has no source", (files) => rules.checkExports({ "./a": { types: "./dist/a/index.d.ts" } }, files), { "src/a/other.ts": "" }, "there is no src/a/index.ts"],
 ];
 
@@ -81,16 +72,7 @@ test("reports nothing about files that keep every rule", () => {
     "src/tree/home.ts": "export const home = process.env.SKEIN_HOME;",
     "src/cli/tour.ts": 'import { a } from "../index.ts";\nconst [name] = process.argv.slice(2);',
   });
-  const checks = [
-    folders,
-    sizes,
-    drivers,
-    portable,
-    worldReads,
-    lengths,
-    rules.checkDefaultExports,
-    rules.checkImportEndings,
-  ];
+  const checks = [folders, drivers, portable, worldReads, rules.checkDefaultExports, rules.checkImportEndings];
   for (const check of [...checks, rules.checkFolderCycles, rules.checkNames]) expect(check(files)).toEqual([]);
   const exports = { ".": { types: "./dist/index.d.ts", default: "./dist/index.js" } };
   expect(rules.checkExports(exports, files)).toEqual([]);

@@ -22,9 +22,6 @@ export interface Architecture {
   /** For each file or folder that may read the environment, what it reads there. */
   readonly readsEnv: Readonly<Record<string, string>>;
   readonly readsArgv: Readonly<Record<string, string>>;
-  readonly linesMax: number;
-  /** How many files one folder may hold, tests not counted. */
-  readonly folderFilesMax: number;
 }
 
 /** Checks the files of src/ that are shipped; each result is a sentence that names the file and the offence. */
@@ -170,24 +167,6 @@ export function checkNames(files: readonly SourceFile[]): string[] {
     const word = names.flatMap((name) => name.split("-")).find((part) => empty.test(part));
     return word === undefined ? [] : [`${path} is named "${word}", which says nothing.`];
   });
-}
-
-export function checkLengths(files: readonly SourceFile[], { linesMax }: Architecture): string[] {
-  return files.flatMap(({ path, text }) => {
-    const lines = text.trimEnd().split("\n").length;
-    return lines <= linesMax ? [] : [`${path} has ${lines} lines; ${linesMax} is the limit.`];
-  });
-}
-
-/** A folder holds as many files as a reader can look over; tests stand beside what they test and do not count. */
-export function checkFolderSizes(paths: readonly string[], { folderFilesMax }: Architecture): string[] {
-  const counts = new Map<string, number>();
-  for (const path of paths.filter((path) => !/\.test\.tsx?$/.test(path))) {
-    counts.set(posix.dirname(path), (counts.get(posix.dirname(path)) ?? 0) + 1);
-  }
-  return [...counts]
-    .filter(([, files]) => files > folderFilesMax)
-    .map(([folder, files]) => `${folder} has ${files} files; ${folderFilesMax} is the limit.`);
 }
 
 /** Every file that package.json exports is compiled from a source on disk. */

@@ -21,7 +21,8 @@ export const architecture: Architecture = {
     context: ["models", ...loop],
     group: parts,
     export: ["tree", ...storage],
-    interop: ["export", "tree", ...storage],
+    // The prices of models, for what a run under another framework has spent.
+    interop: ["export", "models", ...loop],
     workers: ["group", ...parts],
     http: ["export", "group", "interop", "workers", ...parts],
     testing: ["models", "sandboxes", ...loop],
@@ -62,7 +63,7 @@ export const architecture: Architecture = {
   },
   portable: { folder: "session", nodeModules: ["node:async_hooks"] },
   readsEnv: {
-    "src/tree/home.ts": "the default directory, $SKEIN_HOME",
+    "src/tree/home.ts": "the default directory, $SKEIN_HOME, and the default store, $SKEIN_STORE",
     "src/models/api-key.ts": "the default key of a model",
     "src/lifecycle/config-from-environment.ts": "the session config",
     "src/cli/hide-environment.ts": "what must not be read by commands",
@@ -72,6 +73,4 @@ export const architecture: Architecture = {
   readsArgv: {
     "src/cli/": "the only programs",
   },
-  linesMax: 400,
-  folderFilesMax: 30,
 };

@@ -1,6 +1,7 @@
 import type { Browser, BrowserContextOptions, Page } from "playwright-core";
-import { afterAll, expect, type TestContext, test } from "vitest";
+import { expect, type TestContext, test } from "vitest";
 import { chromiumMissing, launchChromium } from "../../scripts/chromium.mjs";
+import { onFileEnd } from "../file-end.ts";
 import { skipBecause } from "../skip.ts";
 import { type ServerKind, StudioServer } from "./studio-server.ts";
 
@@ -9,10 +10,13 @@ const ACTION_MS_MAX = 60_000;
 let browser: Promise<Browser> | null = null;
 const servers = new Map<ServerKind, Promise<StudioServer>>();
 
-afterAll(async () => {
-  await (await browser)?.close();
-  for (const server of servers.values()) await (await server)[Symbol.asyncDispose]();
-});
+async function close(): Promise<void> {
+  const [opened, started] = [browser, [...servers.values()]];
+  browser = null;
+  servers.clear();
+  await (await opened)?.close();
+  for (const server of started) await (await server)[Symbol.asyncDispose]();
+}
 
 /** How a page is opened. */
 export interface PageOptions extends Pick<BrowserContextOptions, "colorScheme" | "viewport"> {
@@ -39,6 +43,7 @@ export function browserTest(
   test(name, async (context) => {
     const missing = chromiumMissing();
     if (missing !== null) skipBecause(context, missing);
+    onFileEnd(close);
     const started = servers.get(kind) ?? StudioServer.start(kind);
     servers.set(kind, started);
     const server = await started;

@@ -122,7 +122,7 @@ browserTest(
     if (redisSkip !== null) skipBecause(context, redisSkip);
     const fleet = await openFleet("redis");
     const agents = ["helper", "painter"].map((name) => createAgent({ name, prompt: "", model: offline() }));
-    const server = await createServer({ manager: fleet.manager, bell: fleet.bell, agents, studioDirectory: STUDIO });
+    const server = await createServer({ manager: fleet.manager, queue: fleet.queue, agents, studioDirectory: STUDIO });
     onTestFinished(() => server.close({ drainMs: 0 }));
     const page = await open({ at: `${await server.listen()}/#/fleet` });
     await page.getByText("No worker is there.").waitFor();

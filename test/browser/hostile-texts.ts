@@ -16,7 +16,7 @@ export const HOSTILE_TEXTS: readonly string[] = [
   `[x]: javascript:${does}\n\n[reference][x] and [^1]\n\n[^1]: <img src=x onerror=${does}>`,
   "```html\n<script>" + does + '</script>\n```\n\n```"><img src=x onerror=' + does + ">\nlanguage\n```",
   `| a | b |\n|---|---|\n| <img src=x onerror=${does}> | \`</code><script>${does}</script>\` |`,
-  "\u001b[31mred\u001b[0m \u001b]8;;https://evil.example\u0007link\u001b]8;;\u0007 \u0000\u0007\u0008 bell",
+  "\u001b[31mred\u001b[0m \u001b]8;;https://evil.example\u0007link\u001b]8;;\u0007 \u0000\u0007\u0008 queue",
   "\u202egnp.exe\u202c invoice\u2066 isolated\u2069 \u200b\u200d\ufeff z\u0335a\u0336l\u0337g\u0338o",
   `${"> ".repeat(500)}deep ${"[".repeat(2000)}${"*".repeat(2000)}${"`".repeat(999)}`,
   "</textarea></title></style></script>--><script>" + does + "</script>",

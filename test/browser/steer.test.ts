@@ -19,7 +19,10 @@ async function sessionOf(
 ): Promise<{ readonly id: string; readonly turns: readonly string[] }> {
   const { header } = await client.sessions.create({ name });
   const entries = said.map((content, index) => {
-    const message = index % 2 === 0 ? ({ role: "user", content } as const) : ({ role: "assistant", content } as const);
+    const message =
+      index % 2 === 0
+        ? ({ role: "user", content } as const)
+        : ({ role: "assistant", content, provider: "offline", model: "offline" } as const);
     return { id: `${header.id}-${index}`, type: "message", message } as const;
   });
   await client.sessions.append(header.id, { entries });
@@ -51,6 +54,21 @@ browserTest(
   },
   { server: "slow" },
 );
+
+browserTest("what is said to a run that has ended meanwhile starts the next run", async ({ open, server }) => {
+  const { header } = await server.client.sessions.create({ name: "Late words" });
+  // The browser notes the answer RUN_ENDED.
+  const page = await open({ mayFail: /status of 409/ });
+  // The page never hears that the run has ended.
+  await page.route("**/runs/*/events", () => {});
+  await page.goto(`${server.url}/#/sessions/${header.id}/talk`);
+  await say(page, "First words.");
+  await turnOf(page, "You said: First words.").waitFor();
+  await expect.poll(async () => (await server.client.sessions.get(header.id)).running).toBe(null);
+  await page.getByLabel("When it is said").waitFor();
+  await say(page, "Late words.");
+  await turnOf(page, "You said: Late words.").waitFor();
+});
 
 browserTest("a link to a turn far up loads it, marks it and gives it the focus", async ({ open, server }) => {
   const said = Array.from({ length: 160 }, (_, index) => `Turn number ${index + 1}.`);

@@ -89,7 +89,7 @@ test("a call that is rejected does not run, one that is dismissed stops the turn
 
 test("stops a command in the middle, refuses a second prompt meanwhile, and goes on afterwards", async () => {
   const home = await makeWorkspace();
-  const editor = await Editor.start(home, { args: ["--unasked", "all"] });
+  const editor = await Editor.start(home, { args: ["--ask", "never"] });
   const sessionId = await editor.begin(home);
   const turn = editor.say(sessionId, "run sleep 600");
   await expect.poll(() => editor.told().join()).toContain("in_progress run_shell_command sleep 600");
@@ -128,7 +128,7 @@ test.for(STORES)(
     expect(await editor.ask("session/status", { sessionId })).toEqual({ status: "saved" });
 
     const loaded = await editor.ask("session/load", { sessionId, cwd: home, mcpServers: [] });
-    expect(loaded.modes?.currentModeId).toBe("reads");
+    expect(loaded.modes?.currentModeId).toBe("writes");
     expect(editor.told()).toEqual([
       "user: write hi to a.txt",
       "tool_call call_1 pending write_workspace_file a.txt",
@@ -194,7 +194,7 @@ test("asks in the editor what a parked run asks, and goes on with it before it s
   await using store = await openStore(url);
   await using manager = new SessionManager({ store, config: { sessionTtl: 0 } });
   const { sessionId } = await manager.create({ userId: "local", cwd: home });
-  const agent = createAgent({ prompt: "Help.", model: offline(), unasked: "reads" });
+  const agent = createAgent({ name: "skein", prompt: "Help.", model: offline(), ask: "writes" });
   const place = (input: Session) => input.to("local", home);
   const run = manager.run(sessionId, agent, "write hi to a.txt", { park: { afterMs: 0 }, place });
   await run;
@@ -230,23 +230,23 @@ test("two editors on one session: the second is refused while the first has a ru
   expect(joined(second.told()).at(-1)).toBe("agent: a.txt says: hi");
 });
 
-test("what runs unasked and the model are set as modes and options, and hold from then on", async () => {
+test("which calls need approval and the model are set as modes and options, and hold from then on", async () => {
   const home = await makeWorkspace();
   const editor = await Editor.start(home, { env: { OPENAI_API_KEY: "none" } });
   const { sessionId, modes, configOptions } = await editor.ask("session/new", { cwd: home, mcpServers: [] });
-  expect(modes?.availableModes.map(({ id }) => id)).toEqual(["nothing", "reads", "writes", "all"]);
+  expect(modes?.availableModes.map(({ id }) => id)).toEqual(["always", "writes", "commands", "never"]);
   expect(configOptions).toMatchObject([
-    { id: "mode", category: "mode", currentValue: "reads" },
+    { id: "mode", category: "mode", currentValue: "writes" },
     { id: "model", category: "model", currentValue: "offline/offline" },
   ]);
   expect(JSON.stringify(configOptions)).toContain('"openai/gpt-5.5"');
-  await editor.ask("session/set_mode", { sessionId, modeId: "writes" });
-  expect(editor.updates).toContainEqual({ sessionUpdate: "current_mode_update", currentModeId: "writes" });
+  await editor.ask("session/set_mode", { sessionId, modeId: "commands" });
+  expect(editor.updates).toContainEqual({ sessionUpdate: "current_mode_update", currentModeId: "commands" });
   expect(await editor.say(sessionId, "write hi to a.txt")).toBe("end_turn");
   expect(editor.asked).toEqual([]);
-  const set = { sessionId, configId: "mode", value: "nothing" };
+  const set = { sessionId, configId: "mode", value: "always" };
   expect((await editor.ask("session/set_config_option", set)).configOptions[0]).toMatchObject({
-    currentValue: "nothing",
+    currentValue: "always",
   });
   await editor.say(sessionId, "read a.txt");
   expect(editor.asked).toHaveLength(1);
@@ -296,7 +296,7 @@ test("commands of the chat that fit are offered and done, and other words with a
 
 test("tools of the editor's MCP servers ask each time, and a server that cannot be had refuses the session", async () => {
   const home = await makeWorkspace();
-  const editor = await Editor.start(home, { args: ["--unasked", "writes"] });
+  const editor = await Editor.start(home, { args: ["--ask", "commands"] });
   const server = { name: "shop", command: process.execPath, args: [mcpServer], env: [] };
   const { sessionId } = await editor.ask("session/new", { cwd: home, mcpServers: [server] });
   expect(await editor.say(sessionId, 'call shop_echo with {"text":"hello there"}')).toBe("end_turn");
@@ -317,7 +317,7 @@ test("refuses what is not there or not well made, stays in its directory, and go
   const home = await makeWorkspace();
   const outside = await makeWorkspace();
   await writeFile(join(outside, "secret.txt"), "a secret");
-  const editor = await Editor.start(home, { args: ["--unasked", "all"] });
+  const editor = await Editor.start(home, { args: ["--ask", "never"] });
   const params = { sessionId: "nobody", cwd: home, mcpServers: [] };
   for (const method of ["session/load", "session/resume", "session/fork", "session/status"] as const)
     await expect([

@@ -107,18 +107,17 @@ test("refuses in a pipe what needs a person's word, and ends with 1 where someth
   const talk = start(home, []);
   talk.child.stdin?.end("write hi to a.txt\n/nothing\n");
   expect(await talk.ended).toBe(1);
-  expect(talk.said).toContain("failed: Nobody is there to agree to it; --unasked says");
+  expect(talk.said).toContain("failed: Nobody is there to agree to it; --ask says");
   expect(talk.complained).toMatch(/^There is no command \/nothing; [^\n]*\n$/);
   expect(await readdir(home)).not.toContain("a.txt");
 });
 
-test("runs in a pipe what --unasked says, and reads the older option with a note", async () => {
+test("runs in a pipe the calls that --ask lets run without approval", async () => {
   const home = await makeWorkspace();
   const said: Record<string, string> = {};
   for (const args of [
-    ["--unasked", "writes"],
-    ["--unasked", "all"],
-    ["--approve", "all"],
+    ["--ask", "commands"],
+    ["--ask", "never"],
   ]) {
     const talk = start(home, args);
     talk.child.stdin?.end("write hi to a.txt, then run cat a.txt\n");
@@ -126,10 +125,8 @@ test("runs in a pipe what --unasked says, and reads the older option with a note
     said[args.join(" ")] = `${/`cat a.txt` \w+/.exec(talk.said)?.[0]}${talk.complained}`;
   }
   expect(said).toEqual({
-    "--unasked writes": "`cat a.txt` failed",
-    "--unasked all": "`cat a.txt` printed",
-    "--approve all":
-      "`cat a.txt` printed--approve all is --unasked all now; the older option goes away with the next version.\n",
+    "--ask commands": "`cat a.txt` failed",
+    "--ask never": "`cat a.txt` printed",
   });
   expect(await readFile(join(home, "a.txt"), "utf8")).toBe("hi");
 });
@@ -154,11 +151,9 @@ test("shows at a terminal all of a command and what it can reach, with nothing i
 test("says what is wrong with its options in one line, and makes no session", async () => {
   const home = await makeWorkspace();
   const wrong: [args: string[], code: number][] = [
-    [["--workspace", join(home, "nowhere")], 2],
-    [["--unasked", "some"], 2],
-    [["--unasked", "none"], 2],
-    [["--approve", "some"], 2],
-    [["--approve", "all", "--unasked", "all"], 2],
+    [["--workspace", join(home, "nowhere", "deep")], 2],
+    [["--ask", "some"], 2],
+    [["--ask", "none"], 2],
     [["--model", "nobody/x"], 2],
     [["last", "--continue"], 2],
     [["nobody"], 1],

@@ -6,6 +6,7 @@ import type { Entry } from "../../src/session/log/entry.ts";
 import type { SessionStore } from "../../src/session/store.ts";
 import type { ChatOutput } from "../../src/cli/chat/chat-output.ts";
 import type { ChatSession } from "../../src/cli/chat/chat-session.ts";
+import { CHAT_AGENT } from "../../src/cli/chat/chat-turns.ts";
 import { scripted } from "../../src/models/scripted.ts";
 import { openMemoryStore } from "../../src/stores/memory/index.ts";
 import { calling, callOf, inShort } from "../sample-run.ts";
@@ -89,7 +90,7 @@ test("/recover puts on record the end of a run whose last answer is whole, and a
   const chat = await makeChat(scripted(["done"]));
   await tell(chat, "go");
   const { store, id } = chat.openTree;
-  await store.append(id, [{ type: "run", runId: "r2", phase: "started", claim: 0 }]);
+  await store.append(id, [{ type: "run", runId: "r2", phase: "started", claim: 0, agent: CHAT_AGENT }]);
   expect(wordsOf(await tell(chat, "/recover"))).toEqual(["The last answer is whole; say what comes next."]);
   expect((await store.head(id))?.openRuns).toEqual([]);
 });

@@ -2,7 +2,7 @@ import { readFileSync } from "node:fs";
 import { describe, expect, test, vi } from "vitest";
 import { commands } from "../../src/cli/commands.ts";
 import { commandHelp, programHelp } from "../../src/cli/help.ts";
-import { nearest } from "../../src/cli/nearest.ts";
+import { nearest } from "../../src/internal/nearest.ts";
 import { parseCommandLine } from "../../src/cli/parse-command-line.ts";
 import { createHeader } from "../../src/session/log/header.ts";
 import { say } from "../moving/sample-store.ts";

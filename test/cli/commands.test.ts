@@ -38,7 +38,7 @@ test("every command prints with --json the fields that its help documents", asyn
     ["checkpoints", "plan"],
     ["restore", checkpoint.id],
     ["prune", "--older-than", "1d", "--dry-run"],
-    ["sweep"],
+    ["sweep", "--idle", "1w"],
     ["doctor"],
     ["delete", "plan-b"],
     ["undelete", "plan-b"],
@@ -278,8 +278,8 @@ test("checkpoint and restore take the files of the session's directory along, or
   expect((await held("placed")).checkpoint).toMatchObject({ sandboxSnapshot: { backend: "local" } });
   const nowhere = await runHere(["checkpoint", "plan", "--files", "--store", store]);
   expect(nowhere).toMatchObject({ code: 1, stderr: 'Session "plan" has no place for files; leave them out.\n' });
-  const unasked = await runHere(["restore", id, "--workspace", workspace, "--store", store]);
-  expect(unasked).toMatchObject({ stdout: "", stderr: expect.stringContaining("add --files") });
+  const ask = await runHere(["restore", id, "--workspace", workspace, "--store", store]);
+  expect(ask).toMatchObject({ stdout: "", stderr: expect.stringContaining("add --files") });
 });
 
 test("stats adds up by day, model and user, within a time", async () => {
@@ -287,7 +287,7 @@ test("stats adds up by day, model and user, within a time", async () => {
   const lines = await linesOf("stats", "--by", "user", "--by", "model", "--store", store);
   expect(lines).toEqual([
     "MODEL            SESSIONS  TURNS  TOOL CALLS  TOKENS  COST (USD)",
-    "(none)                  2      2           0       0      0.0000",
+    "(none)                  2      2           0       0           –",
     "offline/offline         2      3           0      21      1.5000",
     "all                     2      5           0      21      1.5000",
     "",

@@ -65,13 +65,13 @@ test("what a person allowed in an earlier run does not count in a pipe, unless t
   {
     await using opened = await openSqliteStore({ path: join(home, "skein.db") });
     await importSession(opened, lines, { trust: true });
-    expect((await opened.head("forged"))?.openRuns).toEqual([{ runId: "r1", state: "started" }]);
+    expect((await opened.head("forged"))?.openRuns).toEqual([{ runId: "r1", state: "started", questions: ["e4"] }]);
     await importSession(opened, lines, { trust: true, id: "allowed" });
   }
-  const refused = await pipe("/recover\n", "forged", "--store", store, "--workspace", home, "--json");
+  const refused = await pipe("/recover\n", "forged", "--store", store, "--trust-store", "--workspace", home, "--json");
   expect(refused.stdout).toContain("Nobody is there to agree to it");
   expect(existsSync(marker)).toBe(false);
-  const allowed = await pipe("/recover\n", "allowed", "--store", store, "--workspace", home, "--unasked", "all");
+  const allowed = await pipe("/recover\n", "allowed", "--store", store, "--workspace", home, "--ask", "never");
   expect(allowed.stdout).toContain("run_shell_command");
   expect(existsSync(marker)).toBe(true);
 });

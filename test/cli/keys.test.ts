@@ -4,6 +4,7 @@ import { readdir, symlink, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { expect, onTestFinished, test } from "vitest";
+import { skipBecause } from "../skip.ts";
 import { createClient } from "../../src/http/client/index.ts";
 import { makeDirectory } from "../moving/sample-store.ts";
 import { openModelServer, wireFixture } from "../model-server.ts";
@@ -30,7 +31,11 @@ const SNOOP = [
   "exit 0",
 ].join("\n");
 
-const onLinux = test.runIf(process.platform === "linux");
+const onLinux = (name: string, run: () => Promise<void>): void =>
+  test(name, async (context) => {
+    if (process.platform !== "linux") skipBecause(context, "only Linux shows the environment of a process as a file");
+    await run();
+  });
 
 /** The program with keys in its environment, in a workspace that has a command which looks for them. */
 async function startWithKeys(
@@ -40,7 +45,7 @@ async function startWithKeys(
   const workspace = await makeDirectory();
   await writeFile(join(workspace, "snoop.sh"), SNOOP);
   const env = { PATH: await programsWithoutBubblewrap(), HOME: workspace, LANG: "C.UTF-8", ...SECRETS, ...variables };
-  const given = [builtProgram(), command, "--json", "--workspace", workspace, "--unasked", "all", "--store", "memory:"];
+  const given = [builtProgram(), command, "--json", "--workspace", workspace, "--ask", "never", "--store", "memory:"];
   const child = spawn(process.execPath, [...given, ...args], { env, stdio: ["pipe", "pipe", "pipe"] });
   onTestFinished(() => void child.kill("SIGKILL"));
   let stderr = "";
@@ -80,7 +85,7 @@ onLinux("a command of the chat finds no key of the environment, in no process th
 onLinux(
   "a command of the server finds none either, though the server has the models that a key is set for",
   async () => {
-    const { child } = await startWithKeys("serve", { args: ["--port", "0"] });
+    const { child } = await startWithKeys("serve", { args: ["--port", "0", "--agent", "assistant=offline"] });
     for await (const line of createInterface(child.stdout)) {
       const client = createClient(JSON.parse(line) as { url: string; token: string });
       expect((await client.catalogue()).models.map(({ id }) => id)).toContain("anthropic/claude-opus-5");

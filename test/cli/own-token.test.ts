@@ -98,7 +98,7 @@ test("open lists the servers that run, the latest first, and forgets those that 
 });
 
 test("another account of the machine is a stranger to the server, and finds its token nowhere", async (context) => {
-  if (process.getuid?.() !== 0) skipBecause(context, "Only root can act as another account.");
+  if (process.getuid?.() !== 0) skipBecause(context, "only root can act as another account");
   const home = await makeHome();
   const { child, line } = await serve("--json");
   const { url, token } = JSON.parse(line) as { url: string; token: string };
@@ -134,7 +134,11 @@ test("a server whose user has no place of their own still serves, and says that 
 
 test("with --open-to-this-machine there is no token, and everyone on the machine is the administrator", async () => {
   await makeHome();
-  const { line } = await serve("--json", "--open-to-this-machine");
+  const served = await serve("--json", "--open-to-this-machine");
+  const { line } = served;
+  expect(served.stderr()).toMatch(
+    /^--open-to-this-machine: every account and every program of this machine can use this server without a token, .*\.\n$/,
+  );
   const told = JSON.parse(line) as { url: string };
   expect(Object.keys(told)).toEqual(["url"]);
   expect(await createClient(told).me()).toMatchObject({ userId: "local", admin: true });

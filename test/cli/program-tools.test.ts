@@ -76,7 +76,7 @@ test("a model can neither read nor write the config, and without it its tools ar
   const cwd = await makeDirectory();
   await writeFile(join(cwd, "skein.config.mjs"), config());
   const lines = ["read skein.config.mjs", "write evil to skein.config.ts", "call greet with Ann"];
-  const { stdout, stderr } = await run(cwd, ["chat", "--no-config", "--unasked", "writes"], lines);
+  const { stdout, stderr } = await run(cwd, ["chat", "--no-config", "--ask", "commands"], lines);
   expect(stderr).toBe("");
   expect(stdout.match(/hidden from tools/g)?.length).toBeGreaterThanOrEqual(2);
   expect(stdout).not.toContain("greet says");
@@ -185,7 +185,7 @@ test("serve refuses tools beside a file of agents, and a store in a directory th
   const store = `sqlite:${join(directory, "none/skein.db")}`;
   expect(await serve("--store", store)).toMatchObject({
     code: 2,
-    stderr: `There is no directory ${join(directory, "none")} for the store; check --store, or let --create make it.\n`,
+    stderr: `There is no directory "${join(directory, "none")}" for the store; check the path, or let --create make it (in code, create: true).\n`,
   });
   vi.stubEnv("SKEIN_HOME", await makeDirectory());
   onTestFinished(() => void vi.unstubAllEnvs());

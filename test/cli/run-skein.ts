@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { expect } from "vitest";
 import { commands } from "../../src/cli/commands.ts";
+import { optionsOf } from "../../src/cli/parse-command-line.ts";
 import { runProgram } from "../../src/cli/run-program.ts";
 import { createHeader } from "../../src/session/log/header.ts";
 import type { SessionStore } from "../../src/session/store.ts";
@@ -28,12 +29,14 @@ export interface RunHere {
   readonly answer?: string;
   /** Told what is printed, as it comes. */
   readonly onOutput?: (text: string) => void;
+  /** Whether the program is told that the stores on the command line are its user's: tests make them in code (default true). */
+  readonly trusts?: boolean;
 }
 
 /** Runs a command line in this process. */
 export async function runHere(args: readonly string[], options: RunHere = {}): Promise<Ended> {
   let [stdout, stderr] = ["", ""];
-  const code = await runProgram(commands, args, {
+  const code = await runProgram(commands, options.trusts === false ? args : trusting(args), {
     out: (text) => {
       stdout += text;
       options.onOutput?.(text);
@@ -48,6 +51,14 @@ export async function runHere(args: readonly string[], options: RunHere = {}): P
     ...(options.answer !== undefined && { ask: async () => options.answer as string }),
   });
   return { code, stdout, stderr };
+}
+
+/** The same command line, with the word that the stores in it are its user's where a command can be told so. */
+function trusting(args: readonly string[]): readonly string[] {
+  const command = commands.find(({ name }) => args.includes(name));
+  const named = args.some((arg) => /^--(store|from|to|archive)(=|$)/.test(arg));
+  if (command === undefined || !named || !Object.hasOwn(optionsOf(command), "trust-store")) return args;
+  return [...args, "--trust-store"];
 }
 
 /** The object that a command prints, whose fields must be the documented ones. */
@@ -71,7 +82,7 @@ export function builtProgram(): string {
 /** Runs the built program as a user does. */
 export function runProcess(...args: readonly string[]): Promise<Ended> {
   return new Promise((resolve) => {
-    execFile(process.execPath, ["--no-warnings", builtProgram(), ...args], (error, stdout, stderr) => {
+    execFile(process.execPath, ["--no-warnings", builtProgram(), ...trusting(args)], (error, stdout, stderr) => {
       resolve({ code: typeof error?.code === "number" ? error.code : error === null ? 0 : -1, stdout, stderr });
     });
   });

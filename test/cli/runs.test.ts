@@ -25,7 +25,7 @@ async function requested(...users: readonly string[]): Promise<Place> {
   await using manager = new SessionManager({ store });
   for (const user of users) {
     await store.create(createHeader({ id: `of-${user}`, userId: user, cwd: workspace }));
-    const request = { input: `write hello to ${user}.txt`, runId: `run-${user}`, agent: "helper" };
+    const request = { input: `write hello to ${user}.txt`, runId: `run-${user}`, agent: "skein" };
     await manager.request(`of-${user}`, request, { actor: user });
   }
   return { store: `sqlite:${path}`, workspace };
@@ -106,13 +106,14 @@ test("a session with several questions has them listed, and each is answered by 
   await store.create(createHeader({ id: "s" }));
   const commands = ["one", "two"].map((name) => callOf(name, "run_shell_command", { command: `touch ${name}` }));
   const agent = createAgent({
+    name: "skein",
     prompt: "",
     model: scripted([calling(...commands)]),
     tools: workspaceTools,
     builtInTools: false,
   });
   const inWorkspace = (session: Session): Session => session.to("local", place.workspace);
-  const run = manager.run("s", agent, "Go", { place: inWorkspace, unasked: "reads", park: { afterMs: 0 } });
+  const run = manager.run("s", agent, "Go", { place: inWorkspace, ask: "writes", park: { afterMs: 0 } });
   expect([await run.synchronize(), run.status]).toEqual([expect.anything(), "parked"]);
   const { questions } = await jsonAt<{ questions: { number: number; question: string }[] }>(place, "approvals");
   expect(questions.map(({ number }) => number)).toEqual([1, 2]);
@@ -125,8 +126,29 @@ test("a session with several questions has them listed, and each is answered by 
   expect(nowhere).toMatchObject({ code: 1, stderr: expect.stringMatching(/^No run of session s asks "3"; /) });
   expect(await jsonAt(place, "approve", "s", "2")).toMatchObject({ question: questions[1]?.question, waiting: 1 });
   expect((await linesOf(place, "approve", "s", String(questions[0]?.question)))[0]).toMatch(/touch one/);
-  expect((await recover(place, "s")).code).toBe(0);
+  expect((await recover(place, "s", "--model", "offline")).code).toBe(0);
   expect(["one", "two"].map((name) => existsSync(join(place.workspace, name)))).toEqual([true, true]);
+});
+
+test("a run that asks and has not parked is listed with its question, and is answered where it is at work", async () => {
+  const path = join(await makeDirectory(), "skein.db");
+  const place = { store: `sqlite:${path}`, workspace: await makeDirectory() };
+  await using store = await openSqliteStore({ path });
+  await using manager = new SessionManager({ store });
+  await store.create(createHeader({ id: "s" }));
+  const write = callOf("one", "write_workspace_file", { path: "a.txt", content: "Hi." });
+  const model = scripted([calling(write), "Done."]);
+  const agent = createAgent({ prompt: "", model, tools: workspaceTools, builtInTools: false });
+  const inWorkspace = (session: Session): Session => session.to("local", place.workspace);
+  const run = manager.run("s", agent, "Go", { place: inWorkspace, ask: "always", park: false });
+  await expect.poll(async () => (await linesOf(place, "approvals")).length).toBe(2);
+  expect((await linesOf(place, "approvals"))[1]).toMatch(/^s +1 +write_workspace_file /);
+  expect((await linesOf(place, "runs"))[1]).toMatch(/^s .* running .*an answer: write_workspace_file$/);
+  expect((await linesOf(place, "list"))[1]).toContain("active, asks");
+  expect((await linesOf(place, "show", "s")).join("\n")).toContain("waits for an answer: see skein approvals.");
+  expect((await linesOf(place, "approve", "s"))[1]).toBe("The run goes on.");
+  expect((await run).status).toBe("finished");
+  expect(existsSync(join(place.workspace, "a.txt"))).toBe(true);
 });
 
 test("approvals lists what waits in every session, list marks those sessions, and show says what is open", async () => {
@@ -146,7 +168,7 @@ test("approvals lists what waits in every session, list marks those sessions, an
       number: 1,
       runId: "run-ann",
       by: "ann",
-      agent: "helper",
+      agent: "skein",
       name: "write_workspace_file",
       arguments: { path: "ann.txt", content: "hello" },
       expiresAt: expect.any(String),
@@ -171,8 +193,8 @@ test("runs tells how each run stands, by whom and what it waits for, of all sess
   const table = await linesOf(place, "runs");
   expect(table).toEqual([
     expect.stringMatching(/^SESSION +RUN +STATE +AGENT +SINCE +BY +WAITS FOR$/),
-    expect.stringMatching(/^of-ann +run-ann +parked +helper +[-\d: ]{16} +ann +an answer: write_workspace_file$/),
-    expect.stringMatching(/^dead +run-dead +interrupted +skein recover$/),
+    expect.stringMatching(/^of-ann +run-ann +parked +skein +[-\d: ]{16} +ann +an answer: write_workspace_file$/),
+    expect.stringMatching(/^dead +run-dead +interrupted +skein recover --agent$/),
     expect.stringMatching(/^later +run-later +requested +[-\d: ]{16} +eve +2100-01-01 10:30$/),
   ]);
   const [, ...later] = await linesOf(place, "runs", "later");

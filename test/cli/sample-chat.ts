@@ -32,7 +32,7 @@ export async function makeChat(
       return name.startsWith("other/") ? { ...model, provider: "other", id: name.slice(6) } : model;
     },
     workspace: await makeWorkspace(),
-    unasked: "reads",
+    ask: "writes",
     questions: "asked",
     ...init,
   });

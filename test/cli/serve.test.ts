@@ -80,9 +80,9 @@ test("serve lets in who has a token of its file, and only them", async () => {
   expect(await Promise.all([status(ann), status(eve), status("skein_guess"), status()])).toEqual([200, 404, 401, 401]);
 });
 
-test("serve gives its agents tools for the workspace, and asks before those that do not run unasked", async () => {
+test("serve gives its agents tools for the workspace, and asks before those that need approval", async () => {
   const workspace = await makeDirectory();
-  const client = createClient(await startServer("--store", "memory:", "--workspace", workspace, "--unasked", "writes"));
+  const client = createClient(await startServer("--store", "memory:", "--workspace", workspace, "--ask", "commands"));
   const id = (await client.sessions.create()).header.id;
   const run = await client.runs.start(id, { input: "write hello to a.txt, then run cat a.txt" });
   for await (const event of client.runs.events(id, run.runId)) {
@@ -196,9 +196,8 @@ const refusals: [why: string, args: string[], code: number, said: RegExp][] = [
   ["an agent without a model", ["--agent", "clerk"], 2, /^--agent is "clerk"; give each agent once, as in clerk=offline\.\n$/],
   ["two agents of one name", ["--agent", "a=offline", "--agent", "a=offline"], 2, /^--agent is "a=offline"; give each agent once/],
   ["a model that nobody has", ["--agent", "a=nowhere/x"], 2, /nowhere/],
-  ["a workspace that is not there", ["--workspace", "/nowhere/at/all"], 2, /^There is no directory "\/nowhere\/at\/all" to work in; check --workspace\.\n$/],
-  ["a word for unasked that there is not", ["--unasked", "some"], 2, /--unasked/],
-  ["both words for it", ["--unasked", "all", "--approve", "all"], 2, /^Give --unasked or --approve, not both\.\n$/],
+  ["a workspace that is not there", ["--workspace", "/nowhere/at/all"], 2, /^There is no directory "\/nowhere\/at" for the workspace; check the path, or let --create make it \(in code, create: true\)\.\n$/],
+  ["a value of --ask that does not exist", ["--ask", "some"], 2, /--ask/],
   ["a port that is no number", ["--port", "http"], 2, /^--port is "http"; give a whole number of 0 or more\.\n$/],
 ];
 

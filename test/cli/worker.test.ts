@@ -1,4 +1,4 @@
-import { spawn } from "node:child_process";
+import { type ChildProcessWithoutNullStreams, spawn } from "node:child_process";
 import { once } from "node:events";
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
@@ -7,7 +7,7 @@ import { pathToFileURL } from "node:url";
 import { expect, onTestFinished, test } from "vitest";
 import { SessionManager } from "../../src/lifecycle/session-manager.ts";
 import { openStore } from "../../src/stores/open-store.ts";
-import { bullmqBell } from "../../src/workers/index.ts";
+import { bullmqQueue } from "../../src/workers/index.ts";
 import { makeDirectory } from "../moving/sample-store.ts";
 import { redisSkip, redisUrl } from "../redis-server.ts";
 import { skipBecause } from "../skip.ts";
@@ -43,28 +43,37 @@ async function agentsFile(directory: string, name: string): Promise<string> {
   return file;
 }
 
+/** The first line that a program prints; fails with its complaints when it ends without one. */
+async function firstLineOf({ stdout }: ChildProcessWithoutNullStreams, errors: () => string): Promise<string> {
+  const lines = createInterface(stdout);
+  const [line] = await Promise.race([once(lines, "line"), once(lines, "close")]);
+  if (typeof line !== "string") throw new Error(`The worker printed nothing: ${errors()}`);
+  return line;
+}
+
 test("worker runs what is asked for, hands over what goes on at SIGTERM, and ends with 0", async (context) => {
   if (redisSkip !== null) skipBecause(context, redisSkip);
   const directory = await makeDirectory();
   const name = `helper-${process.pid}`;
-  const [storeUrl, bellUrl] = [`sqlite:${join(directory, "skein.db")}`, await redisUrl()];
+  const [storeUrl, queueUrl] = [`sqlite:${join(directory, "skein.db")}`, await redisUrl()];
   await using store = await openStore(storeUrl);
   const manager = new SessionManager({ store });
-  const bell = bullmqBell({ url: bellUrl });
-  onTestFinished(() => bell.close());
+  const queue = bullmqQueue({ url: queueUrl });
+  onTestFinished(() => queue.close());
   const ask = async (input: string): Promise<string> => {
     const { sessionId } = await manager.create({ userId: "ann" });
     await manager.request(sessionId, { agent: name, input });
-    await bell.ring(sessionId, { runner: name });
+    await queue.notify(sessionId, { runner: name });
     return sessionId;
   };
   const args = [
-    "--unasked",
-    "all",
+    "--ask",
+    "never",
     "--store",
     storeUrl,
-    "--bell",
-    bellUrl,
+    "--trust-store",
+    "--queue",
+    queueUrl,
     "--agents",
     await agentsFile(directory, name),
   ];
@@ -72,7 +81,7 @@ test("worker runs what is asked for, hands over what goes on at SIGTERM, and end
   onTestFinished(() => void child.kill("SIGKILL"));
   const errors: string[] = [];
   child.stderr.on("data", (data: Buffer) => errors.push(String(data)));
-  const [line] = (await once(createInterface(child.stdout), "line")) as [string];
+  const line = await firstLineOf(child, () => errors.join(""));
   expect(JSON.parse(line)).toEqual({ name: "one", agents: [name], groups: [] });
   const ended = await ask("Hi.");
   await idle(store, ended);
@@ -86,16 +95,58 @@ test("worker runs what is asked for, hands over what goes on at SIGTERM, and end
   expect(await store.leaseOf(open)).toBeNull();
 });
 
+test("worker begins nothing in a store that is not listed as its user's, and says so", async (context) => {
+  if (redisSkip !== null) skipBecause(context, redisSkip);
+  const directory = await makeDirectory();
+  const name = `stranger-${process.pid}`;
+  const [storeUrl, queueUrl] = [`sqlite:${join(directory, "skein.db")}`, await redisUrl()];
+  await using store = await openStore(storeUrl);
+  const manager = new SessionManager({ store });
+  const { sessionId } = await manager.create({ userId: "ann" });
+  await manager.request(sessionId, { agent: name, input: "Hi." });
+  const queue = bullmqQueue({ url: queueUrl });
+  onTestFinished(() => queue.close());
+  await queue.notify(sessionId, { runner: name });
+  const args = ["--store", storeUrl, "--queue", queueUrl, "--agents", await agentsFile(directory, name)];
+  const work = async (...more: readonly string[]): Promise<{ readonly errors: string; stop(): Promise<void> }> => {
+    const child = spawn(process.execPath, [builtProgram(), "worker", "--json", ...args, ...more]);
+    onTestFinished(() => void child.kill("SIGKILL"));
+    const said = { errors: "" };
+    child.stderr.on("data", (data: Buffer) => {
+      said.errors += String(data);
+    });
+    await firstLineOf(child, () => said.errors);
+    const closed = once(child, "close");
+    return Object.assign(said, {
+      async stop() {
+        child.kill("SIGTERM");
+        await closed;
+      },
+    });
+  };
+  const stranger = await work();
+  await stranger.stop();
+  expect([await phasesOf(store, sessionId), stranger.errors]).toEqual([
+    [],
+    expect.stringContaining("is not listed as your own store"),
+  ]);
+  const trusted = await work("--trust-store");
+  await queue.notify(sessionId, { runner: name });
+  await idle(store, sessionId);
+  await trusted.stop();
+  expect(await phasesOf(store, sessionId)).toEqual(["started", "finished"]);
+});
+
 test("worker says in one sentence what is wrong with its options, and ends with 2", async () => {
   const directory = await makeDirectory();
   const agents = await agentsFile(directory, "helper");
   const store = ["--store", `sqlite:${join(directory, "skein.db")}`];
-  const whole = [...store, "--bell", "redis://127.0.0.1:1", "--agents", agents];
+  const whole = [...store, "--queue", "redis://127.0.0.1:1", "--agents", agents];
   const wrong: readonly (readonly [readonly string[], RegExp])[] = [
-    [store, /^A worker needs --bell and --agents/],
-    [[...store, "--bell", "ftp://me:secret@host", "--agents", agents], /names no bell; give redis:\/\/host:6379/],
+    [store, /^A worker needs --queue and --agents/],
+    [[...store, "--queue", "ftp://me:secret@host", "--agents", agents], /names no queue; give redis:\/\/host:6379/],
     [
-      [...store, "--bell", "redis://127.0.0.1:1", "--agents", join(directory, "none.mjs")],
+      [...store, "--queue", "redis://127.0.0.1:1", "--agents", join(directory, "none.mjs")],
       /^There is no file "[^"]*none\.mjs"; name a module that exports agents\.$/m,
     ],
     [[...whole, "--concurrency", "none"], /concurrency/],
@@ -108,5 +159,5 @@ test("worker says in one sentence what is wrong with its options, and ends with 
     expect(stderr).not.toContain("secret");
   }
   const { code, stderr } = await runProcess("worker", ...whole);
-  expect([code, stderr]).toEqual([1, expect.stringMatching(/The bell at 127\.0\.0\.1:1 cannot be opened: [^\n]+\n$/)]);
+  expect([code, stderr]).toEqual([1, expect.stringMatching(/The queue at 127\.0\.0\.1:1 cannot be opened: [^\n]+\n$/)]);
 });

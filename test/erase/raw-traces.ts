@@ -23,21 +23,28 @@ export async function rawTracesOf(backend: string, directory: string, word: stri
   return files;
 }
 
+/** A word as it is written, as an index may fold it, and as a file may hold its bytes. */
+function spellingsOf(word: string): (string | Buffer)[] {
+  return [word, word.toUpperCase(), Buffer.from(word, "utf16le"), Buffer.from(word).toString("base64").slice(0, -2)];
+}
+
 /** The files below a directory that hold a word. */
 export async function filesWith(directory: string, word: string): Promise<string[]> {
   const found: string[] = [];
   for (const item of await readdir(directory, { recursive: true, withFileTypes: true })) {
     const path = join(item.parentPath, item.name);
     // A lock may be let go meanwhile.
-    if (item.isFile() && (await readFile(path).catch(() => "")).includes(word)) found.push(path);
+    const content = item.isFile() ? await readFile(path).catch(() => Buffer.alloc(0)) : Buffer.alloc(0);
+    if (spellingsOf(word).some((each) => content.includes(each))) found.push(path);
   }
   return found;
 }
 
-/** Where the heap pages of the tests' database are, once all of them are written. */
+/** Where the heap pages of the tests' database are, once it is sampled and cleaned, and all of them are written. */
 async function databaseDirectory(): Promise<string> {
   const sql = postgres(await postgresUrl(), { max: 1, onnotice: () => {} });
   try {
+    await sql.unsafe("VACUUM (ANALYZE)");
     await sql.unsafe("CHECKPOINT");
     const [row] = await sql.unsafe(
       "SELECT current_setting('data_directory') AS path, oid FROM pg_database WHERE datname = current_database()",
@@ -57,7 +64,8 @@ async function keysWith(word: string): Promise<string[]> {
       for (const key of keys) {
         const read = CONTENT[await client.type(key)] ?? ["DUMP"];
         const content = await client.sendCommand([read[0] as string, key, ...read.slice(1)]);
-        if (`${key} ${JSON.stringify(content)}`.includes(word)) found.push(key);
+        const text = `${key} ${JSON.stringify(content)}`;
+        if (spellingsOf(word).some((each) => text.includes(String(each)))) found.push(key);
       }
     }
     return found;

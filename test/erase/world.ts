@@ -2,7 +2,15 @@ import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { AppendMerge, SummaryMerge } from "../../src/lifecycle/index.ts";
-import { createHeader, type EntryDraft, SessionManager, type SessionStore } from "../../src/index.ts";
+import {
+  createAgent,
+  createHeader,
+  defineTool,
+  type EntryDraft,
+  SessionManager,
+  type SessionStore,
+} from "../../src/index.ts";
+import { type ScriptedReply, scripted } from "../../src/models/index.ts";
 import { localBackend } from "../../src/sandboxes/local/index.ts";
 import "../../src/sandboxes/register-built-in.ts";
 
@@ -48,6 +56,7 @@ export async function makeWorld(store: SessionStore, word: string): Promise<Worl
   await makeForks(store, manager, word);
   await makeMerges(store, manager, word);
   await makeGroups(store, word);
+  await makeRepetitions(store, manager, word);
   await store.create(createHeader({ id: "thrown-away", userId: ADA }), { entries: [said("thrown-1", word)] });
   await store.delete("thrown-away");
   await store.create(createHeader({ id: "calm", userId: BOB }), { entries: [said("calm-1", "nothing of the kind")] });
@@ -57,7 +66,17 @@ export async function makeWorld(store: SessionStore, word: string): Promise<Worl
     sessions: 3,
     untouched: ["calm", "calm-fork"],
     forks: ["fork", "fork-of-fork", "copied", "forked-and-deleted"],
-    shared: ["trunk", "branch", "trunk-fork", "group", "group-fork", "group-deleted"],
+    shared: [
+      "trunk",
+      "branch",
+      "trunk-fork",
+      "group",
+      "group-fork",
+      "group-deleted",
+      "steered",
+      "steered-fork",
+      "clash",
+    ],
   };
 }
 
@@ -138,7 +157,8 @@ async function makeGroups(store: SessionStore, word: string): Promise<void> {
         note: word,
         by: ADA,
       },
-      { type: "queued", runId: "r1", kind: "steer", content: `steer to ${word}`, by: ADA },
+      { type: "queued", id: "group-queued", runId: "r1", kind: "steer", content: `steer to ${word}`, by: ADA },
+      ...repeatedBefore(word),
       { type: "run", runId: "r1", phase: "finished" },
       { type: "compaction", id: "group-5", summary: `She said ${word}`, firstKeptEntryId: "group-3", tokensBefore: 9 },
       said("group-6", "and so on"),
@@ -158,6 +178,81 @@ async function makeGroups(store: SessionStore, word: string): Promise<void> {
   await store.delete("group-deleted");
 }
 
+/** What a run of an earlier version wrote without naming her: the result of a call that she denied, and what she queued. */
+function repeatedBefore(word: string): EntryDraft[] {
+  const metadata = { "skein.queued": "group-queued" };
+  const content = JSON.stringify({ error_kind: "denied", message: `no, ${word}` });
+  return [
+    { type: "message", message: { role: "tool", name: "look", toolCallId: "c", content } },
+    { type: "message", message: { role: "user", content: `steer to ${word}`, metadata } },
+  ];
+}
+
+/** Sessions of his in which runs and merges repeat what she said, and checkpoints that she made. */
+async function makeRepetitions(store: SessionStore, manager: SessionManager, word: string): Promise<void> {
+  await runWith(store, manager, word);
+  await makeClash(store, manager, word);
+  await store.create(createHeader({ id: "marked", userId: BOB }), { entries: [said("marked-1", "mine")] });
+  await store.fork("marked", createHeader({ id: "marked-deleted", userId: BOB }));
+  const actor = { userId: ADA, admin: true };
+  for (const id of ["marked", "marked-deleted"]) {
+    await manager.checkpoint(id, { metadata: { note: "his own" }, actor: BOB });
+    await manager.checkpoint(id, { metadata: { note: `before ${word}` }, actor });
+  }
+  // What was deleted before must not stay behind in a file either.
+  const { id: dropped } = await manager.checkpoint("marked", { metadata: { note: `dropped ${word}` }, actor });
+  await store.deleteCheckpoint(dropped);
+  await store.delete("marked-deleted");
+}
+
+/** A run of his that she steers, whose call she denies with a reason, and that she cancels. */
+async function runWith(store: SessionStore, manager: SessionManager, word: string): Promise<void> {
+  await store.create(createHeader({ id: "steered", userId: BOB }));
+  const ada = { actor: { userId: ADA, admin: true } };
+  const called = (id: string): ScriptedReply => {
+    const toolCalls = [{ id, name: "look", arguments: "{}" }];
+    return { role: "assistant", content: "", toolCalls };
+  };
+  const look = defineTool({
+    name: "look",
+    description: "Looks.",
+    parameters: { type: "object" },
+    needsApproval: true,
+    execute: () => "nothing",
+  });
+  const replies = [called("c1"), called("c2"), "as you wish", called("c3")];
+  const agent = createAgent({ name: "helper", prompt: "Look.", model: scripted(replies), tools: [look] });
+  const answered = manager.run("steered", agent, "begin");
+  for await (const event of answered) {
+    if (event.type !== "approval-required") continue;
+    const { question, callId } = event.approval;
+    if (callId === "c1") {
+      await manager.steer("steered", `go to ${word}`, ada);
+      await manager.deny("steered", question, { reason: `not with ${word}` }, ada);
+    } else await manager.approve("steered", question, {}, ada);
+  }
+  const cancelled = manager.run("steered", agent, "and again");
+  for await (const event of cancelled) {
+    if (event.type === "approval-required") await manager.cancel("steered", { reason: `enough of ${word}` }, ada);
+  }
+  await Promise.resolve(cancelled).catch(() => {});
+  await store.fork("steered", createHeader({ id: "steered-fork", userId: BOB }));
+}
+
+/** Her turns, variables and extension messages in a branch, under ids that the session of his has given to others meanwhile. */
+async function makeClash(store: SessionStore, manager: SessionManager, word: string): Promise<void> {
+  await store.create(createHeader({ id: "clash", userId: BOB }), { entries: [said("clash-1", "the beginning")] });
+  await store.fork("clash", createHeader({ id: "clash-branch", userId: BOB }));
+  const drafts = (text: string): EntryDraft[] => [
+    said("same-turn", text),
+    { type: "variables", id: "same-set", set: { [text]: text }, unset: [] },
+    { type: "custom_message", id: "same-note", customType: "note", content: text, display: true },
+  ];
+  await store.append("clash-branch", drafts(`clashing ${word}`), { by: ADA });
+  await store.append("clash", drafts("his"));
+  await manager.merge("clash", "clash-branch", { strategy: new AppendMerge() });
+}
+
 /** A turn of whoever it is. */
 export function said(id: string, text: string): EntryDraft {
   return { type: "message", id, message: { role: "user", content: text } };
@@ -166,4 +261,61 @@ export function said(id: string, text: string): EntryDraft {
 function call(id: string, word: string): EntryDraft {
   const toolCalls = [{ id: "c", name: "look", arguments: JSON.stringify({ word }) }];
   return { type: "message", id, message: { role: "assistant", content: `looking for ${word}`, toolCalls } };
+}
+
+/** A hundred ways to write a word: in quotes, in other letters, beside signs that JSON, SQL and indexes treat in their own ways. */
+export function variantsOf(word: string): readonly string[] {
+  const around = [
+    '"',
+    "'",
+    "\\",
+    "\n",
+    "\t",
+    "\u0000",
+    "%",
+    "_",
+    "*",
+    ".",
+    "/",
+    "é",
+    "ß",
+    "日本",
+    "🦜",
+    "\u202e",
+    "<b>",
+    "--",
+    ";",
+    " ",
+  ];
+  const forms = [word, word.toUpperCase(), `${word}${word}`, `x${word}y`, `${word}-é`.normalize("NFD")];
+  return around.flatMap((sign) => forms.map((form) => `${sign}${form}${sign}`));
+}
+
+/** Lets a person write each of some texts in a session of someone else, in every form that an entry or a checkpoint has. */
+export async function sayInEveryForm(
+  manager: SessionManager,
+  sessionId: string,
+  texts: readonly string[],
+): Promise<void> {
+  const { store } = manager;
+  const options = { by: ADA, guard: { holds: true } } as const;
+  for (const [index, text] of texts.entries()) {
+    const id = `form-${index}`;
+    const plain = text.replaceAll("\u0000", "");
+    const forms: EntryDraft[] = [
+      said(id, text),
+      { type: "message", id, message: { role: "user", content: [{ type: "text", text }], metadata: { text } } },
+      { type: "variables", id, set: { text }, unset: [] },
+      { type: "variables", id, set: {}, unset: [], systemPrompt: text },
+      { type: "custom", id, customType: "note", data: { text } },
+      { type: "custom_message", id, customType: "note", content: text, display: true },
+      { type: "session_info", id, name: plain },
+      { type: "label", id, targetId: "group-1", label: plain },
+      { type: "cancel", id, runId: "r1", reason: text },
+      { type: "queued", id, runId: "r1", kind: "followUp", content: text },
+    ];
+    await store.append(sessionId, [forms[index % forms.length] as EntryDraft], options);
+    if (index % 10 === 0)
+      await manager.checkpoint(sessionId, { metadata: { text }, actor: { userId: ADA, admin: true } });
+  }
 }

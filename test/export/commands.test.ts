@@ -102,7 +102,7 @@ test.for<readonly [string, number, (out: string) => readonly string[]]>([
   ["a session that is not there", 1, (out) => ["nobody", "--output", out]],
   ["an entry that is not there", 1, (out) => ["talk", "--leaf", "nowhere", "--output", out]],
   ["a fact for a leaf", 1, (out) => ["talk", "--leaf", "b1", "--output", out]],
-  ["a directory that is not there", 1, (out) => ["talk", "--output", join(out, "x", "talk.md")]],
+  ["a directory that is not there", 2, (out) => ["talk", "--output", join(out, "x", "talk.md")]],
   ["another format", 2, (out) => ["talk", "--format", "pdf", "--output", out]],
   ["no name for the file", 2, () => ["talk", "--output", ""]],
   ["JSON without a file", 2, () => ["talk", "--json"]],
@@ -155,7 +155,7 @@ test.for<readonly [string, number, string | null]>([
   const file = inDirectory("in.jsonl");
   if (text !== null) await writeFile(file, text);
   if (text?.startsWith("{") === true) await skein("export", "talk", "--store", store, "--output", file, "--force");
-  const ended = await skein("import", file, "--store", store);
+  const ended = await skein("import", file, "--store", store, "--trust-store");
   expect([ended.code, ended.out]).toEqual([code, ""]);
   expect(ended.err).toMatch(/^[^\n]+\.\n$/);
 });

@@ -201,7 +201,7 @@ describe("a sanitized export", () => {
           for (const format of EXPORT_FORMATS) {
             const text = await collect(exportSession(store, `s${place}`, { format, sanitize: true }));
             for (const spelling of spellingsOf(secret)) expect(text).not.toContain(spelling);
-            expect(text).toContain("[secret 1]");
+            expect(text).toMatch(/\[secret \d\]/);
           }
         }
       }),

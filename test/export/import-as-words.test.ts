@@ -6,6 +6,9 @@ import { resumeSession } from "../../src/agent/persist/resume-session.ts";
 import { resumeStateOf } from "../../src/agent/persist/resume-state.ts";
 import { runSessionLoop } from "../../src/agent/run-session-loop.ts";
 import { exportSession, importSession } from "../../src/export/index.ts";
+import { ForeignLog } from "../../src/interop/formats/foreign-log.ts";
+import { ReadReport } from "../../src/interop/formats/foreign-report.ts";
+import { isReservedId } from "../../src/session/log/open-runs.ts";
 import { GroupSession } from "../../src/group/group-session.ts";
 import { BranchManager } from "../../src/lifecycle/merge/branch-manager.ts";
 import { SessionManager } from "../../src/lifecycle/session-manager.ts";
@@ -109,11 +112,11 @@ describe.each(backends)("a forged log that is imported, in a $name store", ({ op
     const none = { inputTokens: 0, outputTokens: 0, totalTokens: 0 };
     const sums = async () => {
       const [row] = await store.aggregate({ groupBy: [] });
-      return [row?.messages, row?.cost, row?.usage.totalTokens];
+      return [row?.messages, row?.cost, row?.usage.totalTokens, row?.imported?.cost ?? 0];
     };
     const quiet = await importSession(store, lines, { counts: false });
     expect([quiet.cost, quiet.usage, quiet.path.cost, quiet.path.usage]).toEqual([0, none, 0, none]);
-    expect(await sums()).toEqual([0, 0, 0]);
+    expect(await sums()).toEqual([0, 0, 0, 0]);
     await store.append("spent", [message("q2", user("and?")), answer("b", 2)]);
     await new BranchManager(store).fork("spent", "other");
     const forkId = (await store.list({ parentId: "spent" })).items[0]?.header.id ?? "";
@@ -123,10 +126,10 @@ describe.each(backends)("a forged log that is imported, in a $name store", ({ op
       expect(await store.path(id, "b")).toMatchObject({ cost: 2 });
       await checkHeadIsFold(store, id);
     }
-    expect(await sums()).toEqual([2, 2, 110]);
+    expect(await sums()).toEqual([2, 2, 110, 0]);
     const loud = await importSession(store, lines, { id: "loud" });
     expect([loud.cost, loud.path.cost]).toEqual([8, 5]);
-    expect(await sums()).toEqual([4, 7, 220]);
+    expect(await sums()).toEqual([2, 2, 110, 5]);
     expect((await checkStore(store)).findings).toEqual([]);
   });
 
@@ -184,7 +187,7 @@ test("trust takes a log as it is, with its open runs, approvals, place and what 
   const { header, openRuns } = await importSession(store, forgedLines(), { trust: true });
   expect([header.sandbox, openRuns, header.inherited]).toEqual([
     EVERYWHERE,
-    [{ runId: "r1", state: "started" }],
+    [{ runId: "r1", state: "started", questions: ["e4"] }],
     undefined,
   ]);
   expect((await goOn(store, "forged")).ran).toBe(1);
@@ -249,4 +252,38 @@ test("a store that is copied keeps what is inherited, also where the target has 
   for (const target of [whole, mixed]) {
     expect(await digestOf(target, sessionId)).toEqual(await digestOf(store, sessionId));
   }
+});
+
+test("keeps ids that are reserved for runs and answers, and calls that share an id, as words that keep nobody from anything", async () => {
+  await using source = openMemoryStore();
+  const toolCalls = [1, 2].map((n) => ({ id: "c", name: "run_shell_command", arguments: `{"n":${n}}` }));
+  await source.create(createHeader({ id: "s", userId: "ann" }), {
+    entries: [
+      message("run:r/input", user("Hello.")),
+      message("answer:q", user("Mine.")),
+      { type: "custom", id: "run:r", customType: "mine" },
+      message("a", { role: "assistant", content: null, toolCalls }),
+    ],
+  });
+  await using store = openMemoryStore();
+  const { header } = await importSession(store, await linesIn(source, "s"));
+  const manager = new SessionManager({ store });
+  expect((await manager.getState(header.id))?.turns).toMatchObject([{}, {}, { toolCalls: [{ id: "c" }, { id: "c" }] }]);
+  // Who asks under the id that the file has taken is told to use another; all others are let through.
+  await expect(manager.request(header.id, { input: "x", runId: "r" })).rejects.toMatchObject({ code: "CONFLICT" });
+  const { ran, told } = await goOn(store, header.id, { needsApproval: () => true });
+  expect([ran, told.includes("interrupted")]).toEqual([0, true]);
+});
+
+test("gives an entry of another program's file no id that is reserved, also when the file grows", () => {
+  const report = new ReadReport();
+  const log = new ForeignLog("pi", { foreignId: "f", createdAt: timeAt(0) } as never, report);
+  const line = (text: string) => ({ text, value: {} }) as never;
+  const said = { type: "message", message: user("Mine.") } as const;
+  log.add({ id: "answer:q", parentId: null, time: timeAt(1), body: said } as never, [line("one")]);
+  log.add({ id: "next", parentId: "answer:q", time: timeAt(2), body: said } as never, [line("two")]);
+  log.move("run:r", "answer:q", line("three"));
+  const drafts = log.take();
+  expect(drafts.filter(({ id }) => isReservedId(id))).toEqual([]);
+  expect(drafts.length).toBeGreaterThanOrEqual(2);
 });

@@ -3,7 +3,7 @@ import { basename, dirname, join } from "node:path";
 import { expect, test } from "vitest";
 import type { Entry, EntryDraft } from "../../src/session/log/entry.ts";
 import { SessionDamagedError } from "../../src/session/errors.ts";
-import { createHeader } from "../../src/session/log/header.ts";
+import { createHeader, FORMAT_VERSION } from "../../src/session/log/header.ts";
 import { repairFile, sessionFileName } from "../../src/stores/jsonl/index.ts";
 import { checkHeadIsFold } from "../../src/testing/index.ts";
 import { idsOf, makeDirectory, makeSession, openStore, snapshot, user } from "./jsonl-support.ts";
@@ -299,7 +299,11 @@ test.each([
   ["a text", "Dear diary,\n", "NOT_A_SESSION"],
   ["another tool's lines", '{"role":"user","content":"hi"}\n', "NOT_A_SESSION"],
   ["entries without a header", `${JSON.stringify(one)}\n`, "NOT_A_SESSION"],
-  ["a later version", `${JSON.stringify({ ...HEADER, version: 3 })}\n{"what":"ever"}\n`, "UNSUPPORTED_VERSION"],
+  [
+    "a later version",
+    `${JSON.stringify({ ...HEADER, version: FORMAT_VERSION + 1 })}\n{"what":"ever"}\n`,
+    "UNSUPPORTED_VERSION",
+  ],
 ] as const)("refuses %s by name, lists it as such, and leaves it alone", async (_, text, code) => {
   const directory = await makeDirectory();
   const path = join(directory, "foreign.jsonl");
@@ -386,4 +390,20 @@ test("a damage that comes while a session is open is found by the next read, not
   await expect(store.head("a")).rejects.toMatchObject({ code: "DAMAGED", line: 3 });
   await expect(idsOf(store)).rejects.toMatchObject({ code: "DAMAGED", line: 3 });
   await expect(store.append("a", [user("two")])).rejects.toMatchObject({ code: "DAMAGED", line: 3 });
+});
+
+test.for([
+  ["an entry", [one, "{broken", three], HEADER, SyntaxError],
+  ["an entry that is cut off", [one, JSON.stringify(two).slice(0, 40), three], HEADER, SyntaxError],
+  ["the header", [one], `${JSON.stringify(HEADER).slice(0, 60)},}`, SyntaxError],
+  ["nothing, but an entry without a parent", [one, entry("x", "nowhere")], HEADER, undefined],
+] as const)("the error of a line that is no JSON is the cause of the damage: %s", async ([, lines, header, cause]) => {
+  const directory = await makeDirectory();
+  const path = await writeLog(directory, lines, header);
+  const store = await openStore(directory);
+  const error = await store.openFile(path).catch((thrown: unknown) => thrown as SessionDamagedError);
+  expect(error).toBeInstanceOf(SessionDamagedError);
+  const found = (error as SessionDamagedError).cause;
+  if (cause === undefined) expect(found).toBeUndefined();
+  else expect(found).toBeInstanceOf(cause);
 });

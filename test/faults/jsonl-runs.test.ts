@@ -29,10 +29,10 @@ test("a file that keeps the name of one in the making is found by the run that i
   await store.close();
   const later = await openStore(directory);
   expect(basename((await later.pathOf("a")) as string)).toBe("talk.jsonl.__partial__");
-  expect([await found(later, "parked"), await found(later, "requested")]).toEqual([["a"], []]);
+  expect([await found(later, "asking"), await found(later, "requested")]).toEqual([["a"], []]);
   const answer = { type: "approval", id: "answer:q", runId: "r", callId: "c", question: "q" } as const;
   await later.append("a", [{ ...answer, decision: { approved: true } }]);
-  expect([await found(later, "parked"), await found(later, "requested")]).toEqual([[], ["a"]]);
+  expect([await found(later, "asking"), await found(later, "requested")]).toEqual([[], ["a"]]);
 });
 
 test("an index tells of open runs as the log does", async () => {
@@ -43,7 +43,7 @@ test("an index tells of open runs as the log does", async () => {
   for (let index = 0; index < 40; index++) await store.append("a", [user(LONG)]);
   await store.close();
   const later = await openStore(directory, { readOnly: true });
-  expect(await found(later, "parked")).toEqual(["a"]);
+  expect(await found(later, "asking")).toEqual(["a"]);
   expect((await later.head("a"))?.openRuns).toEqual([{ runId: "r", state: "parked", questions: ["q"] }]);
 });
 

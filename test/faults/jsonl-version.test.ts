@@ -2,6 +2,7 @@ import { open, readFile, stat, utimes, writeFile } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
 import { expect, test } from "vitest";
 import type { SessionHead } from "../../src/session/log/fold.ts";
+import { FORMAT_VERSION } from "../../src/session/log/header.ts";
 import type { SessionStore } from "../../src/session/store.ts";
 import { copySession } from "../../src/stores/copy/copy-session.ts";
 import { stampOf, withChecksum } from "../../src/stores/jsonl/log-index.ts";
@@ -13,6 +14,7 @@ import { idsOf, makeDirectory, makeSession, openStore, snapshot, user } from "./
 
 /** Long enough that a few entries have an index. */
 const LONG = "x".repeat(30_000);
+const THIS_VERSION = new RegExp(`^{"type":"session","version":${FORMAT_VERSION},`);
 const VERSION_AT = '{"type":"session","version":'.length;
 
 async function setVersion(path: string, version: string): Promise<void> {
@@ -21,13 +23,13 @@ async function setVersion(path: string, version: string): Promise<void> {
   await handle.close();
 }
 
-/** A directory with a session `a` as the first version left it. */
-async function makeOld(count = 3, text = "hi"): Promise<{ directory: string; path: string }> {
+/** A directory with a session `a` as an earlier version left it. */
+async function makeOld(count = 3, text = "hi", version = "1"): Promise<{ directory: string; path: string }> {
   const directory = await makeDirectory();
   const drafts = Array.from({ length: count }, (_, index) => user(text, `e${index}`));
   const { store, path } = await makeSession(directory, drafts, { metadata: { team: "a" } });
   await store.close();
-  await setVersion(path, "1");
+  await setVersion(path, version);
   return { directory, path };
 }
 
@@ -54,28 +56,28 @@ test("writes new files in this version, also forks and copies of older ones", as
     [store, "fork"],
     [copies, "a"],
   ] as const) {
-    expect((await kept.head(id))?.header.version).toBe(2);
-    expect(await firstLine((await kept.pathOf(id)) as string)).toMatch(/^\{"type":"session","version":2,/);
+    expect((await kept.head(id))?.header.version).toBe(FORMAT_VERSION);
+    expect(await firstLine((await kept.pathOf(id)) as string)).toMatch(THIS_VERSION);
   }
   expect(await versionOf(store)).toBe(1);
 });
 
-test("raises a file's version with the first entry that it adds, by one byte and nothing else", async () => {
-  const { directory, path } = await makeOld();
+test.each(["1", "2"])("raises a file of version %s with the first entry that it adds, by one byte", async (old) => {
+  const { directory, path } = await makeOld(3, "hi", old);
   const before = await readFile(path, "utf8");
   const { ino } = await stat(path);
   const store = await openStore(directory);
   const digest = await digestOf(store, "a");
-  expect(await versionOf(store)).toBe(1);
+  expect(await versionOf(store)).toBe(Number(old));
   // Neither a lease nor an append that adds nothing is one.
   await (await store.lease("a", "r", 60_000)).release();
   await store.append("a", [user("hi", "e2")]);
   await expect(store.append("a", [user("new")], { expectedVersion: 1 })).rejects.toMatchObject({ code: "CONFLICT" });
   expect(await readFile(path, "utf8")).toBe(before);
   const { head } = await store.append("a", [user("new", "new")]);
-  expect(head.header.version).toBe(2);
+  expect(head.header.version).toBe(FORMAT_VERSION);
   const after = await readFile(path, "utf8");
-  expect(after.slice(0, before.length)).toBe(before.replace('"version":1', '"version":2'));
+  expect(after.slice(0, before.length)).toBe(before.replace(`"version":${old}`, `"version":${FORMAT_VERSION}`));
   expect((await stat(path)).ino).toBe(ino);
   expect(await digestOf(store, "a", { version: 3 })).toEqual(digest);
   await checkHeadIsFold(store, "a");
@@ -86,12 +88,12 @@ test("two who have a file open raise it once, and both know it", async () => {
   const [one, other] = [await openStore(directory), await openStore(directory)];
   for (const store of [one, other]) expect(await idsOf(store)).toHaveLength(12);
   await one.append("a", [user("one", "one")]);
-  expect(await versionOf(other)).toBe(2);
+  expect(await versionOf(other)).toBe(FORMAT_VERSION);
   await Promise.all(["x", "y", "z"].flatMap((id) => [one.append("a", [user(id)]), other.append("a", [user(id)])]));
-  expect(await Promise.all([one, other].map(versionOf))).toEqual([2, 2]);
+  expect(await Promise.all([one, other].map(versionOf))).toEqual([FORMAT_VERSION, FORMAT_VERSION]);
   expect(await idsOf(one)).toEqual(await idsOf(other));
   await Promise.all([one.close(), other.close()]);
-  expect(await firstLine(path)).toMatch(/^\{"type":"session","version":2,/);
+  expect(await firstLine(path)).toMatch(THIS_VERSION);
   const later = await openStore(directory);
   expect(await idsOf(later)).toHaveLength(19);
   await checkHeadIsFold(later, "a");
@@ -106,7 +108,7 @@ test("keeps the index of a file whose version it raises", async () => {
   for (let round = 1; round <= 2; round++) {
     const store = await openStore(directory);
     await store.append("a", [user("one"), user("two"), user("three")]);
-    expect(await versionOf(store)).toBe(2);
+    expect(await versionOf(store)).toBe(FORMAT_VERSION);
     await store.close();
   }
   expect((await readFile(indexOf(path), "utf8")).split("\n")[0]).toBe(line);
@@ -119,9 +121,9 @@ test.for([3, 40])("goes on after a kill between the byte and the entry, in a fil
   const { directory, path } = await makeOld(count, LONG);
   const before = await openStore(directory);
   expect(await versionOf(before)).toBe(1);
-  await setVersion(path, "2");
+  await setVersion(path, String(FORMAT_VERSION));
   for (const store of [before, await openStore(directory)]) {
-    expect(await versionOf(store)).toBe(2);
+    expect(await versionOf(store)).toBe(FORMAT_VERSION);
     await store.append("a", [user("more")]);
     await checkHeadIsFold(store, "a");
   }
@@ -143,7 +145,7 @@ test("processes that append to an old file at once raise it, and lose nothing wh
       await ended;
     }
     expect(both.flatMap(({ lines }) => lines().filter((line) => line.startsWith("wrong ")))).toEqual([]);
-    expect(await versionOf(store)).toBe(2);
+    expect(await versionOf(store)).toBe(FORMAT_VERSION);
     expect(await idsOf(store)).toEqual(expect.arrayContaining(done().flatMap((line) => line.split(" ").slice(3))));
   }
   await store.append("a", [user("last")]);
@@ -157,12 +159,12 @@ test("looks at the first line itself before it raises it, as that may be of a la
   const store = await openStore(directory);
   expect(await versionOf(store)).toBe(1);
   const handle = await open(path, "r+");
-  await handle.write("3", VERSION_AT);
+  await handle.write(String(FORMAT_VERSION + 1), VERSION_AT);
   // As if both had happened within one tick of the file system's clock.
   await handle.utimes(time, time);
   await handle.close();
   await expect(store.append("a", [user("new")])).rejects.toMatchObject({ code: "UNSUPPORTED_VERSION" });
-  expect(await firstLine(path)).toMatch(/^\{"type":"session","version":3,/);
+  expect(await firstLine(path)).toContain(`"version":${FORMAT_VERSION + 1},`);
 });
 
 const edits: Readonly<Record<string, (line: string) => string>> = {
@@ -187,7 +189,7 @@ test.for(Object.entries(edits))("raises a header with %s, and keeps all that fol
   await other.append("a", [user("other", "other")]);
   for (const each of [store, other, await openStore(directory)]) {
     expect(await idsOf(each)).toEqual(["e0", "e1", "e2", "new", "newer", "other"]);
-    expect((await each.head("a"))?.header).toEqual({ ...old, version: 2 });
+    expect((await each.head("a"))?.header).toEqual({ ...old, version: FORMAT_VERSION });
   }
   await checkHeadIsFold(store, "a");
 });
@@ -212,7 +214,7 @@ test("a copy goes on after its source was raised", async () => {
   await copySession(store, copies, "a");
   expect(await versionOf(copies)).toBe(1);
   await store.append("a", [user("new", "new")]);
-  expect(await versionOf(store)).toBe(2);
+  expect(await versionOf(store)).toBe(FORMAT_VERSION);
   const { digest, appended } = await copySession(store, copies, "a");
   expect(appended).toBe(1);
   for (const each of [store, copies]) expect((await digestOf(each, "a"))?.digest).toBe(digest);

@@ -198,7 +198,7 @@ ownServerTest("opens on no server that removes keys to make room", async () => {
 
 redisTest("opens no keys of a later version", async () => {
   const [prefix, client] = [newPrefix(), await openClient()];
-  await client.set(`${prefix}:i:{${prefix}}:layout`, "4");
+  await client.set(`${prefix}:i:{${prefix}}:layout`, "5");
   expect(await refusalOf(openRedisStore({ url: await redisUrl(), prefix }))).toMatchObject({
     code: "UNSUPPORTED_VERSION",
     message: expect.stringContaining("update skein"),

@@ -43,7 +43,7 @@ test("a user without rights restores, keeps and removes directories that may not
   await chmod(join(path, ".."), 0o755);
   await chmod(home, 0o777);
   const file = fileURLToPath(new URL("programs/sandbox-as-nobody.mjs", import.meta.url));
-  const env = { ...process.env, SKEIN_HOME: home };
+  const env = { ...process.env, SKEIN_HOME: home, TMPDIR: home };
   const { stdout } = await promisify(execFile)(process.execPath, [file], { env });
   const files = ["closed", "closed/below", "closed/below/file", "plain"];
   expect(JSON.parse(stdout)).toEqual({

@@ -3,7 +3,8 @@ import { chmod, cp, mkdir, readdir, readFile, writeFile } from "node:fs/promises
 import { basename, dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import Database from "libsql";
-import { expect, test } from "vitest";
+import { expect, type TestContext, test } from "vitest";
+import { skipBecause } from "../skip.ts";
 import { createHeader } from "../../src/session/log/header.ts";
 import { checkHeadIsFold } from "../../src/testing/index.ts";
 import { openSqliteStore } from "../../src/stores/sqlite/index.ts";
@@ -58,11 +59,12 @@ test("refuses appends when the database has its full size, and goes on when ther
   await checkAcknowledged(path, acknowledged);
 });
 
-test.runIf(process.getuid?.() === 0).each([
+test.for<readonly [string, number, object]>([
   // Without a place for its log, SQLite cannot even read.
   ["a file and a directory", 0o755, { opened: "STORE_FAILED", codes: [], listed: 0 }],
   ["a file", 0o777, { opened: "done", codes: Array(5).fill("STORE_FAILED"), version: 1, listed: 1 }],
-])("says so when %s may not be written to", async (_name, directoryMode, result) => {
+])("says so when %s may not be written to", async ([, directoryMode, result], context) => {
+  needsRoot(context);
   const path = await makePath();
   // The end of a process, other than closing, surely leaves no file beside the database.
   await runProgram("write.mjs", [`sqlite:${path}`, "a", "made", "1", "1"]);
@@ -75,7 +77,8 @@ test.runIf(process.getuid?.() === 0).each([
   expect(await readFile(path)).toEqual(before);
 });
 
-test.runIf(process.getuid?.() === 0)("says so when the directory cannot be made", async () => {
+test("says so when the directory cannot be made", async (context) => {
+  needsRoot(context);
   const path = await makePath();
   const [line = "{}"] = await runProgram("sqlite-as-nobody.mjs", [join(dirname(path), "below", "skein.db")]);
   expect(JSON.parse(line)).toMatchObject({ opened: "STORE_FAILED" });
@@ -171,4 +174,8 @@ async function checkAcknowledged(path: string, acknowledged: readonly string[]):
   await checkHeadIsFold(store, "a");
   await store.append("a", [message]);
   expect(problemsOf(path)).toEqual([]);
+}
+
+function needsRoot(context: TestContext): void {
+  if (process.getuid?.() !== 0) skipBecause(context, "only root can start a program as another account");
 }

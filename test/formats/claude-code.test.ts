@@ -1,5 +1,7 @@
+import { join } from "node:path";
 import { expect, test } from "vitest";
-import { foreignFormat } from "../../src/interop/formats/index.ts";
+import { foreignFormat, writeForeign } from "../../src/interop/formats/index.ts";
+import { createHeader } from "../../src/session/log/header.ts";
 import { openMemoryStore } from "../../src/stores/memory/index.ts";
 import { entriesOf, goldenText, importText, linesOf, readText, toldIn, writtenText } from "./foreign-samples.ts";
 
@@ -113,4 +115,92 @@ test("titles name the session, and one that is only said again adds nothing", as
   const id = await importText(store, format, lines.join("\n"));
   const names = (await entriesOf(store, id)).flatMap((entry) => (entry.type === "session_info" ? [entry.name] : []));
   expect(names).toEqual(["One", "Two", "One"]);
+});
+
+/** What a file of Claude Code says, line by line. */
+const valuesOf = (content: string) => linesOf(content).map((each) => JSON.parse(each));
+
+/** Lines of the program's own that say nothing here. */
+const progress = (uuid: string, parentUuid: string) =>
+  line(uuid, parentUuid, { type: "progress", data: { type: "x" } });
+const note = JSON.stringify({ type: "queue-operation", operation: "enqueue", sessionId });
+
+test.for([
+  ["progress", [progress("p1", "a1"), line("a2", "p1", answer("msg", call("two"))), progress("p2", "a2")]],
+  ["a result", [line("r1", "a1", result("one", "first")), line("a2", "a1", answer("msg", call("two")))]],
+  ["a line without an id", [note, note, line("a2", "a1", answer("msg", call("two")))]],
+  [
+    "a title that was said before",
+    [
+      JSON.stringify({ type: "custom-title", customTitle: "Kettle", sessionId }),
+      ...[progress("p1", "a1"), line("a2", "p1", answer("msg", call("two")))],
+    ],
+  ],
+] as const)("lines of an answer come out where they stood, with %s between them", async ([, between]) => {
+  await using store = openMemoryStore();
+  const lines = [
+    JSON.stringify({ type: "custom-title", customTitle: "Kettle", sessionId }),
+    line("u1", null, said("Read both.")),
+    line("a1", "u1", answer("msg", call("one"))),
+    ...between,
+    line("a3", "a2", answer("msg", call("three"))),
+    line("r3", "a3", result("three", "third")),
+    line("r2", "a2", result("two", "second")),
+    line("u2", "r2", said("Thanks.")),
+  ];
+  const written = await writtenText(format, store, await importText(store, format, lines.join("\n")));
+  const repeated = lines.filter((each, index) => !each.includes("custom-title") || index === 0);
+  expect(valuesOf(written)).toEqual(repeated.map((each) => JSON.parse(each)));
+});
+
+test("a line of an answer whose parent is not written hangs on the line before it", async () => {
+  await using store = openMemoryStore();
+  const lines = [
+    line("u1", null, said("Read both.")),
+    line("a1", "u1", answer("msg", call("one"))),
+    progress("p1", "a1"),
+    line("a2", "p1", answer("msg", call("two"))),
+    line("r2", "a2", result("two", "second")),
+  ];
+  const entries = await entriesOf(store, await importText(store, format, lines.join("\n")));
+  const header = createHeader({ userId: "ana" });
+  const hidden = entries.filter(({ type }) => type !== "custom");
+  await store.create(header, {
+    entries: hidden.map((entry, index) => ({ ...entry, parentId: hidden[index - 1]?.id ?? null })),
+  });
+  const written = valuesOf(await writtenText(format, store, header.id));
+  expect(written.map(({ uuid, parentUuid }) => [uuid, parentUuid])).toEqual([
+    ["u1", null],
+    ["a1", "u1"],
+    ["a2", "a1"],
+    ["r2", "a2"],
+  ]);
+});
+
+test("a session of a sub-agent goes back as one of its own, whose id the program takes", async () => {
+  await using store = openMemoryStore();
+  const golden = goldenText("claude-code-2.1.197-conversation-sub-agent.jsonl");
+  const id = await importText(store, format, golden);
+  const { handoff } = await writeForeign(format, store, id);
+  const [resumed = ""] = handoff.commands.at(-1)?.slice(-1) ?? [];
+  expect(resumed).toMatch(/^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/);
+  const written = valuesOf(await writtenText(format, store, id));
+  const own = valuesOf(golden).map(({ agentId: _agentId, ...main }) => ({
+    ...main,
+    ...{ isSidechain: false, sessionId: resumed },
+  }));
+  expect(written).toEqual(own);
+  await using second = openMemoryStore();
+  const again = await importText(second, format, written.map((each) => JSON.stringify(each)).join("\n"));
+  expect((await second.head(again))?.header.lineage).toMatchObject({ parents: [] });
+});
+
+test.for([
+  ["shop/4f0c1b7e-3d58-4d0c-9a55-0f6a4a0f0001.jsonl", true],
+  ["shop/talk/subagents/agent-a1.jsonl", true],
+  ["shop/talk/subagents/workflows/wf_1/agent-a2.jsonl", true],
+  ["shop/talk/subagents/workflows/wf_1/journal.jsonl", false],
+  ["shop/memory/notes.jsonl", false],
+] as const)("whether the file %s is a session: %s", ([path, session]) => {
+  expect(format.isSessionFile(join(format.home(), path))).toBe(session);
 });

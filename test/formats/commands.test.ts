@@ -102,3 +102,26 @@ test("secrets of an imported file do not go out again without a word", async () 
   await skein("export", "last", "--to", "pi", "--output", output, "--force", "--sanitize");
   expect(await readFile(output, "utf8")).not.toContain(secret);
 });
+
+test("secrets and home directories of the header of an imported file do not go out with --sanitize", async () => {
+  const [file, output] = [join(directory, "talk.json"), join(directory, "out.json")];
+  const secret = `ghp_${"a1".repeat(18)}`;
+  const document = JSON.parse(goldenText("opencode-1.18.33-conversation.json"));
+  Object.assign(document.info, {
+    directory: "/home/ann/shop",
+    share: { url: "x", secret: "q7x-4411-zz9" },
+    note: secret,
+  });
+  const header = { type: "session", version: 3, id: "a", timestamp: 0, cwd: "/home/ann/shop", token: "q7x-4411-zz9" };
+  for (const text of [JSON.stringify(document), `${JSON.stringify({ ...header, note: secret })}\n`]) {
+    await writeFile(file, text);
+    await skein("import", file);
+    for (const to of ["opencode", "pi", "claude-code", "codex", "openrath"]) {
+      await skein("export", "last", "--to", to, "--output", output, "--force", "--sanitize");
+      expect(await readFile(output, "utf8")).not.toMatch(/ghp_|q7x-4411|home\/ann/);
+    }
+  }
+  const handed = JSON.parse((await skein("handoff", "last", "--to", "pi", "--sanitize", "--json")).out);
+  const [first = "{}"] = linesOf(await readFile(handed.path, "utf8"));
+  expect([handed.cwd, JSON.parse(first).cwd]).toEqual(["/home/ann/shop", "/home/ann/shop"]);
+});

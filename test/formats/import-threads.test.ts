@@ -3,7 +3,7 @@ import { availableParallelism, tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Worker } from "node:worker_threads";
 import { type Entry, openStore, type SessionStore } from "skein";
-import { foreignFormat, type ImportFilesOptions, type ImportStep, importFiles } from "skein/formats";
+import { foreignFormat, type ImportFilesOptions, type ImportStep, type ImportTarget, importFiles } from "skein/formats";
 import { afterAll, beforeAll, beforeEach, expect, onTestFinished, test } from "vitest";
 import { redisMissing, startRedis } from "../../scripts/redis.mjs";
 import { postgresUrl } from "../postgres-server.ts";
@@ -56,9 +56,12 @@ function sessionText(number: number): string {
   return `${lines.join("\n")}\n`;
 }
 
-async function importInto(store: SessionStore, options: Partial<ImportFilesOptions> & { entriesMax?: number } = {}) {
-  const { entriesMax, ...more } = options;
-  const target = { store, userId: "ana", ...(entriesMax === undefined ? {} : { limits: { entriesMax } }) };
+async function importInto(
+  store: SessionStore,
+  options: Partial<ImportFilesOptions> & { limits?: ImportTarget["limits"] } = {},
+) {
+  const { limits, ...more } = options;
+  const target = { store, userId: "ana", ...(limits === undefined ? {} : { limits }) };
   const steps: ImportStep[] = [];
   for await (const step of importFiles(target, { format, path: files, ...more })) steps.push(step);
   return steps;
@@ -112,11 +115,21 @@ test.for(Object.entries(places))(
 test("what the store refuses a thread is thrown as it says it, and the threads end", async () => {
   const storeUrl = `sqlite:${join(directory, "refused")}`;
   await using store = await openStore(storeUrl);
-  await expect(importInto(store, { storeUrl, entriesMax: 5 })).rejects.toMatchObject({
-    ...{ name: "SessionError", code: "TOO_LARGE" },
-    message: expect.stringContaining("more than the 5 entries"),
+  await expect(importInto(store, { storeUrl, limits: { entriesMax: 1000, maxOpenPerUser: 1 } })).rejects.toMatchObject({
+    ...{ name: "SessionError", code: "CAPACITY" },
+    message: expect.stringContaining("1"),
   });
   expect([started > 1, ended]).toEqual([true, started]);
+});
+
+test("a file that a thread cannot import is one loss, and the others are imported", async () => {
+  const storeUrl = `sqlite:${join(directory, "lost")}`;
+  await using store = await openStore(storeUrl);
+  const steps = await importInto(store, { storeUrl, limits: { entriesMax: 5 } });
+  expect([started > 1, steps.length]).toEqual([true, FILES]);
+  for (const { report } of steps)
+    expect(report.lostLines).toEqual([{ line: 0, reason: expect.stringContaining("more than the 5 entries") }]);
+  expect(await store.count()).toBe(0);
 });
 
 test("threads end with the files that are under way when the import is stopped", async () => {

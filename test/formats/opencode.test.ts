@@ -1,6 +1,8 @@
 import { expect, test } from "vitest";
 import type { JsonObject } from "../../src/internal/json.ts";
 import { foreignFormat } from "../../src/interop/formats/index.ts";
+import { createHeader } from "../../src/session/log/header.ts";
+import type { Message } from "../../src/session/message.ts";
 import { openMemoryStore } from "../../src/stores/memory/index.ts";
 import { entriesOf, goldenFiles, importText, readText, toldIn, writtenText } from "./foreign-samples.ts";
 
@@ -107,6 +109,58 @@ test("a compaction keeps the messages that opencode keeps, and comes out as it w
   const compactions = (await entriesOf(store, sessionId)).filter(({ type }) => type === "compaction");
   expect(compactions).toMatchObject([{ summary: "The kettle is in the shed." }]);
   expect(JSON.parse(await writtenText(opencode, store, sessionId))).toMatchObject(JSON.parse(text));
+});
+
+test("what a summary cost is in the sums, and comes out again", async () => {
+  const asked = message({ role: "user" }, [{ type: "compaction", auto: true }]);
+  const tokens = { input: 54_000, output: 300, reasoning: 0, cache: { read: 80, write: 2 } };
+  const summary = answer([{ type: "text", text: "The kettle is in the shed." }], { summary: true, cost: 0.5, tokens });
+  await using store = openMemoryStore();
+  const sessionId = await importText(store, opencode, exported([user("Where is the kettle?"), asked, summary]));
+  expect(await store.head(sessionId)).toMatchObject({
+    usage: { inputTokens: 54_082, outputTokens: 300, totalTokens: 54_382 },
+    cost: 0.5,
+  });
+  const here = createHeader({ userId: "ana" });
+  await store.create(here, {
+    entries: (await entriesOf(store, sessionId)).map((entry) => {
+      const { foreign: _foreign, ...own } = entry as typeof entry & { foreign?: unknown };
+      return own;
+    }),
+  });
+  await using second = openMemoryStore();
+  const again = await importText(second, opencode, await writtenText(opencode, store, here.id));
+  expect(await second.head(again)).toMatchObject({ usage: { totalTokens: 54_382 }, cost: 0.5 });
+});
+
+/** The models that the messages of the user name in a written session, as opencode goes on with the last of them. */
+async function modelsAsked(messages: readonly Message[]): Promise<unknown[]> {
+  await using store = openMemoryStore();
+  const header = createHeader({ userId: "ana" });
+  await store.create(header, { entries: [] });
+  await store.append(
+    header.id,
+    messages.map((each) => ({ type: "message", message: each })),
+  );
+  const document = JSON.parse(await writtenText(opencode, store, header.id));
+  const infos: { role: string; model?: unknown }[] = document.messages.map(({ info }: { info: unknown }) => info);
+  return infos.flatMap(({ role, model }) => (role === "user" ? [model] : []));
+}
+
+test("a message of the user names the model that answered it, or the last one before where none has", async () => {
+  const says = (model?: string): Message => ({
+    role: "assistant",
+    content: "In the shed.",
+    provider: "anthropic",
+    ...(model === undefined ? {} : { model }),
+  });
+  const asks: Message = { role: "user", content: "Where is the kettle?" };
+  const named = (modelID: string) => ({ providerID: "anthropic", modelID });
+  expect(await modelsAsked([asks, says("one")])).toEqual([named("one")]);
+  expect(await modelsAsked([asks, says("one"), asks, says("two"), asks])).toEqual(["one", "two", "two"].map(named));
+  // Claude Code writes so what it answered itself.
+  expect(await modelsAsked([asks, says("one"), asks, says("<synthetic>")])).toEqual(["one", "one"].map(named));
+  expect(await modelsAsked([asks, says("<synthetic>"), says(), says("one")])).toEqual([named("one")]);
 });
 
 test("a session of a sub-agent names the one that it was started in", async () => {

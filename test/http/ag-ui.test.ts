@@ -49,7 +49,11 @@ test.for(Object.keys(stores))(
     const step = (...inner: readonly string[]) => ["STEP_STARTED", ...inner, "STEP_FINISHED"];
     const oneCall = ["TOOL_CALL_START", "TOOL_CALL_ARGS", "TOOL_CALL_END"];
     const thought = ["REASONING_MESSAGE_START", "REASONING_MESSAGE_CONTENT", "REASONING_MESSAGE_END"];
-    expect(types(told).slice(3)).toEqual([
+    // A thought may be told in one piece or in several.
+    const isMore = (type: string, index: number, all: readonly string[]): boolean =>
+      type === "REASONING_MESSAGE_CONTENT" && all[index - 1] === type;
+    const followed = types(told).slice(3);
+    expect(followed.filter((type, index) => !isMore(type, index, followed))).toEqual([
       ...step(...thought, ...oneCall, ...oneCall),
       ...["TOOL_CALL_RESULT", "TOOL_CALL_RESULT"],
       ...step("TEXT_MESSAGE_START", "TEXT_MESSAGE_CONTENT", "TEXT_MESSAGE_END"),
@@ -179,8 +183,9 @@ test("what fails is told as an error with its code, and the thread can go on", a
   agent.addMessage({ id: "m1", role: "user", content: "Hi." });
   await agent.runAgent({}, subscriber).catch(() => {});
   expect(failures).toMatchObject([{ message: expect.any(String), code: expect.stringMatching(/^[A-Z_]+$/) }]);
-  // Whoever asks again is told the same.
+  // Whoever asks again is told the same; what was heard of the answer before it failed is not part of the thread.
   told.length = 0;
+  agent.setMessages([{ id: "m1", role: "user", content: "Hi." }]);
   await agent.runAgent().catch(() => {});
   expect(told.at(-1)).toMatchObject({ type: "RUN_ERROR" });
   await say(agent, "Again.");

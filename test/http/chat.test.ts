@@ -272,7 +272,7 @@ test("a request that is repeated is the same run, and one that was refused can b
 test("a message whose run was stopped before it began is answered by another try", async () => {
   const server = await openRunServer({ agents: { helper: clerk("Hello!") } });
   const { sessionId, manager } = server;
-  // Nobody rings for it, so that it waits.
+  // Nobody notifies about it, so that it waits.
   await manager.request(sessionId, { agent: "helper", input: "Hi.", runId: "m1" });
   await manager.cancel(sessionId, { runId: "m1" });
   const chat = chatOn(server, sessionId, {

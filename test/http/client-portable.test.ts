@@ -9,7 +9,14 @@ const root = join(dirname(fileURLToPath(import.meta.url)), "../..");
 test.for([
   {
     door: "client",
-    shares: ["src/http/tree-node.ts", "src/internal/uuid.ts", "src/session/log/entry.ts", "src/session/message.ts"],
+    shares: [
+      "src/http/tree-node.ts",
+      "src/internal/cut-text.ts",
+      "src/internal/trim-text.ts",
+      "src/internal/uuid.ts",
+      "src/session/log/entry.ts",
+      "src/session/message.ts",
+    ],
   },
   {
     door: "ui",
@@ -21,6 +28,10 @@ test.for([
       "src/http/client/event-parser.ts",
       "src/http/handler-of.ts",
       "src/http/shown-turn.ts",
+      "src/internal/defined.ts",
+      "src/internal/nearest.ts",
+      "src/session/check-arguments.ts",
+      "src/session/errors.ts",
       "src/session/log/open-runs.ts",
       "src/session/message.ts",
     ],

@@ -117,7 +117,9 @@ test("shows, compacts and restores a context, forks and merges, and goes back to
   }
   expect(await client.sessions.context(id)).toMatchObject({ systemPrompt: "Be brief." });
   expect((await client.sessions.previewCompaction(id, { keepRecentTokens: 100 })).plan).not.toBe(null);
-  expect(await client.sessions.compact(id, { keepRecentTokens: 100 })).toMatchObject({ type: "compaction" });
+  expect(await client.sessions.compact(id, { model: "offline/offline", keepRecentTokens: 100 })).toMatchObject({
+    type: "compaction",
+  });
   expect((await client.sessions.undoCompaction(id)).header.id).toBe(id);
   const one = await client.checkpoints.create(id, { metadata: { why: "test" } });
   const branch = await client.sessions.fork(id, { branchName: "try" });

@@ -69,7 +69,7 @@ test("what waits is shown of fifty sessions, however many there are, and all of 
   const { as, manager } = await openRunServer({ agents: { helper: answering([]) }, init: { recoverMs: 0 } });
   for (let index = 0; index < 60; index++) {
     const { sessionId } = await manager.create({ userId: "ann" });
-    // Nobody rings for it, so that it waits.
+    // Nobody notifies about it, so that it waits.
     await manager.request(sessionId, { agent: "helper", input: "Hi." });
   }
   const fleet = await as("ann").fleet();

@@ -88,13 +88,13 @@ test("the guide's server lets in whom the sign-in names, with the rights of thei
   await manager.store.close();
 });
 
-const units: Readonly<Record<string, number>> = { MiB: 1024 * 1024, KiB: 1024, s: 1000 };
+const units: Readonly<Record<string, number>> = { GiB: 1024 ** 3, MiB: 1024 * 1024, KiB: 1024, s: 1000 };
 
 test("the guide's table of limits has the defaults of the code, all of them", () => {
   const rows = [...guide.matchAll(/^\| `limits` \| (.*?) \| (.*?) \|/gm)];
   const told = rows.flatMap(([, names = "", values = ""]) => {
     const found = [...names.matchAll(/`(\w+)`/g)].map(([, name = ""]) => name);
-    const given = [...values.matchAll(/([\d,]*\d)(?: (MiB|KiB|s)\b)?/g)].map(
+    const given = [...values.matchAll(/([\d,]*\d)(?: (GiB|MiB|KiB|s)\b)?/g)].map(
       ([, digits = "", unit = ""]) => Number(digits.replaceAll(",", "")) * (units[unit] ?? 1),
     );
     return found.map((name, index) => [name, name === "rate" ? given : given[index]] as const);

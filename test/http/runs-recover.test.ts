@@ -66,7 +66,7 @@ test("a run that nobody asked a server for is another program's: a server goes o
   const { client, store, sessionId } = await openRunServer({ agents: { helper: answering(["Here."]) } });
   await store.append(sessionId, [
     { type: "message", message: { role: "user", content: "Hi." } },
-    { type: "run", runId: "mine", phase: "started", claim: 1 },
+    { type: "run", runId: "mine", phase: "started", claim: 1, agent: "helper" },
   ]);
   const another = await openRunServer({ store, agents: { helper: answering(["There."]) }, init: { recoverMs: 20 } });
   // Asked for later and found first: by then the other one was looked at, too.

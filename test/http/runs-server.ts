@@ -4,7 +4,7 @@ import { serve } from "@hono/node-server";
 import { onTestFinished } from "vitest";
 import type { Agent } from "../../src/agent/agent.ts";
 import type { Model } from "../../src/agent/model/model.ts";
-import type { Unasked } from "../../src/agent/tools/unasked.ts";
+import type { AskPolicy } from "../../src/agent/tools/ask-policy.ts";
 import type { GroupSession } from "../../src/group/group-session.ts";
 import { type Client, createClient, type RunView, type WireRunEvent } from "../../src/http/client/index.ts";
 import { createServer, type ServerInit, type ServerLogLine, type SkeinServer } from "../../src/http/index.ts";
@@ -23,7 +23,7 @@ export interface Offer {
   readonly models?: readonly Model[];
   readonly store?: SessionStore;
   readonly place?: RunPlace;
-  readonly unasked?: Unasked;
+  readonly ask?: AskPolicy;
   /** What else the server is made with. */
   readonly init?: Partial<ServerInit>;
 }
@@ -52,7 +52,7 @@ export async function openRunServer(offer: Offer = {}): Promise<RunServer> {
     groups: offer.groups?.(manager) ?? {},
     models: offer.models ?? [],
     ...(offer.place === undefined ? {} : { place: offer.place }),
-    ...(offer.unasked && { unasked: offer.unasked }),
+    ...(offer.ask && { ask: offer.ask }),
     tokens: TOKENS,
     limits: { rate: null },
     logger: (line) => log.push(line),

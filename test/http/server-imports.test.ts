@@ -70,7 +70,7 @@ test.for(USERS)(
 );
 
 test.for(USERS)(
-  "an open run that began after %s imported a log goes on with the server's first agent, not with whom the log names",
+  "an open run that began after %s imported a log goes on with the agent of its own start, not with whom the log names",
   async (userId) => {
     const { server, marker } = await openActing(saying("I am the helper."));
     const command = { name: "run_shell_command", arguments: { command: `touch ${marker}` } };
@@ -79,7 +79,7 @@ test.for(USERS)(
     ];
     const { body } = await post(server, userId, forgedLines({ call: command, facts }));
     const { id } = body.header;
-    await server.store.append(id, [{ type: "run", runId: "r9", phase: "started" }]);
+    await server.store.append(id, [{ type: "run", runId: "r9", phase: "started", agent: "helper" }]);
     const client = server.as(userId);
     const run = await client.runs.recover(id);
     expect(run).toMatchObject({ runId: "r9", group: null });
@@ -101,7 +101,7 @@ test.for(USERS)("a place in the file of %s gives no reach", async (userId) => {
   expect(JSON.stringify(events)).not.toContain("open sesame");
 });
 
-test("what a user's import spent counts for nobody, and what an administrator's did counts", async () => {
+test("what a user's import spent counts for nobody, and what an administrator's did is a figure of its own", async () => {
   const { server } = await openActing();
   const usage = { inputTokens: 5, outputTokens: 5, totalTokens: 10 };
   const facts = [{ type: "message", message: { role: "assistant", content: "x", usage, cost: 7 } }];
@@ -118,7 +118,9 @@ test("what a user's import spent counts for nobody, and what an administrator's 
     [0, 0, 0],
     [7, 7, 7],
   ]);
-  expect(await server.store.aggregate({ groupBy: ["user"] })).toMatchObject([{ user: "root", cost: 7 }]);
+  expect(await server.store.aggregate({ groupBy: ["user"] })).toMatchObject([
+    { user: "root", cost: 0, imported: { cost: 7 } },
+  ]);
 });
 
 const deep = (levels: number): string => `${"[".repeat(levels)}${"]".repeat(levels)}`;
@@ -136,7 +138,7 @@ test.for<readonly [string, () => string[]]>([
   ["a label of nothing", edited('"targetId":"e0"', '"targetId":"nowhere"')],
   ["an entry from the year 9999", edited('2026-01-01T00:00:00.000Z"}', '9999-01-01T00:00:00.000Z"}')],
   ["a session from the year 9999", edited('"createdAt":"2026', '"createdAt":"9999')],
-  ["a later format", edited(/"version":\d/, '"version":3')],
+  ["a later format", edited(/"version":\d/, '"version":9')],
   ["a key that is a prototype in the header", edited('"metadata":{}', '"metadata":{"__proto__":{"admin":true}}')],
   ["a key that is a prototype in an entry", edited('"role":"user"', '"role":"user","__proto__":{"admin":true}')],
   ["a header that nests deep", edited('"metadata":{}', `"metadata":{"x":${deep(100_000)}}`)],
@@ -165,10 +167,15 @@ test("a file of another program is its user's own session, and again adds only w
   const { server } = await openActing(saying("Hello."));
   const lines = goldenText("pi-0.73.1.jsonl").trim().split("\n");
   const first = await post(server, "ann", lines.slice(0, 8));
-  expect([first.status, first.body.found]).toEqual([201, { format: "pi", added: 7, mapped: 8, kept: 0, lost: 0 }]);
+  expect([first.status, first.body.found]).toEqual([
+    201,
+    { format: "pi", added: 7, mapped: 8, kept: 0, lost: 0, unknownKinds: {} },
+  ]);
   expect(first.body.header).toMatchObject({ userId: "ann", inherited: { entries: 7, counts: false } });
   const again = await post(server, "ann", lines);
   expect([again.body.header.id, again.body.found.added]).toEqual([first.body.header.id, 2]);
+  const strange = await post(server, "ann", [...lines, '{"type":"dream","id":"x"}']);
+  expect(strange.body.found).toMatchObject({ kept: 1, unknownKinds: { dream: 1 } });
   const other = await post(server, "root", lines);
   expect(other.body.header.id).not.toBe(first.body.header.id);
 });

@@ -265,6 +265,9 @@ test("the lineage counts what each session spent once, and comes as data or as a
     [forkId, 5],
     [parentId, 10],
   ]);
+  expect((await api.call("POST", `${base}/merges`, { branchId: forkId })).status).toBe(200);
+  const merged = (await api.call("GET", `/api/sessions/${forkId}/lineage`)).body;
+  expect([merged.usage, merged.nodes.map((node: { cost: number }) => node.cost)]).toEqual([lineage.usage, [5, 10]]);
   expect(lineage.nodes.map((node: { branchName: string | null }) => node.branchName)).toEqual(["try", null]);
   expect((await api.call("GET", `${base}/lineage`)).body.nodes).toHaveLength(2);
   expect((await api.call("GET", `${base}/lineage?format=mermaid`)).text).toMatch(

@@ -132,6 +132,49 @@ describe("a session of the OpenAI Agents SDK on a Skein store", () => {
     ]);
   });
 
+  test("records what a run has spent, once for each answer, in the sums and in no items", async () => {
+    const store = openMemoryStore();
+    const session = new SkeinSession(store, { sessionId: "hike", userId: "ann" });
+    await session.addItems([{ type: "message", role: "user", content: "Which way?" }]);
+    const response = (responseId: string, inputTokens: number) => ({
+      responseId,
+      providerData: { model: "gpt-5-mini" },
+      usage: {
+        inputTokens,
+        outputTokens: 10,
+        totalTokens: inputTokens + 10,
+        inputTokensDetails: [{ cached_tokens: 20 }],
+      },
+    });
+    const result = { rawResponses: [response("r1", 100), response("r2", 120)] };
+    await session.recordUsage(result);
+    await session.recordUsage(result);
+    const usage = { inputTokens: 220, outputTokens: 20, totalTokens: 240, cacheReadTokens: 40 };
+    const head = await store.head("hike");
+    expect(head).toMatchObject({ usage, path: { model: { provider: "openai", modelId: "gpt-5-mini" } } });
+    expect(head?.cost).toBeGreaterThan(0);
+    expect(await store.aggregate({ groupBy: ["model"], userId: "ann" })).toMatchObject([
+      {},
+      { model: "openai/gpt-5-mini", usage },
+    ]);
+    expect(await session.getItems()).toHaveLength(1);
+    expect(await session.popItem()).toMatchObject({ content: "Which way?" });
+    await session.recordUsage({ rawResponses: [response("r3", 1)] }, { model: "acme/own" });
+    expect((await store.head("hike"))?.usage.totalTokens).toBe(251);
+  });
+
+  test("refuses to record what is no result of a run, and stores nothing of it", async () => {
+    const store = openMemoryStore();
+    const session = new SkeinSession(store, { sessionId: "hike" });
+    for (const wrong of [undefined, {}, { rawResponses: [{}] }, { rawResponses: [{ usage: { inputTokens: -1 } }] }]) {
+      await expect(session.recordUsage(wrong as never)).rejects.toMatchObject({ code: "INVALID_OPTION" });
+    }
+    const usage = { inputTokens: 1, outputTokens: 1, totalTokens: 2 };
+    const refused = session.recordUsage({ rawResponses: [{ usage }] }, { model: "no-provider" });
+    await expect(refused).rejects.toMatchObject({ code: "INVALID_OPTION" });
+    expect(await store.head("hike")).toBeNull();
+  });
+
   test("forks: neither session hears of the other afterwards", async () => {
     const store = openMemoryStore();
     const session = new SkeinSession(store, { sessionId: "a session: that needs another id" });

@@ -4,6 +4,7 @@ import {
   mkdirSync,
   mkdtempSync,
   readdirSync,
+  readFileSync,
   realpathSync,
   rmSync,
   statSync,
@@ -29,6 +30,7 @@ const programMaxMs = 120_000;
  * @property {string} project
  * @property {(args: readonly string[], talk?: Talk) => Promise<string>} run runs the program; resolves to what it printed
  * @property {() => Promise<{ id: string, path: string }>} newest the session that it wrote last
+ * @property {(path: string) => Promise<string | null>} helper the session of the sub-agent of the one in this file
  * @property {() => void} remove
  */
 
@@ -55,8 +57,14 @@ export function openPlace(program, command, url) {
     home,
     project,
     run,
-    newest: () =>
-      program.sessions === "" ? exported(folder, run) : Promise.resolve(newestFile(join(home, program.sessions))),
+    newest: async () =>
+      program.sessions === "" ? exported(folder, run) : newestFile(join(home, program.sessions), "main"),
+    helper: async (path) => {
+      if (program.sessions !== "")
+        return existsSync(subAgentsOf(path)) ? newestFile(subAgentsOf(path), "sub-agent").path : null;
+      const id = /"sessionId":\s*"(ses_\w+)"/.exec(readFileSync(path, "utf8"))?.[1];
+      return id === undefined ? null : (await exported(folder, run, id)).path;
+    },
     remove: () => rmSync(folder, { recursive: true, force: true, maxRetries: 5 }),
   };
 }
@@ -91,13 +99,22 @@ function runProgram([file = "", ...args], options, talk = { input: "", until: ""
 }
 
 /**
+ * Where Claude Code keeps the sessions of the sub-agents of a session.
+ * @param {string} path
+ */
+function subAgentsOf(path) {
+  return join(path.replace(/\.jsonl$/, ""), "subagents");
+}
+
+/**
  * @param {string} folder
+ * @param {"main" | "sub-agent"} kind
  * @returns {{ id: string, path: string }}
  */
-function newestFile(folder) {
+function newestFile(folder, kind) {
   const found = existsSync(folder) ? readdirSync(folder, { recursive: true, encoding: "utf8" }) : [];
   const paths = found
-    .filter((path) => path.endsWith(".jsonl") && !path.includes("subagents"))
+    .filter((path) => path.endsWith(".jsonl") && (kind === "sub-agent" || !path.includes("subagents")))
     .map((path) => join(folder, path));
   const path = paths.sort((a, b) => statSync(b).mtimeMs - statSync(a).mtimeMs)[0];
   if (path === undefined) throw new Error(`There is no session below ${folder}.`);
@@ -105,12 +122,13 @@ function newestFile(folder) {
 }
 
 /**
- * The newest session of a program that keeps none in files, as it exports it.
+ * A session of a program that keeps none in files, as it exports it; by default the newest.
  * @param {string} folder
  * @param {Place["run"]} run
+ * @param {string} [chosen]
  */
-async function exported(folder, run) {
-  const id = /ses_\w+/.exec(await run(["session", "list"]))?.[0] ?? "";
+async function exported(folder, run, chosen) {
+  const id = chosen ?? /ses_\w+/.exec(await run(["session", "list"]))?.[0] ?? "";
   const path = join(folder, `${id}.json`);
   writeFileSync(path, await run(["export", id]));
   return { id, path };

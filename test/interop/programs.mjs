@@ -25,7 +25,7 @@ const claudeCode = {
   format: "claude-code",
   title: "Claude Code",
   packageName: "@anthropic-ai/claude-code",
-  version: "2.1.197",
+  version: "2.1.327",
   bin: "bin/claude.exe",
   env: (url) => ({
     ANTHROPIC_BASE_URL: url,
@@ -45,7 +45,7 @@ const codex = {
   format: "codex",
   title: "Codex",
   packageName: "@openai/codex",
-  version: "0.166.0",
+  version: "0.169.0",
   bin: "bin/codex.js",
   env: () => ({ LOCAL_KEY: "none" }),
   prepare: (home, url) =>
@@ -118,13 +118,14 @@ const opencode = {
       "stand-in": { name: "stand-in", cost: { input: 1, output: 2 }, limit: { context: 100_000, output: 4096 } },
     };
     const local = { npm: "@ai-sdk/openai-compatible", options: { baseURL: `${url}/v1`, apiKey: "none" }, models };
-    const settings = { autoupdate: false, share: "disabled", model: "local/stand-in", provider: { local } };
+    // It knows the models of the sessions that it gets, as no command names one.
+    const anthropic = { options: { baseURL: `${url}/v1`, apiKey: "none" }, models: { [model]: models["stand-in"] } };
+    const settings = { autoupdate: false, share: "disabled", model: "local/stand-in", provider: { local, anthropic } };
     write(join(home, ".config/opencode/opencode.json"), JSON.stringify(settings));
   },
   // It puts an argument that holds a space into quotes.
   begin: (words) => ["run", "--title", "Where the kettle is", ...words.split(" ")],
-  // The model of the turn before is one that another program had.
-  resume: (id, words) => ["run", "--model", "local/stand-in", "--session", id, ...words.split(" ")],
+  resume: (id, words) => ["run", "--session", id, ...words.split(" ")],
   sessions: "",
 };
 

@@ -22,7 +22,14 @@ const commandTools = {
   exec_command: (command) => ({ cmd: command }),
 };
 
-const helper = { description: "Look for the kettle", prompt: "Read the notes.", subagent_type: "general-purpose" };
+/** What a sub-agent is asked. */
+export const helper = { description: "Look for the kettle", prompt: "Read the notes." };
+
+/**
+ * The kind of sub-agent that each program has, by the name of the tool that starts one.
+ * @type {Readonly<Record<string, string>>}
+ */
+const helperTools = { Agent: "general-purpose", task: "general" };
 
 const usage = { prompt_tokens: 120, completion_tokens: 12, total_tokens: 132, input_tokens: 120, output_tokens: 12 };
 
@@ -86,8 +93,11 @@ function answerTo({ messages, tools = [] }) {
     };
   if (command !== undefined && text.includes("Look into both files"))
     return { ...callsOf(command, ["cat notes.txt", "cat more.txt"]), usage };
-  if (names.includes("Agent") && text.includes("Let a helper look"))
-    return { toolCalls: [{ id: "call_helper", name: "Agent", arguments: JSON.stringify(helper) }], usage };
+  const helperTool = names.find((name) => Object.hasOwn(helperTools, name));
+  if (helperTool !== undefined && text.includes("Let a helper look")) {
+    const asked = JSON.stringify({ ...helper, subagent_type: helperTools[helperTool] });
+    return { toolCalls: [{ id: "call_helper", name: helperTool, arguments: asked }], usage };
+  }
   return { content: "Understood, I keep that in mind.", usage };
 }
 

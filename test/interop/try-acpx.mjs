@@ -11,7 +11,7 @@ const skein = fileURLToPath(new URL("../../dist/cli/skein.js", import.meta.url))
 
 /**
  * Lets acpx, a client of the Agent Client Protocol for scripts, drive `skein acp`: it allows a call and refuses one, sets
- * what runs unasked, and comes back to the session with another process.
+ * which calls need approval, and comes back to the session with another process.
  * @param {readonly string[]} command what starts acpx
  */
 export async function tryAcpx([node = "", ...file]) {

@@ -1,8 +1,10 @@
 import { spawnSync } from "node:child_process";
+import { copyFileSync } from "node:fs";
 import { extname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { openPlace } from "./program-place.mjs";
 import { recordSession } from "./record.mjs";
+import { helper } from "./stand-in.mjs";
 
 /** @typedef {import("./programs.mjs").Program} Program */
 /** @typedef {import("./program-place.mjs").Place} Place */
@@ -30,25 +32,40 @@ export const conversation = {
   absent: [],
 };
 
+/** What must be in it after the first turn alone. */
+export const oneTurn = { present: [question, "The blue kettle is in the shed.", last], absent: [] };
+
+/** What must be in it when the session is that of a sub-agent. */
+export const helped = { present: [helper.prompt, "Understood, I keep", last], absent: [question] };
+
 /** What must be in it, and what must not, when the program has compacted the conversation before. */
 export const compacted = { present: ["Remember the word marmalade.", last], absent: [fromTool] };
+
+/**
+ * What a program has said, and the files that it wrote: all of the conversation, as it was after the first turn, and the
+ * session of the sub-agent where it has any.
+ * @typedef {{ program: Program, place: Place, id: string, path: string, first: string, helper: string | null }} Conversed
+ */
 
 /**
  * Has a conversation with a program: a call with thoughts before it, two calls at once, and a sub-agent where it has any.
  * @param {Installed} installed
  * @param {StandIn} standIn
  * @param {{ record: boolean }} options
- * @returns {Promise<{ program: Program, place: Place, id: string, path: string }>}
+ * @returns {Promise<Conversed>}
  */
 export async function converse({ program, command }, standIn, { record }) {
   const place = openPlace(program, command, standIn.url);
   await place.run(program.begin(question));
-  const { id } = await place.newest();
+  const { id, path: written } = await place.newest();
+  const first = join(place.folder, `first${extname(written)}`);
+  copyFileSync(written, first);
   await place.run(program.resume(id, "Look into both files at once."));
   await place.run(program.resume(id, "Let a helper look for the kettle."));
   const { path } = await place.newest();
+  const helperPath = await place.helper(path);
   if (record) recordSession(path, `${fixtureOf(program)}-conversation${extname(path)}`, place);
-  return { program, place, id, path };
+  return { program, place, id, path, first, helper: helperPath };
 }
 
 /**

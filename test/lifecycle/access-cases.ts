@@ -43,8 +43,10 @@ export const accessCases: readonly LifecycleCase[] = [
       const actor = "ann";
       const fork = await refusal(store, () => desk.fork(own.id, "b", { actor, fromCheckpoint: foreign.checkpointId }));
       expect(fork).toMatchObject({ code: "CHECKPOINT_NOT_FOUND", checkpointId: foreign.checkpointId });
-      const given = await desk.fork(own.id, "mine", { actor, userId: "bob" } as { actor: string });
-      expect(given.userId).toBe("ann");
+      const given = await refusal(store, () =>
+        desk.fork(own.id, "mine", { actor, userId: "bob" } as { actor: string }),
+      );
+      expect(given).toMatchObject({ code: "INVALID_OPTION" });
       for (const dryRun of [false, true]) {
         const merge = await refusal(store, () => desk.merge(own.id, foreign.id, { actor, dryRun }));
         expect(merge).toMatchObject({ code: "SESSION_NOT_FOUND", sessionId: foreign.id });

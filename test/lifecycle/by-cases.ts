@@ -34,7 +34,8 @@ export const byCases: readonly LifecycleCase[] = [
         ["status", "ann"],
         ["session_info", "boss"],
         ["leaf", "ann"],
-        ["message", "ann"],
+        // A merged turn is still caused by the one who said it.
+        ["message", "boss"],
         ["message", "ann"],
         ["variables", null],
         ["run", null],

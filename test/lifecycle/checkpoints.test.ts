@@ -224,6 +224,16 @@ test("a checkpoint is there also when the old ones could not be looked at", asyn
   expect(idsOf(await checkpoints.list("s"))).toEqual(["c1", "c2"]);
 });
 
+test("metadata of more than 16 KiB is refused, and no checkpoint is made: all of a session are read together", async () => {
+  const { store } = await withOne();
+  const checkpoints = new CheckpointManager(store, { ids: counting() });
+  const note = "é".repeat(8 * 1024 - 10);
+  await checkpoints.create("s", { metadata: { note } });
+  const refused = { code: "TOO_LARGE", message: expect.stringContaining("may take 16384") };
+  await expect(checkpoints.create("s", { metadata: { note: `${note}éééééé` } })).rejects.toMatchObject(refused);
+  expect(await checkpoints.list("s")).toHaveLength(1);
+});
+
 test("files of another kind of sandbox are refused, and a checkpoint without files leaves a sandbox as it is", async () => {
   const { store, backend } = await withOne();
   const sandbox = await backend.open({});

@@ -1,7 +1,8 @@
 import fc from "fast-check";
-import { expect, test } from "vitest";
-import { createAgent } from "../../src/agent/agent.ts";
+import { describe, expect, test } from "vitest";
+import { type AgentInit, createAgent } from "../../src/agent/agent.ts";
 import { defineTool } from "../../src/agent/tools/define-tool.ts";
+import type { GroupRunOptions } from "../../src/group/group-options.ts";
 import { GroupSession } from "../../src/group/group-session.ts";
 import { LlmTurnManager } from "../../src/group/turns/llm-turn-manager.ts";
 import { PriorityTurnManager } from "../../src/group/turns/priority-turn-manager.ts";
@@ -260,6 +261,37 @@ test("a call that waits for a person's word is approved or denied through the gr
   const answers = (await run).turns.filter(({ role }) => role === "tool").map(({ content }) => content as string);
   expect(answers).toEqual(["42", expect.stringContaining("no")]);
   await expect(run.approve("c1")).rejects.toMatchObject({ code: "RUN_ENDED" });
+});
+
+describe("a group whose agent needs approval of a call", () => {
+  async function asking(options: GroupRunOptions, own: Partial<AgentInit> = {}) {
+    const { group, id } = await stageOn(openMemoryStore());
+    const parameters = { type: "object", properties: {} };
+    const guarded = { name: "look_up", description: "Looks up.", parameters, needsApproval: true, execute: () => "42" };
+    const model = scripted([calling("c1"), "Done."]);
+    const agent = createAgent({ name: "ada", prompt: "", model, tools: [defineTool(guarded)], ...own });
+    const { turns } = await group()
+      .addAgent(agent)
+      .stream(id, "Go.", { maxRounds: 1, ...options });
+    return turns.filter(({ role }) => role === "tool").map(({ content }) => content);
+  }
+
+  test("has it denied at once while nobody has subscribed to its events", async () => {
+    expect(await asking({})).toEqual([expect.stringMatching(/denied.*nobody to ask/)]);
+  });
+
+  test("asks onApproval of the group, or else of the agent", async () => {
+    expect(await asking({ onApproval: () => true })).toEqual(["42"]);
+    expect(await asking({}, { onApproval: () => true })).toEqual(["42"]);
+    expect(await asking({ onApproval: () => false }, { onApproval: () => true })).toEqual([
+      expect.stringContaining("denied"),
+    ]);
+  });
+
+  test("takes no times to park, since it does not park", async () => {
+    await expect(asking({ park: { afterMs: 1 } as never })).rejects.toMatchObject({ code: "INVALID_OPTION" });
+    await expect(asking({ onApproval: 5 as never })).rejects.toMatchObject({ code: "INVALID_OPTION" });
+  });
 });
 
 test("a summary that a loop agent makes of what it sees does not take the place of what others see", async () => {

@@ -54,7 +54,7 @@ test("a group waits behind what was asked for before, and stops when another man
 test("a question of an agent in a group is answered from another manager", async () => {
   const { group, id, store } = await stageOn(openMemoryStore());
   const paid: string[] = [];
-  const run = group().addAgent(payingAgent(paid)).stream(id, "Pay.", { maxRounds: 1 });
+  const run = group().addAgent(payingAgent(paid)).stream(id, "Pay.", { maxRounds: 1, park: false });
   await new SessionManager({ store }).approve(id, await questionIn(store, id), { note: "Fine." });
   expect(linesOf((await run).turns).at(-1)).toBe("clerk: Result: paid");
   expect(paid).toEqual(["paid"]);

@@ -164,7 +164,7 @@ export const requestCases: readonly LifecycleCase[] = [
       const [desk, other] = [manager(), manager()];
       await desk.create({ userId: "ann", id: "s" });
       const paid: string[] = [];
-      const run = desk.run("s", payingAgent(paid), "Pay.");
+      const run = desk.run("s", payingAgent(paid), "Pay.", { park: false });
       const question = await questionIn(store, "s");
       const refused = async (call: () => Promise<unknown>): Promise<string> => (await refusal(store, call)).code;
       expect(await refused(() => other.approve("s", "unheard-of"))).toBe("QUESTION_NOT_FOUND");
@@ -191,7 +191,7 @@ export const requestCases: readonly LifecycleCase[] = [
     async run({ store, manager }) {
       const desk = manager();
       await desk.create({ userId: "ann", id: "s" });
-      const run = desk.run("s", payingAgent(), "Pay.");
+      const run = desk.run("s", payingAgent(), "Pay.", { park: false });
       const question = await questionIn(store, "s");
       run.abort();
       await expect(run).rejects.toMatchObject({ code: "ABORTED" });
@@ -204,7 +204,7 @@ export const requestCases: readonly LifecycleCase[] = [
       const desk = manager();
       await desk.create({ userId: "ann", id: "s" });
       const paid: string[] = [];
-      const run = desk.run("s", payingAgent(paid), "Pay.");
+      const run = desk.run("s", payingAgent(paid), "Pay.", { park: false });
       await manager().deny("s", await questionIn(store, "s"), { reason: "Too much." });
       expect((await run).text()).toContain("Too much.");
       expect(paid).toEqual([]);

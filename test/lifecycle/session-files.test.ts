@@ -162,7 +162,7 @@ test("refuses files among which the sessions themselves are kept, unless they ar
     [`sqlite:${join(workspace, "../elsewhere.db")}`, null],
   ] as const) {
     vi.stubEnv("SKEIN_HOME", join(workspace, ".skein"));
-    await using store = await openStore(url);
+    await using store = await openStore(url, { create: true });
     await using other = new SessionManager({ store });
     const { sessionId: id } = await other.create({ userId: "ann" });
     const made = checkpointWithFiles(other, id, files);

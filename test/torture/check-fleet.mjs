@@ -9,15 +9,22 @@ const takeoverMs = 1_000;
  * Holds what readers were told of a run against its session's log.
  * @param {readonly Entry[]} entries of the session
  * @param {FollowedRun} run
- * @returns {{ violations: readonly string[], deltas: number, rounds: number, wholeRounds: number }}
+ * @returns {{ violations: readonly string[], deltas: number, rounds: number, wholeRounds: number, dropped: number }}
  */
-export function checkFollowed(entries, { runId, seen }) {
+export function checkFollowed(entries, { runId, seen, streams }) {
   /** @type {string[]} */
   const violations = [];
   /** @type {Lasting[]} */
   const told = [];
-  let [last, text, deltas, rounds, wholeRounds] = [[-1, 0], "", 0, 0, 0];
-  for (const { id, event } of seen) {
+  let [last, text, deltas, rounds, wholeRounds, dropped] = [[-1, 0], "", 0, 0, 0, 0];
+  // Over which stream the last event of the log came, and whether something was said to be missing since.
+  let [since, isTold] = [-1, false];
+  for (const { id, event, stream } of seen) {
+    if (event.type === "events-dropped") {
+      dropped += event.count;
+      isTold = true;
+      continue;
+    }
     const [seq = -1, , delta = 0] = id.split(".").map(Number);
     const [lastSeq = -1, lastDelta = 0] = last;
     if (seq < lastSeq || (seq === lastSeq && delta <= lastDelta)) violations.push(`event ${id} came after ${last}.`);
@@ -27,10 +34,17 @@ export function checkFollowed(entries, { runId, seen }) {
       text += event.text;
       deltas += 1;
     }
+    // Who joins a run in the middle hears what is told from then on.
+    const isLive = Date.parse(entries[seq]?.timestamp ?? "") > (streams[stream] ?? 0);
+    const isOneStream = since === stream && isLive;
+    if (delta === 0) since = stream;
     // Whoever goes on begins the round anew that was lost.
-    if (event.type === "run-started") text = "";
+    if (event.type === "run-started") [text, isTold] = ["", false];
     if (event.type !== "round-finished") continue;
     const whole = String(event.message.content);
+    if (isOneStream && text !== whole && !isTold)
+      violations.push(`only "${text}" was told of "${whole}" before ${id}, and not that anything is missing.`);
+    isTold = false;
     if (!isWithin(text, whole)) violations.push(`"${text}" was told of "${whole}" at ${id}.`);
     rounds += 1;
     wholeRounds += Number(text === whole);
@@ -39,7 +53,7 @@ export function checkFollowed(entries, { runId, seen }) {
   const logged = lastingOf(entries, runId);
   const [one, other] = [told, logged].map((events) => JSON.stringify(events));
   if (one !== other) violations.push(`its reader was told ${namesOf(told)}, and the log has ${namesOf(logged)}.`);
-  return { violations, deltas, rounds, wholeRounds };
+  return { violations, deltas, rounds, wholeRounds, dropped };
 }
 
 /**
@@ -68,9 +82,19 @@ function lastingOf(entries, runId) {
  * nobody else was struck meanwhile.
  * @param {ReadonlyMap<string, readonly Entry[]>} logs by run
  * @param {readonly import("./fleet.mjs").Strike[]} strikes
- * @param {number} leaseMs
+ * @param {object} about
+ * @param {number} about.leaseMs
+ * @param {readonly import("./fleet.mjs").Lag[]} about.lags
+ * @param {readonly { fromMs: number, toMs: number }[]} about.outages when nobody could reach the store or the queue
  */
-export function checkTakeovers(logs, strikes, leaseMs) {
+export function checkTakeovers(logs, strikes, { leaseMs, lags, outages }) {
+  let late = 0;
+  const windowMs = leaseMs + takeoverMs;
+  /** @param {number} atMs */
+  const lagAt = (atMs) =>
+    Math.max(0, ...lags.filter((lag) => isIn(lag.atMs, atMs, atMs + windowMs + 1000)).map(({ ms }) => ms));
+  /** @param {number} atMs */
+  const isOut = (atMs) => outages.some(({ fromMs, toMs }) => fromMs < atMs + windowMs && toMs > atMs);
   /** @type {number[]} */
   const alone = [];
   /** @type {number[]} */
@@ -81,11 +105,21 @@ export function checkTakeovers(logs, strikes, leaseMs) {
       const ms = takeoverOf(logs.get(runId) ?? [], runId, strike.atMs);
       if (ms === null) continue;
       all.push(ms);
-      if (strike.alone && next - strike.atMs > leaseMs + takeoverMs) alone.push(ms);
+      if (!strike.alone || next - strike.atMs <= windowMs || isOut(strike.atMs)) continue;
+      alone.push(ms);
+      if (ms > windowMs + lagAt(strike.atMs)) late += 1;
     }
   }
-  const late = alone.filter((ms) => ms > leaseMs + takeoverMs).length;
   return { all: spreadOf(all), alone: spreadOf(alone), late };
+}
+
+/**
+ * @param {number} ms
+ * @param {number} fromMs
+ * @param {number} toMs
+ */
+function isIn(ms, fromMs, toMs) {
+  return ms >= fromMs && ms <= toMs;
 }
 
 /**

@@ -1,11 +1,12 @@
 // A worker or a server of a fleet, until SIGTERM; then it ends in order.
-// node fleet-member.mjs worker|server <address of the store> <URL of the bell> <settings as JSON>
-// Prints "ready <url or nothing>" once, "at <run>" for every step of a run here, "end" when it has ended in order, and for
+// node fleet-member.mjs worker|server <address of the store> <URL of the queue> <settings as JSON>
+// Prints "ready <url or nothing>" once, "lag <ms>" for how late its event loop was at most, "at <run>" for every step of a run here, "end" when it has ended in order, and for
 // what went wrong outside of any run "wrong <sentence>".
 import { writeSync } from "node:fs";
+import { monitorEventLoopDelay } from "node:perf_hooks";
 import { createServer } from "skein/http";
 import { SessionManager } from "skein";
-import { bullmqBell, startWorker } from "skein/workers";
+import { bullmqQueue, startWorker } from "skein/workers";
 import { countingAgent } from "../faults/programs/counting-agent.mjs";
 import { openAt } from "../faults/programs/open-at.mjs";
 
@@ -23,26 +24,33 @@ const drainMs = 10_000;
 const maxRunsPerUser = 100;
 /** A long trial has more turns in a session than most people would allow. */
 const maxTurnsPerSession = 1_000_000;
-const [role = "", address = "", bellUrl = "", given = "{}"] = process.argv.slice(2);
+const [role = "", address = "", queueUrl = "", given = "{}"] = process.argv.slice(2);
 const { effects, rounds, leaseMs, sweepMs } = /** @type {Settings} */ (JSON.parse(given));
 const print = (/** @type {string} */ line) => writeSync(1, `${line}\n`);
 
 const store = await openAt(address);
 const manager = new SessionManager({ store, config: { maxTurnsPerSession } });
-const bell = bullmqBell({ url: bellUrl });
+const queue = bullmqQueue({ url: queueUrl });
 const agents = [countingAgent({ effects, rounds, pauseMs: 40, at: (runId) => print(`at ${runId}`) })];
 const member = await (role === "worker" ? work() : serve());
 print(`ready ${member.url}`);
+// On a machine that is busy with other things, a takeover may be late for that reason alone.
+const lag = monitorEventLoopDelay({ resolution: 20 });
+lag.enable();
+setInterval(() => {
+  print(`lag ${Math.round(lag.max / 1e6)}`);
+  lag.reset();
+}, 500).unref();
 process.once("SIGTERM", async () => {
   await member.close();
-  await bell.close();
+  await queue.close();
   await store.close();
   print("end");
 });
 
 async function work() {
   const onError = (/** @type {unknown} */ error) => print(`wrong ${oneLine(error)}`);
-  const init = { manager, agents, bell, leaseMs, sweepMs, park: { afterMs: 20 }, maxRunsPerUser, onError };
+  const init = { manager, agents, queue, leaseMs, sweepMs, park: { afterMs: 20 }, maxRunsPerUser, onError };
   const worker = await startWorker(init);
   return { url: "", close: () => worker.close({ drainMs }) };
 }
@@ -51,7 +59,7 @@ async function serve() {
   const server = await createServer({
     manager,
     agents,
-    bell,
+    queue,
     limits: { streamsPerUser: 1000 },
     logger: ({ level, method, route, status, error }) => {
       // Whoever comes while it drains is told so.

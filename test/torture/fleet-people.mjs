@@ -2,7 +2,7 @@ import { setMaxListeners } from "node:events";
 import { setTimeout as wait } from "node:timers/promises";
 
 /** @typedef {import("skein/client").WireRunEvent} WireRunEvent */
-/** @typedef {{ id: string, event: WireRunEvent }} Seen */
+/** @typedef {{ id: string, event: WireRunEvent, stream: number }} Seen which stream it came over, of all of the run */
 
 const streamMsMin = 100;
 const streamMsMax = 3_000;
@@ -15,6 +15,8 @@ export class FollowedRun {
   /** @type {Seen[]} */
   seen = [];
   ended = false;
+  /** When each stream of its events was answered: the server knew by then how far the log was. @type {number[]} */
+  streams = [];
 
   /**
    * @param {string} sessionId
@@ -38,6 +40,8 @@ export class FleetPeople {
   #client;
   #answerMsMax;
   #over = new AbortController();
+  /** @type {Map<string, FollowedRun>} */
+  #followed = new Map();
 
   /**
    * @param {import("./fleet.mjs").Fleet} fleet
@@ -62,7 +66,7 @@ export class FleetPeople {
       this.runs.push(run);
       try {
         await this.#again(() => this.#ask(run));
-        await this.#follow(run);
+        while (!run.ended) await this.#again(() => this.#follow(run));
       } catch (error) {
         if (this.#over.signal.aborted) return;
         this.wrong.push(`Run ${run.runId}: ${describe(error)}`);
@@ -83,10 +87,14 @@ export class FleetPeople {
   /** @param {FollowedRun} run */
   async #follow(run) {
     const { sessionId, runId, seen } = run;
-    const events = this.#client.runs.events(sessionId, runId, { signal: this.#over.signal });
+    this.#followed.set(runId, run);
+    const lastEventId = seen.findLast(({ id }) => id !== "")?.id;
+    const options = { signal: this.#over.signal, ...(lastEventId === undefined ? {} : { lastEventId }) };
+    const events = this.#client.runs.events(sessionId, runId, options);
     for await (const event of events) {
       // What has no id of its own only says that something was left out.
-      if (event.type !== "events-dropped") seen.push({ id: events.lastEventId ?? "", event });
+      const id = event.type === "events-dropped" ? "" : (events.lastEventId ?? "");
+      seen.push({ id, event, stream: run.streams.length - 1 });
       if (event.type === "approval-required") await this.#answer(sessionId, event.approval.question);
       run.ended = event.type === "run-finished" || event.type === "run-failed";
     }
@@ -121,7 +129,11 @@ export class FleetPeople {
         return await act();
       } catch (error) {
         const { code } = /** @type {{ code?: string }} */ (error);
-        const lost = code === "CONNECTION_FAILED" || code === "UNEXPECTED_ANSWER" || code === "DRAINING";
+        const lost =
+          code === "CONNECTION_FAILED" ||
+          code === "UNEXPECTED_ANSWER" ||
+          code === "DRAINING" ||
+          code === "STORE_FAILED";
         if (!lost || this.#over.signal.aborted) throw error;
         await wait(50);
       }
@@ -140,8 +152,11 @@ export class FleetPeople {
     const leaving = AbortSignal.timeout(Math.round(ms));
     const signal = AbortSignal.any([leaving, this.#over.signal, ...(init.signal ? [init.signal] : [])]);
     const server = this.#fleet.url;
+    const run = isStream ? this.#followed.get(decodeURIComponent(pathname.split("/").at(-2) ?? "")) : undefined;
+    const stream = run?.streams.push(Number.POSITIVE_INFINITY) ?? 0;
     try {
       const response = await fetch(`${server}${pathname}${search}`, { ...init, signal });
+      if (run !== undefined) run.streams[stream - 1] = Date.now();
       // Who was told to end while the request was on its way says so, or listens no more.
       const drains = response.status === 503 && this.#fleet.isLeaving(server);
       if (response.status >= 500 && !drains) this.#failed(`${response.status}`);

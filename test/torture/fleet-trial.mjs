@@ -3,24 +3,36 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as wait } from "node:timers/promises";
 import { Redis } from "ioredis";
+import pg from "pg";
+import { startPostgres } from "../../scripts/postgres.mjs";
 import { startRedis } from "../../scripts/redis.mjs";
 import { openAt } from "../faults/programs/open-at.mjs";
 import { checkFollowed, checkTakeovers } from "./check-fleet.mjs";
 import { checkRuns, entriesOf, linesOf } from "./check-runs.mjs";
 import { Fleet } from "./fleet.mjs";
 import { FleetPeople } from "./fleet-people.mjs";
-import { trials } from "./trials.mjs";
 
-/** Where a fleet can be tried: the stores that can also hold a bell. @type {readonly string[]} */
+/** Where a fleet can be tried: the stores that can also hold a queue. @type {readonly string[]} */
 export const fleetStores = ["postgres", "redis"];
+/** The same, and a store on PostgreSQL with a queue on Redis. @type {readonly string[]} */
+export const fleetPlaces = [...fleetStores, "postgres and redis"];
 
 const sizes = { worker: 3, server: 2 };
 const rounds = 2;
 /** Where nobody dies, none may end either, however busy the machine is. */
-const leaseMsBy = { random: 2_000, restart: 20_000 };
-const answerMsMaxBy = { random: 4_000, restart: 60_000 };
+const leaseMsBy = { random: 2_000, restart: 20_000, servers: 2_000 };
+const answerMsMaxBy = { random: 4_000, restart: 60_000, servers: 6_000 };
+/** How long a server that is restarted is away at most. */
+const awayMsMax = 2_000;
+/** How long after that everybody is connected again. */
+const backMs = 5_000;
+/** What a Redis needs that is killed and must lose nothing. */
+const durable = ["--appendonly", "yes", "--appendfsync", "always"];
+/** What members say of servers that are away, or were. */
+const ofOutage =
+  /STORE_FAILED|StoreUnreachableError|has failed, and is tried again|cannot be reached|LEASE_LOST|LeaseLostError|RelayError|ECONN|onnection|ocket|client is|timeout|57P0|Missing lock|The database system/;
 /** How long it takes at most until someone looks for what nobody rang for: as in real life, and soon. */
-const sweepMs = { rare: 30_000, soon: 1_000 };
+const sweepMsBy = { rare: 30_000, soon: 1_000 };
 const pauseMsMax = 4_000;
 const serverShare = 0.15;
 const frozenShare = 0.25;
@@ -32,10 +44,11 @@ const takeoversMin = 20;
 
 /**
  * What becomes of a fleet meanwhile: its members are killed and frozen at random, all of them are restarted in order, or
- * nothing; and in the middle, the bell may be emptied.
+ * members are also cut off, and the servers of store and queue restarted, emptied of notifications, and their connections ended;
+ * and in the middle, the queue may be emptied.
  * @typedef {object} Harm
- * @property {"random" | "restart"} to
- * @property {boolean} [emptyBell] the bell is on a Redis of its own
+ * @property {"random" | "restart" | "servers"} to
+ * @property {boolean} [emptyQueue] the queue is on a Redis of its own
  */
 
 /**
@@ -48,38 +61,40 @@ const takeoversMin = 20;
  * @param {number} limits.strikesMin kills and freezes, or restarts of everything
  * @param {number} [limits.sessionsAtOnce]
  * @param {Harm} [limits.harm]
+ * @param {boolean} [limits.sweepsSoon] whether workers look for runs that nobody notified them of every second, as in a short trial
  * @param {AbortSignal} [limits.signal] ends it early
  * @param {(sentence: string) => void} [limits.report]
  */
 export async function runFleetTrial(store, limits) {
   const { durationMs, runsMin, strikesMin, sessionsAtOnce = 16, harm = { to: "random" }, signal, report } = limits;
-  const trial = trials.find((each) => each.kind === "writers" && each.store === store);
-  if (trial === undefined) throw new Error(`There is no store ${store} to try a fleet on.`);
-  const place = await trial.open();
-  const bell = harm.emptyBell ? await startRedis() : null;
+  const { sweepsSoon = harm.emptyQueue === true } = limits;
+  const sweepMs = sweepsSoon ? sweepMsBy.soon : sweepMsBy.rare;
+  const { place, queue, servers } = await openPlace(store, harm);
   const folder = mkdtempSync(join(tmpdir(), "skein-torture-"));
   const effects = join(folder, "effects");
   const leaseMs = leaseMsBy[harm.to];
-  const settings = { effects, rounds, leaseMs, sweepMs: bell === null ? sweepMs.rare : sweepMs.soon };
-  const fleet = new Fleet(place.address, bell?.url ?? place.address, settings);
+  const settings = { effects, rounds, leaseMs, sweepMs };
+  const fleet = new Fleet(place.url, queue?.url ?? place.url, settings, harm.to === "servers");
+  const harmed = new HarmedServers(servers, queue?.url ?? place.url, sweepMs);
   const sessions = Array.from({ length: sessionsAtOnce }, (_, index) => `s${index}`);
-  const keeper = await openWith(place.address, sessions);
+  const keeper = await openWith(place.url, sessions);
   try {
     await fleet.start(sizes);
     const people = new FleetPeople(fleet, answerMsMaxBy[harm.to], await import("skein/client"));
     const [begin, end] = [Date.now(), Date.now() + durationMs];
-    const strikes = () => fleet.counts.kills + fleet.counts.freezes + fleet.counts.restarts;
+    const strikes = () => strikesOf(fleet) + harmed.count;
     const wanted = () =>
       !signal?.aborted && Date.now() < end && (people.runs.length < runsMin || strikes() < strikesMin);
     const used = Promise.all(sessions.map((sessionId) => people.use(sessionId, wanted)));
-    let [told, emptied] = [begin, bell === null];
+    let [told, emptied] = [begin, !harm.emptyQueue];
     while (wanted()) {
       if (harm.to === "restart") await fleet.restart();
-      else await strike(fleet);
+      else if (harm.to === "random" || Math.random() < 0.5) await strike(fleet);
+      else await strikeServers(fleet, harmed);
       if (!emptied && (strikes() > strikesMin / 2 || people.runs.length > runsMin / 2)) {
         // What a dead worker had is now known to nobody but the log.
         emptied = fleet.kill("worker");
-        if (emptied) await empty(bell?.url ?? "");
+        if (emptied) await empty(queue?.url ?? "");
       }
       if (!report || Date.now() - told < progressEveryMs) continue;
       told = Date.now();
@@ -90,14 +105,128 @@ export async function runFleetTrial(store, limits) {
     people.leave();
     await used;
     await fleet.stop();
-    return await check(keeper.store, { fleet, people, sessions, effects: linesOf(effects), harm, late });
+    return await check(keeper.store, { fleet, people, sessions, effects: linesOf(effects), harm, late, harmed });
   } finally {
     await fleet.stop();
     await keeper.store.close();
-    await bell?.stop();
-    await place.close();
+    for (const server of servers) await server.stop();
     rmSync(folder, { recursive: true, force: true });
   }
+}
+
+/**
+ * The servers of store and queue; no queue where it is the store's.
+ * @param {string} store
+ * @param {Harm} harm
+ */
+async function openPlace(store, harm) {
+  if (!fleetPlaces.includes(store)) throw new Error(`There is no store ${store} to try a fleet on.`);
+  const place = await (store === "redis" ? startRedis(durable) : startPostgres());
+  const queue = harm.emptyQueue || store === "postgres and redis" ? await startRedis() : null;
+  return { place, queue, servers: [place, ...(queue === null ? [] : [queue])] };
+}
+
+/** The servers that a fleet stands on, and what was done to them. */
+class HarmedServers {
+  count = 0;
+  /** When nobody could reach the store or the queue. @type {{ fromMs: number, toMs: number }[]} */
+  outages = [];
+  #servers;
+  #queueUrl;
+  #sweepMs;
+
+  /**
+   * @param {readonly (import("../../scripts/test-server.mjs").TestServer & { readonly url: string })[]} servers
+   * @param {string} queueUrl
+   * @param {number} sweepMs
+   */
+  constructor(servers, queueUrl, sweepMs) {
+    this.#servers = servers;
+    this.#queueUrl = queueUrl;
+    this.#sweepMs = sweepMs;
+  }
+
+  /** Ends one of them in order or by `kill -9`, and starts it again. */
+  async restart() {
+    const server = this.#servers[Math.floor(Math.random() * this.#servers.length)];
+    await this.#outage(async () => {
+      if (Math.random() < 0.5) server?.crash();
+      await server?.halt();
+      await wait(Math.random() * awayMsMax);
+      await server?.resume();
+    });
+  }
+
+  /** Ends all connections to them. */
+  async terminate() {
+    await this.#outage(async () => {
+      for (const { url } of this.#servers) await (url.startsWith("redis:") ? endClients(url) : endBackends(url));
+    });
+  }
+
+  /** Removes all notifications; who has lost one hears of its run by the next sweep. */
+  async empty() {
+    const url = this.#queueUrl;
+    await this.#outage(() => (url.startsWith("redis:") ? removeRings(url) : removeJobs(url)), this.#sweepMs + backMs);
+  }
+
+  /**
+   * @param {() => Promise<void>} act
+   * @param {number} [afterMs] how long after it all is well again
+   */
+  async #outage(act, afterMs = backMs) {
+    this.count += 1;
+    const outage = { fromMs: Date.now(), toMs: Number.POSITIVE_INFINITY };
+    this.outages.push(outage);
+    await act();
+    outage.toMs = Date.now() + afterMs;
+  }
+}
+
+/** @param {string} url */
+async function endClients(url) {
+  const client = new Redis(url);
+  await client.call("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes");
+  client.disconnect();
+}
+
+/** Where the store is, too, its keys stay. @param {string} url */
+async function removeRings(url) {
+  const client = new Redis(url);
+  for (let cursor = "0", first = true; first || cursor !== "0"; first = false) {
+    const [next, keys] = await client.scan(cursor, "MATCH", "{skein}:runs.*", "COUNT", 1000);
+    if (keys.length > 0) await client.unlink(...keys);
+    cursor = next;
+  }
+  client.disconnect();
+}
+
+/**
+ * @param {string} url
+ * @param {string} sql
+ */
+async function query(url, sql) {
+  const client = new pg.Client(url);
+  client.on("error", () => {});
+  await client.connect();
+  await client.query(sql);
+  await client.end();
+}
+
+/** @param {string} url */
+function endBackends(url) {
+  const others = "pid <> pg_backend_pid() AND backend_type = 'client backend'";
+  return query(url, `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE ${others}`);
+}
+
+/** @param {string} url */
+function removeJobs(url) {
+  return query(url, "DELETE FROM bullmq.job");
+}
+
+/** @param {Fleet} fleet */
+function strikesOf({ counts }) {
+  return counts.kills + counts.freezes + counts.restarts + counts.cuts;
 }
 
 /**
@@ -124,6 +253,19 @@ async function strike(fleet) {
   else fleet.kill(role);
 }
 
+/**
+ * @param {Fleet} fleet
+ * @param {HarmedServers} servers
+ */
+async function strikeServers(fleet, servers) {
+  await wait(Math.random() ** 2 * pauseMsMax);
+  const act = Math.random();
+  if (act < 0.5) fleet.cut(Math.random() < serverShare ? "server" : "worker");
+  else if (act < 0.75) await servers.restart();
+  else if (act < 0.9) await servers.terminate();
+  else await servers.empty();
+}
+
 /** @param {string} url */
 async function empty(url) {
   const client = new Redis(url);
@@ -140,21 +282,25 @@ async function empty(url) {
  * @param {readonly string[]} told.effects
  * @param {Harm} told.harm
  * @param {boolean} told.late whether somebody waited for the end of a run in vain
+ * @param {HarmedServers} told.harmed
  */
-async function check(store, { fleet, people, sessions, effects, harm, late }) {
+async function check(store, { fleet, people, sessions, effects, harm, late, harmed }) {
   const { runs, failures } = people;
-  const strikes = fleet.counts.kills + fleet.counts.freezes + fleet.counts.restarts;
+  const strikes = strikesOf(fleet) + harmed.count;
   const checked = await checkRuns(store, { sessions, runs, effects, kills: strikes, rounds });
   /** @type {string[]} */
   const violations = [
-    // Who tells deltas may do so in vain for a while when the bell has forgotten everybody.
-    ...fleet.wrong.filter((sentence) => !(harm.emptyBell && sentence.includes("RelayError"))),
+    // Who tells deltas may do so in vain for a while when the queue has forgotten everybody.
+    ...fleet.wrong.filter(
+      (sentence) =>
+        !(harm.emptyQueue && sentence.includes("RelayError")) && !(harm.to === "servers" && ofOutage.test(sentence)),
+    ),
     ...people.wrong,
     ...checked.violations,
   ];
   if (late) violations.push("Somebody waited for the end of a run in vain.");
   const logs = new Map();
-  let [deltas, spoken, whole] = [0, 0, 0];
+  let [deltas, spoken, whole, dropped] = [0, 0, 0, 0];
   for (const sessionId of sessions) {
     const entries = await entriesOf(store, sessionId);
     for (const run of runs.filter((each) => each.sessionId === sessionId)) {
@@ -164,9 +310,12 @@ async function check(store, { fleet, people, sessions, effects, harm, late }) {
       deltas += followed.deltas;
       spoken += followed.rounds;
       whole += followed.wholeRounds;
+      dropped += followed.dropped;
     }
   }
-  const takeovers = checkTakeovers(logs, fleet.strikes, leaseMsBy[harm.to]);
+  const { lags, strikes: struck } = fleet;
+  const about = { leaseMs: leaseMsBy[harm.to], lags, outages: harmed.outages };
+  const takeovers = checkTakeovers(logs, struck, about);
   const { count } = takeovers.alone;
   if (count >= takeoversMin && takeovers.late * 100 > count * latePercentMax)
     violations.push(`${takeovers.late} of ${count} takeovers came too late.`);
@@ -175,7 +324,7 @@ async function check(store, { fleet, people, sessions, effects, harm, late }) {
     violations.push(...failed.map(([how, count]) => `${count} requests failed with ${how}.`));
     if (checked.interrupted > 0) violations.push(`${checked.interrupted} calls were interrupted.`);
   }
-  const told = { deltas, "whole texts": `${whole} of ${spoken}` };
+  const told = { deltas, dropped, "whole texts": `${whole} of ${spoken}`, "server faults": harmed.count };
   const took = { takeovers: describe(takeovers.all), "by themselves": describe(takeovers.alone), late: takeovers.late };
   const failed = [...failures].map(([how, count]) => `${count} ${how}`).join(", ");
   return { ...fleet.counts, runs: runs.length, ...checked, ...told, ...took, failed, violations };

@@ -3,8 +3,10 @@ import { once } from "node:events";
 import { createInterface } from "node:readline";
 import { setTimeout as wait } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
+import { startProxy } from "../faults/tcp-proxy.mjs";
 
 const stopMsMax = 60_000;
+const rehireMs = 300;
 const program = fileURLToPath(new URL("./fleet-member.mjs", import.meta.url));
 
 /**
@@ -16,6 +18,7 @@ const program = fileURLToPath(new URL("./fleet-member.mjs", import.meta.url));
  * @property {boolean} frozen
  * @property {boolean} leaving killed, or told to end
  * @property {Set<string>} runs those of which it took the latest step that was told
+ * @property {readonly import("../faults/tcp-proxy.mjs").TcpProxy[]} ways to the store and to the queue, where they can be cut
  */
 
 /**
@@ -26,28 +29,39 @@ const program = fileURLToPath(new URL("./fleet-member.mjs", import.meta.url));
  * @property {boolean} alone whether nobody else was frozen at that time
  */
 
-/** Workers and servers on one store and one bell, each a process that may be killed, frozen and restarted. */
+/**
+ * A delay of a worker's event loop.
+ * @typedef {{ atMs: number, ms: number }} Lag
+ */
+
+/** Workers and servers on one store and one queue, each a process that may be killed, frozen and restarted. */
 export class Fleet {
   /** @type {string[]} */
   wrong = [];
   /** Harm that was done to workers. @type {Strike[]} */
   strikes = [];
-  /** How often anyone was killed, frozen, restarted. */
-  counts = { kills: 0, freezes: 0, restarts: 0 };
+  /** How often anyone was killed, frozen, restarted, cut off. */
+  counts = { kills: 0, freezes: 0, restarts: 0, cuts: 0 };
+  /** @type {Lag[]} */
+  lags = [];
   /** @type {Set<Member>} */
   #members = new Set();
   /** @type {Set<Promise<unknown>>} */
   #thaws = new Set();
   #args;
   #leaseMs;
+  #apart;
+  #stopped = false;
 
   /**
    * @param {string} address of the store
-   * @param {string} bellUrl
+   * @param {string} queueUrl
    * @param {import("./fleet-member.mjs").Settings} settings
+   * @param {boolean} [apart] whether each member has a way of its own to the store and to the queue, which can be cut
    */
-  constructor(address, bellUrl, settings) {
-    this.#args = [address, bellUrl, JSON.stringify(settings)];
+  constructor(address, queueUrl, settings, apart = false) {
+    this.#args = [address, queueUrl, JSON.stringify(settings)];
+    this.#apart = apart;
     this.#leaseMs = settings.leaseMs;
   }
 
@@ -106,18 +120,51 @@ export class Fleet {
     return true;
   }
 
+  /**
+   * Cuts a random one off from the store, the queue or both, without a word or by refusing connections, and heals that when
+   * its leases are over; false while there is nobody to cut off.
+   * @param {Member["role"]} role
+   */
+  cut(role) {
+    const member = this.#draw(role);
+    if (member === null) return false;
+    const [store, queue] = member.ways;
+    const ways = [[store], [queue], [store, queue]][Math.floor(Math.random() * 3)] ?? [];
+    // Who is cut off from the queue alone keeps its runs.
+    if (ways[0] === store) this.#note(member);
+    this.counts.cuts += 1;
+    member.frozen = true;
+    const isSilent = Math.random() < 0.5;
+    const thaw = (async () => {
+      for (const way of ways) await (isSilent ? way?.silence() : way?.refuse());
+      await wait(this.#leaseMs + 500 + Math.random() * 1000);
+      for (const way of ways) await way?.heal();
+      // What it was told meanwhile comes before it counts as well again.
+      await wait(this.#leaseMs);
+      member.frozen = false;
+    })().finally(() => this.#thaws.delete(thaw));
+    this.#thaws.add(thaw);
+    return true;
+  }
+
   /** Replaces everybody one by one, each in order: the next one is there before the last one goes. */
   async restart() {
-    for (const member of [...this.#members]) {
-      await this.#hire(member.role);
+    const old = [...this.#members];
+    // The one after that begins meanwhile: to start a process takes most of the time where the machine is busy.
+    let next = this.#hire(old[0]?.role ?? "worker");
+    for (const [index, member] of old.entries()) {
+      await next;
+      const after = old[index + 1];
+      if (after !== undefined) next = this.#hire(after.role);
       member.leaving = true;
       this.counts.restarts += 1;
       member.child.kill("SIGTERM");
-      await ended(member);
+      await this.#endAll([member]);
     }
   }
 
   async stop() {
+    this.#stopped = true;
     await Promise.all(this.#thaws);
     const left = [...this.#members];
     for (const member of left) {
@@ -125,13 +172,21 @@ export class Fleet {
       // Who is only about to begin has nothing to end in order.
       member.child.kill(member.url === null ? "SIGKILL" : "SIGTERM");
     }
+    await this.#endAll(left);
+  }
+
+  /**
+   * Waits for the end of members who were told to end; who does not in time is killed, which is wrong.
+   * @param {readonly Member[]} members
+   */
+  async #endAll(members) {
     const timer = setTimeout(() => {
-      for (const { role, child } of this.#members) {
+      for (const { role, child } of members.filter(isThere)) {
         this.wrong.push(`A ${role} did not come to an end.`);
         child.kill("SIGKILL");
       }
     }, stopMsMax);
-    await Promise.all(left.map(ended));
+    await Promise.all(members.map(ended));
     clearTimeout(timer);
   }
 
@@ -152,11 +207,14 @@ export class Fleet {
    * @param {Member["role"]} role
    */
   async #hire(role) {
-    const child = spawn(process.execPath, ["--no-warnings", program, role, ...this.#args], {
-      stdio: ["ignore", "pipe", "inherit"],
+    const [address = "", queueUrl = "", settings = ""] = this.#args;
+    const ways = this.#apart ? await Promise.all([address, queueUrl].map((url) => startProxy(portOf(url)))) : [];
+    const urls = [address, queueUrl].map((url, at) => ways[at]?.through(url) ?? url);
+    const child = spawn(process.execPath, ["--no-warnings", program, role, ...urls, settings], {
+      stdio: ["ignore", "pipe", this.#apart ? "ignore" : "inherit"],
     });
     /** @type {Member} */
-    const member = { role, child, url: null, frozen: false, leaving: false, runs: new Set() };
+    const member = { role, child, url: null, frozen: false, leaving: false, runs: new Set(), ways };
     this.#members.add(member);
     let inOrder = false;
     const lines = createInterface({ input: child.stdout });
@@ -164,6 +222,7 @@ export class Fleet {
       lines.on("line", (line) => {
         const [word = "", rest = ""] = [line.split(" ", 1)[0], line.slice(line.indexOf(" ") + 1)];
         if (word === "at") this.#moved(rest, member);
+        if (word === "lag" && !member.frozen) this.lags.push({ atMs: Date.now(), ms: Number(rest) });
         if (word === "wrong") this.wrong.push(`A ${role} said: ${rest}`);
         if (word === "end") inOrder = true;
         if (word !== "ready") return;
@@ -173,7 +232,12 @@ export class Fleet {
     });
     const closed = once(child, "close").then(([code, signal]) => {
       this.#members.delete(member);
-      if (signal !== "SIGKILL" && !(code === 0 && inOrder)) this.wrong.push(`A ${role} ended with ${code ?? signal}.`);
+      for (const way of ways) void way.close();
+      // Who begins while its servers are away is begun again, as whatever supervises processes does.
+      const isEarly = this.#apart && member.url === null && !member.leaving;
+      if (isEarly) void wait(rehireMs).then(async () => void (this.#stopped || (await this.#hire(role))));
+      else if (signal !== "SIGKILL" && !(code === 0 && inOrder))
+        this.wrong.push(`A ${role} ended with ${code ?? signal}.`);
     });
     await Promise.race([ready, closed]);
   }
@@ -188,12 +252,22 @@ export class Fleet {
   }
 }
 
+/** @param {string} url */
+function portOf(url) {
+  return Number(new URL(url).port);
+}
+
 /** @param {Member} member */
 function isAble({ url, frozen, leaving }) {
   return url !== null && !frozen && !leaving;
 }
 
 /** @param {Member} member */
-async function ended({ child }) {
-  if (child.exitCode === null && child.signalCode === null) await once(child, "close");
+function isThere({ child }) {
+  return child.exitCode === null && child.signalCode === null;
+}
+
+/** @param {Member} member */
+async function ended(member) {
+  if (isThere(member)) await once(member.child, "close");
 }

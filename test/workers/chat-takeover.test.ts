@@ -3,7 +3,7 @@ import { DefaultChatTransport, type UIMessage } from "ai";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { createServer } from "../../src/http/index.ts";
 import { createChatTransport } from "../../src/http/ui/index.ts";
-import { bullmqBell } from "../../src/workers/index.ts";
+import { bullmqQueue } from "../../src/workers/index.ts";
 import { clientOf, plain, say, types } from "../http/ag-ui-client.ts";
 import { TOKENS, tokenOf } from "../http/server-support.ts";
 import { redisSkip } from "../redis-server.ts";
@@ -13,10 +13,10 @@ import { type Fleet, holderOf, openFleet, phasesOf, places } from "./fleet-suppo
 const LEASE_MS = 2000;
 
 /** The address of one more server of a fleet, which runs nothing itself. */
-async function openServer({ manager, bellUrl }: Fleet): Promise<string> {
-  const bell = bullmqBell({ url: bellUrl });
-  onTestFinished(() => bell.close());
-  const server = await createServer({ manager, agents: [], bell, tokens: TOKENS });
+async function openServer({ manager, queueUrl }: Fleet): Promise<string> {
+  const queue = bullmqQueue({ url: queueUrl });
+  onTestFinished(() => queue.close());
+  const server = await createServer({ manager, agents: [], queue, tokens: TOKENS });
   onTestFinished(() => server.close({ drainMs: 0 }));
   return server.listen();
 }
@@ -52,7 +52,7 @@ function openReader(url: string, id: string): ReturnType<typeof clientOf> & { re
   return { ...client, shown };
 }
 
-describe.for(places)("with a bell on %s", (place) => {
+describe.for(places)("with a queue on %s", (place) => {
   test.for([
     {
       when: "in the middle of its words",

@@ -6,7 +6,7 @@ import { SessionManager } from "../../src/lifecycle/session-manager.ts";
 import type { Entry } from "../../src/session/log/entry.ts";
 import type { SessionStore } from "../../src/session/store.ts";
 import { openStore } from "../../src/stores/open-store.ts";
-import { bullmqBell, type RunBell } from "../../src/workers/index.ts";
+import { bullmqQueue, type RunQueue } from "../../src/workers/index.ts";
 import { type Running, start } from "../faults/program-support.ts";
 import { postgresUrl } from "../postgres-server.ts";
 import { redisUrl } from "../redis-server.ts";
@@ -15,43 +15,45 @@ import { redisUrl } from "../redis-server.ts";
 export interface Fleet {
   readonly store: SessionStore;
   readonly manager: SessionManager;
-  readonly bell: RunBell;
-  readonly bellUrl: string;
+  readonly queue: RunQueue;
+  readonly queueUrl: string;
   /** Starts a worker in a process of its own; resolves when it listens. */
   startWorker(options?: { readonly leaseMs?: number; readonly sweepMs?: number }): Promise<Running>;
-  /** A new session of a user, with a run that is asked for and rung for. */
+  /** A new session of a user, with a run that is asked for and notified about. */
   ask(input: string, userId?: string): Promise<{ readonly sessionId: string; readonly runId: string }>;
   /** What the calls of runs have done: run and round. */
   effects(): Promise<string[]>;
 }
 
-/** Where the bell and the sessions of a fleet are: on Redis and in a file, or both on PostgreSQL. */
+const SAYS_MS_MAX = 60_000;
+
+/** Where the queue and the sessions of a fleet are: on Redis and in a file, or both on PostgreSQL. */
 export const places = ["redis", "postgres"] as const;
 
-/** A fleet that nobody else is in: sessions, bell and files of its own. */
+/** A fleet that nobody else is in: sessions, queue and files of its own. */
 export async function openFleet(place: (typeof places)[number]): Promise<Fleet> {
   const directory = await mkdtemp(join(tmpdir(), "skein-fleet-"));
   const effects = join(directory, "effects");
   await writeFile(effects, "");
   const storeUrl = place === "redis" ? `sqlite:${join(directory, "skein.db")}` : await postgresUrl();
-  const bellUrl = place === "redis" ? await redisUrl() : await postgresUrl();
+  const queueUrl = place === "redis" ? await redisUrl() : await postgresUrl();
   const store = await openStore(storeUrl);
   const manager = new SessionManager({ store });
-  const bell = bullmqBell({ url: bellUrl });
+  const queue = bullmqQueue({ url: queueUrl });
   onTestFinished(async () => {
-    await bell.close();
+    await queue.close();
     await store.close();
     await rm(directory, { recursive: true, force: true, maxRetries: 5 });
   });
   return {
     store,
     manager,
-    bell,
-    bellUrl,
+    queue,
+    queueUrl,
     async startWorker({ leaseMs = 2000, sweepMs = 60_000 } = {}) {
       const worker = start("../../workers/programs/fleet-worker.mjs", [
         storeUrl,
-        bellUrl,
+        queueUrl,
         effects,
         String(leaseMs),
         String(sweepMs),
@@ -62,26 +64,30 @@ export async function openFleet(place: (typeof places)[number]): Promise<Fleet> 
     async ask(input, userId = "ann") {
       const { sessionId } = await manager.create({ userId });
       const { runId } = await manager.request(sessionId, { agent: "helper", input });
-      await bell.ring(sessionId, { runner: "helper" });
+      await queue.notify(sessionId, { runner: "helper" });
       return { sessionId, runId };
     },
     effects: async () => (await readFile(effects, "utf8")).split("\n").slice(0, -1),
   };
 }
 
-/** Resolves with the first line of a program that says something; fails when it ends without. */
+/** Resolves with the first line of a program that says something; fails when it ends, or a minute passes, without. */
 export async function says(program: Running, pattern: RegExp, after = 0): Promise<string> {
-  for (;;) {
-    const line = program
+  const find = () =>
+    program
       .lines()
       .slice(after)
       .find((text) => pattern.test(text));
-    if (line !== undefined) return line;
-    if (program.child.exitCode !== null || program.child.signalCode !== null) {
-      throw new Error(`The program ended and said only ${program.lines()}.`);
-    }
-    await program.more();
-  }
+  let over = false;
+  const late = new Promise((resolve) => void setTimeout(resolve, SAYS_MS_MAX).unref());
+  // What it said at last may come after its end.
+  const end = Promise.race([program.ended, late]).then(() => {
+    over = true;
+  });
+  while (!over && find() === undefined) await Promise.race([program.more(), end]);
+  const line = find();
+  if (line === undefined) throw new Error(`The program did not say ${pattern}; it said only ${program.lines()}.`);
+  return line;
 }
 
 /** Of two workers, the one that says something first, and the other. */

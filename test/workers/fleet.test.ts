@@ -3,7 +3,7 @@ import { redisSkip } from "../redis-server.ts";
 import { skipBecause } from "../skip.ts";
 import { entriesOf, holderOf, idle, openFleet, phasesOf, places, says } from "./fleet-support.ts";
 
-describe.for(places)("with a bell on %s", (place) => {
+describe.for(places)("with a queue on %s", (place) => {
   test("a worker that is killed is taken over within its lease and a second, and no effect is doubled", async (context) => {
     if (place === "redis" && redisSkip !== null) skipBecause(context, redisSkip);
     const fleet = await openFleet(place);
@@ -47,7 +47,8 @@ describe.for(places)("with a bell on %s", (place) => {
     const fleet = await openFleet(place);
     const options = { leaseMs: 60_000 };
     const workers = [await fleet.startWorker(options), await fleet.startWorker(options)];
-    const { sessionId, runId } = await fleet.ask("rounds=4 ms=300");
+    // On a busy machine the signal takes its time, and the run must not be over before.
+    const { sessionId, runId } = await fleet.ask("rounds=3 ms=1500");
     const [first, second] = await holderOf(workers, new RegExp(`^round ${runId} 0$`));
     first.child.kill("SIGTERM");
     await says(first, /^closed$/);
@@ -56,7 +57,7 @@ describe.for(places)("with a bell on %s", (place) => {
     await says(second, new RegExp(`^round ${runId} \\d$`));
     await idle(fleet.store, sessionId);
     expect(await phasesOf(fleet.store, sessionId)).toEqual(["started", "started", "finished"]);
-    expect(await fleet.effects()).toEqual([0, 1, 2, 3].map((round) => `${runId} ${round}`));
+    expect(await fleet.effects()).toEqual([0, 1, 2].map((round) => `${runId} ${round}`));
   });
 
   test("what is asked for with nobody there waits, and begins with the first worker", async (context) => {

@@ -9,7 +9,7 @@ import { GroupSession } from "../../src/group/group-session.ts";
 import { RoundRobinTurnManager } from "../../src/group/turns/round-robin-turn-manager.ts";
 import type { ModelReply } from "../../src/agent/model/model.ts";
 import { openMemoryStore } from "../../src/stores/memory/index.ts";
-import { bullmqBell, inProcessBell, type RunBell, startWorker, type WorkerInit } from "../../src/workers/index.ts";
+import { bullmqQueue, inProcessQueue, type RunQueue, startWorker, type WorkerInit } from "../../src/workers/index.ts";
 import { answering, type Gate, gate, pausing } from "../http/runs-agents.ts";
 import { allOf, nextOf } from "../http/runs-server.ts";
 import { TOKENS, tokenOf } from "../http/server-support.ts";
@@ -21,10 +21,10 @@ import { idle, openFleet } from "./fleet-support.ts";
 /** A worker until the test ends, on a memory store unless another manager is given. */
 async function work(init: Partial<WorkerInit> & Pick<WorkerInit, "agents">) {
   const manager = init.manager ?? new SessionManager({ store: openMemoryStore() });
-  const bell = init.bell ?? inProcessBell();
-  const worker = await startWorker({ sweepMs: 0, ...init, manager, bell });
+  const queue = init.queue ?? inProcessQueue();
+  const worker = await startWorker({ sweepMs: 0, ...init, manager, queue });
   onTestFinished(() => worker.close({ drainMs: 0 }));
-  return { worker, manager, bell, store: manager.store };
+  return { worker, manager, queue, store: manager.store };
 }
 
 /** Agents whose runs begin, are counted by the names in their input, and go on until they are let go. */
@@ -43,24 +43,24 @@ function counting(): { readonly begun: string[]; readonly agent: ReturnType<type
 }
 
 /** Asks for a run of a new session, as a server does. */
-async function ask(manager: SessionManager, bell: RunBell, input: string, userId: string, priority: number) {
+async function ask(manager: SessionManager, queue: RunQueue, input: string, userId: string, priority: number) {
   const { sessionId } = await manager.create({ userId });
   const { runId } = await manager.request(sessionId, { agent: "helper", input });
-  await bell.ring(sessionId, { runner: "helper", priority });
+  await queue.notify(sessionId, { runner: "helper", priority });
   return { sessionId, runId };
 }
 
-test("a store whose leases hold in one process takes no bell that others hear", async () => {
+test("a store whose leases hold in one process takes no queue that others hear", async () => {
   const manager = new SessionManager({ store: openMemoryStore() });
-  const bell = bullmqBell({ url: "redis://127.0.0.1:1" });
-  const refused = { code: "INVALID_OPTION", message: expect.stringContaining("inProcessBell()") };
-  await expect(startWorker({ manager, agents: [], bell })).rejects.toMatchObject(refused);
-  await expect(createServer({ manager, bell })).rejects.toMatchObject(refused);
+  const queue = bullmqQueue({ url: "redis://127.0.0.1:1" });
+  const refused = { code: "INVALID_OPTION", message: expect.stringContaining("inProcessQueue()") };
+  await expect(startWorker({ manager, agents: [], queue })).rejects.toMatchObject(refused);
+  await expect(createServer({ manager, queue })).rejects.toMatchObject(refused);
 });
 
 test("names of agents and groups are one namespace, and options that make no sense are refused", async () => {
   const manager = new SessionManager({ store: openMemoryStore() });
-  const base = { manager, bell: inProcessBell(), agents: [answering([], [], "a")] };
+  const base = { manager, queue: inProcessQueue(), agents: [answering([], [], "a")] };
   const invalid = { code: "INVALID_OPTION" };
   const group = new GroupSession({ manager, turnManager: new RoundRobinTurnManager(1) });
   await expect(startWorker({ ...base, groups: { a: group } })).rejects.toMatchObject(invalid);
@@ -78,9 +78,9 @@ test.for([
   async ({ many, first, settings }) => {
     const { agent, begun, hold } = counting();
     onTestFinished(() => hold.open());
-    const bell = inProcessBell();
+    const queue = inProcessQueue();
     const manager = new SessionManager({ store: openMemoryStore(), config: { maxSessionsPerUser: 200 } });
-    const server = await createServer({ manager, bell, agents: [agent], limits: { rate: null }, tokens: TOKENS });
+    const server = await createServer({ manager, queue, agents: [agent], limits: { rate: null }, tokens: TOKENS });
     onTestFinished(() => server.close());
     const url = await server.listen();
     const start = async (userId: string, input: string): Promise<void> => {
@@ -90,7 +90,7 @@ test.for([
     for (let from = 0; from < many; from += 20) {
       await Promise.all(Array.from({ length: 20 }, (_, index) => start("ann", `ann ${from + index}`)));
     }
-    await work({ agents: [agent], bell, manager, ...settings });
+    await work({ agents: [agent], queue, manager, ...settings });
     await expect.poll(() => begun.length).toBe(first);
     await start("bob", "bob");
     hold.open();
@@ -101,11 +101,11 @@ test.for([
 
 test("with little room, whoever has asked for less goes first", async () => {
   const { agent, begun, hold } = counting();
-  const bell = inProcessBell();
+  const queue = inProcessQueue();
   const manager = new SessionManager({ store: openMemoryStore() });
-  for (let index = 1; index <= 5; index++) await ask(manager, bell, `ann ${index}`, "ann", index);
-  await ask(manager, bell, "bob", "bob", 1);
-  await work({ agents: [agent], bell, manager, concurrency: 1 });
+  for (let index = 1; index <= 5; index++) await ask(manager, queue, `ann ${index}`, "ann", index);
+  await ask(manager, queue, "bob", "bob", 1);
+  await work({ agents: [agent], queue, manager, concurrency: 1 });
   await expect.poll(() => begun).toEqual(["ann 1"]);
   hold.open();
   await expect.poll(() => begun).toEqual(["ann 1", "bob", "ann 2", "ann 3", "ann 4", "ann 5"]);
@@ -113,10 +113,10 @@ test("with little room, whoever has asked for less goes first", async () => {
 
 test("what is too much for a user waits, others pass, and it begins as soon as there is room", async () => {
   const { agent, begun, hold } = counting();
-  const { manager, bell, store, worker } = await work({ agents: [agent], maxRunsPerUser: 2 });
+  const { manager, queue, store, worker } = await work({ agents: [agent], maxRunsPerUser: 2 });
   const asked = [];
-  for (let index = 1; index <= 4; index++) asked.push(await ask(manager, bell, `ann ${index}`, "ann", 1));
-  asked.push(await ask(manager, bell, "bob", "bob", 1));
+  for (let index = 1; index <= 4; index++) asked.push(await ask(manager, queue, `ann ${index}`, "ann", 1));
+  asked.push(await ask(manager, queue, "bob", "bob", 1));
   await expect.poll(() => begun).toEqual(["ann 1", "ann 2", "bob"]);
   expect(worker.view).toMatchObject({ active: 3, agents: ["helper"], groups: [] });
   hold.open();
@@ -127,28 +127,28 @@ test("what is too much for a user waits, others pass, and it begins as soon as t
 test("a run begins at its time, and one behind it at its own", async () => {
   const { agent, begun, hold } = counting();
   hold.open();
-  const { manager, bell, store } = await work({ agents: [agent] });
+  const { manager, queue, store } = await work({ agents: [agent] });
   const { sessionId } = await manager.create({ userId: "ann" });
   const at = (ms: number): string => new Date(Date.now() + ms).toISOString();
   const dues = { late: at(500), soon: at(200) };
   for (const [input, notBefore] of Object.entries(dues)) {
     await manager.request(sessionId, { agent: "helper", input, notBefore, ifBusy: "enqueue" });
-    await bell.ring(sessionId, { runner: "helper" });
+    await queue.notify(sessionId, { runner: "helper" });
   }
   await idle(store, sessionId);
   expect(begun).toEqual(["soon", "late"]);
   expect(new Date().toISOString() >= dues.late).toBe(true);
 });
 
-test("a ring for a session that someone has is heard again when their lease ends", async () => {
+test("a notification for a session that someone has is heard again when their lease ends", async () => {
   const { agent, begun, hold } = counting();
   hold.open();
-  const { manager, bell, store } = await work({ agents: [agent], leaseMs: 1000 });
+  const { manager, queue, store } = await work({ agents: [agent], leaseMs: 1000 });
   const { sessionId } = await manager.create({ userId: "ann" });
   const lease = await store.lease(sessionId, "another", 600);
   await manager.request(sessionId, { agent: "helper", input: "Hi." });
-  await bell.ring(sessionId, { runner: "helper" });
-  await expect.poll(async () => (await bell.counts()).delayed).toBe(1);
+  await queue.notify(sessionId, { runner: "helper" });
+  await expect.poll(async () => (await queue.counts()).delayed).toBe(1);
   expect(begun).toEqual([]);
   await idle(store, sessionId);
   expect(Date.now()).toBeGreaterThanOrEqual(Date.parse(lease.expiresAt));
@@ -167,13 +167,13 @@ test("what nobody rang for is found by the sweep", async () => {
 });
 
 test("a run for an agent that a worker lacks is left to those who have it", async () => {
-  const bell = inProcessBell();
-  const { manager, store } = await work({ agents: [answering(["?"], [], "other")], bell, sweepMs: 20 });
+  const queue = inProcessQueue();
+  const { manager, store } = await work({ agents: [answering(["?"], [], "other")], queue, sweepMs: 20 });
   const { sessionId } = await manager.create({ userId: "ann" });
   await manager.request(sessionId, { agent: "helper", input: "Hi." });
-  await bell.ring(sessionId, { runner: "other" });
-  await expect.poll(async () => (await bell.counts()).waiting).toBe(1);
-  await work({ agents: [answering(["Here."], [], "helper")], bell, manager });
+  await queue.notify(sessionId, { runner: "other" });
+  await expect.poll(async () => (await queue.counts()).waiting).toBe(1);
+  await work({ agents: [answering(["Here."], [], "helper")], queue, manager });
   await idle(store, sessionId);
 });
 
@@ -182,7 +182,7 @@ test("a group is run as agents are, and stopped at its deadline", async () => {
   const group = (reply: Parameters<typeof answering>[0]) =>
     new GroupSession({ manager, turnManager: new RoundRobinTurnManager(1) }).addAgent(answering(reply, [], "member"));
   const groups = { crew: group(["Agreed."]), slow: group([pausing(["a", "b"], gate())]) };
-  const { bell, store } = await work({ agents: [], groups, manager });
+  const { queue, store } = await work({ agents: [], groups, manager });
   const ends: unknown[] = [];
   for (const [name, deadline] of [
     ["crew", {}],
@@ -190,7 +190,7 @@ test("a group is run as agents are, and stopped at its deadline", async () => {
   ] as const) {
     const { sessionId } = await manager.create({ userId: "ann" });
     await manager.request(sessionId, { group: name, input: "Go.", ...deadline });
-    await bell.ring(sessionId, { runner: name });
+    await queue.notify(sessionId, { runner: name });
     await idle(store, sessionId);
     for await (const entry of store.read(sessionId, { reverse: true, limit: 1 })) ends.push(entry);
   }
@@ -207,16 +207,16 @@ test("a run is asked for on one server, followed with its deltas on a second, ap
   const pay = toolOf("pay", () => "paid", { needsApproval: () => true });
   const agent = answering([calling(callOf("1", "pay")), pausing(["Paid", " it", "."], hold)], [pay], "helper");
   const open = async () => {
-    const bell = bullmqBell({ url: fleet.bellUrl });
-    const server = await createServer({ manager: fleet.manager, bell, agents: [agent] });
+    const queue = bullmqQueue({ url: fleet.queueUrl });
+    const server = await createServer({ manager: fleet.manager, queue, agents: [agent] });
     onTestFinished(async () => {
       await server.close({ drainMs: 0 });
-      await bell.close();
+      await queue.close();
     });
     return createClient({ url: await server.listen() });
   };
   const [one, two, three, four] = await Promise.all([open(), open(), open(), open()]);
-  await work({ agents: [agent], bell: fleet.bell, manager: fleet.manager, park: { afterMs: 50 } });
+  await work({ agents: [agent], queue: fleet.queue, manager: fleet.manager, park: { afterMs: 50 } });
   const { id } = (await one.sessions.create({})).header;
   const run = await one.runs.start(id, { input: "Pay." });
   expect(run.withoutWorker).toBe(false);
@@ -238,10 +238,10 @@ test("a run is asked for on one server, followed with its deltas on a second, ap
 
 test("a run that nobody who is there can take is shown as such, and beyond maxWaiting no more are taken", async () => {
   const manager = new SessionManager({ store: openMemoryStore() });
-  const bell = inProcessBell();
+  const queue = inProcessQueue();
   const server = await createServer({
     manager,
-    bell,
+    queue,
     agents: [answering([], [], "helper")],
     limits: { maxWaiting: 2 },
   });
@@ -266,14 +266,14 @@ test("a run that nobody who is there can take is shown as such, and beyond maxWa
   expect((await manager.store.head(third))?.version).toBe(before);
   await expect.poll(async () => (await client.runs.get(first, run.runId)).withoutWorker).toBe(true);
   let asked = 0;
-  await bell.subscribe("workers.who", () => {
+  await queue.subscribe("workers.who", () => {
     asked += 1;
   });
   const { workers, waiting, requested } = await client.fleet();
   // Whoever looks wants to know what holds now.
   expect(asked).toBe(1);
   expect([workers, waiting, requested.items.map(({ withoutWorker }) => withoutWorker)]).toEqual([[], 2, [true, true]]);
-  await work({ agents: [answering(["Hello.", "Hello."], [], "helper")], bell, manager });
+  await work({ agents: [answering(["Hello.", "Hello."], [], "helper")], queue, manager });
   expect((await allOf(client, run)).at(-1)).toMatchObject({ type: "run-finished" });
   expect((await client.runs.get(first, run.runId)).withoutWorker).toBe(false);
   await pause(0);
@@ -281,8 +281,8 @@ test("a run that nobody who is there can take is shown as such, and beyond maxWa
 
 test("an answered run that is tied to a machine is without a worker until one is there", async () => {
   const manager = new SessionManager({ store: openMemoryStore() });
-  const bell = inProcessBell();
-  const server = await createServer({ manager, bell, agents: [answering([], [], "helper")] });
+  const queue = inProcessQueue();
+  const server = await createServer({ manager, queue, agents: [answering([], [], "helper")] });
   onTestFinished(() => server.close());
   const client = createClient({ url: await server.listen() });
   const { id } = (await client.sessions.create({})).header;
@@ -297,7 +297,7 @@ test("an answered run that is tied to a machine is without a worker until one is
   await client.runs.approve(id, "ask");
   const say = (host: string): Promise<void> => {
     const view = { name: host, host, agents: ["helper"], groups: [], concurrency: 1, active: 0, runs: [] };
-    return bell.publish("workers", Buffer.from(JSON.stringify(view)));
+    return queue.publish("workers", Buffer.from(JSON.stringify(view)));
   };
   const shown = async (): Promise<readonly boolean[]> => {
     const { requested } = await client.fleet();
@@ -312,31 +312,31 @@ test("an answered run that is tied to a machine is without a worker until one is
   expect(await beat("here", "elsewhere")).toEqual([false, false]);
 });
 
-test("that the bell is gone is told to its workers and servers", async (context) => {
+test("that the queue is gone is told to its workers and servers", async (context) => {
   const missing = redisMissing();
   if (missing !== null) skipBecause(context, missing);
   const redis = await startRedis();
   onTestFinished(() => redis.stop());
   const fleet = await openFleet("postgres");
-  const bell = bullmqBell({ url: redis.url });
-  onTestFinished(() => bell.close());
+  const queue = bullmqQueue({ url: redis.url });
+  onTestFinished(() => queue.close());
   const told: Record<string, string[]> = { worker: [], server: [] };
   const agents = [answering([], [], "helper")];
   const { manager } = fleet;
-  const { worker } = await work({ agents, bell, manager, onError: (error) => told.worker?.push(String(error)) });
+  const { worker } = await work({ agents, queue, manager, onError: (error) => told.worker?.push(String(error)) });
   const logger = ({ error }: { readonly error?: string }): void => void told.server?.push(String(error));
-  const server = await createServer({ manager, bell, agents, logger });
+  const server = await createServer({ manager, queue, agents, logger });
   onTestFinished(() => server.close({ drainMs: 0 }));
   await redis.halt();
-  const said = [expect.stringMatching(/The bell at 127\.0\.0\.1:\d+ has failed, and is tried again: ./)];
+  const said = [expect.stringMatching(/The queue at 127\.0\.0\.1:\d+ has failed, and is tried again: ./)];
   await expect.poll(() => told).toEqual({ worker: said, server: said });
   await server.close({ drainMs: 0 });
   await redis.resume();
-  const rings = (): Promise<boolean> =>
-    bell.ring("none", { runner: "none" }).then(
+  const notifies = (): Promise<boolean> =>
+    queue.notify("none", { runner: "none" }).then(
       () => true,
       () => false,
     );
-  await expect.poll(rings).toBe(true);
+  await expect.poll(notifies).toBe(true);
   await worker.close({ drainMs: 0 });
 });

@@ -1,13 +1,14 @@
+import { checkOptionsOf, type KeysOf } from "../../session/check-arguments.ts";
 import { type CompactionPlan, type CompactionSettings, prepareCompaction } from "../../session/context/compaction.ts";
 import type { Entry } from "../../session/log/entry.ts";
 import { SessionError } from "../../session/errors.ts";
 import type { SessionHooks } from "../../session/context/hooks.ts";
 import { addCost, addUsage } from "../../session/usage.ts";
-import type { SessionTree } from "../../tree/session-tree.ts";
-import type { Model } from "../model/model.ts";
+import { checkIsTree, type SessionTree } from "../../tree/session-tree.ts";
+import { checkIsModel, type Model } from "../model/model.ts";
 import { type Summary, spendingOf, summarize } from "./summarize.ts";
 import { tellsAnything } from "./summary-prompt.ts";
-import { loadTokenizer } from "./tokenizer.ts";
+import { countAhead } from "./tokenizer.ts";
 
 /** How to compact a session. */
 export interface CompactOptions {
@@ -20,6 +21,14 @@ export interface CompactOptions {
   readonly hooks?: SessionHooks | readonly SessionHooks[];
 }
 
+const COMPACT_KEYS: KeysOf<CompactOptions> = {
+  model: true,
+  settings: true,
+  instructions: true,
+  signal: true,
+  hooks: true,
+};
+
 /**
  * Replaces the older part of the context by a summary. The entry that does it, or null when there is nothing to
  * summarise. The history itself stays, and `undoCompaction` brings it back into the context.
@@ -27,9 +36,12 @@ export interface CompactOptions {
  * @throws {SessionError} `SUMMARY_FAILED` or `CANCELLED`, with nothing appended; `CONFLICT` when the leaf moved meanwhile.
  */
 export async function compact(tree: SessionTree, options: CompactOptions): Promise<Entry | null> {
+  checkIsTree(tree, "compact");
+  checkOptionsOf(options, COMPACT_KEYS, "compact");
+  checkIsModel(options.model, "compact");
   const hooks = options.hooks === undefined ? tree.hooks : tree.hooks.with([options.hooks].flat());
-  const tokenizer = options.settings?.tokenizer ?? (await loadTokenizer());
   const path = await tree.contextEntries();
+  const tokenizer = await countAhead(path, options.settings?.tokenizer);
   const plan = prepareCompaction(path, { ...options.settings, tokenizer, undone: tree.head.undone });
   if (plan === null) return null;
   const given = await hooks.before("beforeCompact", { sessionId: tree.id, plan });

@@ -1,7 +1,8 @@
+import { checkOptionsOf } from "../../session/check-arguments.ts";
 import type { Entry } from "../../session/log/entry.ts";
 import { fileOperations } from "../../session/context/file-operations.ts";
-import type { SessionTree } from "../../tree/session-tree.ts";
-import type { Model } from "../model/model.ts";
+import { checkIsTree, type SessionTree } from "../../tree/session-tree.ts";
+import { checkIsModel, type Model } from "../model/model.ts";
 import { spendingOf, summarize } from "./summarize.ts";
 
 /**
@@ -13,6 +14,9 @@ export async function summarizeBranch(
   entryId: string | null,
   options: { readonly model: Model; readonly instructions?: string; readonly signal?: AbortSignal },
 ): Promise<Entry | null> {
+  checkIsTree(tree, "summarizeBranch");
+  checkOptionsOf(options, { model: true, instructions: true, signal: true }, "summarizeBranch");
+  checkIsModel(options.model, "summarizeBranch");
   const left = await tree.getBranch();
   const target = new Set(entryId === null ? [] : (await tree.getBranch(entryId)).map((entry) => entry.id));
   const entries = left.filter((entry) => !target.has(entry.id));

@@ -1,4 +1,6 @@
-import { estimateTextTokens, type TextTokenizer } from "../../session/context/tokens.ts";
+import { nextSlice } from "../../internal/long-work.ts";
+import { entryTokens, estimateTextTokens, type TextTokenizer } from "../../session/context/tokens.ts";
+import type { Entry } from "../../session/log/entry.ts";
 
 let loaded: Promise<TextTokenizer> | null = null;
 
@@ -6,6 +8,32 @@ let loaded: Promise<TextTokenizer> | null = null;
 export function loadTokenizer(): Promise<TextTokenizer> {
   loaded ??= findTokenizer();
   return loaded;
+}
+
+/**
+ * A tokenizer that knows what entries take already. To count a mebibyte takes a tenth of a second, so that it is done in
+ * slices and each text is counted once.
+ */
+export async function countAhead(entries: readonly Entry[], tokenizer?: TextTokenizer): Promise<TextTokenizer> {
+  const count = tokenizer ?? (await loadTokenizer());
+  const counted = new Map<string, number>();
+  let characters = 0;
+  for (const entry of entries) {
+    const texts: string[] = [];
+    entryTokens(entry, (text) => texts.push(text));
+    for (const text of texts) {
+      let tokens = 0;
+      for (let at = 0; at < text.length; at += SLICE_CHARACTERS) {
+        tokens += count(text.length <= SLICE_CHARACTERS ? text : text.slice(at, at + SLICE_CHARACTERS));
+        characters += Math.min(text.length, SLICE_CHARACTERS);
+        if (characters < SLICE_CHARACTERS) continue;
+        characters = 0;
+        await nextSlice();
+      }
+      counted.set(text, tokens);
+    }
+  }
+  return (text) => counted.get(text) ?? count(text);
 }
 
 async function findTokenizer(): Promise<TextTokenizer> {
@@ -24,6 +52,8 @@ async function findTokenizer(): Promise<TextTokenizer> {
 
 /** The tokenizer takes time quadratic in the length of a run without spaces: a second for 40,000 of one character. */
 const PIECE_CHARACTERS = 1000;
+/** How much is counted before others have their turn; whole pieces, so that it comes to the same. */
+const SLICE_CHARACTERS: number = 64 * PIECE_CHARACTERS;
 
 function inPieces(tokenizer: TextTokenizer): TextTokenizer {
   return (text) => {

@@ -1,6 +1,14 @@
+import { checkArgument } from "../../session/check-arguments.ts";
 import type { Session } from "../../session/value/session.ts";
 import { collectReply } from "./collect-reply.ts";
-import type { Model, ModelDelta, ModelReply, ModelRequest, ToolSchema } from "./model.ts";
+import {
+  checkIsModel,
+  type Model,
+  type ModelDelta,
+  type ModelReply,
+  type ModelRequest,
+  type ToolSchema,
+} from "./model.ts";
 import type { Tool, ToolContext } from "../tools/tool.ts";
 
 /** Replaces how a loop asks for completions and runs tools. */
@@ -29,6 +37,13 @@ export function streamingExecutor(
   onEvent: (delta: ModelDelta) => void,
   inner?: Pick<LoopExecutor, "dispatchTool" | "toolSchemas">,
 ): LoopExecutor {
+  checkIsModel(model, "streamingExecutor");
+  checkArgument(
+    typeof onEvent === "function",
+    onEvent,
+    "streamingExecutor",
+    "a model, then a function that takes its deltas",
+  );
   return {
     complete: (request, { signal }) => collectReply(model, request, signal, onEvent),
     ...(inner?.dispatchTool === undefined ? {} : { dispatchTool: inner.dispatchTool.bind(inner) }),

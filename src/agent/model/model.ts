@@ -1,3 +1,4 @@
+import { checkArgument, isObject } from "../../session/check-arguments.ts";
 import type { JsonObject, JsonValue } from "../../internal/json.ts";
 import type { AssistantMessage, Message, StopReason } from "../../session/message.ts";
 import type { ThinkingLevel } from "../../session/log/entry.ts";
@@ -62,8 +63,25 @@ export interface Model {
   readonly id: string;
   /** How many tokens a request and its answer may take together. */
   readonly contextWindow?: number;
+  /** Nobody named it, as the offline model of a server without keys: it goes on in no session that another has answered. */
+  readonly unnamed?: true;
   /** Whether its provider can be asked for a value of that schema; of one that cannot, a run asks for a call instead. */
   takesOutput?(schema: JsonObject): boolean;
+  /**
+   * Loads what the model needs to be asked, such as the client of its provider; a run waits for it before anything is
+   * stored. Asking without it does the same.
+   */
+  prepare?(): Promise<void>;
   complete(request: ModelRequest, options?: { readonly signal?: AbortSignal }): Promise<ModelReply>;
   stream?(request: ModelRequest, options?: { readonly signal?: AbortSignal }): AsyncIterable<ModelDelta>;
+}
+
+/** @throws {SessionError} `INVALID_OPTION` that names the call, unless the value is a model. */
+export function checkIsModel(model: unknown, call: string): asserts model is Model {
+  checkArgument(
+    isObject(model) && typeof model.complete === "function",
+    model,
+    call,
+    "a model, such as createModel makes",
+  );
 }

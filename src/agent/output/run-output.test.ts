@@ -78,7 +78,7 @@ describe("a run with an output", () => {
 
   test("asks a model that knows no other way by a tool, and forces it once there is nothing else to do", async () => {
     const model = callingModel(calling(callOf("1", "look")), "It is 4711.", giving("2", "{}"), giving("3", ORDER));
-    const run = agentOf(model).run("Which?", { output: Order, unasked: "nothing", tools: [] });
+    const run = agentOf(model).run("Which?", { output: Order, ask: "always", tools: [] });
     const answer = await run;
     expect(answer.output).toEqual(value);
     expect(model.requests.map(({ tools }) => tools?.map(({ name }) => name))).toEqual(Array(4).fill(["give_answer"]));

@@ -20,6 +20,8 @@ import { runSessionLoop } from "../run-session-loop.ts";
 import type { SessionRun } from "../session-run.ts";
 import { type Claim, claimRun } from "./claim-run.ts";
 import { LeaseHold } from "./lease-hold.ts";
+import type { Persist } from "./run-sink.ts";
+import { SessionTree } from "../../tree/session-tree.ts";
 
 const stores: Readonly<Record<string, () => Promise<SessionStore>>> = {
   memory: async () => openMemoryStore(),
@@ -124,7 +126,9 @@ describe.each(Object.entries(stores))("in a %s store", (_, open) => {
     await expect(claim(store, "r")).rejects.toMatchObject({ code: "SESSION_BUSY", holder: /^run first,/ });
     expect([await store.head(SESSION), await store.leaseOf(SESSION)]).toEqual([before, null]);
     const first = await claim(store, "first");
-    expect((await store.head(SESSION))?.openRuns).toContainEqual({ runId: "first", state: "started" });
+    expect((await store.head(SESSION))?.openRuns).toContainEqual(
+      expect.objectContaining({ runId: "first", state: "started" }),
+    );
     await first.hold.letGo();
   });
 
@@ -213,6 +217,27 @@ describe.each(Object.entries(stores))("in a %s store", (_, open) => {
     expect(run.status).toBe("failed");
   });
 });
+
+test.each(["store", "new session", "fork", "file"])(
+  "the start of a run kept in a %s names its agent, its model and its tools",
+  async (place) => {
+    const directory = await mkdtemp(join(tmpdir(), "skein-claim-"));
+    onTestFinished(() => rm(directory, { recursive: true, force: true }));
+    const path = join(directory, "run.jsonl");
+    const store = openMemoryStore();
+    const { id: sessionId } = (await store.create(createHeader())).header;
+    const places = { store: { store, sessionId }, "new session": store, fork: { store, fork: true }, file: path };
+    const persist = places[place as keyof typeof places] as Persist;
+    const options = { persist, tools: [toolOf("look")], builtInTools: false, agentName: "helper" };
+    const run = runSessionLoop(asking(), someAgent(), { ...options, model: scripted(["Done."]) });
+    await run;
+    const tree = place === "file" ? await SessionTree.open(path) : null;
+    const entries = tree ? await tree.entries() : await entriesOf(store, place === "store" ? sessionId : run.id);
+    await tree?.close();
+    const starts = entries.filter((entry) => entry.type === "run" && entry.phase === "started");
+    expect(starts).toMatchObject([{ agent: "helper", model: "scripted/scripted", tools: ["look"] }]);
+  },
+);
 
 test.each(["a store", "a session of it", "a file"])(
   "a run that is resumed in %s goes on under the id that it had, and elsewhere under another",

@@ -4,8 +4,9 @@ import type { Entry, EntryDraft, EntryOf } from "../../session/log/entry.ts";
 import { SessionBusyError, SessionError, show } from "../../session/errors.ts";
 import type { SessionHead } from "../../session/log/fold.ts";
 import { type OpenRun, requestIdOf } from "../../session/log/open-runs.ts";
-import type { AppendOptions, AppendResult, SessionStore } from "../../session/store.ts";
+import type { AppendOptions, AppendResult, Guard, SessionStore } from "../../session/store.ts";
 import type { RunHold } from "./log-sink.ts";
+import type { RunAgent } from "./run-sink.ts";
 
 /** How often a run is claimed in a row without a new row before it counts as failed. */
 const CLAIMS_MAX = 5;
@@ -28,12 +29,16 @@ export interface ClaimRequest {
   readonly runId: string;
   /** The version of the log that whoever claims knew; left out where that does not matter. */
   readonly version?: number | undefined;
+  /** Who answers, as the start records it. */
+  readonly answers?: RunAgent | undefined;
 }
 
 /** A session that a run has to itself. */
 export interface Claim {
   readonly head: SessionHead;
   readonly hold: RunHold;
+  /** What must hold for the append that begins the run: it is still to be run. A cancel that came meanwhile counts. */
+  readonly guard: Guard;
   /** What the run writes before its first row: the end of runs whose process is gone. */
   readonly ends: readonly EntryDraft[];
   /** What it writes after its input. */
@@ -44,17 +49,18 @@ export interface Claim {
 
 /**
  * Claims a session for a run: the only way to begin one or to go on with it. `begin` writes the ends, the run's input and
- * that it started, in one append; what it throws lets go of the session.
+ * that it started, in one append with the claim's guard; what it throws lets go of the session.
  *
  * - Of several who claim, one has the session: the others are refused with `SESSION_BUSY` while it does.
  * - What another did about a run since the caller looked is a `CONFLICT`.
  * - A run that waits for an answer, or that was asked for before and is due, goes first: `SESSION_BUSY`.
  * - A run that parked with a local sandbox on another machine goes on there only: `NO_SANDBOX`.
+ * - A run that is cancelled before its start is on record does not begin: `CONFLICT`.
  * - A run that was cancelled, or that got nowhere five times in a row, is ended here: `RUN_ENDED`.
  */
 export async function claimRun<T>(
   session: Claimable,
-  { runId, version }: ClaimRequest,
+  { runId, version, answers }: ClaimRequest,
   begin: (claim: Claim) => Promise<T>,
 ): Promise<T> {
   const hold = await session.hold();
@@ -70,9 +76,10 @@ export async function claimRun<T>(
       await session.append([...ends, end.draft], hold.guard === null ? {} : { guard: hold.guard });
       throw end.error;
     }
-    const started: EntryDraft = { type: "run", runId, phase: "started", claim: hold.lease?.token ?? 0 };
+    const started: EntryDraft = { type: "run", runId, phase: "started", claim: hold.lease?.token ?? 0, ...answers };
     const request = mine?.state === "requested" ? await readRequest(session.store, head.header.id, runId) : null;
-    return await begin({ head, hold, ends, started, request });
+    const guard = { ...hold.guard, ...(mine === undefined ? {} : { openRun: runId }) };
+    return await begin({ head, hold, guard, ends, started, request });
   } catch (error) {
     await hold.letGo().catch(() => {});
     throw error;

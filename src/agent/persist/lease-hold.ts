@@ -33,7 +33,11 @@ export class LeaseHold implements RunHold, RunLease {
     this.#leaseMs = leaseMs;
     this.#onLost = onLost;
     this.#untilMs = askedAtMs + leaseMs;
-    this.#timer = setInterval(() => void this.#renew().catch(() => {}), leaseMs / 3);
+    this.#timer = setInterval(() => {
+      void this.#renew().catch(() => {});
+      // A store that is cut off says nothing, not even that it failed.
+      if (this.#leftMs <= 0) this.#lose();
+    }, leaseMs / 3);
     this.#timer.unref();
   }
 

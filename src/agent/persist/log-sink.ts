@@ -99,10 +99,12 @@ export class LogSink implements RunSink {
   }
 
   /** The first append, which may be refused for want of room; with `beside`, it begins a branch wherever the leaf is. */
-  async begin(drafts: readonly EntryDraft[], { beside }: { readonly beside: boolean }): Promise<void> {
-    const { guard } = this.#init.hold;
+  async begin(
+    drafts: readonly EntryDraft[],
+    { beside, guard }: { readonly beside: boolean; readonly guard: Guard },
+  ): Promise<void> {
     const where = beside ? { onto: this.#lastId } : { below: this.#lastId };
-    await this.#append(drafts, { ...where, verbatim: true, ...(guard === null ? {} : { guard }) });
+    await this.#append(drafts, { ...where, verbatim: true, guard });
   }
 
   append(drafts: readonly EntryDraft[]): Promise<KeptEntries> {

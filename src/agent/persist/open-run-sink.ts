@@ -29,7 +29,7 @@ export async function openRunSink(persist: Persist, request: SinkRequest): Promi
   if (persist instanceof SessionTree) return openTreeSink(persist, request);
   if (typeof persist === "object" && persist !== null) {
     if ("openSink" in persist && typeof persist.openSink === "function") return persist.openSink(request);
-    if ("sessionId" in persist) return openTreeSink(await SessionTree.on(persist.store, persist.sessionId), request);
+    if (isInSession(persist)) return openTreeSink(await SessionTree.on(persist.store, persist.sessionId), request);
     if (isStore(persist)) return openInStore(persist, request);
     if ("fork" in persist && persist.fork === true && isStore(persist.store))
       return openStoreSink(persist.store, request);
@@ -46,8 +46,18 @@ export function resumedRunId(persist: Persist, transcript: Transcript): string |
   if (runId === null || typeof persist === "boolean") return null;
   if (typeof persist === "string") return runId;
   if (persist instanceof SessionTree) return persist.id === sessionId ? runId : null;
-  if ("sessionId" in persist) return persist.sessionId === sessionId ? runId : null;
+  if (isInSession(persist)) return persist.sessionId === sessionId ? runId : null;
   return isStore(persist) && isResumedIn(persist, transcript) ? runId : null;
+}
+
+/** The stored session that a run will be kept in, where that is known before it starts. */
+export function sessionIdOf(persist: Persist): string | null {
+  if (persist instanceof SessionTree) return persist.id;
+  return typeof persist === "object" && "sessionId" in persist ? (persist.sessionId ?? null) : null;
+}
+
+function isInSession(persist: object): persist is { readonly store: SessionStore; readonly sessionId: string } {
+  return "sessionId" in persist && "store" in persist;
 }
 
 function isResumedIn(store: SessionStore, transcript: Transcript): boolean {
@@ -81,7 +91,7 @@ async function openFileSink(path: string | null, request: SinkRequest): Promise<
   const file = await RunFile.open({
     ...(path === null ? {} : { path }),
     header: headerOf(output, sandboxHandleId),
-    entries: [...rowDrafts(user.transcript), ...startDrafts(startedFirst(runId), systemPrompt, NO_SETTINGS)],
+    entries: [...rowDrafts(user.transcript), ...startDrafts(startedFirst(request), systemPrompt, NO_SETTINGS)],
     // A transcript that comes from the file goes on in it; so does a session under its own name.
     accepts: async (store, head) =>
       head.header.id === user.id || ((await findRows(store, head, user.transcript))?.length ?? 0) > 0,
@@ -133,7 +143,7 @@ interface Source {
 /** Nobody else knows of a session that is just being made, so that making it is its claim. */
 async function createOutput(store: SessionStore, request: SinkRequest): Promise<OpenedSink> {
   const { runId, systemPrompt, user } = request;
-  const start = startDrafts(startedFirst(runId), systemPrompt, NO_SETTINGS);
+  const start = startDrafts(startedFirst(request), systemPrompt, NO_SETTINGS);
   const entries = [...rowDrafts(user.transcript), ...start];
   const { header, leafId, version } = await store.create(headerOf(request.output, request.sandboxHandleId), {
     entries,

@@ -1,6 +1,9 @@
+import { defined } from "../../internal/defined.ts";
+import { isInnerQuestion } from "../../session/log/open-runs.ts";
 import { type Entry, type EntryOf, isNode } from "../../session/log/entry.ts";
-import { isOwn, type SessionHead } from "../../session/log/fold.ts";
+import { inheritedCount, isOwn, type SessionHead } from "../../session/log/fold.ts";
 import type { SandboxPlacement, SessionHeader } from "../../session/log/header.ts";
+import type { ToolCall } from "../../session/message.ts";
 import type { SessionStore } from "../../session/store.ts";
 import type { Row, Transcript } from "../../session/value/transcript.ts";
 import { isTaken } from "../output/run-output.ts";
@@ -8,6 +11,7 @@ import {
   type ApprovalDecision,
   type AskedBefore,
   decisionOf,
+  digestOfCall,
   QUEUED_KEY,
   type QueuedInput,
   type ResumeState,
@@ -30,7 +34,7 @@ export async function readResumeState(
   const last = lastAnswer(transcript);
   const answer = entries.find(({ id }) => id === last?.id) ?? null;
   const runId = head.openRuns.findLast(({ state }) => state !== "requested")?.runId ?? null;
-  const scan = new Scan(last?.openCalls ?? new Set(), answer, { context: entries, head, runId });
+  const scan = new Scan(last?.openCalls ?? new Map(), answer, { context: entries, head, runId });
   if (entries.length > 0) {
     for await (const entry of store.read(head.header.id, { reverse: true })) {
       if (scan.isDoneBefore(entry)) break;
@@ -49,7 +53,7 @@ export async function readResumeState(
 /** The last answer of a model, those of its calls that have no result, and whether it was the last that its run needed. */
 function lastAnswer(
   transcript: Transcript,
-): { readonly id: string; readonly openCalls: ReadonlySet<string>; readonly isLast: boolean } | null {
+): { readonly id: string; readonly openCalls: ReadonlyMap<number, ToolCall>; readonly isLast: boolean } | null {
   const answered = new Set<string>();
   let [given, followed] = [false, false];
   for (let index = transcript.length - 1; index >= 0; index--) {
@@ -60,9 +64,9 @@ function lastAnswer(
     } else if (message.role !== "assistant") followed = true;
     else {
       const { toolCalls = [], stopReason = "stop" } = message;
-      const calls = toolCalls.map((call) => call.id);
-      const isWhole = given || (calls.length === 0 && stopReason === "stop");
-      return { id, openCalls: new Set(calls.filter((call) => !answered.has(call))), isLast: isWhole && !followed };
+      const isWhole = given || (toolCalls.length === 0 && stopReason === "stop");
+      const open = [...toolCalls.entries()].filter(([, call]) => !answered.has(call.id));
+      return { id, openCalls: new Map(open), isLast: isWhole && !followed };
     }
   }
   return null;
@@ -70,7 +74,9 @@ function lastAnswer(
 
 /** Collects, latest entry first, what a log says about the open calls and the input that waits. */
 class Scan {
-  readonly #openCalls: ReadonlySet<string>;
+  /** The calls without a result, by their positions in the answer. */
+  readonly #openCalls: ReadonlyMap<number, ToolCall>;
+  readonly #openIds: ReadonlySet<string>;
   readonly #answer: Entry | null;
   readonly #answerSeq: number;
   /** The run that is open, and has begun. */
@@ -89,8 +95,10 @@ class Scan {
   readonly #wordsOn = new Map<string, ApprovalDecision>();
   readonly #delivered = new Set<string>();
   readonly #queued: QueuedInput[] = [];
-  /** The run that gave the last answer. */
+  /** The run that gave the last answer: the one that had begun and not ended; null where none had. */
   #answeredBy: string | null = null;
+  #writerIsKnown = false;
+  #tools: readonly string[] | null = null;
   /** How runs ended after the last answer, and where the open run first began after it. */
   readonly #ends = new Map<string, EntryOf<"run">["phase"]>();
   #begunSeq: number | null = null;
@@ -99,11 +107,12 @@ class Scan {
   #runIsOver = false;
 
   constructor(
-    openCalls: ReadonlySet<string>,
+    openCalls: ReadonlyMap<number, ToolCall>,
     answer: Entry | null,
     { context, head: { header }, runId }: { context: readonly Entry[]; head: SessionHead; runId: string | null },
   ) {
     this.#openCalls = openCalls;
+    this.#openIds = new Set([...openCalls.values()].map(({ id }) => id));
     this.#answer = answer;
     this.#runId = runId;
     this.#answerSeq = answer !== null && openCalls.size > 0 ? answer.seq : Number.POSITIVE_INFINITY;
@@ -116,8 +125,16 @@ class Scan {
   /** Whether nothing that counts stands at that entry or before it. */
   isDoneBefore({ seq }: Entry): boolean {
     if (seq >= this.#answerSeq) return false;
-    if (this.#runId !== null && this.#answeredBy === null && this.#openCalls.size > 0) return false;
+    if (this.#mustFindWriter && seq >= inheritedCount(this.#header)) return false;
     return this.#runIsOver || (seq < this.#contextSeq && this.#runId === null);
+  }
+
+  /**
+   * Whether it is open whose calls they are, which the last word on a run before the answer says. Where no run is open and
+   * none has ended since, none had begun at the answer.
+   */
+  get #mustFindWriter(): boolean {
+    return this.#openCalls.size > 0 && !this.#writerIsKnown && (this.#runId !== null || this.#ends.size > 0);
   }
 
   take(entry: Entry): void {
@@ -125,7 +142,7 @@ class Scan {
     if (isNode(entry) && entry.seq > this.#answerSeq) this.#nodes.push(entry);
     switch (entry.type) {
       case "run":
-        this.#takeRun(entry);
+        this.#takeRun(entry, own);
         break;
       case "run_parked":
         if (own) this.#parked ??= entry;
@@ -157,17 +174,29 @@ class Scan {
   state(): Omit<ResumeState, "sessionId" | "version" | "runId" | "answered"> {
     const queued = this.#queued
       .filter(({ id }) => !this.#delivered.has(id))
-      .map(({ id, kind, content }) => ({ id, kind, content }))
+      .map(({ id, kind, content, by }) => ({ id, kind, content, ...defined({ by }) }))
       .reverse();
-    const sandbox = this.#sandbox;
+    const [sandbox, tools] = [this.#sandbox, this.#tools];
     if (this.#foreign || !this.#callsAreOwn())
-      return { inherited: true, effects: this.#openCalls, approvals: new Map(), queued, sandbox };
+      return {
+        inherited: true,
+        tools,
+        effects: new Set(this.#openCalls.keys()),
+        approvals: new Map(),
+        queued,
+        sandbox,
+      };
     const below = this.#nodesOfAnswer();
-    const effects = new Set(this.#effects.filter(({ parentId }) => below.has(parentId)).map(({ callId }) => callId));
+    const begun = this.#effects.filter(({ parentId }) => below.has(parentId));
     const questions = this.#questions.filter(({ parentId }) => below.has(parentId));
-    const asked = [...questions.map(({ callId }) => callId), ...this.#wordsOn.keys()];
-    const approvals = new Map(asked.map((callId) => [callId, this.#askedAbout(callId, questions)]));
-    return { inherited: false, effects, approvals, queued, sandbox };
+    const effects = new Set<number>();
+    const approvals = new Map<number, AskedBefore>();
+    for (const [index, call] of this.#openCalls) {
+      if (begun.some((effect) => (effect.index ?? index) === index && effect.callId === call.id)) effects.add(index);
+      const asked = this.#askedAbout(index, call, questions);
+      if (asked !== null) approvals.set(index, asked);
+    }
+    return { inherited: false, tools, effects, approvals, queued, sandbox };
   }
 
   /**
@@ -184,12 +213,14 @@ class Scan {
   }
 
   /**
-   * Whether the open calls are those of the run that is open, or of one that failed and is gone on with. Whoever said
-   * something since then wanted another run, and what a run was stopped in stays undone.
+   * Whether the open calls are those of the run that is open, or of one that failed and is gone on with. While a run has
+   * begun, only its holder can append an answer with calls; one that was appended at any other time says what its writer
+   * likes. Whoever said something since then wanted another run, and what a run was stopped in stays undone.
    */
   #callsAreOwn(): boolean {
     const [by, begunSeq] = [this.#answeredBy, this.#begunSeq];
-    if (by === null || by === this.#runId || begunSeq === null) return true;
+    if (by === null) return this.#openCalls.size === 0;
+    if (by === this.#runId || begunSeq === null) return true;
     const said = this.#nodes.some(
       (node) =>
         node.seq < begunSeq && this.#contextIds.has(node.id) && node.type === "message" && node.message.role === "user",
@@ -204,34 +235,65 @@ class Scan {
 
   /** Some models count their calls anew in every answer, so only what came after the last one is about its calls. */
   #isAboutOpenCall({ seq, callId }: { readonly seq: number; readonly callId: string }): boolean {
-    return seq > this.#answerSeq && this.#openCalls.has(callId);
+    return seq > this.#answerSeq && this.#openIds.has(callId);
   }
 
   /** A run that was ended on purpose has done with its input; one that failed or died has not. */
-  #takeRun({ seq, inherited, runId, phase, sandbox }: EntryOf<"run">): void {
+  #takeRun({ seq, inherited, runId, phase, sandbox, tools }: EntryOf<"run">, own: boolean): void {
     // An import cannot say where tools act.
     const imported = inherited === true || seq < (this.#header.inherited?.entries ?? 0);
     if (!imported) this.#sandbox ??= sandbox ?? null;
     if (phase === "finished" || phase === "cancelled") this.#runIsOver = true;
+    const isBefore = this.#answer !== null && seq < this.#answer.seq;
     if (phase !== "started") this.#ends.set(runId, phase);
-    else if (this.#answer !== null && seq < this.#answer.seq) this.#answeredBy ??= runId;
-    else if (runId === this.#runId) this.#begunSeq = seq;
+    else if (!isBefore && runId === this.#runId) this.#begunSeq = seq;
+    // Where the tools act is told with a start of its own, which says nothing about who answers.
+    if (!isBefore || !own || this.#writerIsKnown || (phase === "started" && sandbox !== undefined)) return;
+    this.#writerIsKnown = true;
+    this.#tools = tools ?? null;
+    this.#answeredBy = phase === "started" ? runId : null;
   }
 
   /** Of several answers to a question, the first in the log counts; of old ones, which name a call only, the latest. */
   #takeApproval(entry: EntryOf<"approval">): void {
-    const { callId, parentId, decision, question, note } = entry;
+    const { callId, parentId, decision, question } = entry;
+    // Of a run inside of a tool, which is gone, and whose calls may have the ids of this run's.
+    if (isInnerQuestion(entry)) return;
     if (decision === undefined) this.#questions.push(entry);
-    else if (question !== undefined) this.#answers.set(question, decisionOf(decision, note));
+    else if (question !== undefined) this.#answers.set(question, decisionOf(decision, entry));
     else if (!this.#wordsOn.has(callId) && this.#contextIds.has(parentId))
-      this.#wordsOn.set(callId, decisionOf(decision));
+      this.#wordsOn.set(callId, decisionOf(decision, entry));
   }
 
-  /** `questions` are the latest first. */
-  #askedAbout(callId: string, questions: readonly EntryOf<"approval">[]): AskedBefore {
-    const question = questions.find((asked) => asked.callId === callId)?.id ?? null;
-    const decision = this.#answers.get(question ?? "") ?? this.#wordsOn.get(callId) ?? null;
-    if (decision !== null || question === null) return { question, decision };
+  /**
+   * What was asked about the call at a position of the answer, and what came of it. A question names its call by position
+   * and digest. One of an earlier version names an id only: where several calls have that id, it may deny them all, and
+   * allows none. `questions` are the latest first.
+   */
+  #askedAbout(index: number, call: ToolCall, questions: readonly EntryOf<"approval">[]): AskedBefore | null {
+    const digest = digestOfCall(call);
+    const about = questions.filter(({ callId }) => callId === call.id);
+    const isUnique = this.#callsNamed(call.id) === 1;
+    for (const { id: question, index: position, digest: asked } of about) {
+      if (position === undefined ? isUnique : position === index && asked === digest)
+        return this.#withDecision(question, this.#answers.get(question) ?? this.#wordsOn.get(call.id) ?? null);
+    }
+    const words = [
+      ...about.filter((each) => each.index === undefined).map(({ id }) => this.#answers.get(id)),
+      this.#wordsOn.get(call.id),
+    ];
+    const word = words.find((each) => each !== undefined && (isUnique || !each.approved));
+    return word === undefined ? null : { question: null, decision: word };
+  }
+
+  #callsNamed(callId: string): number {
+    const message = this.#answer?.type === "message" ? this.#answer.message : null;
+    const calls = message?.role === "assistant" ? (message.toolCalls ?? []) : [];
+    return calls.filter(({ id }) => id === callId).length;
+  }
+
+  #withDecision(question: string, decision: ApprovalDecision | null): AskedBefore {
+    if (decision !== null) return { question, decision };
     const { expiresAt = null, questions: waiting = [] } = this.#parked ?? {};
     const expired = expiresAt !== null && Date.parse(expiresAt) <= Date.now();
     if (!expired || !waiting.some((open) => open.question === question)) return { question, decision };

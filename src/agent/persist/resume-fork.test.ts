@@ -74,7 +74,7 @@ test("a call that waits for approval where a fork is made can be approved there,
   await run.followUp("And say when.");
   const { sessionId } = await new BranchManager(store).fork(run.id, "meanwhile");
   const { user, agent } = await resumeSession({ store, sessionId });
-  expect(resumeStateOf(user.transcript)).toMatchObject({ effects: new Set(["c1"]), approvals: new Map(), queued: [] });
+  expect(resumeStateOf(user.transcript)).toMatchObject({ effects: new Set([0]), approvals: new Map(), queued: [] });
   const options = { tools: [tool], builtInTools: false as const, persist: { store, sessionId } };
   const forked = runSessionLoop(user, agent, { ...options, model: scripted([saying("Not paid.")]) });
   expect((await forked).transcript.toMessages().map(inShort).at(-1)).toBe("assistant: Not paid.");
@@ -104,7 +104,7 @@ test("a session made of the path to a call does not run that call", async () => 
   const tree = await SessionTree.on(store, run.id);
   const branched = await tree.createBranchedSession(tree.head.leafId ?? "");
   const { user } = await resumeSession({ store: branched.store, sessionId: branched.id });
-  expect(resumeStateOf(user.transcript)?.effects).toEqual(new Set(["c1"]));
+  expect(resumeStateOf(user.transcript)?.effects).toEqual(new Set([0]));
   go();
   await run;
   expect(ran()).toBe(1);

@@ -122,7 +122,7 @@ describe("from a file", () => {
     const { user, agent } = await resumeSession(path);
     expect(user.id).toBe(first.request.output.id);
     expect(agent.transcript.toMessages()).toEqual([{ role: "system", content: "be brief" }]);
-    expect(resumeStateOf(user.transcript)?.effects).toEqual(new Set(["c1"]));
+    expect(resumeStateOf(user.transcript)?.effects).toEqual(new Set([0]));
     expect(Transcript.originOf(user.transcript)).toBeNull();
     const second = await openSink(path, user);
     await second.sink.append([message("result", result("c1")), message("done", assistant("done"))]);
@@ -191,23 +191,29 @@ describe("the state", () => {
       approval("c4", { approved: true } as never),
       approval("c5", { approved: false, reason: "too much" } as never),
     );
-    expect(state.effects).toEqual(new Set(["c1"]));
+    expect(state.effects).toEqual(new Set([0]));
     expect([...state.approvals].sort()).toEqual([
-      ["c3", { question: expect.any(String), decision: null }],
-      ["c4", { question: expect.any(String), decision: { approved: true } }],
-      ["c5", { question: null, decision: { approved: false, reason: "too much" } }],
+      [2, { question: expect.any(String), decision: null }],
+      [3, { question: expect.any(String), decision: { approved: true } }],
+      [4, { question: null, decision: { approved: false, reason: "too much" } }],
     ]);
   });
 
   test("keeps a decision though the call was asked about again, and takes nothing but a clear yes for one", async () => {
-    const yes = await stateOf(message("a", calls("c1")), approval("c1", { approved: true } as never), approval("c1"));
-    expect(yes.approvals.get("c1")).toMatchObject({ decision: { approved: true } });
-    const unclear = await stateOf(message("a", calls("c1")), approval("c1", "yes" as never));
-    expect(unclear.approvals.get("c1")).toMatchObject({ decision: { approved: false, reason: null } });
+    const yes = await stateOf(
+      started,
+      message("a", calls("c1")),
+      approval("c1", { approved: true } as never),
+      approval("c1"),
+    );
+    expect(yes.approvals.get(0)).toMatchObject({ decision: { approved: true } });
+    const unclear = await stateOf(started, message("a", calls("c1")), approval("c1", "yes" as never));
+    expect(unclear.approvals.get(0)).toMatchObject({ decision: { approved: false, reason: null } });
   });
 
   test("does not take the effect of an earlier call for that of a later one with the same id", async () => {
     const state = await stateOf(
+      started,
       message("a1", calls("c1")),
       effect("c1"),
       message("t1", result("c1")),
@@ -217,14 +223,16 @@ describe("the state", () => {
   });
 
   test.each([
-    ["takes what was done about a call on another branch for done", said("other branch"), ["c1"]],
+    ["takes what was done about a call on another branch for done", said("other branch"), [0]],
     ["does not take a call of a later answer on another branch for one of the same id on this", calls("c1"), []],
   ])("%s", async (_behaviour, there, effects) => {
     const store = openMemoryStore();
     await store.create(createHeader({ id: "a" }));
     const tree = await SessionTree.on(store, "a");
-    await tree.appendMessage(calls("c1"), { id: "root" });
-    await tree.appendMessage(there, { id: "left" });
+    const guard = { holds: true } as const;
+    await tree.append(started);
+    await tree.append(message("root", calls("c1")), { guard });
+    await tree.append(message("left", there), { guard });
     await tree.append(effect("c1"));
     await tree.append({ type: "run", runId, phase: "finished" });
     await tree.branch("root");
@@ -234,13 +242,14 @@ describe("the state", () => {
 
   test("finds an effect that is older than the end of another run", async () => {
     const state = await stateOf(
+      started,
       message("a", calls("c1")),
       effect("c1"),
       queued("given up"),
       { type: "run", runId: "r0", phase: "finished" },
       { type: "session_info", name: "later" },
     );
-    expect(state.effects).toEqual(new Set(["c1"]));
+    expect(state.effects).toEqual(new Set([0]));
     expect(state.queued).toEqual([]);
   });
 

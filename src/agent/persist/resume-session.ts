@@ -1,3 +1,4 @@
+import { checkOptionsOf, checkStoreArgument, type KeysOf } from "../../session/check-arguments.ts";
 import { SessionBusyError, SessionNotFoundError } from "../../session/errors.ts";
 import type { SessionHead } from "../../session/log/fold.ts";
 import { Session } from "../../session/value/session.ts";
@@ -14,6 +15,8 @@ export interface ResumeOptions extends PersistedOptions {
   /** Instructions for the agent instead of those that were kept. */
   readonly agentPrompt?: string;
 }
+
+const RESUME_KEYS: KeysOf<ResumeOptions> = { directory: true, agentPrompt: true };
 
 /** The two sessions that the next loop takes. */
 export interface ResumedSession {
@@ -38,7 +41,10 @@ export async function resumeSession(
   source: string | { readonly store: SessionStore; readonly sessionId: string },
   options: ResumeOptions = {},
 ): Promise<ResumedSession> {
+  checkOptionsOf(options, RESUME_KEYS, "resumeSession");
   if (typeof source === "object" && source !== null) {
+    checkOptionsOf(source, { store: true, sessionId: true }, "resumeSession");
+    checkStoreArgument(source.store, "resumeSession");
     const head = await source.store.head(source.sessionId);
     if (head === null) throw new SessionNotFoundError(source.sessionId);
     return resume(source.store, head, options, { shared: true });

@@ -1,18 +1,37 @@
+import { createHash } from "node:crypto";
+import { defined } from "../../internal/defined.ts";
 import type { JsonValue } from "../../internal/json.ts";
+import type { EntryOf } from "../../session/log/entry.ts";
 import type { SandboxPlacement } from "../../session/log/header.ts";
-import type { Content } from "../../session/message.ts";
+import type { Content, ToolCall } from "../../session/message.ts";
 import type { Transcript } from "../../session/value/transcript.ts";
 
 /** What a person decided about a call: it may run, or it may not, with the reason. */
 export type ApprovalDecision =
   | { readonly approved: true }
-  | { readonly approved: false; readonly reason: string | null };
+  | {
+      readonly approved: false;
+      readonly reason: string | null;
+      /** The user who gave the reason. */
+      readonly by?: string;
+    };
 
 /** Only a clear yes lets a call run. */
-export function decisionOf(decision: JsonValue, note?: string): ApprovalDecision {
+export function decisionOf(
+  decision: JsonValue,
+  { note, by }: Pick<EntryOf<"approval">, "note" | "by">,
+): ApprovalDecision {
   const given = (typeof decision === "object" && decision !== null ? decision : {}) as Record<string, unknown>;
   if (given.approved === true) return { approved: true };
-  return { approved: false, reason: typeof given.reason === "string" ? given.reason : (note ?? null) };
+  const reason = typeof given.reason === "string" ? given.reason : (note ?? null);
+  return { approved: false, reason, ...defined({ by }) };
+}
+
+/** What a question is about beside its position: a decision about other arguments does not count. */
+export function digestOfCall({ name, arguments: args }: ToolCall): string {
+  return createHash("sha256")
+    .update(JSON.stringify([name, args]))
+    .digest("base64");
 }
 
 /** What a log says of a call that a person was asked about. */
@@ -29,6 +48,8 @@ export interface QueuedInput {
   readonly id: string;
   readonly kind: "steer" | "followUp";
   readonly content: Content;
+  /** The user who said it; left out where the program did. */
+  readonly by?: string;
 }
 
 /** What a log says about a run that stopped in the middle. */
@@ -38,14 +59,19 @@ export interface ResumeState {
   readonly version: number;
   /** The run that stopped, where it has not ended: whoever goes on in the session goes on with it. */
   readonly runId: string | null;
-  /** Whether the calls without a result came with a fork or an import, or are those of another run: they never run here. */
+  /**
+   * Whether the calls without a result came with a fork or an import, are those of another run, or were appended by someone who
+   * had no run: they never run here.
+   */
   readonly inherited: boolean;
   /** Whether the run had given its last answer, and only its end is not on record. */
   readonly answered: boolean;
-  /** Calls without a result whose effect may have happened. */
-  readonly effects: ReadonlySet<string>;
-  /** Calls without a result that a person was asked about. */
-  readonly approvals: ReadonlyMap<string, AskedBefore>;
+  /** The names of the tools that the run had at its last answer; null if the log does not record them. */
+  readonly tools: readonly string[] | null;
+  /** Calls without a result whose effect may have happened, by their positions in the last answer. */
+  readonly effects: ReadonlySet<number>;
+  /** Calls without a result that a person was asked about, by their positions in the last answer. */
+  readonly approvals: ReadonlyMap<number, AskedBefore>;
   /** Input that was never delivered, in order. */
   readonly queued: readonly QueuedInput[];
   /** Where its tools acted, if it said so. */

@@ -41,10 +41,10 @@ export function storeLog(store: SessionStore, sessionId: string, request: SinkRe
  */
 export function continueLog(log: RunLog, request: SinkRequest, given: LogPosition | null = null): Promise<OpenedSink> {
   const { store, sessionId } = log;
-  const { runId, systemPrompt } = request;
+  const { runId, systemPrompt, answers } = request;
   const version = request.version ?? knownVersion(request.user.transcript, sessionId);
-  return claimRun(log, { runId, version }, async (claim) => {
-    const { head, hold, ends, started, request: asked } = claim;
+  return claimRun(log, { runId, version, answers }, async (claim) => {
+    const { head, hold, guard, ends, started, request: asked } = claim;
     const { user, from } = given ? { user: request.user, from: given } : await positionOf(store, head, request.user);
     const { onto, drafts, repeated } = await missingRows(store, sessionId, user.transcript, from);
     const atLeaf = onto === head.leafId;
@@ -55,7 +55,9 @@ export function continueLog(log: RunLog, request: SinkRequest, given: LogPositio
     const moves: EntryDraft[] = moved ? [{ type: "leaf", targetId: onto }] : [];
     const begins = startDrafts(started, systemPrompt, await store.settings(sessionId, await pathAt(store, head, onto)));
     const by = asked?.by ?? request.by;
-    await sink.begin([...ends, ...moves, ...askedBy(drafts, runId, by), ...begins], { beside: !atLeaf });
+    const isInput = asked?.messages !== undefined || request.by !== undefined;
+    const said = isInput ? drafts.map((draft) => saidBy(draft, by)) : askedBy(drafts, runId, by);
+    await sink.begin([...ends, ...moves, ...said, ...begins], { beside: !atLeaf, guard });
     return { sink, user };
   });
 }
@@ -69,8 +71,11 @@ function knownVersion(transcript: Transcript, sessionId: string): number | undef
 
 /** The rows, with the name of who asked for the run on the one that is its input. */
 function askedBy(drafts: readonly EntryDraft[], runId: string, by: string | undefined): readonly EntryDraft[] {
-  if (by === undefined) return drafts;
-  return drafts.map((draft) => (draft.id === inputIdOf(runId) ? { ...draft, by } : draft));
+  return drafts.map((draft) => (draft.id === inputIdOf(runId) ? saidBy(draft, by) : draft));
+}
+
+function saidBy(draft: EntryDraft, by: string | undefined): EntryDraft {
+  return by === undefined ? draft : { ...draft, by };
 }
 
 /** The user session to run on, and how much of it the log has. */

@@ -31,6 +31,8 @@ export type Persist =
 
 /** Opens where a run is kept, when the run starts. What it throws is how the run fails. */
 export interface SinkOpener {
+  /** The session that the sink will be of, where that is known before. */
+  readonly sessionId?: string;
   openSink(request: SinkRequest): Promise<OpenedSink>;
 }
 
@@ -101,6 +103,8 @@ export interface RunSink {
    * have said something meanwhile, which was told. Left out where a run cannot park.
    */
   park?(fact: ParkedFact): Promise<boolean>;
+  /** Whether anyone has subscribed to what the run is a part of, such as a group; left out where that is the run alone. */
+  isFollowed?(): boolean;
   /**
    * Records how the run ended and lets go of the session. False, with nothing written, when the run is to count as finished
    * and others have said something meanwhile, which was told.
@@ -118,9 +122,14 @@ export interface RunSink {
   origin(): Omit<TranscriptOrigin, "length"> | null;
 }
 
+/** Who answers in a run, as its start records it. */
+export type RunAgent = Pick<Extract<FactBody, { type: "run" }>, "agent" | "model" | "tools">;
+
 /** What a sink must know before the first row. */
 export interface SinkRequest {
   readonly runId: string;
+  /** Who answers; left out where the start does not record it. */
+  readonly answers?: RunAgent;
   /** What whoever starts the run knew of the session's log; what others did about a run since then is a conflict. */
   readonly version?: number;
   /** The session that the run makes. */
@@ -129,7 +138,7 @@ export interface SinkRequest {
   readonly user: Session;
   /** The agent's instructions, kept as a setting so that whoever recovers the run has them. */
   readonly systemPrompt: string | null;
-  /** Who says the run's input, where no request on record names them. */
+  /** Who says the rows of `user`, which are the run's input, where no request on record names them. */
   readonly by?: string;
   /** What to record as the sandbox's handle instead of its own. */
   readonly sandboxHandleId?: string;

@@ -1,9 +1,11 @@
 import { sameJson } from "../../internal/json.ts";
 import { uuidv7 } from "../../internal/uuid.ts";
 import type { EntryDraft } from "../../session/log/entry.ts";
+import { isInputId, isReservedId } from "../../session/log/open-runs.ts";
 import type { Settings } from "../../session/log/settings.ts";
 import type { SessionStore } from "../../session/store.ts";
 import type { Row, Transcript } from "../../session/value/transcript.ts";
+import type { SinkRequest } from "./run-sink.ts";
 
 /** What a run writes before its first own row: that it started, after the agent's instructions where the path has others. */
 export function startDrafts(started: EntryDraft, systemPrompt: string | null, settings: Settings): EntryDraft[] {
@@ -12,8 +14,8 @@ export function startDrafts(started: EntryDraft, systemPrompt: string | null, se
 }
 
 /** That a run started in a log of its own, which nobody else can know of yet. */
-export function startedFirst(runId: string): EntryDraft {
-  return { type: "run", runId, phase: "started", claim: 0 };
+export function startedFirst({ runId, answers }: Pick<SinkRequest, "runId" | "answers">): EntryDraft {
+  return { type: "run", runId, phase: "started", claim: 0, ...answers };
 }
 
 /** All rows as entries of a new session. A row that stands there twice gets a new id the second time. */
@@ -61,5 +63,10 @@ export async function missingRows(
 }
 
 function rowDraft({ id, message }: Row, taken: boolean): EntryDraft {
-  return { type: "message", id: taken ? uuidv7() : id, message };
+  return { type: "message", id: taken || isForeignTo(id) ? uuidv7() : id, message };
+}
+
+/** Whether an id is reserved for something that no row is: rows may come from a client, ids included. */
+function isForeignTo(id: string): boolean {
+  return isReservedId(id) && !isInputId(id);
 }

@@ -1,21 +1,34 @@
 import type { JsonObject, JsonValue } from "../../internal/json.ts";
 import { TYPE_NAMES } from "./json-schema-keywords.ts";
 import { type Position, showPosition, showValue } from "./json-schema-problem.ts";
-import { compilePattern, isKeyed, resolveReference } from "./json-schema-reference.ts";
+import { compilePattern, isKeyed, LISTS, MAPS, resolveReference, SINGLES } from "./json-schema-reference.ts";
 
 interface Item {
   readonly schema: unknown;
   readonly at: Position;
 }
 
-const LISTS: readonly string[] = ["allOf", "anyOf", "oneOf", "prefixItems"];
-const MAPS: readonly string[] = ["properties", "patternProperties", "$defs", "definitions"];
-const SINGLES: readonly string[] = ["additionalProperties", "additionalItems", "not", "items"];
+/** The keywords whose schemas are part of the value that they describe; `mapSchema` rewrites these. */
+const MAPPED: readonly string[] = ["$defs", "definitions", "properties", "patternProperties"];
+const MAPPED_SINGLES: readonly string[] = ["additionalProperties", "additionalItems", "not", "items"];
+/** How many schemas may be in one; a check visits each of them at least once. */
+const SCHEMAS_MAX = 10_000;
 const LIMITS: readonly string[] = ["minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"];
 const SIZES: readonly string[] = ["minLength", "maxLength", "minItems", "maxItems", "minProperties", "maxProperties"];
 
+/** How a schema is examined. */
+export interface DefinitionOptions {
+  /** What a problem calls the schema (default `parameters`). */
+  readonly name?: string;
+  /** Whether it may have patterns (default: yes). A schema from a stranger may not: a pattern can backtrack for hours. */
+  readonly patterns?: boolean;
+}
+
 /** What is wrong with a JSON Schema itself, in the keywords that are looked at, or null. Finds it before a model does. */
-export function findSchemaProblem(root: unknown, name = "parameters"): string | null {
+export function findSchemaProblem(
+  root: unknown,
+  { name = "parameters", patterns = true }: DefinitionOptions = {},
+): string | null {
   const waiting: Item[] = [{ schema: root, at: { parent: null, key: name } }];
   const seen = new Set<unknown>();
   for (let item = waiting.pop(); item !== undefined; item = waiting.pop()) {
@@ -24,15 +37,17 @@ export function findSchemaProblem(root: unknown, name = "parameters"): string | 
     seen.add(schema);
     if (!isKeyed(schema)) return `${showPosition(at)} must be a schema, got ${showValue(schema)}`;
     for (const [key, value] of Object.entries(schema)) {
-      const problem = checkKeyword(key, value);
-      if (problem !== null) return `${showPosition({ parent: at, key })} ${problem}`;
-      waiting.push(...schemasIn(key, value, { parent: at, key }));
-      if (key !== "$ref") continue;
-      const target = resolveReference(root, value as string);
-      if (target === undefined) {
-        return `${showPosition({ parent: at, key })} points at ${showValue(value)}, which is not in this schema`;
+      const here = { parent: at, key };
+      if (!patterns && (key === "pattern" || key === "patternProperties")) {
+        return `${showPosition(here)} is not allowed here; leave patterns out`;
       }
-      waiting.push({ schema: target, at: { parent: at, key } });
+      const problem = checkKeyword(key, value);
+      if (problem !== null) return `${showPosition(here)} ${problem}`;
+      addSchemas(waiting, key, value, here);
+      if (seen.size + waiting.length > SCHEMAS_MAX) return `${name} holds more than ${SCHEMAS_MAX} schemas`;
+      if (key === "$ref" && resolveReference(root, value as string) === undefined) {
+        return `${showPosition(here)} points at ${showValue(value)}, which is no schema in this schema`;
+      }
     }
   }
   return hasCircle(root, seen) ? `${name} has a $ref that leads back to itself without going into the value` : null;
@@ -42,24 +57,27 @@ export function findSchemaProblem(root: unknown, name = "parameters"): string | 
 export function mapSchema(schema: JsonObject, change: (schema: JsonObject) => JsonObject): JsonObject {
   const mapped = (value: JsonValue): JsonValue => (isKeyed(value) ? mapSchema(value as JsonObject, change) : value);
   const inner = Object.entries(schema).map(([key, value]): [string, JsonValue] => {
-    if (MAPS.includes(key)) {
+    if (MAPPED.includes(key)) {
       const entries = Object.entries(value as JsonObject).map(([property, each]) => [property, mapped(each)]);
       return [key, Object.fromEntries(entries)];
     }
-    if (!LISTS.includes(key) && !SINGLES.includes(key)) return [key, value];
+    if (!LISTS.includes(key) && !MAPPED_SINGLES.includes(key)) return [key, value];
     return [key, Array.isArray(value) ? value.map(mapped) : mapped(value)];
   });
   return change(Object.fromEntries(inner));
 }
 
-function schemasIn(key: string, value: unknown, at: Position): Item[] {
-  if (LISTS.includes(key) || (key === "items" && Array.isArray(value))) {
-    return (value as readonly unknown[]).map((schema, index) => ({ schema, at: { parent: at, key: index } }));
+/** Adds the schemas that a keyword holds; no more of them than show that there are too many. */
+function addSchemas(waiting: Item[], key: string, value: unknown, at: Position): void {
+  const isList = LISTS.includes(key) || (key === "items" && Array.isArray(value));
+  if (!isList && !MAPS.includes(key)) {
+    if (SINGLES.includes(key)) waiting.push({ schema: value, at });
+    return;
   }
-  if (MAPS.includes(key)) {
-    return Object.entries(value as object).map(([property, schema]) => ({ schema, at: { parent: at, key: property } }));
+  for (const [child, schema] of Object.entries(value as object)) {
+    if (waiting.length > SCHEMAS_MAX) return;
+    waiting.push({ schema, at: { parent: at, key: isList ? Number(child) : child } });
   }
-  return SINGLES.includes(key) ? [{ schema: value, at }] : [];
 }
 
 function checkKeyword(key: string, value: unknown): string | null {
@@ -119,7 +137,7 @@ function hasCircle(root: unknown, schemas: ReadonlySet<unknown>): boolean {
       open.add(schema);
       const next = sameValueSchemas(root, schema);
       if (next.some((child) => open.has(child))) return true;
-      stack.push(...next.filter((child) => !finished.has(child)));
+      for (const child of next) if (!finished.has(child)) stack.push(child);
     }
   }
   return false;

@@ -7,6 +7,13 @@ const PATTERN_TEXT_MAX = 10_000;
 
 type Keywords = Readonly<Record<string, unknown>>;
 type Add = (says: string) => void;
+/** Takes steps from what a check may take. @throws where none are left. */
+type Spend = (steps: number) => void;
+
+/** How many characters are read or compared in the time of one step. */
+const CHARACTERS_A_STEP = 64;
+/** How many of them are counted, which takes longer. */
+const CHARACTERS_COUNTED_A_STEP = 16;
 
 const KINDS: Readonly<Record<string, { readonly named: string; readonly fits: (value: unknown) => boolean }>> = {
   string: { named: "a string", fits: (value) => typeof value === "string" },
@@ -62,10 +69,13 @@ export function checkNumber(schema: Keywords, value: number, add: Add): void {
 }
 
 /** Checks the keywords about texts. */
-export function checkText(schema: Keywords, value: string, add: Add): void {
+export function checkText(schema: Keywords, value: string, add: Add, spend: Spend): void {
   const { minLength, maxLength, pattern } = schema;
   if (typeof minLength === "number" || typeof maxLength === "number") {
-    checkSize(characterCount(value), [minLength, maxLength], "character", `got ${showValue(value)}`, add);
+    const mustCount = [minLength, maxLength].some((limit) => isWithinReach(limit, value));
+    if (mustCount) spend(value.length / CHARACTERS_COUNTED_A_STEP);
+    const size = mustCount ? characterCount(value) : value.length;
+    checkSize(size, [minLength, maxLength], "character", `got ${showValue(value)}`, add);
   }
   if (typeof pattern === "string" && !matchesPattern(pattern, value)) {
     if (value.length > PATTERN_TEXT_MAX) add(`must be at most ${PATTERN_TEXT_MAX} characters long to be matched`);
@@ -91,6 +101,23 @@ export function matchesPattern(pattern: string, text: string): boolean {
   return expression === null || (text.length <= PATTERN_TEXT_MAX && expression.test(text));
 }
 
+/** How many steps it takes to read or compare a JSON value. */
+export function stepsToRead(value: unknown): number {
+  let steps = 0;
+  const waiting: unknown[] = [value];
+  while (waiting.length > 0) {
+    const here = waiting.pop();
+    steps += 1;
+    if (typeof here === "string") steps += here.length / CHARACTERS_A_STEP;
+    if (typeof here !== "object" || here === null) continue;
+    for (const [key, child] of Object.entries(here)) {
+      steps += key.length / CHARACTERS_A_STEP;
+      waiting.push(child);
+    }
+  }
+  return steps;
+}
+
 /** The index of the first item that was there before, or -1. */
 export function findRepeated(items: readonly unknown[]): number {
   const seen = new Set<string>();
@@ -111,6 +138,11 @@ function isMultiple(value: number, of: number): boolean {
   if (!Number.isFinite(quotient)) return value % of === 0;
   // 19.99 / 0.01 is not quite 1999 in binary, though everyone would say that it is a multiple.
   return Math.abs(quotient - Math.round(quotient)) <= Math.abs(quotient) * Number.EPSILON * 4;
+}
+
+/** Whether the length in units does not say on which side of a limit a text is: each character is one or two units. */
+function isWithinReach(limit: unknown, text: string): boolean {
+  return typeof limit === "number" && limit >= text.length / 2 && limit <= text.length;
 }
 
 function characterCount(text: string): number {

@@ -5,15 +5,38 @@ export function isKeyed(value: unknown): value is Readonly<Record<string, unknow
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
-/** What a reference such as `#/$defs/item` points at in the schema it stands in, or undefined when nothing is there. */
+/** The keywords that hold a list of schemas. */
+export const LISTS: readonly string[] = ["allOf", "anyOf", "oneOf", "prefixItems"];
+/** The keywords that hold schemas by name. */
+export const MAPS: readonly string[] = ["properties", "patternProperties", "$defs", "definitions", "dependentSchemas"];
+/** The keywords that hold one schema; `items` of earlier drafts may hold a list. */
+export const SINGLES: readonly string[] = [
+  ...["additionalProperties", "additionalItems", "not", "items", "if", "then", "else", "contains", "propertyNames"],
+  ...["unevaluatedProperties", "unevaluatedItems", "contentSchema"],
+];
+
+/**
+ * The schema that a reference such as `#/$defs/item` points at, or undefined when no schema is there. It follows only
+ * keywords that hold schemas: values of `const`, `enum`, `default`, `examples` and unknown keywords are data.
+ */
 export function resolveReference(root: unknown, reference: string): JsonValue | undefined {
   if (!reference.startsWith("#")) return undefined;
+  const steps = stepsOf(reference.slice(1));
+  if (steps === null) return undefined;
   let found: unknown = root;
-  for (const step of stepsOf(reference.slice(1)) ?? [null]) {
-    if (step === null || typeof found !== "object" || found === null || !Object.hasOwn(found, step)) return undefined;
+  let isSchema = true;
+  for (const step of steps) {
+    if (typeof found !== "object" || found === null || !Object.hasOwn(found, step)) return undefined;
+    if (Array.isArray(found) && !/^\d+$/.test(step)) return undefined;
+    if (isSchema && !holdsSchemas(step)) return undefined;
     found = (found as Record<string, unknown>)[step];
+    isSchema = !isSchema || (SINGLES.includes(step) && !Array.isArray(found));
   }
-  return found as JsonValue;
+  return isSchema && (typeof found === "boolean" || isKeyed(found)) ? (found as JsonValue) : undefined;
+}
+
+function holdsSchemas(keyword: string): boolean {
+  return LISTS.includes(keyword) || MAPS.includes(keyword) || SINGLES.includes(keyword);
 }
 
 function stepsOf(pointer: string): string[] | null {

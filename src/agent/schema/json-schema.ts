@@ -7,6 +7,7 @@ import {
   matchesPattern,
   missedChoice,
   missedType,
+  stepsToRead,
 } from "./json-schema-keywords.ts";
 import {
   listNames,
@@ -19,9 +20,17 @@ import {
   unionProblems,
 } from "./json-schema-problem.ts";
 import { isKeyed, resolveReference } from "./json-schema-reference.ts";
+import { runWithin, TookTooLong } from "./run-within.ts";
 
-/** How many schemas are held against values in one check; a union of unions of a deep value would take forever. */
+/**
+ * How many steps one check may take: a schema held against a value, a name or a choice compared, 64 characters read. A
+ * union of unions of a deep value would take forever.
+ */
 const STEPS_MAX = 1_000_000;
+/** How long a check may take whose schema has patterns: a step of these can take forever by itself. */
+const PATTERNS_MS_MAX = 500;
+/** How many forms that fit are named of a value that should fit one. */
+const FORMS_SHOWN = 5;
 /** How many schemas may stand inside one another in a check, each at most four calls deep. */
 const NESTED_MAX = 1000;
 
@@ -37,19 +46,44 @@ interface Trail {
  * What is wrong with a value by a JSON Schema, as a sentence of at most five problems that a model can act on, or null.
  *
  * Understands the subset that docs/decisions/010 lists; other keywords, and `format`, are not looked at. Neither value
- * nor schema can make it overflow the stack or run without end, but for a pattern that is slow on short texts.
+ * nor schema can make it overflow the stack or run without end: steps are counted, and patterns have a time limit.
  */
 export function checkJsonSchema(schema: unknown, value: unknown, name = "arguments"): string | null {
   const hazard = findHazard(value, name);
   if (hazard !== null) return hazard;
   const problems: Problem[] = [];
-  try {
+  const check = (): void => {
     new SchemaCheck(schema).apply(schema, value, { parent: null, key: name }, problems, null);
+  };
+  try {
+    if (mayHavePatterns(schema)) runWithin(PATTERNS_MS_MAX, check);
+    else check();
   } catch (error) {
+    if (error instanceof TookTooLong) {
+      return `${name} could not be checked: the patterns of the schema took longer than ${PATTERNS_MS_MAX} ms; send shorter texts.`;
+    }
     if (!(error instanceof TooIntricate)) throw error;
     return `${name} is too large or too deep to be checked against its schema; send a smaller, flatter value.`;
   }
   return problems.length === 0 ? null : showProblems(problems);
+}
+
+const withPatterns = new WeakMap<object, boolean>();
+
+/** Whether a schema has patterns; where a name or a value only looks like one, it says yes. */
+function mayHavePatterns(schema: unknown): boolean {
+  if (typeof schema !== "object" || schema === null) return false;
+  const known = withPatterns.get(schema);
+  if (known !== undefined) return known;
+  let found = false;
+  const seen = new Set<object>([schema]);
+  for (const here of seen) {
+    found ||= Object.hasOwn(here, "pattern") || Object.hasOwn(here, "patternProperties");
+    if (found) break;
+    for (const child of Object.values(here)) if (typeof child === "object" && child !== null) seen.add(child);
+  }
+  withPatterns.set(schema, found);
+  return found;
 }
 
 /** What makes a value unfit for any tool: nesting that overflows readers, or a key that changes prototypes; else null. */
@@ -80,6 +114,9 @@ class TooIntricate extends Error {}
 class SchemaCheck {
   readonly #root: unknown;
   readonly #references = new Map<string, unknown>();
+  /** What it takes to compare a value with the choices of a schema, and how values are shown: known once for each. */
+  readonly #choiceSteps = new Map<unknown, number>();
+  readonly #shown = new Map<unknown, string>();
   #stepsLeft = STEPS_MAX;
   #nested = 0;
 
@@ -104,17 +141,17 @@ class SchemaCheck {
     if (!isKeyed(schema)) return;
     const expected = missedType(schema["type"], value);
     if (expected !== null) {
-      into.push({ at, says: `must be ${expected}, got ${showValue(value)}`, expected });
+      into.push({ at, says: `must be ${expected}, got ${this.#show(value)}`, expected });
       return;
     }
-    if (Array.isArray(schema["enum"])) this.#spend(schema["enum"].length);
+    this.#spend(this.#stepsToChoose(schema));
     const choice = missedChoice(schema, value);
     if (choice !== null) {
-      into.push({ at, says: `must be ${choice}, got ${showValue(value)}`, choice: true });
+      into.push({ at, says: `must be ${choice}, got ${this.#show(value)}`, choice: true });
       return;
     }
     if (typeof value === "number") checkNumber(schema, value, add);
-    else if (typeof value === "string") checkText(schema, value, add);
+    else if (typeof value === "string") checkText(schema, value, add, (steps) => this.#spend(steps));
     else if (Array.isArray(value)) this.#applyToArray(schema, value, at, into, add);
     else if (isKeyed(value)) this.#applyToObject(schema, value, at, into, add);
     this.#applyReference(schema, value, at, into, trail);
@@ -130,7 +167,7 @@ class SchemaCheck {
   ): void {
     checkSize(value.length, [schema["minItems"], schema["maxItems"]], "item", `got ${value.length}`, add);
     if (schema["uniqueItems"] === true) {
-      this.#spend(value.length);
+      this.#spend(stepsToRead(value));
       const repeated = findRepeated(value);
       if (repeated >= 0) add(`must have no item twice, but repeats ${showValue(value[repeated])} at [${repeated}]`);
     }
@@ -145,9 +182,11 @@ class SchemaCheck {
 
   #applyToObject(schema: Keyed, value: Keyed, at: Position, into: Problem[], add: (says: string) => void): void {
     const keys = Object.keys(value);
+    this.#spend(keys.length);
     const sizes = [schema["minProperties"], schema["maxProperties"]] as const;
     checkSize(keys.length, sizes, "property", `got ${keys.length}`, add);
     const { required, additionalProperties: rest } = schema;
+    if (Array.isArray(required)) this.#spend(required.length);
     for (const key of Array.isArray(required) ? required : []) {
       if (into.length >= PROBLEMS_MAX) return;
       if (typeof key !== "string" || Object.hasOwn(value, key)) continue;
@@ -155,6 +194,7 @@ class SchemaCheck {
     }
     const properties = isKeyed(schema["properties"]) ? schema["properties"] : {};
     const patterns = isKeyed(schema["patternProperties"]) ? Object.entries(schema["patternProperties"]) : [];
+    this.#spend(patterns.length);
     for (const key of keys) {
       if (into.length >= PROBLEMS_MAX) return;
       const position = { parent: at, key };
@@ -162,7 +202,8 @@ class SchemaCheck {
       this.#spend(patterns.length);
       for (const [, child] of matching) this.apply(child, value[key], position, into, null);
       if (Object.hasOwn(properties, key)) this.apply(properties[key], value[key], position, into, null);
-      else if (rest === false && matching.length === 0) into.push({ at: position, says: unknownProperty(properties) });
+      else if (rest === false && matching.length === 0)
+        into.push({ at: position, says: this.#unknownProperty(properties) });
       else if (rest !== undefined && matching.length === 0) this.apply(rest, value[key], position, into, null);
     }
   }
@@ -175,7 +216,10 @@ class SchemaCheck {
     }
     const target = this.#references.get(reference);
     // A circle that never goes deeper into the value says nothing about it.
-    for (let step = trail; step !== null; step = step.before) if (step.target === target) return;
+    for (let step = trail; step !== null; step = step.before) {
+      this.#spend(1);
+      if (step.target === target) return;
+    }
     this.apply(target, value, at, into, { target, before: trail });
   }
 
@@ -199,15 +243,36 @@ class SchemaCheck {
       const fitting = branches.flatMap((problems, index) => (problems.length === 0 ? [index + 1] : []));
       if (fitting.length === 0) add(...unionProblems(at, value, branches));
       else if (fitting.length > 1) {
-        add({
-          at,
-          says: `must match exactly one of ${oneOf.length} forms, but matches number ${fitting.join(" and ")}`,
-        });
+        const numbers = fitting.slice(0, FORMS_SHOWN).join(" and ");
+        const more = fitting.length > FORMS_SHOWN ? ` and ${fitting.length - FORMS_SHOWN} more` : "";
+        add({ at, says: `must match exactly one of ${oneOf.length} forms, but matches number ${numbers}${more}` });
       }
     }
     if (not !== undefined && problemsBy(not).length === 0) {
-      add({ at, says: `must not be what the schema excludes, got ${showValue(value)}` });
+      add({ at, says: `must not be what the schema excludes, got ${this.#show(value)}` });
     }
+  }
+
+  /** What a sentence calls a value. The names of a large object are looked at once, however many branches refuse it. */
+  #show(value: unknown): string {
+    if (typeof value !== "object" || value === null) return showValue(value);
+    const known = this.#shown.get(value) ?? showValue(value);
+    this.#shown.set(value, known);
+    return known;
+  }
+
+  #stepsToChoose(schema: Keyed): number {
+    const { const: only, enum: choices } = schema;
+    if (only === undefined && choices === undefined) return 0;
+    const known = this.#choiceSteps.get(schema) ?? stepsToRead([only ?? null, choices ?? null]);
+    this.#choiceSteps.set(schema, known);
+    return known;
+  }
+
+  #unknownProperty(properties: Keyed): string {
+    const known = Object.keys(properties);
+    this.#spend(known.length);
+    return known.length === 0 ? "is not a known property" : `is not a known property; known are ${listNames(known)}`;
   }
 
   #spend(steps: number): void {
@@ -225,9 +290,4 @@ function untilEmpty(branches: readonly unknown[], problemsBy: (branch: unknown) 
     all.push(problems);
   }
   return all;
-}
-
-function unknownProperty(properties: Keyed): string {
-  const known = Object.keys(properties);
-  return known.length === 0 ? "is not a known property" : `is not a known property; known are ${listNames(known)}`;
 }

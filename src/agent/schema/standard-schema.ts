@@ -1,3 +1,4 @@
+import { withoutStop } from "../../internal/trim-text.ts";
 import { findHazard } from "./json-schema.ts";
 import { type Position, PROBLEMS_MAX, type Problem, showProblems } from "./json-schema-problem.ts";
 import type { CheckedArguments } from "../tools/tool.ts";
@@ -55,7 +56,7 @@ export async function checkStandardSchema(
     result = await schema["~standard"].validate(value);
   } catch (error) {
     const reason = error instanceof Error ? error.message : String(error);
-    return { ok: false, problem: `${name} could not be checked: ${reason.replace(/[.\s]+$/, "")}.` };
+    return { ok: false, problem: `${name} could not be checked: ${withoutStop(reason)}.` };
   }
   if (result.issues === undefined) return { ok: true, value: result.value };
   return {
@@ -70,5 +71,5 @@ function problemOf({ message, path = [] }: StandardIssue, name: string): Problem
     const key = typeof step === "object" ? step.key : step;
     at = { parent: at, key: typeof key === "number" ? key : String(key) };
   }
-  return { at, says: `is refused: ${message.replace(/[.\s]+$/, "")}` };
+  return { at, says: `is refused: ${withoutStop(message)}` };
 }

@@ -40,10 +40,41 @@ export function readSchema(
     if (!(cause instanceof NotJson)) throw cause;
     return { problem: `has a schema that is not JSON: ${cause.message}`, cause };
   }
-  const problem = findSchemaProblem(copied, name);
+  const stray = strayKey(copied);
+  if (stray !== null) return { problem: `has no schema: ${show(stray)} is no keyword of JSON Schema; ${ADVICE}` };
+  const problem = findSchemaProblem(copied, { name });
   if (problem !== null) return { problem: `has a broken schema: ${problem}` };
   const { $schema: _dialect, ...schema } = copied;
   return { schema };
+}
+
+const ADVICE = 'write { type: "object", properties: { … } }, or give a Standard Schema';
+
+/** Keywords that say what a value is; a schema without any of them accepts everything. */
+const KEYWORDS: ReadonlySet<string> = new Set([
+  ...["type", "properties", "items", "prefixItems", "enum", "const", "$ref", "allOf", "anyOf", "oneOf", "not", "if"],
+  ...["additionalProperties", "patternProperties", "propertyNames", "required", "minProperties", "maxProperties"],
+  ...["minItems", "maxItems", "uniqueItems", "contains", "minLength", "maxLength", "pattern", "format"],
+  ...["minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"],
+  ...[
+    "$schema",
+    "$id",
+    "$defs",
+    "definitions",
+    "$comment",
+    "title",
+    "description",
+    "default",
+    "examples",
+    "deprecated",
+  ],
+  ...["readOnly", "writeOnly", "nullable"],
+]);
+
+/** A key of an object that has keys and not one keyword: an object by its properties, as other SDKs take it. */
+function strayKey(schema: JsonObject): string | null {
+  const keys = Object.keys(schema);
+  return keys.some((key) => KEYWORDS.has(key) || key.startsWith("x-")) ? null : (keys[0] ?? null);
 }
 
 /** The value that a schema makes of another, or what is wrong with that; `name` is what it is called there. */

@@ -254,7 +254,7 @@ describe("a definition that cannot work", () => {
     ["a property that is no schema", { parameters: { properties: { a: "string" } } }, 'parameters.properties.a must be a schema, got "string"'],
     ["a schema in a list that is none", { parameters: { allOf: [{}, 1] } }, "parameters.allOf[1] must be a schema"],
     ["a reference to nowhere", { parameters: { $ref: "#/$defs/a" } }, 'points at "#/$defs/a"'],
-    ["a reference to another document", { parameters: { $ref: "https://a.example/b.json" } }, "which is not in this schema"],
+    ["a reference to another document", { parameters: { $ref: "https://a.example/b.json" } }, "which is no schema in this schema"],
     ["a reference to itself", { parameters: { $ref: "#" } }, "leads back to itself"],
     ["a circle of references", { parameters: { $defs: { a: { anyOf: [{ $ref: "#/$defs/b" }] }, b: { not: { $ref: "#/$defs/a" } } } } }, "leads back to itself"],
   ];

@@ -1,3 +1,4 @@
+import { checkOptionsOf, type Habits, type KeysOf } from "../../session/check-arguments.ts";
 import { defined } from "../../internal/defined.ts";
 import type { JsonObject } from "../../internal/json.ts";
 import { SessionError, show } from "../../session/errors.ts";
@@ -30,7 +31,7 @@ export interface ToolDefinition<S extends ValueSchema> {
   readonly effects?: ToolEffects;
   /** It acts in the session's sandbox and nowhere else, so that whoever is asked is told what can be reached from there. */
   readonly sandboxed?: boolean;
-  /** Whether a person must agree before it runs, whatever else runs unasked. */
+  /** Whether a person must agree before it runs, whatever the option `ask` is. */
   readonly needsApproval?: boolean | ((args: ValueOf<S>) => boolean | Promise<boolean>);
   readonly timeoutMs?: number;
 }
@@ -70,7 +71,38 @@ export function defineTool<const S extends ValueSchema>(definition: ToolDefiniti
   });
 }
 
+const DEFINITION_KEYS: KeysOf<ToolDefinition<ValueSchema>> = {
+  name: true,
+  description: true,
+  parameters: true,
+  jsonSchema: true,
+  execute: true,
+  resourceKey: true,
+  exclusive: true,
+  idempotent: true,
+  effects: true,
+  sandboxed: true,
+  needsApproval: true,
+  timeoutMs: true,
+};
+
+/** How other SDKs call the parts of a tool. */
+const HABITS: Habits = {
+  inputSchema: "what a tool takes is its parameters, a JSON Schema or a Standard Schema",
+  input_schema: "what a tool takes is its parameters, a JSON Schema or a Standard Schema",
+  schema: "what a tool takes is its parameters, a JSON Schema or a Standard Schema",
+  args: "what a tool takes is its parameters, a JSON Schema or a Standard Schema",
+  id: "a tool has a name",
+  func: "the function of a tool is execute",
+  handler: "the function of a tool is execute",
+  run: "the function of a tool is execute",
+  invoke: "the function of a tool is execute",
+  outputSchema: "what execute returns goes to the model as it is",
+  strict: "arguments are always checked",
+};
+
 function checkDefinition(definition: ToolDefinition<never>): void {
+  checkOptionsOf(definition, DEFINITION_KEYS, "defineTool", HABITS);
   const { name, description, execute, resourceKey, effects, needsApproval, timeoutMs } = definition;
   if (typeof name !== "string" || !NAME.test(name)) {
     throw new SessionError(

@@ -1,3 +1,4 @@
+import { checkArgument, isObject } from "../../session/check-arguments.ts";
 import { SessionError, show } from "../../session/errors.ts";
 import { defineTool } from "./define-tool.ts";
 import type { LoopExecutor } from "../model/loop-executor.ts";
@@ -9,6 +10,9 @@ const builtIn = new Map<string, Tool>();
 
 /** Makes tools part of every loop that does not decline them. */
 export function registerBuiltInTools(tools: readonly Tool[]): void {
+  const wanted = "a list of tools, such as defineTool makes";
+  checkArgument(Array.isArray(tools), tools, "registerBuiltInTools", wanted);
+  for (const tool of tools) checkArgument(isObject(tool?.schema), tool, "registerBuiltInTools", wanted);
   for (const tool of tools) builtIn.set(tool.schema.name, tool);
 }
 
@@ -28,8 +32,19 @@ export function offerTools(options: LoopOptions): OfferedTools {
   return { tools: all, schemas: own };
 }
 
-function toolsOf({ tools = [], builtInTools: wanted = true }: LoopOptions): ReadonlyMap<string, Tool> {
+/** The tools of these options, those of an executor left out. @throws {SessionError} as `offerTools` does. */
+export function toolsOf({
+  tools = [],
+  builtInTools: wanted = true,
+}: Pick<LoopOptions, "tools" | "builtInTools">): ReadonlyMap<string, Tool> {
+  checkArgument(
+    Array.isArray(tools),
+    tools,
+    "tools",
+    "a list of tools, such as [findOrder]; a tool has its name itself",
+  );
   if (typeof wanted !== "boolean") {
+    checkArgument(Array.isArray(wanted), wanted, "builtInTools", "true, false, or a list of names");
     const unknown = wanted.find((name) => !builtIn.has(name));
     if (unknown !== undefined) {
       const names = [...builtIn.keys()].join(", ") || "none";
@@ -40,7 +55,12 @@ function toolsOf({ tools = [], builtInTools: wanted = true }: LoopOptions): Read
   for (const tool of tools) {
     const name = tool?.schema?.name;
     if (typeof name !== "string" || typeof tool.execute !== "function" || typeof tool.check !== "function") {
-      throw new SessionError("INVALID_TOOL", "One of the tools is no tool; make tools with defineTool.");
+      const foreign = isObject(tool) && ("inputSchema" in tool || "parameters" in tool);
+      const advice = foreign ? "; what other SDKs call inputSchema is parameters" : "";
+      throw new SessionError(
+        "INVALID_TOOL",
+        `One of the tools was not made with defineTool; call defineTool({ name, description, parameters, execute })${advice}.`,
+      );
     }
     if (builtIn.has(name) && all.get(name) === builtIn.get(name)) {
       throw new SessionError(

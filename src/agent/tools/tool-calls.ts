@@ -3,7 +3,7 @@ import { parseArguments } from "./parse-arguments.ts";
 import { isThenable } from "../is-thenable.ts";
 import type { CheckedArguments, Tool } from "./tool.ts";
 import { errorMessage, thrownMessage } from "./tool-result.ts";
-import { runsUnasked, type Unasked } from "./unasked.ts";
+import { runsWithoutQuestion, type AskPolicy } from "./ask-policy.ts";
 
 /** A call that can be run, or the answer to one that cannot. */
 export type PreparedCall =
@@ -22,9 +22,9 @@ export type PreparedCall =
 export interface CallRules {
   readonly tools: ReadonlyMap<string, Tool>;
   /** Which calls need no person's word. */
-  readonly unasked: Unasked | undefined;
+  readonly ask: AskPolicy | undefined;
   /** Whether someone has said already that a call may run or may not, which counts whatever the rules are now. */
-  readonly isDecided: (callId: string) => boolean;
+  readonly isDecided: (call: ToolCall) => boolean;
 }
 
 /** Looks up a call's tool and checks its arguments; whatever is wrong with them is an answer to the model. */
@@ -53,7 +53,7 @@ function prepareChecked(
   call: ToolCall,
   tool: Tool,
   checked: CheckedArguments,
-  { unasked, isDecided }: CallRules,
+  { ask, isDecided }: CallRules,
 ): PreparedCall | Promise<PreparedCall> {
   if (!checked.ok) return { call, failure: errorMessage(call, "invalid_tool_arguments", checked.problem) };
   const args = checked.value;
@@ -61,11 +61,12 @@ function prepareChecked(
     const alone = tool.exclusive === true || needsApproval;
     return { call, tool, args, alone, key: tool.resourceKey?.(args) ?? null, needsApproval };
   };
-  if (!runsUnasked(tool, unasked) || isDecided(call.id)) return prepared(true);
-  const asked = tool.needsApproval?.(args);
+  if (!runsWithoutQuestion(tool, ask) || isDecided(call)) return prepared(true);
+  const asked: unknown = tool.needsApproval?.(args);
+  // Whatever counts as true in JavaScript asks: a call must not run for want of a clear yes.
   return isThenable(asked)
-    ? Promise.resolve(asked).then((answer) => prepared(answer === true))
-    : prepared(asked === true);
+    ? Promise.resolve(asked).then((answer) => prepared(Boolean(answer)))
+    : prepared(Boolean(asked));
 }
 
 /** What decides when a call may start. */

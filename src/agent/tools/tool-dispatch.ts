@@ -5,13 +5,13 @@ import { copyJson, type JsonValue } from "../../internal/json.ts";
 import { isThenable } from "../is-thenable.ts";
 import type { LoopExecutor } from "../model/loop-executor.ts";
 import { parseArguments } from "./parse-arguments.ts";
-import type { ResumeState } from "../persist/resume-state.ts";
+import { type AskedBefore, digestOfCall, type ResumeState } from "../persist/resume-state.ts";
 import type { RunApprovals } from "../run-approvals.ts";
 import type { RunProgress } from "../run-progress.ts";
 import type { Tool, ToolContext } from "./tool.ts";
 import { type PreparedCall, prepareCall, scheduleCalls, startsAtOnce } from "./tool-calls.ts";
 import { errorMessage, resultMessage, thrownMessage } from "./tool-result.ts";
-import { effectsOf, type Unasked } from "./unasked.ts";
+import { effectsOf, type AskPolicy } from "./ask-policy.ts";
 import { untilAborted } from "../follow-abort.ts";
 
 type Runnable = Extract<PreparedCall, { tool: Tool }>;
@@ -22,7 +22,7 @@ export interface DispatchHost {
   readonly approvals: RunApprovals;
   readonly tools: ReadonlyMap<string, Tool>;
   /** Which calls need no person's word. */
-  readonly unasked: Unasked | undefined;
+  readonly ask: AskPolicy | undefined;
   readonly executor: LoopExecutor | null;
   /** Runs code of a tool or a handler so that it can be told that it waits for its own run. */
   readonly inside: <T>(work: () => T, code?: object) => T;
@@ -35,20 +35,17 @@ export class ToolDispatch {
   readonly #host: DispatchHost;
   readonly #round: number;
   readonly #prepared: readonly PreparedCall[];
-  readonly #resume: ResumeState | null;
+  readonly #answer: CalledAnswer;
   /** Calls whose effect is on record already. */
-  readonly #recorded = new Set<string>();
+  readonly #recorded = new Set<ToolCall>();
+  /** The questions about calls. */
+  readonly #questions = new Map<ToolCall, string>();
 
-  private constructor(
-    host: DispatchHost,
-    round: number,
-    prepared: readonly PreparedCall[],
-    resume: ResumeState | null,
-  ) {
+  private constructor(host: DispatchHost, round: number, prepared: readonly PreparedCall[], answer: CalledAnswer) {
     this.#host = host;
     this.#round = round;
     this.#prepared = prepared;
-    this.#resume = resume;
+    this.#answer = answer;
   }
 
   /** Checks the calls; nothing has run yet. With a resume state, calls that may have run before do not run again. */
@@ -56,17 +53,17 @@ export class ToolDispatch {
     host: DispatchHost,
     round: number,
     calls: readonly ToolCall[],
-    resume: ResumeState | null = null,
+    answer: CalledAnswer = { calls },
   ): ToolDispatch | Promise<ToolDispatch> {
-    const { tools, unasked } = host;
-    const rules = { tools, unasked, isDecided: (callId: string) => resume?.approvals.get(callId)?.decision != null };
+    const { tools, ask } = host;
+    const rules = { tools, ask, isDecided: (call: ToolCall) => askedBefore(answer, call)?.decision != null };
     const checks = calls.map((call) => host.inside(() => prepareCall(call, rules), tools.get(call.name)));
     const dispatchOf = (prepared: readonly PreparedCall[]): ToolDispatch =>
       new ToolDispatch(
         host,
         round,
-        prepared.map((call) => interruptedOr(call, resume)),
-        resume,
+        prepared.map((call) => interruptedOr(call, answer)),
+        answer,
       );
     if (isAllThere(checks)) return dispatchOf(checks);
     return untilAborted(Promise.all(checks), host.progress.signal).then(dispatchOf);
@@ -90,7 +87,7 @@ export class ToolDispatch {
     if (this.#prepared.some((prepared) => "tool" in prepared && prepared.needsApproval)) await this.#askForApprovals();
     const finished: (ToolMessage | undefined)[] = [];
     const results = scheduleCalls(this.#prepared.map(turnOf), (index) =>
-      this.#answer(this.#prepared[index] as PreparedCall, (message) => {
+      this.#answerTo(this.#prepared[index] as PreparedCall, (message) => {
         finished[index] = message;
       }),
     );
@@ -113,7 +110,7 @@ export class ToolDispatch {
 
   async #askForApprovals(): Promise<void> {
     const { approvals, executor, progress } = this.#host;
-    const before = (prepared: PreparedCall) => this.#resume?.approvals.get(prepared.call.id);
+    const before = (prepared: PreparedCall) => askedBefore(this.#answer, prepared.call);
     const asking = this.#prepared.filter((prepared) => "tool" in prepared && prepared.needsApproval) as Runnable[];
     let following = asking.filter((prepared) => before(prepared)?.decision == null).length;
     for (const prepared of asking) {
@@ -130,11 +127,12 @@ export class ToolDispatch {
         reach,
         ...(following === 0 ? {} : { following }),
       };
-      await approvals.ask(asked, before(prepared));
+      const about = { index: positionOf(this.#answer, call), digest: digestOfCall(call) };
+      this.#questions.set(call, await approvals.ask(asked, about, before(prepared)));
     }
   }
 
-  async #answer(prepared: PreparedCall, onMessage: (message: ToolMessage) => void): Promise<void> {
+  async #answerTo(prepared: PreparedCall, onMessage: (message: ToolMessage) => void): Promise<void> {
     const { events, signal } = this.#host.progress;
     signal.throwIfAborted();
     const { id: callId, name } = prepared.call;
@@ -151,9 +149,13 @@ export class ToolDispatch {
   }
 
   async #denial({ call }: Runnable): Promise<ToolMessage | null> {
-    const decision = await untilAborted(this.#host.approvals.decisionOn(call.id), this.#host.progress.signal);
+    const { approvals, progress } = this.#host;
+    const decision = await untilAborted(approvals.decisionOn(this.#questions.get(call) as string), progress.signal);
     if (decision.approved) return null;
-    return errorMessage(call, "denied", decision.reason ?? "The user did not allow this call.");
+    const { reason, by } = decision;
+    const message = errorMessage(call, "denied", reason ?? "The user did not allow this call.");
+    if (reason !== null) this.#host.progress.setAuthor(message, by);
+    return message;
   }
 
   async #execute(prepared: Runnable): Promise<ToolMessage> {
@@ -203,10 +205,25 @@ export class ToolDispatch {
   }
 
   #effectOf({ call, tool }: Runnable): EntryDraft[] {
-    if (tool.idempotent === true || this.#recorded.has(call.id)) return [];
-    this.#recorded.add(call.id);
-    return [{ type: "effect", runId: this.#host.progress.runId, callId: call.id }];
+    if (tool.idempotent === true || this.#recorded.has(call)) return [];
+    this.#recorded.add(call);
+    const index = positionOf(this.#answer, call);
+    return [{ type: "effect", runId: this.#host.progress.runId, callId: call.id, index }];
   }
+}
+
+/** The answer that calls are of: all of its calls, and what an earlier claim did about them, where there was one. */
+export interface CalledAnswer {
+  readonly calls: readonly ToolCall[];
+  readonly resume?: ResumeState;
+}
+
+function positionOf({ calls }: CalledAnswer, call: ToolCall): number {
+  return calls.indexOf(call);
+}
+
+function askedBefore(answer: CalledAnswer, call: ToolCall): AskedBefore | undefined {
+  return answer.resume?.approvals.get(positionOf(answer, call));
 }
 
 /** Most checks are done at once, and then there is nothing to wait for. */
@@ -215,10 +232,10 @@ function isAllThere(checks: readonly (PreparedCall | Promise<PreparedCall>)[]): 
 }
 
 /** A call that may have had its effect in an earlier run gets an answer instead of a second try. */
-function interruptedOr(prepared: PreparedCall, resume: ResumeState | null): PreparedCall {
-  if (resume === null || !("tool" in prepared)) return prepared;
+function interruptedOr(prepared: PreparedCall, answer: CalledAnswer): PreparedCall {
+  if (answer.resume === undefined || !("tool" in prepared)) return prepared;
   const { call, tool } = prepared;
-  if (tool.idempotent === true || !resume.effects.has(call.id)) return prepared;
+  if (tool.idempotent === true || !answer.resume.effects.has(positionOf(answer, call))) return prepared;
   const message = "The call was interrupted after it may have had its effect; check before you repeat it.";
   return { call, failure: errorMessage(call, "interrupted", message) };
 }

@@ -51,9 +51,9 @@ export interface Tool {
   readonly effects?: ToolEffects;
   /** It acts in the session's sandbox and nowhere else, so that whoever is asked is told what can be reached from there. */
   readonly sandboxed?: boolean;
-  /** Nobody vouched for it (the tool of a foreign server): asks each time, unless `unasked: "all"` is written out. */
+  /** Nobody vouched for it (the tool of a foreign server): asks each time, unless `ask: "never"` is written out. */
   readonly untrusted?: boolean;
-  /** Whether a person must agree before it runs, whatever else runs unasked. */
+  /** Whether a person must agree before it runs, whatever the option `ask` is. */
   needsApproval?(args: unknown): boolean | Promise<boolean>;
   readonly timeoutMs?: number;
 }

@@ -4,7 +4,7 @@ import { show } from "../../session/errors.ts";
 import type { McpServer, McpToolsOptions } from "../../tools/mcp/index.ts";
 import type { ChatInit } from "../chat/chat-session.ts";
 import { openMcpServers } from "../options/program-tools.ts";
-import { workspaceAt } from "../options/workspace-option.ts";
+import { existingWorkspaceAt } from "../options/workspace-option.ts";
 import { versionOfPackage } from "../package-files.ts";
 import type { acp } from "./acp-sdk.ts";
 import { EditorSession } from "./editor-session.ts";
@@ -103,7 +103,7 @@ export class AcpAgent implements AsyncDisposable {
   /** Opens the session of an id, else a new one, in the directory and with the servers that the editor names. */
   async #enter(editor: acp.AgentContext, { cwd, mcpServers = [] }: Setup, id?: string, replays = false) {
     if (!isAbsolute(cwd)) throw new SessionError("INVALID_OPTION", `cwd is ${show(cwd)}; give an absolute path.`);
-    const workspace = await workspaceAt(cwd, "cwd");
+    const workspace = await existingWorkspaceAt(cwd, "cwd");
     const servers = await openMcpServers(mcpServers.map((server) => serverOf(server, workspace)));
     const session = new EditorSession(editor, { ...this.#chat, workspace, tools: servers.tools }, servers);
     try {

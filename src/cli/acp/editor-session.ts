@@ -1,4 +1,11 @@
-import { type Approval, type Content, SessionBusyError, SessionError, UNASKED, type Unasked } from "../../index.ts";
+import {
+  type Approval,
+  type Content,
+  SessionBusyError,
+  SessionError,
+  ASK_POLICIES,
+  type AskPolicy,
+} from "../../index.ts";
 import { show } from "../../session/errors.ts";
 import { mcpPart } from "../../tools/mcp/tool-result.ts";
 import { CHAT_COMMANDS } from "../chat/chat-commands.ts";
@@ -36,20 +43,20 @@ export class EditorSession implements AsyncDisposable {
       if (entry.type === "message") await this.#tell(...this.#updates.said(entry.message));
   }
 
-  /** What can be set, and how it is set: what runs unasked, as modes and as an option, and the model. */
+  /** What can be set, and how it is set: which calls need approval, as modes and as an option, and the model. */
   get settings() {
-    const { unasked, model } = this.chat;
-    const models = [...new Set([model, ...offeredModels()].map(modelName))];
+    const { ask, modelName: model } = this.chat;
+    const models = [...new Set([model, ...offeredModels().map(modelName)])];
     return {
-      modes: { currentModeId: unasked, availableModes: UNASKED.map((id) => ({ id, name: `Unasked: ${id}` })) },
-      configOptions: [choice("mode", "Unasked", unasked, UNASKED), choice("model", "Model", modelName(model), models)],
+      modes: { currentModeId: ask, availableModes: ASK_POLICIES.map((id) => ({ id, name: `Ask: ${id}` })) },
+      configOptions: [choice("mode", "Ask", ask, ASK_POLICIES), choice("model", "Model", model, models)],
     };
   }
 
   /** Sets an option for the turns to come. @throws {SessionError} `INVALID_OPTION` for one that is not there. */
   async set(option: string, value: unknown) {
     if (option === "model" && typeof value === "string") await this.chat.useModel(value);
-    else if (option === "mode" && UNASKED.includes(value as Unasked)) this.chat.unasked = value as Unasked;
+    else if (option === "mode" && ASK_POLICIES.includes(value as AskPolicy)) this.chat.ask = value as AskPolicy;
     else throw new SessionError("INVALID_OPTION", `A session cannot set ${show(option)} to ${show(value)}.`);
     const { settings } = this;
     await this.#tell({ sessionUpdate: "current_mode_update", currentModeId: settings.modes.currentModeId });

@@ -1,7 +1,6 @@
 import { listLines } from "../help.ts";
 import { findSession, titleOf } from "../options/session-reference.ts";
 import { type ChatCommand, idFrom, saying } from "./chat-command.ts";
-import { modelName } from "./model-name.ts";
 import { RECORD_COMMANDS } from "./record-commands.ts";
 import { TREE_COMMANDS } from "./tree-commands.ts";
 
@@ -32,7 +31,7 @@ export const CHAT_COMMANDS: Readonly<Record<string, ChatCommand>> = {
     on: "anything",
     run: saying(async (chat, name) => {
       if (name !== "") await chat.useModel(name);
-      return `${modelName(chat.model)} answers.`;
+      return `${chat.modelName} answers.`;
     }),
   },
   sessions: {

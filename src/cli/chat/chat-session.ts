@@ -7,25 +7,33 @@ import {
   type SessionManager,
   type SessionTree,
   type Tool,
-  type Unasked,
+  type AskPolicy,
 } from "../../index.ts";
+import { readRequest } from "../../agent/persist/claim-run.ts";
+import { readStart } from "../../agent/persist/read-start.ts";
+import { agentOf } from "../../lifecycle/runs/due-run.ts";
 import { openRunsOf } from "../../lifecycle/runs/list-runs.ts";
-import { suggestion } from "../nearest.ts";
-import { AT_TERMINAL, LOCAL_USER } from "../open-manager.ts";
+import { show } from "../../session/errors.ts";
+import { nextRun, type OpenRun } from "../../session/log/open-runs.ts";
+import { suggestion } from "../../internal/nearest.ts";
+import { LOCAL_USER } from "../../lifecycle/access.ts";
+import { AT_TERMINAL } from "../open-manager.ts";
 import { approvalOf, questionsOf, type WaitingQuestion } from "../open-questions.ts";
+import { makeModelOf, modelNameOf, OFFLINE_MODEL } from "../options/session-model.ts";
 import { CHAT_COMMANDS } from "./chat-commands.ts";
 import { type ChatOutput, notice } from "./chat-output.ts";
-import { type Answerer, type ChatQuestions, ChatTurns, type Word } from "./chat-turns.ts";
+import { type Answerer, CHAT_AGENT, type ChatQuestions, ChatTurns, type OtherAgents, type Word } from "./chat-turns.ts";
 import { modelName } from "./model-name.ts";
 import { describeOpenRuns } from "./open-run-words.ts";
 
-const DEFAULT_MODEL = "offline/offline";
+const OFFLINE_ANSWERS =
+  "No model was named, so the offline model answers, which is a program with fixed answers; --model PROVIDER/MODEL names another.";
 const DEFAULT_PROMPT =
   "You are an agent at a command line. Look at the files of the workspace before you answer, and answer briefly.";
 /** What a model is told of a call that was not allowed. */
 const REASONS = {
   no: "The user does not want that.",
-  nobody: "Nobody is there to agree to it; --unasked says which calls run without a question.",
+  nobody: "Nobody is there to agree to it; --ask says which calls need approval.",
 };
 /** How a word comes too late: the run may have ended, or someone else may have answered, while it was on its way. */
 const TOO_LATE: readonly string[] = ["RUN_ENDED", "ENTRY_EXISTS", "QUESTION_NOT_FOUND", "CONFLICT"];
@@ -38,13 +46,15 @@ export interface ChatInit {
   /** The directory that the tools act in, and that new sessions belong to. */
   readonly workspace: string;
   /** Which calls run without a question. */
-  readonly unasked: Unasked;
+  readonly ask: AskPolicy;
   /** What becomes of calls that need a person's word. */
   readonly questions: ChatQuestions;
   /** What the agent can call beside the workspace tools. */
   readonly tools?: readonly Tool[];
-  /** The model to ask (default: the session's last one, else one that needs no key). */
+  /** The model to ask (default: the session's last one; one that needs no key where nothing has answered yet). */
   readonly model?: string;
+  /** Agents that may go on with runs beside that of the chat (default: none). */
+  readonly others?: OtherAgents;
   /** The instructions (default: the session's own, else those of every chat). */
   readonly system?: string;
 }
@@ -62,12 +72,14 @@ export class ChatSession implements AsyncDisposable {
   readonly turns: ChatTurns = new ChatTurns();
   readonly workspace: string;
   /** Which calls of the next turns run without a question. */
-  unasked: Unasked;
+  ask: AskPolicy;
   /** What the last listing showed, for commands that take a number of it. */
   readonly listed: { sessions: readonly string[]; checkpoints: readonly string[] } = { sessions: [], checkpoints: [] };
   readonly #init: ChatInit;
   #tree: SessionTree | null = null;
-  #model: Model;
+  #modelName: string;
+  /** The model of that name, or why it cannot be had. */
+  #model: Model | SessionError;
   #modelIsChosen: boolean;
   #begun: string[] = [];
   /** What a parked run asks at present. */
@@ -77,8 +89,9 @@ export class ChatSession implements AsyncDisposable {
     this.#init = init;
     this.manager = init.manager;
     this.workspace = init.workspace;
-    this.unasked = init.unasked;
-    this.#model = init.models(init.model ?? DEFAULT_MODEL);
+    this.ask = init.ask;
+    this.#model = init.models(init.model ?? OFFLINE_MODEL);
+    this.#modelName = modelName(this.#model);
     this.#modelIsChosen = init.model !== undefined;
   }
 
@@ -93,8 +106,15 @@ export class ChatSession implements AsyncDisposable {
     throw new SessionError("INVALID_OPTION", "Nothing has been said yet; say something first.");
   }
 
+  /** What answers. @throws {SessionError} where that is the session's own model, which cannot be had here. */
   get model(): Model {
+    if (this.#model instanceof SessionError) throw this.#model;
     return this.#model;
+  }
+
+  /** The name of that model, as `provider/id`, also where it cannot be had. */
+  get modelName(): string {
+    return this.#modelName;
   }
 
   /** What becomes of calls that need a person's word. */
@@ -135,6 +155,7 @@ export class ChatSession implements AsyncDisposable {
     const isNew = this.#tree === null;
     const tree = this.#tree ?? (await this.create());
     if (isNew) yield this.#opened(tree);
+    if (isNew && !this.#modelIsChosen && this.model.provider === "offline") yield notice(OFFLINE_ANSWERS);
     yield* this.turns.answer(tree, content, await this.answererFor(tree));
   }
 
@@ -160,6 +181,7 @@ export class ChatSession implements AsyncDisposable {
   async *open(sessionId: string): AsyncGenerator<ChatOutput> {
     const tree = yield* this.enter(sessionId);
     yield* this.#tellHowLeft(await tree.refresh());
+    if (this.#model instanceof SessionError) yield { type: "problem", text: this.#model.message };
   }
 
   /** Goes on in a session that is there, with the model that last answered in it. */
@@ -168,7 +190,7 @@ export class ChatSession implements AsyncDisposable {
     await this.#tree?.close();
     this.#tree = tree;
     this.listed.checkpoints = [];
-    yield* this.#takeModelOf(await tree.refresh());
+    await this.#takeModelOf(await tree.refresh());
     yield this.#opened(tree);
     return tree;
   }
@@ -201,6 +223,7 @@ export class ChatSession implements AsyncDisposable {
   async *#recover(tree: SessionTree, signal: AbortSignal): AsyncGenerator<ChatOutput> {
     const head = await tree.refresh();
     if (head.openRuns.length === 0) return yield notice("No run was interrupted.");
+    await this.#checkAgent(head);
     if (this.questions === "asked") yield* this.#askParked(head, signal);
     const last = (await tree.toSession()).transcript.rows.at(-1)?.message;
     const isWhole = last?.role === "assistant" && (last.toolCalls ?? []).length === 0;
@@ -208,9 +231,32 @@ export class ChatSession implements AsyncDisposable {
     if (isWhole && head.openRuns.every(({ state }) => state === "started")) {
       yield notice("The last answer is whole; say what comes next.");
     }
-    const modelFor = (name: string): Model => (this.#modelIsChosen ? this.#model : this.#init.models(name));
-    const went = yield* this.turns.recover(this.manager, tree, await this.answererFor(tree), modelFor);
+    const models = (name: string): Model => (this.#modelIsChosen ? this.model : this.#init.models(name));
+    const by = await this.answererFor(tree);
+    const went = yield* this.turns.recover(this.manager, tree, by, { ...this.#others, models });
     if (!went) yield* this.#tellHowLeft(await tree.refresh());
+  }
+
+  /** Before anyone is asked anything. @throws {SessionError} `AGENT_NOT_FOUND` for a run that is for an agent which is not here. */
+  async #checkAgent(head: SessionHead): Promise<void> {
+    const { store } = this.manager;
+    const run = nextRun(head.openRuns, new Date().toISOString()) ?? (head.openRuns[0] as OpenRun);
+    const request = await readRequest(store, head.header.id, run.runId);
+    if (request?.group !== undefined) return;
+    const name = await agentOf(store, head, run, request);
+    const { agents, unnamed } = this.#others;
+    if (name === null ? run.state === "requested" || unnamed !== null : name === CHAT_AGENT || agents.has(name)) return;
+    const which = `Run ${show(run.runId)} of session ${head.header.id}`;
+    throw new SessionError(
+      "AGENT_NOT_FOUND",
+      name === null
+        ? `${which} was begun by an agent that its log does not name; name the one that is to go on, as in skein recover --agent ${CHAT_AGENT}.`
+        : `${which} is for agent ${show(name)}, and here is ${show(CHAT_AGENT)}: go on with it in the program that has it, or give skein recover its agents with --agents FILE; skein cancel ends it.`,
+    );
+  }
+
+  get #others(): OtherAgents {
+    return this.#init.others ?? { agents: new Map(), unnamed: null };
   }
 
   async *#askParked(head: SessionHead, signal: AbortSignal): AsyncGenerator<ChatOutput> {
@@ -231,6 +277,7 @@ export class ChatSession implements AsyncDisposable {
     const model = this.#init.models(name);
     await this.#tree?.appendModelChange(model.provider, model.id);
     this.#model = model;
+    this.#modelName = modelName(model);
     this.#modelIsChosen = true;
   }
 
@@ -239,7 +286,13 @@ export class ChatSession implements AsyncDisposable {
     const { system, workspace, questions, tools = [] } = this.#init;
     const { systemPrompt } = await tree.store.settings(tree.id, (await tree.refresh()).path);
     const prompt = system ?? systemPrompt ?? DEFAULT_PROMPT;
-    return { model: this.#model, prompt, unasked: this.unasked, questions, workspace, tools };
+    const model = (): Model => this.model;
+    return {
+      get model() {
+        return model();
+      },
+      ...{ prompt, ask: this.ask, questions, workspace, tools },
+    };
   }
 
   /** Tells a refusal as a problem, after which the chat goes on. */
@@ -271,18 +324,23 @@ export class ChatSession implements AsyncDisposable {
   }
 
   #opened({ id }: SessionTree): ChatOutput {
-    return { type: "session-opened", sessionId: id, model: modelName(this.#model) };
+    return { type: "session-opened", sessionId: id, model: this.#modelName };
   }
 
-  /** Asks the model that the session was last answered by, unless the user has chosen one. */
-  async *#takeModelOf({ path }: SessionHead): AsyncGenerator<ChatOutput> {
-    if (this.#modelIsChosen || path.model === null) return;
-    const name = `${path.model.provider}/${path.model.modelId}`;
+  /** Asks the model that the session was last answered by, unless the user has chosen one; never the offline one instead. */
+  async #takeModelOf(head: SessionHead): Promise<void> {
+    if (this.#modelIsChosen) return;
+    const { store } = this.manager;
+    const begun = head.openRuns.find(({ state }) => state !== "requested");
+    const running = begun === undefined ? null : await readStart(store, head, begun.runId);
+    const own = running?.agent === CHAT_AGENT ? running.model : undefined;
+    const name = own ?? (await modelNameOf(store, head));
+    this.#modelName = name ?? "no model";
     try {
-      this.#model = this.#init.models(name);
+      this.#model = makeModelOf(head, name, this.#init.models);
     } catch (error) {
       if (!(error instanceof SessionError)) throw error;
-      yield notice(`${error.message} Until then ${modelName(this.#model)} answers, and not ${name}.`);
+      this.#model = error;
     }
   }
 

@@ -1,4 +1,5 @@
 import {
+  type Agent,
   type Approval,
   type Content,
   createAgent,
@@ -12,10 +13,12 @@ import {
   type SessionRun,
   type SessionTree,
   type Tool,
-  type Unasked,
+  type AskPolicy,
 } from "../../index.ts";
 import { workspaceTools } from "../../tools/workspace-tools.ts";
+import { restrictedSpec } from "../../sandboxes/stricter-spec.ts";
 import { forgetConsent } from "../../agent/persist/resume-state.ts";
+import type { OpenRun } from "../../session/log/open-runs.ts";
 import type { ChatOutput } from "./chat-output.ts";
 import { untilFree } from "./until-free.ts";
 
@@ -28,12 +31,23 @@ export type ChatQuestions = "asked" | "refused" | "parked";
 /** What a person says to a question; `"nobody"` when none is there, `"stopped"` when the turn is stopped instead. */
 export type Word = "yes" | "no" | "nobody" | "stopped";
 
+/** What the agent of chats is called in logs; those of the editor and of `skein recover` are the same one. */
+export const CHAT_AGENT = "skein";
+
+/** Agents that may go on with a run beside that of the chat. */
+export interface OtherAgents {
+  readonly agents: ReadonlyMap<string, Agent>;
+  /** The one to go on with a run whose log names none. */
+  readonly unnamed: string | null;
+}
+
 /** What answers a turn. */
 export interface Answerer {
+  /** @throws {SessionError} where the session's model cannot be had here. */
   readonly model: Model;
   readonly prompt: string;
   /** Which calls run without a question. */
-  readonly unasked: Unasked;
+  readonly ask: AskPolicy;
   /** What becomes of calls that need a person's word. */
   readonly questions: ChatQuestions;
   /** The directory that the tools act in. */
@@ -63,33 +77,40 @@ export class ChatTurns {
 
   /** Says something and follows the answer. */
   async *answer(tree: SessionTree, content: Content, by: Answerer): AsyncGenerator<ChatOutput> {
-    const { prompt, workspace } = by;
+    const { prompt } = by;
     yield* this.#follow(tree, async (signal) => {
-      const source = Session.fromUserMessage(content).to("local", workspace);
-      const agent = createAgent({ prompt, ...optionsOf(by) });
+      const source = inWorkspace(by, tree)(Session.fromUserMessage(content));
+      const agent = createAgent({ name: CHAT_AGENT, prompt, ...optionsOf(by) });
       return { source, run: agent.run(source, { persist: tree, signal }) };
     });
   }
 
-  /** Goes on with the run that is due in a session, if one is; whether one was. `models` makes what its request names. */
+  /**
+   * Goes on with the run that is due in a session, if one is, with the agent that its log names; whether one was. `models`
+   * makes what its request names.
+   */
   async *recover(
     manager: SessionManager,
     tree: SessionTree,
     by: Answerer,
-    models: (name: string) => Model,
+    { models, agents, unnamed }: OtherAgents & { readonly models: (name: string) => Model },
   ): AsyncGenerator<ChatOutput, boolean> {
     return yield* this.#follow(tree, async (signal) => {
-      const agent = createAgent({ prompt: by.prompt, ...optionsOf(by) });
+      const agentOf = (name: string | null, { state }: OpenRun): Agent | null => {
+        const wanted = name ?? unnamed ?? (state === "requested" ? CHAT_AGENT : null);
+        if (wanted !== CHAT_AGENT) return agents.get(wanted ?? "") ?? null;
+        return createAgent({ name: CHAT_AGENT, prompt: by.prompt, ...optionsOf(by) });
+      };
       let source: Session | null = null;
       const elsewhere = await isAskedElsewhere(tree, by.workspace);
       const place = (input: Session): Session => {
         // A word that was given for one directory is none for another: whoever gave it is asked anew.
         if (elsewhere) forgetConsent(input.transcript);
-        source = placeOf(by)(input);
+        source = placeOf(by, tree)(input);
         return source;
       };
-      const park = by.questions === "parked" ? { park: { afterMs: 0 } } : {};
-      const found = await manager.recover(tree.id, () => agent, { place, models, signal, ...park });
+      const park = by.questions === "parked" ? { afterMs: 0 } : (false as const);
+      const found = await manager.recover(tree.id, agentOf, { place, models, signal, park });
       return found === null || source === null ? null : { source, run: found.run };
     });
   }
@@ -101,8 +122,11 @@ export class ChatTurns {
       await tree.branch(from);
       const { store, id: sessionId } = tree;
       const { user, agent } = await resumeSession({ store, sessionId }, { agentPrompt: prompt });
-      const source = placeOf(by)(user);
-      return { source, run: runSessionLoop(source, agent, { ...optionsOf(by), persist: tree, signal }) };
+      const source = placeOf(by, tree)(user);
+      return {
+        source,
+        run: runSessionLoop(source, agent, { ...optionsOf(by), agentName: CHAT_AGENT, persist: tree, signal }),
+      };
     });
   }
 
@@ -174,13 +198,22 @@ async function isAskedElsewhere({ store, id }: SessionTree, workspace: string): 
 }
 
 /** Lets the tools of a session act in the workspace; where nobody is there, no word on record lets a call run either. */
-function placeOf({ workspace, questions }: Answerer): (session: Session) => Session {
+function placeOf(by: Answerer, tree: SessionTree): (session: Session) => Session {
   return (session) => {
-    if (questions === "refused") forgetConsent(session.transcript);
-    return session.to("local", workspace);
+    if (by.questions === "refused") forgetConsent(session.transcript);
+    return inWorkspace(by, tree)(session);
   };
 }
 
-function optionsOf({ model, unasked, tools }: Answerer): LoopOptions & { readonly model: Model } {
-  return { model, unasked, tools: [...workspaceTools, ...tools], builtInTools: false };
+/** The same place for every session, but where its log recorded a stricter one, commands reach no more than there. */
+function inWorkspace({ workspace }: Answerer, { header }: SessionTree): (session: Session) => Session {
+  return (session) => {
+    const recorded = session.sandboxPlacement ?? header.sandbox;
+    return session.to("local", restrictedSpec({ workingDir: workspace }, recorded));
+  };
+}
+
+function optionsOf({ model, ask, questions, tools }: Answerer): LoopOptions & { readonly model: Model } {
+  const park = questions === "parked" ? { afterMs: 0 } : (false as const);
+  return { model, ask, park, tools: [...workspaceTools, ...tools], builtInTools: false };
 }

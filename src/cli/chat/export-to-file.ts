@@ -4,19 +4,22 @@ import { openPrivateFile } from "../../internal/private-file.ts";
 import { type ExportFormat, exportSession } from "../../export/index.ts";
 import { SessionError, type SessionTree } from "../../index.ts";
 import { show } from "../../session/errors.ts";
+import { makeParent, namedPath } from "../../stores/named-path.ts";
 
 const FORMAT_OF: Readonly<Record<string, ExportFormat>> = { ".jsonl": "jsonl", ".md": "markdown", ".html": "html" };
 
 /**
  * Writes a session to a new file, as its ending says.
  *
- * @throws {SessionError} `INVALID_OPTION` for another ending, or for a file that is there already, which stays as it is.
+ * @throws {SessionError} `INVALID_OPTION` for another ending, a directory that is missing, or a file that is there already, which stays as it is.
  */
-export async function exportToFile(tree: SessionTree, path: string, signal: AbortSignal): Promise<void> {
+export async function exportToFile(tree: SessionTree, named: string, signal: AbortSignal): Promise<void> {
+  const path = namedPath(named);
   const format = FORMAT_OF[extname(path).toLowerCase()];
   if (format === undefined) {
     throw new SessionError("INVALID_OPTION", `${show(path)} ends with none of ${Object.keys(FORMAT_OF).join(", ")}.`);
   }
+  await makeParent(path, { what: "the file" });
   const file = await openNew(path);
   try {
     for await (const piece of exportSession(tree.store, tree.id, { format })) {

@@ -61,11 +61,12 @@ export const RECORD_COMMANDS: Readonly<Record<string, ChatCommand>> = {
     argument: "needed",
     on: "session",
     run: saying(async (chat, given, { id, store }) => {
-      const [, named = given, files] = /^(.+?)(\s+files)?$/s.exec(given) ?? [];
+      const files = /\sfiles$/.exec(given);
+      const named = files === null ? given : given.slice(0, files.index).trimEnd();
       const checkpointId = idFrom(chat.listed.checkpoints, named);
       const known = (await store.listCheckpoints(id)).some((checkpoint) => checkpoint.id === checkpointId);
       if (!known) throw new CheckpointNotFoundError(checkpointId);
-      if (files === undefined) {
+      if (files === null) {
         await chat.manager.restore(checkpointId, { turns: false });
         return `Back at checkpoint ${checkpointId}.`;
       }

@@ -39,6 +39,5 @@ export function momentOption(values: CommandValues, name: string): Date | undefi
 /** How a model is named on the command line. */
 export const MODEL_OPTION: CommandOption = {
   value: "PROVIDER/MODEL",
-  default: "offline",
   what: "which model",
 };

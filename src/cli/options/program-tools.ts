@@ -1,3 +1,4 @@
+import { defined } from "../../internal/defined.ts";
 import { existsSync } from "node:fs";
 import { resolve } from "node:path";
 import { SessionError, type SkeinConfig, type Tool } from "../../index.ts";
@@ -64,7 +65,11 @@ export async function openProgramTools(context: CommandContext): Promise<Program
 
 /** Connects to MCP servers. Where one cannot be had, none is left connected. @throws {SessionError} as `openMcpTools` does. */
 export async function openMcpServers(named: readonly (McpServer & McpToolsOptions)[]): Promise<ServerTools> {
-  const opened = await Promise.allSettled(named.map((server) => openMcpTools(server, server)));
+  const opened = await Promise.allSettled(
+    named.map(({ prefix, timeoutMs, trust, ...server }) =>
+      openMcpTools(server as McpServer, defined({ prefix, timeoutMs, trust })),
+    ),
+  );
   const servers = opened.flatMap((each) => (each.status === "fulfilled" ? [each.value] : []));
   const failed = opened.find((each) => each.status === "rejected");
   const close = async (): Promise<void> => void (await Promise.all(servers.map((server) => server.close())));

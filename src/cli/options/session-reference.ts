@@ -1,5 +1,6 @@
 import { type Entry, SessionError, type SessionHead, type SessionStore } from "../../index.ts";
 import { show } from "../../session/errors.ts";
+import { frameworkOf } from "../../session/framework.ts";
 import { listPages } from "../../stores/complete/list-pages.ts";
 import type { CommandArgument } from "../command.ts";
 import { printable } from "../terminal.ts";
@@ -17,7 +18,12 @@ export const ENTRY_NAMES = 'its number in skein tree, its id, or "leaf"';
 
 /** What a session is called in a listing: its name or first words, and of a fork the branch. */
 export function titleOf({ header, name, firstMessage }: SessionHead): string {
-  const title = printable(name ?? firstMessage ?? "", 60);
+  const kept = frameworkOf(header);
+  const began = [
+    ...(kept === null ? [] : [`${kept.framework} ${kept.thread}`]),
+    ...(firstMessage === null ? [] : [firstMessage]),
+  ];
+  const title = printable(name ?? began.join(": "), 60);
   const branch = header.forkedFrom?.branchName;
   return branch === undefined ? title : `${title} / ${printable(branch, 20)}`;
 }

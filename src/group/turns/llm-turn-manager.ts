@@ -1,3 +1,5 @@
+import { checkOptionsOf, type KeysOf } from "../../session/check-arguments.ts";
+import { dropEnd } from "../../internal/trim-text.ts";
 import type { Model, ModelRequest } from "../../agent/model/model.ts";
 import { type RetryOptions, withRetries } from "../../agent/model/retry.ts";
 import { untilAborted } from "../../agent/follow-abort.ts";
@@ -22,6 +24,8 @@ export interface LlmTurnManagerOptions {
   readonly retry?: RetryOptions;
 }
 
+const OPTIONS: KeysOf<LlmTurnManagerOptions> = { maxRounds: true, instructions: true, retry: true };
+
 /**
  * A model picks who speaks next, or that nobody does. It sees the latest turns, private ones included, and answers with
  * nothing but a name. An answer that names no agent, or several, is asked for once more; then the conversation ends.
@@ -32,6 +36,7 @@ export class LlmTurnManager extends TurnRoster implements TurnManager {
   readonly #retry: RetryOptions;
 
   constructor(model: Model, options: LlmTurnManagerOptions = {}) {
+    checkOptionsOf(options, OPTIONS, "LlmTurnManager");
     const { maxRounds = 10, instructions = "", retry = {} } = options;
     super(maxRounds);
     if (typeof model?.complete !== "function") {
@@ -116,7 +121,7 @@ const NOBODY = ["nobody", "no one", "noone", "none"];
  * name; one with several names is unclear.
  */
 export function findName(answer: string, names: readonly string[]): NameFound {
-  const bare = answer.trim().replace(/^["'`*_[({\s]+|["'`*_\])}.!,;:\s]+$/g, "");
+  const bare = dropEnd(answer.replace(/^["'`*_[({\s]+/, ""), /["'`*_\])}.!,;:\s]/);
   const exact = names.find((name) => name === bare) ?? names.find((name) => name.toLowerCase() === bare.toLowerCase());
   if (exact !== undefined) return { name: exact };
   const found = new Set<string>();

@@ -1,3 +1,4 @@
+import { checkArgument } from "../../session/check-arguments.ts";
 import { SessionError, show } from "../../session/errors.ts";
 import { textOf } from "../../session/message.ts";
 import type { SessionTurn } from "../../session/state/state.ts";
@@ -51,6 +52,8 @@ function readTopics(topics: Topics, wholeWords: boolean): readonly Topic[] {
   }
   const pairs =
     Symbol.iterator in topics ? [...(topics as Iterable<readonly [string, string]>)] : Object.entries(topics);
+  for (const pair of pairs)
+    checkArgument(Array.isArray(pair), pair, "TopicBasedTurnManager", "topics, as pairs of keyword and agent");
   return pairs.map(([keyword, agentName]) => {
     if (typeof keyword !== "string" || keyword.trim() === "") {
       throw new SessionError(

@@ -32,7 +32,7 @@ export class RunsClient {
     }
   }
 
-  /** One page of the runs that stand there, of all sessions of the caller; `state: "parked"` is the inbox of questions. */
+  /** One page of the runs that stand there, of all sessions of the caller; `state: "asking"` is the inbox of questions. */
   async list(query: ListRuns, options: CallOptions = {}): Promise<Page<RunView>> {
     return this.#transport.json({ path: "/api/runs", query, ...options });
   }

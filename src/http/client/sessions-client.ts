@@ -1,4 +1,3 @@
-import type { SessionAnalytics } from "../../session/state/analytics.ts";
 import type { Entry } from "../../session/log/entry.ts";
 import type { SessionState } from "../../session/state/state.ts";
 import type { CompareRequest, ComparisonView, ReadTree, TreeView } from "../tree-wire.ts";
@@ -197,7 +196,7 @@ export class SessionsClient {
     return this.#post(pathOf`/api/sessions/${id}/merges`, request, options);
   }
 
-  async analytics(id: string, options: CallOptions = {}): Promise<SessionAnalytics> {
+  async analytics(id: string, options: CallOptions = {}): Promise<wire.SessionAnalyticsView> {
     return this.#transport.json({ path: pathOf`/api/sessions/${id}/analytics`, ...options });
   }
 

@@ -1,3 +1,4 @@
+import { dropEnd } from "../../internal/trim-text.ts";
 import { encodeSegment } from "../path-segment.ts";
 import { ClientError, errorOf } from "./client-error.ts";
 import type { Page } from "../wire.ts";
@@ -36,10 +37,9 @@ export class Transport {
   readonly #token: string | undefined;
   readonly #fetch: Fetch;
 
-  constructor({ url, token, fetch: given }: TransportInit) {
-    this.#url = addressOf(url)
-      .replace(/[?#].*$/, "")
-      .replace(/\/+$/, "");
+  constructor(init: TransportInit) {
+    const { url, token, fetch: given } = checkInit(init);
+    this.#url = dropEnd(addressOf(url).replace(/[?#].*$/, ""), /\//);
     this.#token = token?.trim();
     // A browser's fetch must not be called as a method of something else.
     this.#fetch = given ?? ((input, init) => fetch(input, init));
@@ -91,6 +91,12 @@ export class Transport {
 }
 
 /** @throws {ClientError} `INVALID_OPTION` for what is no address that can be asked. */
+/** @throws {ClientError} `INVALID_OPTION` for anything else than an object, which may say more of a server than is needed here. */
+function checkInit(init: TransportInit): TransportInit {
+  if (typeof init === "object" && init !== null) return init;
+  throw new ClientError("INVALID_OPTION", "A client needs options with the url of its server.");
+}
+
 function addressOf(url: string | URL): string {
   try {
     const { protocol, username, password, href } = new URL(url);

@@ -1,3 +1,5 @@
+import { checkOptionsOf, type KeysOf } from "../../session/check-arguments.ts";
+import { MANAGER_KEYS } from "../../lifecycle/manager-options.ts";
 import {
   type DynamicModule,
   Inject,
@@ -103,8 +105,10 @@ function moduleOf(options: Provider, { isGlobal }: Required<SessionModuleScope>)
       {
         provide: SessionManager,
         inject: [SESSION_STORE, SESSION_MODULE_OPTIONS],
-        useFactory: (store: SessionManager["store"], init: SessionModuleOptions) =>
-          new SessionManager({ ...init, store }),
+        useFactory: (store: SessionManager["store"], init: SessionModuleOptions) => {
+          const { requests: _requests, enableCleanupScheduler: _sweeps, healthTimeoutMs: _health, ...rest } = init;
+          return new SessionManager({ ...rest, store });
+        },
       },
       {
         provide: SessionContext,
@@ -122,27 +126,15 @@ function moduleOf(options: Provider, { isGlobal }: Required<SessionModuleScope>)
   };
 }
 
-const FIELDS: Readonly<Record<keyof SessionModuleOptions, true>> = {
-  store: true,
-  config: true,
-  memory: true,
-  consolidator: true,
-  events: true,
-  onError: true,
-  clock: true,
-  ids: true,
+const MODULE_KEYS: KeysOf<SessionModuleOptions> = {
+  ...MANAGER_KEYS,
   enableCleanupScheduler: true,
   requests: true,
   healthTimeoutMs: true,
 };
 
-/** @throws {SessionError} `INVALID_OPTION` for a field that there is not; the parts check their own. */
+/** @throws {SessionError} `INVALID_OPTION` for an unknown key; the manager and the middleware check the values. */
 function checkOptions(options: SessionModuleOptions): SessionModuleOptions {
-  if (typeof options !== "object" || options === null) {
-    throw new SessionError("INVALID_OPTION", `The options of the session module are ${show(options)}; give an object.`);
-  }
-  const unknown = Object.keys(options).find((field) => !Object.hasOwn(FIELDS, field));
-  if (unknown === undefined) return options;
-  const fields = Object.keys(FIELDS).join(", ");
-  throw new SessionError("INVALID_OPTION", `The session module has no option ${show(unknown)}; it has ${fields}.`);
+  checkOptionsOf(options, MODULE_KEYS, "SessionModule");
+  return options;
 }

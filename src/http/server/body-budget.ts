@@ -1,12 +1,10 @@
-import { setImmediate as nextTurn } from "node:timers/promises";
+import { nextSlice } from "../../internal/long-work.ts";
 import { HttpError } from "./http-error.ts";
 
 /** About what one parsed value takes beside its text. */
 const VALUE_BYTES = 64;
 /** What has more bytes is worked on alone. */
 const LARGE_BYTES: number = 1024 * 1024;
-/** How often short requests are looked at between two large bodies: one that is new takes several turns. */
-const TURNS_BETWEEN = 4;
 
 /** How many bytes of bodies there may be at once. */
 export interface BudgetLimits {
@@ -27,7 +25,6 @@ export class BodyBudget {
   readonly #limits: BudgetLimits;
   readonly #byUser = new Map<string, number>();
   #bytes = 0;
-  #large: Promise<void> = Promise.resolve();
 
   constructor(limits: BudgetLimits) {
     this.#limits = limits;
@@ -35,19 +32,20 @@ export class BodyBudget {
 
   /** Counts the body of one request, until that is disposed of. */
   open(userId: string): BodyMeter {
-    let own = 0;
+    let [own, received] = [0, 0];
     return {
+      get bytes() {
+        return received;
+      },
       take: (bytes, values) => {
+        received += bytes;
         const more = bytes + values * VALUE_BYTES;
         this.#check(userId, more);
         own += more;
         this.#add(userId, more);
       },
       complete: async (bytes) => {
-        if (bytes <= LARGE_BYTES) return;
-        const before = this.#large;
-        this.#large = before.then(lookAround);
-        await before;
+        if (bytes > LARGE_BYTES) await nextSlice();
       },
       [Symbol.dispose]: () => {
         this.#add(userId, -own);
@@ -80,12 +78,10 @@ export class BodyBudget {
   }
 }
 
-async function lookAround(): Promise<void> {
-  for (let turn = 0; turn < TURNS_BETWEEN; turn++) await nextTurn();
-}
-
 /** Counts what one body takes. */
 export interface BodyMeter extends Disposable {
+  /** How many bytes have come. */
+  readonly bytes: number;
   /** @throws {HttpError} `TOO_MANY_BODIES` or `OVERLOADED` when that is too much. */
   take(bytes: number, values: number): void;
   /** Resolves when a body of so many bytes, all of which have come, may be worked on. */

@@ -2,6 +2,7 @@ import { randomUUID } from "node:crypto";
 import { Hono, type MiddlewareHandler } from "hono";
 import { mountAbout } from "./routes/about-routes.ts";
 import { mountAnalytics } from "./routes/analytics-routes.ts";
+import { AnswerBudget } from "./answer-budget.ts";
 import { BodyBudget } from "./body-budget.ts";
 import { mountBranches } from "./routes/branches-routes.ts";
 import type { CheckedLimits } from "./gate/check-limits.ts";
@@ -9,6 +10,7 @@ import { mountCheckpoints } from "./routes/checkpoints-routes.ts";
 import { mountContext } from "./routes/context-routes.ts";
 import { mountEntries } from "./routes/entries-routes.ts";
 import { type Gate, isGuarded } from "./gate/gate.ts";
+import { HeavyWork } from "./heavy-work.ts";
 import { HttpError } from "./http-error.ts";
 import { problemResponse } from "./problem.ts";
 import type { Route, ServerApp, ServerContext, ServerEnvironment } from "./route.ts";
@@ -42,7 +44,16 @@ export interface AppInit {
 /** All routes behind the gate. */
 export function createApp(init: AppInit): ServerApp {
   const hono = new Hono<ServerEnvironment>();
-  const app: ServerApp = { hono, routes: [], limits: init.limits, budget: new BodyBudget(init.limits) };
+  const { limits } = init;
+  const app: ServerApp = {
+    hono,
+    routes: [],
+    limits,
+    budget: new BodyBudget(limits),
+    answers: new AnswerBudget(limits),
+    heavy: new HeavyWork(limits),
+    storage: init.services.storage,
+  };
   hono.use("*", finish(init));
   hono.use("*", admit(init, app.routes));
   const { services } = init;

@@ -14,7 +14,11 @@ export interface ListenOptions {
   readonly port: number;
   readonly headersTimeoutMs: number;
   readonly requestTimeoutMs: number;
+  readonly answerTimeoutMs: number;
 }
+
+/** How often it is looked who does not read. */
+const LOOK_MS = 1000;
 
 /** The application on a port of this machine, with time limits against clients that dawdle. */
 export class NodeListener {
@@ -24,6 +28,9 @@ export class NodeListener {
   readonly #answers = new Set<ServerResponse>();
   #listening: Promise<string> | null = null;
   #stopping = false;
+  #timer: NodeJS.Timeout | null = null;
+  /** How much clients had taken when something was taken last. */
+  readonly #taken = new WeakMap<ServerResponse, { readonly taken: number; readonly since: number }>();
 
   constructor(fetch: (request: Request, env: object) => Response | Promise<Response>, options: ListenOptions) {
     this.#options = options;
@@ -94,12 +101,33 @@ export class NodeListener {
 
   #follow({ socket }: IncomingMessage, response: ServerResponse): void {
     this.#answers.add(response);
+    this.#timer ??= setInterval(() => this.#look(), LOOK_MS).unref();
     response.once("close", () => {
       this.#answers.delete(response);
       // One that had begun when the server was told to stop could not say that it is the last of its connection.
       if (this.#stopping) socket.end();
     });
     if (this.#stopping) endAfter(response);
+  }
+
+  /**
+   * Closes connections whose clients do not read: what was written at once must be taken in time. A route may take as long
+   * as it needs before it answers, and a stream may last.
+   */
+  #look(): void {
+    const now = performance.now();
+    for (const response of this.#answers) {
+      const { socket } = response;
+      if (socket === null) continue;
+      const waiting = socket.writableLength > 0;
+      const taken = waiting ? socket.bytesWritten - socket.writableLength : -1;
+      const before = this.#taken.get(response);
+      if (before?.taken !== taken) this.#taken.set(response, { taken, since: now });
+      else if (waiting && now - before.since > this.#options.answerTimeoutMs) socket.destroy();
+    }
+    if (this.#answers.size > 0 || this.#timer === null) return;
+    clearInterval(this.#timer);
+    this.#timer = null;
   }
 }
 

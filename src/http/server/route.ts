@@ -1,18 +1,25 @@
+import type { ServerResponse } from "node:http";
+import type { Socket } from "node:net";
 import type { Context, Hono } from "hono";
 import { z } from "zod";
 import { decodeSegment } from "../path-segment.ts";
 import { JSON_DEPTH_MAX } from "../../internal/json.ts";
 import type { CallerRights } from "../caller-rights.ts";
 import { type Admission, checkRight } from "./gate/admission.ts";
+import type { AnswerBudget } from "./answer-budget.ts";
 import type { BodyBudget, BodyMeter } from "./body-budget.ts";
 import type { CheckedLimits } from "./gate/check-limits.ts";
+import type { HeavyRequest, HeavyWork } from "./heavy-work.ts";
 import { HttpError, type RequestProblem } from "./http-error.ts";
 import { type BodyReading, readJson, streamBody } from "./read-body.ts";
+import type { UserStorage } from "../../workers/user-storage.ts";
 import { checkBounded, refuse } from "./schema.ts";
 import type { Caller } from "./server-services.ts";
 
 const NO_QUERY: z.ZodType = z.strictObject({});
 const PARAMETERS_MAX = 100;
+/** Short pieces of a stream are sent together. */
+const PIECE_BYTES = 64 * 1024;
 /** How many values a file to import may hold; other bodies hold `bodyValuesMax`. */
 const IMPORT_VALUES_MAX = 750_000;
 
@@ -52,6 +59,10 @@ export interface Route<Query = unknown, Body = unknown> {
   readonly problems?: readonly number[];
   /** Whether whoever cannot say who they are may call it, too. */
   readonly open?: boolean;
+  /** Whether it ends or frees something, so that whoever has used up their storage may call it, too. */
+  readonly frees?: boolean;
+  /** Whether it may read much though it is no `get`, and sets nothing going that outlasts it. */
+  readonly heavy?: boolean;
   /** What the caller must have the right to. */
   readonly needs?: keyof CallerRights;
   handle(call: RouteCall<Query, Body>): Response | Promise<Response>;
@@ -73,6 +84,8 @@ export interface RouteCall<Query, Body> {
   readonly request: Request;
   /** Aborts when the client is gone. */
   readonly signal: AbortSignal;
+  /** What the request reads, for an answer that is made while it is sent. */
+  readonly work: HeavyRequest;
 }
 
 /** The application that routes are added to, and what it has so far. */
@@ -81,6 +94,9 @@ export interface ServerApp {
   readonly routes: Route[];
   readonly limits: CheckedLimits;
   readonly budget: BodyBudget;
+  readonly storage: UserStorage;
+  readonly answers: AnswerBudget;
+  readonly heavy: HeavyWork;
 }
 
 /** Adds a route: to what is served, and to what is documented. */
@@ -97,16 +113,97 @@ export function route<Query, Body>(app: ServerApp, added: Route<Query, Body>): v
     const caller = admission?.caller;
     const { signal } = request;
     const known = { param: (name: string) => params.get(name) ?? "", query, caller, admission, as: { actor: caller } };
-    const call = { ...known, request, signal };
-    if (added.body === undefined && added.bodyType === undefined) {
-      return added.handle({ ...call, body: undefined as Body, bytes: noBytes });
+    // Whoever has not said who they are gets nothing that is large.
+    if (caller !== undefined) app.answers.check(caller.userId);
+    const work = app.heavy.open(caller?.userId ?? "", signal);
+    // Of several requests that one connection sends at once, only the first hears that it is closed.
+    const forget = whenClosed(context, () => work.leave());
+    const handled = async (): Promise<Response> => {
+      const call = { ...known, request, signal, work };
+      if (addsBytes(added)) {
+        await app.storage.checkBytes(caller.userId, Number(request.headers.get("content-length") ?? 0));
+      }
+      if (added.body === undefined && added.bodyType === undefined) {
+        return added.handle({ ...call, body: undefined as Body, bytes: noBytes });
+      }
+      // The body comes last, when it is known who sends it, and counts until the request is answered.
+      using meter = app.budget.open(caller.userId);
+      const reading = readingOf(app.limits, added as unknown as Route, meter);
+      const body = added.body && (await readBody(request, reading, added as unknown as Route, app.limits));
+      const answered = await added.handle({ ...call, body: body as Body, bytes: () => streamBody(request, reading) });
+      if (addsBytes(added)) app.storage.addBytes(caller.userId, meter.bytes);
+      return answered;
+    };
+    const isHeavy = added.method === "get" || added.heavy === true;
+    try {
+      const response = await (isHeavy ? work.run(handled) : handled());
+      work.answered();
+      keepUntilSent(app, context, response, work);
+      return response;
+    } catch (error) {
+      work[Symbol.dispose]();
+      throw error;
+    } finally {
+      forget();
     }
-    // The body comes last, when it is known who sends it, and counts until the request is answered.
-    using meter = app.budget.open(caller.userId);
-    const reading = readingOf(app.limits, added as unknown as Route, meter);
-    const body = added.body && (await readBody(request, reading, added as unknown as Route, app.limits));
-    return await added.handle({ ...call, body: body as Body, bytes: () => streamBody(request, reading) });
   });
+}
+
+/** What an answer holds counts until its client has it. */
+function keepUntilSent(app: ServerApp, context: ServerContext, response: Response, work: HeavyRequest): void {
+  const { outgoing } = (context.env ?? {}) as { outgoing?: ServerResponse };
+  const end = (): void => work[Symbol.dispose]();
+  // Without a connection nobody knows when it is sent; a stream ends by itself.
+  if (outgoing === undefined && work.isStream) return;
+  if (outgoing === undefined || outgoing.destroyed) {
+    end();
+    return;
+  }
+  const release = app.answers.hold(work.userId, sizes.get(response) ?? 0);
+  let forget = (): void => {};
+  const sent = (): void => {
+    forget();
+    end();
+    release();
+  };
+  outgoing.once("close", sent);
+  // The connection may be closed already, and then this answers before it returns.
+  forget = whenClosed(context, sent);
+  work.onTaken = () => outgoing.destroy();
+}
+
+/** What is to be done when connections are closed: one listener for each, however many requests it has. */
+const closing = new WeakMap<Socket, Set<() => void>>();
+
+/** Does something when the connection of a request is closed, unless what comes back is called before. */
+function whenClosed(context: ServerContext, task: () => void): () => void {
+  const { incoming } = (context.env ?? {}) as { incoming?: { readonly socket?: Socket } };
+  const socket = incoming?.socket;
+  if (socket === undefined) return () => {};
+  const tasks = closing.get(socket) ?? new Set();
+  if (!closing.has(socket)) {
+    closing.set(socket, tasks);
+    socket.once("close", () => {
+      for (const each of tasks) each();
+    });
+  }
+  tasks.add(task);
+  if (socket.destroyed) task();
+  return () => void tasks.delete(task);
+}
+
+/** How long the answers are that were made as a whole. */
+const sizes = new WeakMap<Response, number>();
+
+function sized(text: string, init: ResponseInit): Response {
+  const response = new Response(text, init);
+  sizes.set(response, text.length);
+  return response;
+}
+
+/** Whether requests to a route add to what a user keeps. */
+function addsBytes({ method, frees = false, open = false }: Pick<Route, "method" | "frees" | "open">): boolean {
+  return method !== "get" && method !== "delete" && !frees && !open;
 }
 
 async function readBody(request: Request, reading: BodyReading, { body, content }: Route, limits: CheckedLimits) {
@@ -132,12 +229,51 @@ export function answer(
     headers = {},
   }: { readonly status?: number; readonly headers?: Readonly<Record<string, string>> } = {},
 ): Response {
-  return new Response(JSON.stringify(value), { status, headers: { ...headers, "content-type": "application/json" } });
+  return sized(JSON.stringify(value), { status, headers: { ...headers, "content-type": "application/json" } });
 }
 
 /** An answer that is JSON already. */
 export function answerJson(text: string): Response {
-  return new Response(text, { headers: { "content-type": "application/json" } });
+  return sized(text, { headers: { "content-type": "application/json" } });
+}
+
+/**
+ * An answer that is made as its client reads it. What fails before the first piece is a problem document and not half an
+ * answer; where it ends early later, the connection breaks.
+ */
+export async function answerStream(
+  work: HeavyRequest,
+  pieces: AsyncIterable<string | Uint8Array>,
+  headers: Readonly<Record<string, string>>,
+): Promise<Response> {
+  work.isStream = true;
+  const iterator = pieces[Symbol.asyncIterator]();
+  let next: IteratorResult<string | Uint8Array> | null = await iterator.next();
+  const source = {
+    pull: (controller: ReadableStreamDefaultController<Uint8Array>): Promise<void> =>
+      work.run(async () => {
+        const parts: Uint8Array[] = [];
+        let bytes = 0;
+        for (;;) {
+          const { done, value } = next ?? (await iterator.next());
+          // Not held while the client reads it.
+          next = null;
+          if (done === true) break;
+          const part = typeof value === "string" ? Buffer.from(value) : value;
+          parts.push(part);
+          bytes += part.length;
+          if (bytes >= PIECE_BYTES) return controller.enqueue(parts.length === 1 ? part : Buffer.concat(parts));
+        }
+        if (bytes > 0) controller.enqueue(Buffer.concat(parts));
+        controller.close();
+        work[Symbol.dispose]();
+      }),
+    async cancel(): Promise<void> {
+      work[Symbol.dispose]();
+      await iterator.return?.();
+    },
+  };
+  return new Response(new ReadableStream(source, { highWaterMark: 0 }), { headers });
 }
 
 /** An answer without a body. */

@@ -5,8 +5,9 @@ import type { SessionManager } from "../../lifecycle/session-manager.ts";
 import type { SessionStore } from "../../session/store.ts";
 import type { CallerRights } from "../caller-rights.ts";
 import type { ModelInfo } from "../wire.ts";
-import type { RunBell } from "../../workers/run-bell.ts";
+import type { RunQueue } from "../../workers/run-queue.ts";
 import type { PlaceOf } from "../../workers/user-places.ts";
+import type { UserStorage } from "../../workers/user-storage.ts";
 import type { WorkerRoster } from "../../workers/worker-roster.ts";
 
 /** Who a request comes from; an `actor` of the manager. */
@@ -45,8 +46,10 @@ export interface ServerServices {
   readonly modelInfos: readonly ModelInfo[];
   /** Where the tools of agents act, in sessions that do not say so themselves. */
   readonly placeOf: PlaceOf;
+  /** What users keep, and may keep. */
+  readonly storage: UserStorage;
   /** Tells workers that a run waits. */
-  readonly bell: RunBell;
+  readonly queue: RunQueue;
   /** The workers that are there. */
   readonly roster: WorkerRoster;
   /** For how long nobody may read the run of a chat before it is stopped; null for ever. */

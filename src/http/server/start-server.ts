@@ -1,11 +1,15 @@
+import { checkIsAgent } from "../../agent/agent.ts";
+import { checkArgument, checkOptionsOf, checkStoreArgument, type KeysOf } from "../../session/check-arguments.ts";
+import { UNLIMITED_SESSIONS } from "../../lifecycle/session-config.ts";
 import { SessionManager } from "../../lifecycle/session-manager.ts";
 import { SessionError, show } from "../../session/errors.ts";
 import { checkCount } from "../../stores/complete/valid-arguments.ts";
-import { inProcessBell } from "../../workers/in-process-bell.ts";
-import type { RunBell } from "../../workers/run-bell.ts";
-import { type RunWorker, startWorker } from "../../workers/start-worker.ts";
-import { openUserPlaces, type RunPlace } from "../../workers/user-places.ts";
-import { agentsByName, checkBell, modelsById } from "../../workers/worker-options.ts";
+import { inProcessQueue } from "../../workers/in-process-queue.ts";
+import type { RunQueue } from "../../workers/run-queue.ts";
+import { type RunWorker, startWorkerOn } from "../../workers/start-worker.ts";
+import { openUserPlaces, ownDirectoryOf, type RunPlace } from "../../workers/user-places.ts";
+import { UserStorage } from "../../workers/user-storage.ts";
+import { agentsByName, checkQueue, modelsById } from "../../workers/worker-options.ts";
 import { WorkerRoster } from "../../workers/worker-roster.ts";
 import type { CloseOptions, ServerInit, SkeinServer } from "../create-server.ts";
 import { isLoopback } from "../loopback.ts";
@@ -21,8 +25,44 @@ const DRAIN_MS_DEFAULT = 10_000;
 /** How many runs a server without a fleet has at once. */
 const RUNNING_MAX = 1000;
 
+const SERVER_KEYS: KeysOf<ServerInit> = {
+  manager: true,
+  store: true,
+  queue: true,
+  agents: true,
+  groups: true,
+  models: true,
+  place: true,
+  ask: true,
+  park: true,
+  onParked: true,
+  webhook: true,
+  recoverMs: true,
+  cancelWhenLeft: true,
+  tokens: true,
+  authenticate: true,
+  host: true,
+  port: true,
+  limits: true,
+  allowedOrigins: true,
+  studioDirectory: true,
+  logger: true,
+};
+
+function checkServerInit(init: ServerInit): void {
+  checkOptionsOf(init, SERVER_KEYS, "createServer");
+  const { agents = [], allowedOrigins = [], manager, store } = init;
+  checkArgument(Array.isArray(agents), agents, "createServer", "agents, as a list of what createAgent makes");
+  for (const agent of agents) checkIsAgent(agent, "createServer");
+  checkArgument(Array.isArray(allowedOrigins), allowedOrigins, "createServer", "allowedOrigins, as a list of origins");
+  const managed = manager === undefined || manager instanceof SessionManager;
+  checkArgument(managed, manager, "createServer", "a manager, such as openManager makes");
+  if (store !== undefined) checkStoreArgument(store, "createServer");
+}
+
 /** A server that is ready to listen. @throws {SessionError} `INVALID_OPTION` for an option that makes no sense. */
 export async function startServer(init: ServerInit): Promise<SkeinServer> {
+  checkServerInit(init);
   const { host = "127.0.0.1", port = 0, allowedOrigins = [], logger = null, agents = [], groups = {} } = init;
   const report = (error: unknown): void => logger?.(strayLine(error));
   const door = doorOf(init, report);
@@ -36,7 +76,8 @@ export async function startServer(init: ServerInit): Promise<SkeinServer> {
   const gate = new Gate({ door, allowedOrigins, rate: limits.rate, urlCharactersMax: limits.urlCharactersMax });
   const drain = new AbortController();
   const models = modelsById(init.models ?? [], agents);
-  const bell = bellOf(init, manager);
+  const queue = queueOf(init, manager);
+  const placeOf = await openUserPlaces(place);
   const services: ServerServices = {
     manager,
     store: manager.store,
@@ -44,18 +85,23 @@ export async function startServer(init: ServerInit): Promise<SkeinServer> {
     groups: new Map(Object.entries(groups)),
     models: (id) => models.get(id) ?? null,
     modelInfos: [...models].map(([id, { contextWindow }]) => ({ id, contextWindow: contextWindow ?? null })),
-    placeOf: await openUserPlaces(place),
-    bell,
-    roster: new WorkerRoster(bell),
+    placeOf,
+    storage: new UserStorage({
+      store: manager.store,
+      limits: { sessions: limits.storedSessionsPerUser, bytes: limits.storedBytesPerUser },
+      directoryOf: (userId) => ownDirectoryOf(placeOf(userId), userId),
+    }),
+    queue,
+    roster: new WorkerRoster(queue),
     leftMs: leftMsOf(init),
     drain: drain.signal,
     report,
   };
   const { hono } = createApp({ services, gate, limits, studio, logger });
-  const quiet = bell.onError(report);
+  const quiet = queue.onError(report);
   await services.roster.start();
   const { maxRunsPerUser } = limits;
-  const worker = init.bell === undefined ? await ownWorker(init, services, { place, maxRunsPerUser }) : null;
+  const worker = init.queue === undefined ? await ownWorker(init, services, { place, maxRunsPerUser }) : null;
   const listener = new NodeListener(hono.fetch, { host, port, ...limits });
   const owned = init.manager === undefined ? manager : null;
   owned?.start();
@@ -67,12 +113,12 @@ interface ServerParts {
   readonly listener: NodeListener;
   readonly fetch: (request: Request) => Response | Promise<Response>;
   readonly services: ServerServices;
-  /** The server's own, where it is no part of a fleet; so is the bell then. */
+  /** The server's own, where it is no part of a fleet; so is the queue then. */
   readonly worker: RunWorker | null;
   readonly drain: AbortController;
   /** The manager, where it is the server's own. */
   readonly owned: SessionManager | null;
-  /** Ends that the server is told what goes wrong with the bell. */
+  /** Ends that the server is told what goes wrong with the queue. */
   readonly quiet: () => void;
 }
 
@@ -115,10 +161,10 @@ class RunningServer implements SkeinServer {
     await within(closed, Math.max(0, endMs - performance.now()));
     listener.hangUp();
     await closed;
-    // A bell that is away keeps no server from closing.
+    // A queue that is away keeps no server from closing.
     await services.roster.close().catch(services.report);
     quiet();
-    if (worker !== null) await services.bell.close();
+    if (worker !== null) await services.queue.close();
     await owned?.[Symbol.asyncDispose]();
   }
 }
@@ -136,20 +182,20 @@ async function within(work: Promise<void>, timeoutMs: number): Promise<boolean> 
 
 function managerOn({ store }: ServerInit): SessionManager {
   if (store === undefined) throw invalid("A server needs a manager or a store.");
-  return new SessionManager({ store });
+  return new SessionManager({ store, config: UNLIMITED_SESSIONS });
 }
 
-/** The bell of a fleet, or one of the server's own. */
-function bellOf(init: ServerInit, { store }: SessionManager): RunBell {
-  const { bell, limits, unasked, park, onParked, webhook, recoverMs } = init;
-  if (bell === undefined) return inProcessBell();
-  checkBell(store, bell);
-  const forWorkers = { unasked, park, onParked, webhook, recoverMs, maxRunsPerUser: limits?.maxRunsPerUser };
+/** The queue of a fleet, or one of the server's own. */
+function queueOf(init: ServerInit, { store }: SessionManager): RunQueue {
+  const { queue, limits, ask, park, onParked, webhook, recoverMs } = init;
+  if (queue === undefined) return inProcessQueue();
+  checkQueue(store, queue);
+  const forWorkers = { ask, park, onParked, webhook, recoverMs, maxRunsPerUser: limits?.maxRunsPerUser };
   for (const [name, value] of Object.entries(forWorkers)) {
     if (value !== undefined)
-      throw invalid(`With a bell, the workers run what is asked for: give ${name} to startWorker.`);
+      throw invalid(`With a queue, the workers run what is asked for: give ${name} to startWorker.`);
   }
-  return bell;
+  return queue;
 }
 
 function ownWorker(
@@ -157,11 +203,11 @@ function ownWorker(
   services: ServerServices,
   { place, maxRunsPerUser }: { readonly place: RunPlace | undefined; readonly maxRunsPerUser: number },
 ): Promise<RunWorker> {
-  const { agents = [], groups, models, unasked, park, recoverMs, webhook, onParked } = init;
-  const { manager, bell, report } = services;
-  return startWorker({
+  const { agents = [], groups, models, ask, park, recoverMs, webhook, onParked } = init;
+  const { manager, queue, report, storage } = services;
+  const worker = {
     manager,
-    bell,
+    queue,
     agents,
     maxRunsPerUser,
     concurrency: RUNNING_MAX,
@@ -169,12 +215,13 @@ function ownWorker(
     ...(groups && { groups }),
     ...(models && { models }),
     ...(place && { place }),
-    ...(unasked && { unasked }),
+    ...(ask && { ask }),
     ...(park && { park }),
     ...(onParked && { onParked }),
     ...(webhook && { webhook }),
     ...(recoverMs === undefined ? {} : { sweepMs: recoverMs }),
-  });
+  };
+  return startWorkerOn(worker, storage);
 }
 
 function doorOf({ tokens, authenticate }: ServerInit, report: (error: unknown) => void): Doorkeeper {

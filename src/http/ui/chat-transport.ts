@@ -1,3 +1,4 @@
+import { checkArgument } from "../../session/check-arguments.ts";
 import type { ChatTransport, UIMessage, UIMessageChunk } from "./ai-sdk.ts";
 import { RUN_HEADER } from "../chat-wire.ts";
 import { errorOf } from "../client/client-error.ts";
@@ -32,6 +33,7 @@ export interface SkeinChatTransport<Message extends UIMessage> extends ChatTrans
 export function createChatTransport<Message extends UIMessage = UIMessage>(
   init: ChatTransportInit = {},
 ): SkeinChatTransport<Message> {
+  checkArgument(typeof init === "object" && init !== null, init, "createChatTransport", "an object of options");
   const latest = new Map<string, Followed>();
   const pathOf = (chatId: string, rest = ""): string => `/${encodeSegment(chatId)}${rest}`;
 

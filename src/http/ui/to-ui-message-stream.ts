@@ -1,3 +1,4 @@
+import { checkArgument, checkOptionsOf, type KeysOf } from "../../session/check-arguments.ts";
 import type { UIMessageChunk } from "./ai-sdk.ts";
 import type { Approval, RunEvent } from "../../agent/run-event.ts";
 import type { SessionRun } from "../../agent/session-run.ts";
@@ -19,8 +20,15 @@ export interface UIMessageStreamOptions {
  */
 export function toUIMessageStream(
   run: Pick<SessionRun, "runId" | "listen" | "pendingApprovals">,
-  { messageId = answerIdOf(messageIdOfRun(run.runId)), after = [] }: UIMessageStreamOptions = {},
+  options: UIMessageStreamOptions = {},
 ): ReadableStream<UIMessageChunk> {
+  checkArgument(typeof run?.listen === "function", run, "toUIMessageStream", "a run");
+  checkOptionsOf(
+    options,
+    { messageId: true, after: true } satisfies KeysOf<UIMessageStreamOptions>,
+    "toUIMessageStream",
+  );
+  const { messageId = answerIdOf(messageIdOfRun(run.runId)), after = [] } = options;
   const writer = new AnswerWriter(messageId, after);
   let timer: ReturnType<typeof setTimeout> | undefined;
   let stop = (): void => {};

@@ -1,3 +1,4 @@
+import { checkObjects, checkOptionsOf, type KeysOf } from "../../session/check-arguments.ts";
 import { toldCall } from "../../agent/answer-teller.ts";
 import { messageIdOf, type ShownTurn } from "../shown-turn.ts";
 import type { UIMessage } from "./ai-sdk.ts";
@@ -13,7 +14,10 @@ export interface UIMessagesOptions {
  * The turns of a session as messages of the AI SDK. What a model says to one message of a person, with its calls and their
  * results, is one message in several steps. Ids are those that the chat routes stream, so that nothing appears twice.
  */
-export function toUIMessages(turns: readonly ShownTurn[], { questions = [] }: UIMessagesOptions = {}): UIMessage[] {
+export function toUIMessages(turns: readonly ShownTurn[], options: UIMessagesOptions = {}): UIMessage[] {
+  checkObjects(turns, "toUIMessages", "a list of turns");
+  checkOptionsOf(options, { questions: true } satisfies KeysOf<UIMessagesOptions>, "toUIMessages");
+  const { questions = [] } = options;
   const messages: UIMessage[] = [];
   const asked = new Map(questions.map(({ callId, question }) => [callId, question]));
   let answer: UIMessage | null = null;

@@ -1,3 +1,4 @@
+import { checkStoreArgument } from "../../session/check-arguments.ts";
 import { LruCache } from "../../internal/lru-cache.ts";
 import type { EntryDraft } from "../../session/log/entry.ts";
 import { SessionError } from "../../session/errors.ts";
@@ -24,6 +25,7 @@ export class SkeinSessionStore {
   readonly #answers = new LruCache<string, string>(SESSIONS_REMEMBERED);
 
   constructor(store: SessionStore) {
+    checkStoreArgument(store, "SkeinSessionStore");
     this.#store = store;
   }
 

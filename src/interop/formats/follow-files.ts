@@ -1,3 +1,4 @@
+import { checkArgument, checkStoreArgument, isObject } from "../../session/check-arguments.ts";
 import { stat } from "node:fs/promises";
 import { setTimeout as pause } from "node:timers/promises";
 import type { ForeignFormat } from "./foreign-format.ts";
@@ -7,7 +8,7 @@ import type { ImportTarget } from "./stored-log.ts";
 
 /** How files are followed. */
 export interface FollowFilesOptions {
-  /** How long a file must rest before an answer that its last line belongs to counts as whole (default 3 s). */
+  /** How long a file must rest before its last answer is taken in, where the program has ended that (default 3 s). */
   readonly restMs?: number;
   /** How often the files are looked at (default 1 s). */
   readonly pollMs?: number;
@@ -33,40 +34,79 @@ const FORGET_MS = 10 * 60 * 1000;
 /**
  * Imports files as they grow, until the signal aborts: those that change from now on, and new ones.
  *
- * - A line without its end is not read yet. The last answer is held back until the next line shows that it is whole, or the
- *   file has rested.
- * - A file that is shorter than before was written anew, and is read from its beginning; what is there is not added again.
+ * - A line without its end is not read yet. The last answer is held back until the program has written what ends it: its stop
+ *   reason, the next answer, or what the user says next. A file that has not changed for ten minutes is taken as it is.
+ * - What goes on all the same is completed: the whole answer takes the place of the one that was read too early.
+ * - A file that was replaced, became shorter or was changed in what was read of it is read from its beginning; what is there
+ *   is not added again.
  */
 export async function followFiles(
   target: ImportTarget,
   places: readonly FollowedPlace[],
   options: FollowFilesOptions,
 ): Promise<void> {
-  const { restMs = 3000, pollMs = 1000, signal } = options;
-  const started = Date.now();
-  const followed = new Map<string, FollowedFile>();
+  checkStoreArgument(target?.store, "followFiles");
+  checkArgument(Array.isArray(places), places, "followFiles", "a list of places");
+  checkArgument(
+    isObject(options) && options.signal instanceof AbortSignal,
+    options,
+    "followFiles",
+    "options with a signal that ends it",
+  );
+  const { pollMs = 1000, signal } = options;
+  const follower = new FileFollower(target, places, options, Date.now());
+  while (!signal.aborted) {
+    await follower.step(Date.now());
+    await pause(pollMs, undefined, { signal }).catch(() => {});
+  }
+}
+
+/** Files that are followed, a step at a time. */
+export class FileFollower {
+  readonly #target: ImportTarget;
+  readonly #places: readonly FollowedPlace[];
+  readonly #options: FollowFilesOptions;
+  readonly #since: number;
+  readonly #followed = new Map<string, FollowedFile>();
   /** When each file had last changed that nothing is expected of any more. */
-  const forgotten = new Map<string, number>();
-  for (let round = 0; !signal.aborted; round++) {
-    if (round % ROUNDS_FOR_NEW_FILES === 0) {
-      for (const { format, path, mtimeMs } of await filesOf(places, started - FORGET_MS)) {
-        if (!followed.has(path) && forgotten.get(path) !== mtimeMs)
-          followed.set(path, new FollowedFile(target, format, path));
-      }
-    }
-    for (const [path, file] of followed) {
-      if (signal.aborted) break;
+  readonly #forgotten = new Map<string, number>();
+  #steps = 0;
+
+  constructor(
+    target: ImportTarget,
+    places: readonly FollowedPlace[],
+    options: FollowFilesOptions,
+    startedAtMs: number,
+  ) {
+    this.#target = target;
+    this.#places = places;
+    this.#options = options;
+    this.#since = startedAtMs - FORGET_MS;
+  }
+
+  /** Looks at the files once, and imports what is new in them; `nowMs` is the time by which they rest. */
+  async step(nowMs: number): Promise<void> {
+    const { restMs = 3000, signal, onImported, onFailure } = this.#options;
+    if (this.#steps++ % ROUNDS_FOR_NEW_FILES === 0) await this.#findFiles(nowMs);
+    for (const [path, file] of this.#followed) {
+      if (signal.aborted) return;
       try {
-        if (await file.look(restMs)) options.onImported?.(file.result, file.format);
+        if (await file.look(nowMs, restMs)) onImported?.(file.result, file.format);
       } catch (error) {
-        options.onFailure?.(error, path);
+        onFailure?.(error, path);
         file.begin();
       }
       if (!file.isOld) continue;
-      followed.delete(path);
-      forgotten.set(path, file.mtimeMs);
+      this.#followed.delete(path);
+      this.#forgotten.set(path, file.mtimeMs);
     }
-    await pause(pollMs, undefined, { signal }).catch(() => {});
+  }
+
+  async #findFiles(nowMs: number): Promise<void> {
+    for (const { format, path, mtimeMs } of await filesOf(this.#places, this.#since)) {
+      if (this.#followed.has(path) || this.#forgotten.get(path) === mtimeMs) continue;
+      this.#followed.set(path, new FollowedFile(this.#target, format, path, nowMs));
+    }
   }
 }
 
@@ -75,10 +115,13 @@ async function filesOf(places: readonly FollowedPlace[], since: number) {
   for (const { format, path } of places) {
     // A program that has not been used yet has no directory.
     const files = await sessionFiles(format, path ?? format.home(), since).catch(() => []);
-    found.push(...files.map((file) => ({ ...file, format })));
+    for (const file of files) found.push({ ...file, format });
   }
   return found;
 }
+
+/** How much of what was read last is compared with the file before more of it is read. */
+const TAIL_BYTES = 256;
 
 /** One file that grows. */
 class FollowedFile {
@@ -88,14 +131,19 @@ class FollowedFile {
   #import: FileImport;
   /** When the file was last changed. */
   mtimeMs = 0;
+  #inode = 0;
   #position = 0;
-  #changedAt = Date.now();
+  /** The last bytes before the position. */
+  #tail: Uint8Array = new Uint8Array();
+  #changedAtMs: number;
   #rested = false;
+  #old = false;
 
-  constructor(target: ImportTarget, format: ForeignFormat, path: string) {
+  constructor(target: ImportTarget, format: ForeignFormat, path: string, nowMs: number) {
     this.format = format;
     this.#target = target;
     this.#path = path;
+    this.#changedAtMs = nowMs;
     this.#import = new FileImport(target, format, path);
   }
 
@@ -103,43 +151,69 @@ class FollowedFile {
     return this.#import.result;
   }
 
+  /** Whether it has not changed for so long that nothing is expected of it. */
   get isOld(): boolean {
-    return this.#rested && Date.now() - this.#changedAt > FORGET_MS;
+    return this.#old;
   }
 
   /** Reads the file from its beginning the next time. */
   begin(): void {
     this.#import = new FileImport(this.#target, this.format, this.#path);
     this.#position = 0;
+    this.#tail = new Uint8Array();
+    this.mtimeMs = 0;
   }
 
   /** Reads what is new; whether something became of it. */
-  async look(restMs: number): Promise<boolean> {
-    const before = this.#added();
+  async look(nowMs: number, restMs: number): Promise<boolean> {
+    const [begun, before] = [this.#import, this.#added()];
     const found = await stat(this.#path).catch(() => null);
-    const size = found?.size ?? this.#position;
-    this.mtimeMs = found?.mtimeMs ?? this.mtimeMs;
-    if (size < this.#position || (this.format.unit === "document" && size !== this.#position)) this.begin();
-    if (size > this.#position) {
-      await this.#read();
-      this.#changedAt = Date.now();
-      this.#rested = false;
+    const changed = found !== null && (found.mtimeMs !== this.mtimeMs || found.size !== this.#position);
+    if (changed) {
+      const replaced = found.ino !== this.#inode || found.size < this.#position || this.format.unit === "document";
+      if (replaced && this.#position > 0) this.begin();
+      this.#inode = found.ino;
+      if (await this.#read()) {
+        this.#changedAtMs = nowMs;
+        this.#rested = false;
+      }
+      this.mtimeMs = found.mtimeMs;
       await this.#import.store();
-    } else if (!this.#rested && Date.now() - this.#changedAt >= restMs) {
+    } else if (!this.#rested && nowMs - this.#changedAtMs >= restMs) {
       this.#rested = true;
-      await (this.format.unit === "document" ? this.#import.end() : this.#import.rest());
+      await (this.format.unit === "document" ? this.#import.end() : this.#import.settle());
+    } else if (this.#rested && nowMs - this.#changedAtMs > FORGET_MS) {
+      this.#old = true;
+      await this.#import.end();
     }
-    return this.#added() !== before;
+    return this.#added() > (this.#import === begun ? before : 0);
   }
 
   #added(): number {
     return this.#import.result.sessions.reduce((sum, { added }) => sum + added, 0);
   }
 
-  async #read(): Promise<void> {
-    for await (const piece of readPieces(this.#path, this.#position)) {
-      this.#position += piece.length;
-      await this.#import.take(piece);
+  /** Reads what is new, and all of it where that is no continuation; whether there was something. */
+  async #read(): Promise<boolean> {
+    const position = this.#position;
+    if ((await this.#readOn()) && !this.#import.reopened) return this.#position > position;
+    this.begin();
+    await this.#readOn();
+    return true;
+  }
+
+  /** False where the file is not what was read of it. */
+  async #readOn(): Promise<boolean> {
+    const seen = this.#tail;
+    let unseen = seen.length === 0;
+    for await (const piece of readPieces(this.#path, this.#position - seen.length)) {
+      if (!unseen && Buffer.compare(piece.subarray(0, seen.length), seen) !== 0) return false;
+      const fresh = unseen ? piece : piece.subarray(seen.length);
+      unseen = true;
+      this.#position += fresh.length;
+      this.#tail = Buffer.concat([this.#tail, fresh.subarray(-TAIL_BYTES)]).subarray(-TAIL_BYTES);
+      await this.#import.take(fresh);
     }
+    return unseen;
   }
 }

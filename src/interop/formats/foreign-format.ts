@@ -50,12 +50,16 @@ export interface ForeignEntry {
   readonly body: ForeignBody;
   /** What the body does not say of the lines; kept beside it, and found again by `foreignRest`. */
   readonly rest?: FindRest | undefined;
+  /** Whether a node without a named parent lies between the entry before it and the children of that one. */
+  readonly between?: boolean;
 }
 
 /** One session while it is read; `ForeignLog` in foreign-log.ts is the only one there is. */
 export interface ForeignLogSink {
   /** Where the session stands: the id of the last node. */
   readonly leafId: string | null;
+  /** How often the session has gone on elsewhere than where it stood. */
+  readonly moves: number;
   /**
    * Adds an entry made of these lines (one, or those of one answer).
    *
@@ -95,8 +99,12 @@ export interface ForeignSink {
  */
 export interface ForeignReader {
   line(line: ForeignLine): void;
-  /** The file has ended or rests: what was held back, as the next line could have changed it, goes out now. */
-  rest(): void;
+  /** The file rests: what was held back goes out where the program has written what ends it. */
+  settle?(): void;
+  /** Whether something went on after it went out so: then the file must be read anew. */
+  readonly reopened?: boolean;
+  /** The file has ended: what was held back, as the next line could have changed it, goes out now. */
+  end(): void;
 }
 
 /** A session that is to be written in a foreign format. */
@@ -108,7 +116,7 @@ export interface ForeignSource {
   entries(): AsyncIterable<Entry>;
   /** The directory that the program is to work in. */
   readonly cwd: string;
-  /** The id that the program is to know the session by; a UUID. */
+  /** The id that the program is to know the session by; the format's `isSessionId` accepts it. */
   readonly foreignId: string;
 }
 
@@ -137,6 +145,10 @@ export interface ForeignFormat {
   read(sink: ForeignSink, path: string | null): ForeignReader;
   /** The text of a session in pieces. What the format cannot hold is counted in the report. */
   write(source: ForeignSource, report: WriteReport): AsyncIterable<string>;
+  /** Whether the program itself makes session ids of this form. No other id becomes a file name or an argument. */
+  isSessionId(id: string): boolean;
+  /** An id of that form, always the same for the same text. */
+  sessionIdFrom(text: string): string;
   /** How a written session is given to the program. */
   handoff(source: Pick<ForeignSource, "header" | "cwd" | "foreignId">): Handoff;
 }

@@ -26,9 +26,14 @@ function mixed(text: string, seed: number): string {
   return ((hash ^ (hash >>> 16)) >>> 0).toString(16).padStart(8, "0");
 }
 
+/** Whether a text is a UUID in lower case, as programs write it. */
+export function isUuid(id: string): boolean {
+  return UUID.test(id);
+}
+
 /** The id as it is when it is a UUID, else one that is derived from it. */
 export function asUuid(id: string): string {
-  return UUID.test(id) ? id : uuidFrom(id);
+  return isUuid(id) ? id : uuidFrom(id);
 }
 
 const UUID = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;

@@ -1,7 +1,8 @@
-import { type Entry, isNode } from "../../session/log/entry.ts";
+import { type Entry, isNode, STAMP_FIELDS } from "../../session/log/entry.ts";
 import { giveDraft } from "../../session/log/draft.ts";
 import { isTimestamp } from "../../session/log/header.ts";
 import { isName } from "../../session/id.ts";
+import { isReservedId } from "../../session/log/open-runs.ts";
 import { ID_CHARACTERS_MAX } from "../../session/limits.ts";
 import type {
   ForeignBody,
@@ -37,6 +38,7 @@ export class ForeignLog implements ForeignLogSink {
   /** How often each text without an id was kept. */
   readonly #repeated = new Map<string, number>();
   #leafId: string | null = null;
+  #moves = 0;
   #time: string;
   #drafts: ForeignDraft[] = [];
 
@@ -63,18 +65,25 @@ export class ForeignLog implements ForeignLogSink {
     return drafts;
   }
 
-  add({ id, parentId, time, body, rest }: ForeignEntry, lines: readonly ForeignLine[]): void {
+  get moves(): number {
+    return this.#moves;
+  }
+
+  add({ id, parentId, time, body, rest, between }: ForeignEntry, lines: readonly ForeignLine[]): void {
     if (this.#repeats(id, lines)) return;
     const draft = this.#draftOf(id, parentId, time, body);
-    const unsaid = rest?.(draft as unknown as Entry, this.#unsaid);
+    const words = isWords(body);
+    const unsaid = words ? rest?.(draft as unknown as Entry, this.#unsaid) : undefined;
     const whole = unsaid === undefined ? draft : { foreign: { [this.#format]: unsaid }, ...draft };
-    if (!isEntryId(id) || !giveDraft(whole)) {
+    if (!words || !isEntryId(id) || !giveDraft(whole)) {
       for (const [index, line] of lines.entries()) this.keep(line, index === 0 ? { id, parentId, time } : { time });
       return;
     }
     this.#report.mapped += lines.length;
     this.#lengths.set(id, lengthOf(lines));
-    this.#push(whole);
+    const owner = between === true ? this.#leafOwner : null;
+    this.#push(whole, owner !== null);
+    if (owner !== null) this.alias(id, owner);
   }
 
   keep(line: ForeignLine, about: KeptLine = {}): void {
@@ -98,7 +107,7 @@ export class ForeignLog implements ForeignLogSink {
     this.#report.mapped++;
     this.#lengths.set(id, line.text.length);
     this.alias(id, foreignId);
-    this.#leafTo(id, this.#parentFor(foreignId));
+    this.#leafTo(isEntryId(id) ? id : this.#idOfText(line.text), this.#parentFor(foreignId));
     this.#leafOwner = foreignId === null ? null : this.#named(foreignId);
   }
 
@@ -147,14 +156,23 @@ export class ForeignLog implements ForeignLogSink {
 
   #leafTo(id: string, targetId: string | null): void {
     if (targetId === this.#leafId) return;
+    if (this.#leafId !== null) this.#moves++;
     this.#drafts.push({ type: "leaf", targetId, id, timestamp: this.#time, parentId: this.#leafId });
     this.#leafId = targetId;
   }
 
-  /** The foreign id that this one is an alias of; itself where it is none. */
+  /**
+   * The foreign id that this one is an alias of; itself where it is none. Every alias that is passed then points further
+   * ahead: a file may hold a chain of a hundred thousand, and look up its beginning in each line.
+   */
   #named(foreignId: string): string {
     let id = foreignId;
-    for (let next = this.#aliases.get(id); next !== undefined; next = this.#aliases.get(id)) id = next;
+    for (let next = this.#aliases.get(id); next !== undefined; next = this.#aliases.get(id)) {
+      const beyond = this.#aliases.get(next);
+      if (beyond === undefined) return next;
+      this.#aliases.set(id, beyond);
+      id = beyond;
+    }
     return id;
   }
 
@@ -174,8 +192,30 @@ function lengthOf(lines: readonly ForeignLine[]): number {
   return lines.reduce((sum, { text }) => sum + text.length, 0);
 }
 
+/** What a file may add to a log: it says nothing that runs, approves or waits. */
+const WORDS: ReadonlySet<string> = new Set<ForeignBody["type"]>([
+  "message",
+  "compaction",
+  "branch_summary",
+  "custom_message",
+  "custom",
+  "thinking_level_change",
+  "model_change",
+  "variables",
+  "label",
+  "session_info",
+  "trailer",
+]);
+
+/** Whether a body is made of words alone, whatever the types of a reader promise, and says nothing about its own stamp. */
+function isWords(body: ForeignBody): boolean {
+  if (!WORDS.has(body.type)) return false;
+  for (const field of STAMP_FIELDS) if (field in body) return false;
+  return true;
+}
+
 function isEntryId(id: string): boolean {
-  return id.length < ID_CHARACTERS_MAX - 16 && isName(id);
+  return id.length < ID_CHARACTERS_MAX - 16 && isName(id) && !isReservedId(id);
 }
 
 const AHEAD_MAX_MS = 24 * 60 * 60 * 1000;

@@ -1,11 +1,17 @@
 /** A line that could not be read, and why. */
 export interface LostLine {
+  /** Counted from 1; 0 where all of the file is lost. */
   readonly line: number;
   readonly reason: string;
 }
 
 /** How many lost lines a report names; the others are only counted. */
 const LOST_NAMED_MAX = 100;
+
+/** How many kinds of lines a report names, and how much of each name; other kinds are counted together. */
+const KINDS_NAMED_MAX = 50;
+const KIND_CHARACTERS_MAX = 80;
+const OTHER_KINDS = "(others)";
 
 /** What became of the lines of a foreign file. Every line is counted once. */
 export class ReadReport {
@@ -21,10 +27,22 @@ export class ReadReport {
   lost = 0;
   /** The first of them. */
   readonly lostLines: LostLine[] = [];
+  /** How many lines, or parts of lines, are of each kind that this version does not know. They are kept all the same. */
+  readonly unknownKinds: Map<string, number> = new Map();
 
   lose(line: number, reason: string): void {
     this.lost++;
     if (this.lostLines.length < LOST_NAMED_MAX) this.lostLines.push({ line, reason });
+  }
+
+  /** Counts a line of a kind that is not known; a kind that is no text, or is empty, counts as one. */
+  meet(kind: unknown, count = 1): void {
+    const text = typeof kind === "string" && kind !== "" ? kind : "(none)";
+    // It is printed: a file cannot write to a terminal by way of it.
+    const name = text.slice(0, KIND_CHARACTERS_MAX).replaceAll(/[^\w ./:()-]/g, "?");
+    const known = this.unknownKinds.has(name) || this.unknownKinds.size < KINDS_NAMED_MAX;
+    const counted = known ? name : OTHER_KINDS;
+    this.unknownKinds.set(counted, (this.unknownKinds.get(counted) ?? 0) + count);
   }
 
   get lines(): number {
@@ -37,6 +55,7 @@ export class ReadReport {
     const unnamed = other.lost - other.lostLines.length;
     for (const { line, reason } of other.lostLines) this.lose(line, reason);
     this.lost += unnamed;
+    for (const [kind, count] of other.unknownKinds) this.meet(kind, count);
   }
 }
 

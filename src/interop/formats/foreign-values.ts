@@ -11,6 +11,11 @@ export function textIn(value: JsonValue | undefined): string | undefined {
   return typeof value === "string" ? value : undefined;
 }
 
+/** Whether a value is a text that says something, as ids and names must. */
+export function isFilled(value: unknown): value is string {
+  return typeof value === "string" && value !== "";
+}
+
 /** One text part is a text; other content stays as it is. */
 export function textOrParts(content: Content): Content {
   if (typeof content === "string" || content.length !== 1) return content;

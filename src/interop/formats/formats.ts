@@ -1,3 +1,4 @@
+import { checkArgument } from "../../session/check-arguments.ts";
 import { open } from "node:fs/promises";
 import { SessionError, show } from "../../session/errors.ts";
 import type { ForeignFormat } from "./foreign-format.ts";
@@ -20,9 +21,26 @@ export function foreignFormat(name: string): ForeignFormat {
   throw new SessionError("INVALID_OPTION", `${show(name)} is not a format of sessions; choose one of ${names}.`);
 }
 
-/** The format of a file, by what stands in it; null where it is none of those that are known. */
+/** @throws {SessionError} `INVALID_OPTION` that names the call, unless the value is a format. */
+export function checkIsFormat(format: unknown, call: string): asserts format is ForeignFormat {
+  checkArgument(
+    FOREIGN_FORMATS.includes(format as ForeignFormat),
+    format,
+    call,
+    'a format, such as foreignFormat("pi")',
+  );
+}
+
+/**
+ * The format of a file, by what stands in it; null where it is none of those that are known.
+ *
+ * @throws {SessionError} `INVALID_OPTION` when the file cannot be read.
+ */
 export async function detectFormat(path: string): Promise<ForeignFormat | null> {
-  const file = await open(path, "r");
+  checkArgument(typeof path === "string", path, "detectFormat", "a path");
+  const file = await open(path, "r").catch((cause: unknown) => {
+    throw new SessionError("INVALID_OPTION", `${show(path)} cannot be read; check the path.`, { cause });
+  });
   try {
     const { buffer, bytesRead } = await file.read(Buffer.alloc(START_BYTES), 0, START_BYTES, 0);
     return formatOfText(buffer.toString("utf8", 0, bytesRead));
@@ -33,6 +51,7 @@ export async function detectFormat(path: string): Promise<ForeignFormat | null> 
 
 /** The format of a text that begins like this. */
 export function formatOfText(start: string): ForeignFormat | null {
+  checkArgument(typeof start === "string", start, "formatOfText", "the beginning of a file, as a text");
   const text = start.startsWith("\ufeff") ? start.slice(1) : start;
   return FOREIGN_FORMATS.find((format) => format.detects(text)) ?? null;
 }

@@ -1,3 +1,5 @@
+import { checkOptionsOf, checkStoreArgument, type KeysOf } from "../../session/check-arguments.ts";
+import { SessionError } from "../../session/errors.ts";
 import { ReadReport } from "./foreign-report.ts";
 import type { ForeignFormat } from "./foreign-format.ts";
 import { detectFormat } from "./formats.ts";
@@ -22,6 +24,15 @@ export interface ImportFilesOptions {
   readonly signal?: AbortSignal;
 }
 
+const IMPORT_FILES_KEYS: KeysOf<ImportFilesOptions> = {
+  format: true,
+  path: true,
+  since: true,
+  memory: true,
+  storeUrl: true,
+  signal: true,
+};
+
 /** What became of a file, and how far the import is. */
 export interface ImportStep extends ImportedFile {
   readonly path: string;
@@ -35,11 +46,17 @@ export interface ImportStep extends ImportedFile {
 /** How many sessions are looked up at once. */
 const HEADS_AT_ONCE = 500;
 
-/** Imports files, and tells of them in their order; those that are as they were at the last import are not read again. */
+/**
+ * Imports files, and tells of them in their order; those that are as they were at the last import are not read again. A file
+ * that cannot be imported is one loss in its report, with line 0, and the others go on.
+ */
 export async function* importFiles(
   target: ImportTarget,
-  { format, path, since, memory, storeUrl, signal }: ImportFilesOptions,
+  options: ImportFilesOptions,
 ): AsyncGenerator<ImportStep, void, undefined> {
+  checkStoreArgument(target?.store, "importFiles");
+  checkOptionsOf(options, IMPORT_FILES_KEYS, "importFiles");
+  const { format, path, since, memory, storeUrl, signal } = options;
   const files = await sessionFiles(format, path ?? format?.home() ?? ".", since);
   const unchanged = await unchangedFiles(target, files, memory);
   const unread = files.filter((file) => !unchanged.has(file.path));
@@ -47,17 +64,27 @@ export async function* importFiles(
   const stepOf = async (file: SessionFile, index: number): Promise<ImportStep> => {
     const about = { path: file.path, number: index + 1, files: files.length };
     const sessions = unchanged.get(file.path);
-    const found = format ?? (await detectFormat(file.path));
+    let found = format;
     if (sessions !== undefined) {
       const same = sessions.map((sessionId) => ({ sessionId, outcome: "same" as const, added: 0 }));
-      return { ...about, format: found, sessions: same, report: new ReadReport() };
+      return {
+        ...about,
+        format: format ?? (await detectFormat(file.path).catch(() => null)),
+        sessions: same,
+        report: new ReadReport(),
+      };
     }
-    if (found === null) return { ...about, format: null, sessions: [], report: new ReadReport() };
-    const done = await (threads === null
-      ? importForeignFile(target, found, file.path)
-      : threads.importFile({ format: found.name, path: file.path }));
-    memory?.remember(file.path, { ...file, sessions: done.sessions.map(({ sessionId }) => sessionId) });
-    return { ...done, ...about, format: found };
+    try {
+      found ??= await detectFormat(file.path);
+      if (found === null) return { ...about, format: null, sessions: [], report: new ReadReport() };
+      const done = await (threads === null
+        ? importForeignFile(target, found, file.path)
+        : threads.importFile({ format: found.name, path: file.path }));
+      memory?.remember(file.path, { ...file, sessions: done.sessions.map(({ sessionId }) => sessionId) });
+      return { ...done, ...about, format: found };
+    } catch (error) {
+      return { ...about, format: found, sessions: [], report: lossOf(error) };
+    }
   };
   const underWay: Promise<ImportStep>[] = [];
   for (let index = 0, begun = 0; index < files.length; index++) {
@@ -70,6 +97,35 @@ export async function* importFiles(
     }
     yield await (underWay.shift() as Promise<ImportStep>);
   }
+}
+
+/** What is wrong with a file, or with the one session that it belongs to here; all other errors are the store's. */
+const FILE_FAULTS: readonly SessionError["code"][] = [
+  "INVALID_ID",
+  "INVALID_HEADER",
+  "INVALID_ENTRY",
+  "INVALID_VALUE",
+  "INVALID_OPTION",
+  "TOO_LARGE",
+  "UNKNOWN_ENTRY",
+  "ENTRY_EXISTS",
+  "LINEAGE",
+  "CONFLICT",
+  "DAMAGED",
+  "NOT_A_SESSION",
+  "UNSUPPORTED_VERSION",
+  "SESSION_CLOSED",
+  "SESSION_EXPIRED",
+  "SESSION_SUSPENDED",
+  "ERASED",
+];
+
+/** The loss of a whole file. @throws the error itself where it is not the file's fault, so that the import ends. */
+function lossOf(error: unknown): ReadReport {
+  if (!(error instanceof SessionError) || !FILE_FAULTS.includes(error.code)) throw error;
+  const report = new ReadReport();
+  report.lose(0, error.message.replace(/\.$/, ""));
+  return report;
 }
 
 /** The sessions of each file that has not changed, if they are all still there. */

@@ -38,13 +38,24 @@ export class KeptLines {
     if (entry.type !== "custom" || entry.customType !== this.#customType) return undefined;
     const { line, part, of } = (entry.data ?? {}) as { line?: unknown; part?: unknown; of?: unknown };
     if (typeof line !== "string") return undefined;
-    if (part === undefined) return line;
+    if (part === undefined) return isOneLine(line) ? line : undefined;
     if (part !== this.#parts.length + 1) this.#parts = [];
     this.#parts.push(line);
     if (part !== of) return null;
     const whole = this.#parts.join("");
     this.#parts = [];
-    return whole;
+    return isOneLine(whole) ? whole : null;
+  }
+}
+
+/** Whether a text is one line of JSON. A log that was not imported by us may have kept anything. */
+export function isOneLine(text: string): boolean {
+  if (text.includes("\n")) return false;
+  try {
+    JSON.parse(text);
+    return true;
+  } catch {
+    return false;
   }
 }
 

@@ -35,6 +35,17 @@ export function answerSettings(marks: JsonObject): Partial<AssistantMessage> {
   return picked(marks, ANSWER_FIELDS) as Partial<AssistantMessage>;
 }
 
+/** What is noted beside a compaction of which the other program knows the summary alone. */
+export function compactionMarks(entry: Extract<NodeBody, { type: "compaction" }>): JsonObject {
+  const fields = ["firstKeptEntryId", "tokensBefore", "details", "usage", "cost"];
+  return picked(entry as unknown as JsonObject, fields);
+}
+
+/** What was noted beside a compaction about its cost. */
+export function spendingIn(marks: JsonObject): Pick<AssistantMessage, "usage" | "cost"> {
+  return picked(marks, ["usage", "cost"]) as Pick<AssistantMessage, "usage" | "cost">;
+}
+
 function picked(fields: JsonObject, names: readonly string[]): JsonObject {
   return Object.fromEntries(
     Object.entries(fields).filter(([name, value]) => names.includes(name) && value !== undefined),

@@ -1,3 +1,4 @@
+import { checkArgument, isObject, isStream } from "../../session/check-arguments.ts";
 import { isUtf8 } from "node:buffer";
 import type {
   ForeignFormat,
@@ -32,6 +33,8 @@ export class ForeignIntake implements ForeignSink {
   readonly #format: ForeignFormat;
   readonly #lines: ForeignLines = new ForeignLines(this.report);
   readonly #reader: ForeignReader;
+  /** The number of the last line that the reader got. */
+  #number = 0;
   /** All of a document; null where the format has lines. */
   readonly #document: Uint8Array[] | null;
 
@@ -50,21 +53,40 @@ export class ForeignIntake implements ForeignSink {
   /** Takes the next bytes of the file; the caller may use them anew. */
   take(piece: Uint8Array): void {
     if (this.#document !== null) this.#document.push(Buffer.from(piece));
-    else for (const line of this.#lines.take(piece)) this.#reader.line(line);
+    else for (const line of this.#lines.take(piece)) this.#read(line);
   }
 
-  /** The file rests: what was held back is whole, but for a line without its end. */
-  rest(): void {
-    this.#reader.rest();
+  /** The file rests: what the program has ended is whole, but for a line without its end. */
+  settle(): void {
+    this.#do(() => this.#reader.settle?.());
+  }
+
+  /** Whether something went on after the file rested, so that it must be read anew. */
+  get reopened(): boolean {
+    return this.#reader.reopened === true;
   }
 
   /** The file has ended. */
   end(): void {
     if (this.#document !== null) {
       const document = documentOf(Buffer.concat(this.#document), this.report);
-      if (document !== null) this.#reader.line(document);
-    } else for (const line of this.#lines.end()) this.#reader.line(line);
-    this.#reader.rest();
+      if (document !== null) this.#read(document);
+    } else for (const line of this.#lines.end()) this.#read(line);
+    this.#do(() => this.#reader.end());
+  }
+
+  /** A reader must not fail for what a line says; where one does, that costs the line and not the import. */
+  #read(line: ForeignLine): void {
+    this.#number = line.number;
+    this.#do(() => this.#reader.line(line));
+  }
+
+  #do(act: () => void): void {
+    try {
+      act();
+    } catch (error) {
+      this.report.lose(this.#number, `the reader failed: ${(error as Error).message}`);
+    }
   }
 }
 
@@ -74,6 +96,13 @@ export async function readForeign(
   source: AsyncIterable<Uint8Array> | Iterable<Uint8Array>,
   path: string | null = null,
 ): Promise<ForeignReading | null> {
+  checkArgument(
+    isObject(format) && typeof format.read === "function",
+    format,
+    "readForeign",
+    'a format, such as foreignFormat("pi")',
+  );
+  checkArgument(isStream(source), source, "readForeign", "the bytes of a file, in pieces");
   const intake = new ForeignIntake(format, path);
   for await (const piece of source) intake.take(piece);
   intake.end();
@@ -94,7 +123,8 @@ const LINE_BYTES_MAX = 256 * 1024 * 1024;
  * Takes the bytes of a file in pieces and gives its lines as they become whole.
  *
  * - `\n` or `\r\n` ends a line; empty lines are passed over, but counted.
- * - A line that is not UTF-8, not JSON, no object or longer than 256 MiB is one loss in the report, not a failure.
+ * - A line that is not UTF-8, not JSON, no object, nested deeper than 1,000 levels or longer than 256 MiB is one loss in the
+ *   report, not a failure.
  */
 class ForeignLines {
   readonly #report: ReadReport;
@@ -164,6 +194,36 @@ function documentOf(bytes: Uint8Array, report: ReadReport): ForeignLine | null {
   return null;
 }
 
+/** How deep a line may nest: readers and `JSON.stringify` go down level by level, and a stack has an end. */
+const DEPTH_MAX = 1000;
+const [QUOTE, BACKSLASH, BRACE, BRACKET, BRACE_END, BRACKET_END] = [0x22, 0x5c, 0x7b, 0x5b, 0x7d, 0x5d];
+
+/** Whether a JSON text nests deeper than so many levels. */
+function nestsDeeper(bytes: Buffer, levels: number): boolean {
+  if (bytes.length <= 2 * levels) return false;
+  let depth = 0;
+  for (let at = 0; at < bytes.length; at++) {
+    const byte = bytes[at];
+    if (byte === QUOTE) {
+      at = endOfString(bytes, at);
+      if (at < 0) return false;
+    } else if (byte === BRACE || byte === BRACKET) {
+      if (++depth > levels) return true;
+    } else if (byte === BRACE_END || byte === BRACKET_END) depth--;
+  }
+  return false;
+}
+
+/** Where the quotation mark is that ends a string; -1 where there is none. */
+function endOfString(bytes: Buffer, start: number): number {
+  for (let end = bytes.indexOf(QUOTE, start + 1); end >= 0; end = bytes.indexOf(QUOTE, end + 1)) {
+    let escapes = 0;
+    while (bytes[end - 1 - escapes] === BACKSLASH) escapes++;
+    if (escapes % 2 === 0) return end;
+  }
+  return -1;
+}
+
 /** The same bytes, not a copy of them. */
 function asBuffer({ buffer, byteOffset, length }: Uint8Array): Buffer {
   return Buffer.from(buffer, byteOffset, length);
@@ -176,6 +236,7 @@ function parse(bytes: Buffer, first: boolean): { readonly text: string; readonly
   const decoded = whole.toString("utf8");
   const text = first && decoded.startsWith(BYTE_ORDER_MARK) ? decoded.slice(1) : decoded;
   if (text.trim() === "") return null;
+  if (nestsDeeper(bytes, DEPTH_MAX)) return `it nests deeper than ${DEPTH_MAX} levels`;
   try {
     const value: unknown = JSON.parse(text);
     return typeof value === "object" && value !== null ? { text, value: value as JsonValue } : "it is no JSON object";

@@ -2,6 +2,7 @@ import type { JsonObject, JsonValue } from "../../internal/json.ts";
 import { sameJson } from "../../internal/json.ts";
 import type { Entry } from "../../session/log/entry.ts";
 import type { FormatName } from "./foreign-format.ts";
+import { isFields } from "./foreign-values.ts";
 
 /**
  * What must be done to one JSON object to get another: fields to set, to remove, and to change inside. Lists of the same
@@ -48,20 +49,24 @@ export function restOf(original: JsonValue, translated: JsonValue): Rest | undef
 
 /** A translated object with what its translation did not say. */
 export function withRest<T extends JsonValue>(translated: T, rest: Rest | undefined): T {
-  if (rest === undefined) return translated;
-  const { set = {}, unset = [], inside = {} } = rest;
+  // It lies in a log, and a log that came from elsewhere may hold anything in its place.
+  if (!isFields(rest)) return translated;
+  const set = isFields(rest.set) ? rest.set : {};
+  const unset: readonly unknown[] = Array.isArray(rest.unset) ? rest.unset : [];
+  const inside = isFields(rest.inside) ? rest.inside : {};
   const fields: Record<string, JsonValue> = { ...fieldsOf(translated), ...set };
-  for (const key of unset) delete fields[key];
+  for (const key of unset) if (typeof key === "string") delete fields[key];
   for (const key in inside) {
-    const value = fields[key];
-    if (typeof value === "object" && value !== null) fields[key] = withRest(value, inside[key]);
+    const value = Object.hasOwn(fields, key) ? fields[key] : undefined;
+    if (typeof value === "object" && value !== null) fields[key] = withRest(value, inside[key] as Rest | undefined);
   }
   return (Array.isArray(translated) ? Object.values(fields) : fields) as unknown as T;
 }
 
 /** What an import kept beside an entry for its format. */
 export function foreignRest(entry: Entry, format: FormatName): JsonValue | undefined {
-  return (entry as { readonly foreign?: { readonly [key: string]: JsonValue } }).foreign?.[format];
+  const { foreign } = entry as { readonly foreign?: JsonValue };
+  return isFields(foreign) ? foreign[format] : undefined;
 }
 
 /** An object without a prototype would need no such care, and takes all that read it a third longer. */

@@ -1,10 +1,13 @@
+import { checkIsFormat } from "./formats.ts";
+import { checkOptionsOf, checkStoreArgument, type KeysOf } from "../../session/check-arguments.ts";
 import { type Entry, isNode } from "../../session/log/entry.ts";
 import { SessionNotFoundError } from "../../session/errors.ts";
 import type { SessionHead } from "../../session/log/fold.ts";
+import type { SessionHeader } from "../../session/log/header.ts";
 import type { SessionStore } from "../../session/store.ts";
 import { createSanitizer, type Sanitizer } from "../../export/index.ts";
+import { asFirstVersion, versionNames } from "./entry-version.ts";
 import type { ForeignFormat, ForeignSource, Handoff } from "./foreign-format.ts";
-import { asUuid } from "./foreign-id.ts";
 import { noteOf } from "./foreign-note.ts";
 import { WriteReport } from "./foreign-report.ts";
 
@@ -12,7 +15,10 @@ import { WriteReport } from "./foreign-report.ts";
 export interface WriteForeignOptions {
   /** The directory that the program is to work in (default: the session's, else the present one). */
   readonly cwd?: string;
-  /** The id that the program is to know it by, a UUID (default: the one that it had there, else one of its id here). */
+  /**
+   * The id that the program is to know it by (default: the one that it had there). One that the program would not make
+   * itself is replaced by one that is derived from it, and that of an imported file by one of the session's id here.
+   */
   readonly foreignId?: string;
   /** Take out secrets and home directories. */
   readonly sanitize?: boolean;
@@ -44,6 +50,13 @@ export async function writeForeign(
   sessionId: string,
   options: WriteForeignOptions = {},
 ): Promise<ForeignWriting> {
+  checkIsFormat(format, "writeForeign");
+  checkStoreArgument(store, "writeForeign");
+  checkOptionsOf(
+    options,
+    { cwd: true, foreignId: true, sanitize: true } satisfies KeysOf<WriteForeignOptions>,
+    "writeForeign",
+  );
   const head = await store.head(sessionId);
   if (head === null) throw new SessionNotFoundError(sessionId);
   const { header, leafId } = head;
@@ -51,15 +64,26 @@ export async function writeForeign(
   const hidden = await hiddenEntries(store, head);
   const sanitizer = createSanitizer();
   for await (const entry of readShown(store, head, hidden)) sanitizer.learn(entry);
+  const { metadata, lineage, cwd: ownCwd } = header;
+  const cwd = options.cwd ?? ownCwd ?? process.cwd();
+  sanitizer.learn({ metadata, lineage });
   report.secrets = sanitizer.secrets;
+  const clean = options.sanitize === true ? sanitizer : undefined;
   const source: ForeignSource = {
-    header,
-    leafId: leafId === null ? null : (hidden.compactions.get(leafId) ?? leafId),
-    cwd: options.cwd ?? header.cwd ?? process.cwd(),
-    foreignId: options.foreignId ?? noteOf(header, format.name)?.id ?? asUuid(header.id),
-    entries: () => readShown(store, head, hidden, options.sanitize === true ? sanitizer : undefined),
+    header: clean === undefined ? header : { ...header, ...clean.sanitize({ metadata, lineage }) },
+    leafId: leafId === null ? null : shownId(hidden, leafId),
+    // A directory that the caller names is one that the program must find.
+    cwd: clean === undefined || options.cwd !== undefined ? cwd : clean.sanitize(cwd),
+    foreignId: foreignIdOf(format, header, options.foreignId),
+    entries: () => readShown(store, head, hidden, clean),
   };
-  return { pieces: format.write(source, report), report, handoff: format.handoff(source), cwd: source.cwd };
+  return { pieces: format.write(source, report), report, handoff: format.handoff({ ...source, cwd }), cwd };
+}
+
+/** The file that a session was imported from may say any id: only one of the program's own form is used again. */
+function foreignIdOf(format: ForeignFormat, header: SessionHeader, asked: string | undefined): string {
+  const wanted = asked ?? noteOf(header, format.name)?.id ?? header.id;
+  return format.isSessionId(wanted) ? wanted : format.sessionIdFrom(asked ?? header.id);
 }
 
 interface HiddenEntries {
@@ -67,6 +91,14 @@ interface HiddenEntries {
   readonly pruned: ReadonlySet<string>;
   /** Compactions that were undone, with the node that they hang on. */
   readonly compactions: ReadonlyMap<string, string | null>;
+  /** Later versions of imported entries, with the ids that the program knows them by. */
+  readonly names: ReadonlyMap<string, string>;
+}
+
+/** The id that an entry is written under; of a compaction that was undone, that of the node that it hangs on. */
+function shownId({ compactions, names }: HiddenEntries, id: string): string | null {
+  const shown = compactions.has(id) ? (compactions.get(id) ?? null) : id;
+  return shown === null ? null : (names.get(shown) ?? shown);
 }
 
 async function hiddenEntries(store: SessionStore, head: SessionHead): Promise<HiddenEntries> {
@@ -79,19 +111,20 @@ async function hiddenEntries(store: SessionStore, head: SessionHead): Promise<Hi
     if (entry.type === "compaction_undone") undone.add(entry.targetId);
   }
   const compactions = new Map<string, string | null>();
-  for (const id of undone) {
-    // One that was undone may hang on another one.
-    let parent = parents.get(id) ?? null;
-    while (parent !== null && undone.has(parent)) parent = parents.get(parent) ?? null;
-    compactions.set(id, parent);
+  // A parent stands before its children: one that was undone itself already knows what it hangs on.
+  for (const [id, parent] of parents) {
+    if (!undone.has(id)) continue;
+    const moved = parent === null ? undefined : compactions.get(parent);
+    compactions.set(id, moved === undefined ? parent : moved);
   }
-  return { pruned, compactions };
+  const names = await versionNames(store.read(head.header.id, { before: head.version }), pruned);
+  return { pruned, compactions, names };
 }
 
 async function* readShown(
   store: SessionStore,
   head: SessionHead,
-  { pruned, compactions }: HiddenEntries,
+  { pruned, compactions, names }: HiddenEntries,
   sanitizer?: Sanitizer,
 ): AsyncGenerator<Entry, void, undefined> {
   const below = new Set(pruned);
@@ -103,7 +136,7 @@ async function* readShown(
     }
     if (compactions.has(id) || entry.type === "prune" || entry.type === "compaction_undone") continue;
     const moved = parentId === null ? undefined : compactions.get(parentId);
-    const shown = moved === undefined ? entry : { ...entry, parentId: moved };
+    const shown = asFirstVersion(moved === undefined ? entry : { ...entry, parentId: moved }, names);
     yield sanitizer === undefined ? shown : sanitizer.sanitize(shown);
   }
 }

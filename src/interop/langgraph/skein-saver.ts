@@ -1,3 +1,4 @@
+import { checkStoreArgument } from "../../session/check-arguments.ts";
 import type { RunnableConfig } from "@langchain/core/runnables";
 import * as langgraph from "@langchain/langgraph-checkpoint";
 import type { JsonObject } from "../../internal/json.ts";
@@ -24,6 +25,7 @@ export class SkeinSaver extends langgraph.BaseCheckpointSaver {
   /** @throws {SessionError} `DRIVER_VERSION` when the installed LangGraph has another format of checkpoints. */
   constructor(store: SessionStore) {
     super();
+    checkStoreArgument(store, "SkeinSaver");
     if (langgraph.emptyCheckpoint().v !== 4 || langgraph.WRITES_IDX_MAP === undefined) {
       throw new SessionError(
         "DRIVER_VERSION",

@@ -1,1 +1,1 @@
-export { SkeinSession, type SkeinSessionOptions } from "./skein-session.ts";
+export { type RecordUsageOptions, SkeinSession, type SkeinSessionOptions, type UsageResult } from "./skein-session.ts";

@@ -1,7 +1,10 @@
+import { checkOptionsOf, checkStoreArgument, type KeysOf } from "../../session/check-arguments.ts";
+import { createHash } from "node:crypto";
 import type { AgentInputItem, Session } from "@openai/agents";
+import { defined } from "../../internal/defined.ts";
 import { uuidv7 } from "../../internal/uuid.ts";
 import type { Entry, EntryDraft } from "../../session/log/entry.ts";
-import { SessionConflictError, SessionError } from "../../session/errors.ts";
+import { SessionConflictError, SessionError, show } from "../../session/errors.ts";
 import type { SessionHead } from "../../session/log/fold.ts";
 import { createHeader } from "../../session/log/header.ts";
 import type { SessionStore } from "../../session/store.ts";
@@ -9,7 +12,9 @@ import { walkUp } from "../../tree/path-reader.ts";
 import { appendToSession } from "../append-to-session.ts";
 import { derivedSessionId } from "../derived-session-id.ts";
 import type { JsonObject, JsonValue } from "../../internal/json.ts";
+import { costOf, priceOf } from "../../models/prices.ts";
 import type { Content, ContentPart, Message } from "../../session/message.ts";
+import { addUsage, NO_USAGE, type Usage } from "../../session/usage.ts";
 
 const TRIES_MAX = 20;
 
@@ -19,6 +24,28 @@ export interface SkeinSessionOptions {
   readonly sessionId?: string;
   /** The user of a session that is new. */
   readonly userId?: string;
+}
+
+/** What `recordUsage` reads of the result of a run: the answers of the model, each with its usage. */
+export interface UsageResult {
+  readonly rawResponses: readonly {
+    readonly usage: {
+      readonly inputTokens: number;
+      readonly outputTokens: number;
+      readonly totalTokens: number;
+      readonly inputTokensDetails?: unknown;
+      readonly outputTokensDetails?: unknown;
+    };
+    readonly responseId?: string | undefined;
+    readonly providerData?: Readonly<Record<string, unknown>> | undefined;
+  }[];
+  readonly lastAgent?: { readonly model?: unknown } | undefined;
+}
+
+/** What a result does not say itself. */
+export interface RecordUsageOptions {
+  /** The model that answered, as `provider/id` (default: the one that the result names, as one of OpenAI). */
+  readonly model?: string;
 }
 
 /**
@@ -35,6 +62,8 @@ export class SkeinSession implements Session {
   readonly #sessionId: string;
 
   constructor(store: SessionStore, options: SkeinSessionOptions = {}) {
+    checkStoreArgument(store, "SkeinSession");
+    checkOptionsOf(options, { sessionId: true, userId: true } satisfies KeysOf<SkeinSessionOptions>, "SkeinSession");
     this.#store = store;
     this.#options = options;
     this.#foreignId = options.sessionId ?? uuidv7();
@@ -69,9 +98,7 @@ export class SkeinSession implements Session {
         "An item of a session is an object with a type or a role, and this is none: use a version of @openai/agents that docs/from-openai-agents.md names.",
       );
     }
-    const drafts = items.map(draftOf);
-    const header = { id: this.#sessionId, userId: this.#options.userId ?? null };
-    if (drafts.length > 0) await appendToSession(this.#store, header, drafts);
+    if (items.length > 0) await this.#append(items.map(draftOf));
   }
 
   /** Moves the leaf before the last item, and gives that. */
@@ -95,6 +122,17 @@ export class SkeinSession implements Session {
     if ((await this.#head()) !== null) await this.#store.append(this.#sessionId, [{ type: "leaf", targetId: null }]);
   }
 
+  /**
+   * Records what a run has spent, with its cost where the model has a price, so that it is in the session's sums. The SDK
+   * gives a session the items of a run without it. A result whose answers have ids counts once, however often it is recorded.
+   *
+   * @throws {SessionError} `INVALID_OPTION` for what is no result of a run, or a model that is not `provider/id`.
+   */
+  async recordUsage(result: UsageResult, { model }: RecordUsageOptions = {}): Promise<void> {
+    const draft = usageDraft(result, model);
+    if (draft !== null) await this.#append([draft]);
+  }
+
   /** A session of its own that begins with what this one has now. Costs the same whatever that is. */
   async fork(options: SkeinSessionOptions = {}): Promise<SkeinSession> {
     const fork = new SkeinSession(this.#store, options);
@@ -102,8 +140,18 @@ export class SkeinSession implements Session {
     if (head === null) return fork;
     const lineage = { parents: [this.#sessionId], operator: "fork", kind: "op_fork", extras: [] } as const;
     const userId = options.userId ?? head.header.userId;
-    await this.#store.fork(this.#sessionId, createHeader({ id: fork.#sessionId, userId, lineage }));
+    const metadata = fork.#metadata;
+    await this.#store.fork(this.#sessionId, createHeader({ id: fork.#sessionId, userId, lineage, metadata }));
     return fork;
+  }
+
+  get #metadata(): JsonObject {
+    return { openaiAgentsSession: this.#foreignId };
+  }
+
+  async #append(drafts: readonly EntryDraft[]): Promise<void> {
+    const header = { id: this.#sessionId, userId: this.#options.userId ?? null, metadata: this.#metadata };
+    await appendToSession(this.#store, header, drafts);
   }
 
   #head(): Promise<SessionHead | null> {
@@ -126,6 +174,9 @@ const ITEM = "openai-agents.item";
 
 /** The field of a turn's metadata with what its item has beside the text. */
 const REST = "openaiAgents";
+
+/** The metadata field of the turns that record only the usage of a run. */
+const USAGE = "openaiAgentsUsage";
 
 function isItem(value: unknown): boolean {
   if (typeof value !== "object" || value === null) return false;
@@ -210,4 +261,71 @@ function callTurn(item: JsonObject): Message | null {
 /** Entries are frozen; whoever gets an item may change it. */
 function copyOf(item: JsonObject): AgentInputItem {
   return structuredClone(item) as unknown as AgentInputItem;
+}
+
+/** What the answers of a run spent, as a turn without words, which no model is sent; null where nobody counted. */
+function usageDraft(result: UsageResult, named: string | undefined): EntryDraft | null {
+  const responses = result?.rawResponses;
+  if (!Array.isArray(responses) || !responses.every(hasUsage)) {
+    throw new SessionError(
+      "INVALID_OPTION",
+      "recordUsage takes the result of a run of @openai/agents, which has rawResponses with a usage each.",
+    );
+  }
+  const usage = responses.map(usageOf).reduce(addUsage, NO_USAGE);
+  if (usage.totalTokens === 0) return null;
+  const model = modelOf(result, named);
+  const cost = model === null ? undefined : costOf(usage, priceOf(model.provider, model.model));
+  const responseIds = responses.flatMap(({ responseId }) => (typeof responseId === "string" ? [responseId] : []));
+  const metadata = { [USAGE]: { responseIds } };
+  const message = { role: "assistant", content: null, usage, metadata, ...model, ...defined({ cost }) } as const;
+  const isNamed = responseIds.length === responses.length;
+  return { type: "message", message, ...(isNamed ? { id: derivedId(responseIds) } : {}) };
+}
+
+/** The same for the same answers; the names of many of them may be longer than an id. */
+function derivedId(responseIds: readonly string[]): string {
+  return `usage-${createHash("sha256").update(JSON.stringify(responseIds)).digest("hex").slice(0, 40)}`;
+}
+
+function hasUsage(response: UsageResult["rawResponses"][number]): boolean {
+  const { inputTokens, outputTokens, totalTokens } = response?.usage ?? {};
+  return [inputTokens, outputTokens, totalTokens].every((count) => Number.isSafeInteger(count) && (count ?? -1) >= 0);
+}
+
+function usageOf({ usage }: UsageResult["rawResponses"][number]): Usage {
+  const { inputTokens, outputTokens, totalTokens, inputTokensDetails, outputTokensDetails } = usage;
+  return {
+    inputTokens,
+    outputTokens,
+    totalTokens: Math.max(totalTokens, inputTokens + outputTokens),
+    ...defined({
+      cacheReadTokens: detailOf(inputTokensDetails, "cached_tokens"),
+      reasoningTokens: detailOf(outputTokensDetails, "reasoning_tokens"),
+    }),
+  };
+}
+
+/** A count of the details, which the SDK gives as one record or as one for each request. */
+function detailOf(details: unknown, name: string): number | undefined {
+  const counts = [details].flat().flatMap((each) => {
+    const count: unknown = (each as Readonly<Record<string, unknown>> | null | undefined)?.[name];
+    return typeof count === "number" && count > 0 ? [count] : [];
+  });
+  return counts.length === 0 ? undefined : counts.reduce((sum, count) => sum + count, 0);
+}
+
+function modelOf(
+  { rawResponses, lastAgent }: UsageResult,
+  named: string | undefined,
+): { readonly provider: string; readonly model: string } | null {
+  if (named !== undefined) {
+    const [, provider, model] = /^([^/]+)\/(.+)$/s.exec(named) ?? [];
+    if (provider !== undefined && model !== undefined) return { provider, model };
+    throw new SessionError("INVALID_OPTION", `The model ${show(named)} has no provider; write it as "provider/id".`);
+  }
+  const found = [rawResponses.at(-1)?.providerData?.["model"], lastAgent?.model].find(
+    (model) => typeof model === "string" && model !== "",
+  );
+  return found === undefined ? null : { provider: "openai", model: found as string };
 }

@@ -1,6 +1,9 @@
+import { checkOptionsOf, checkStoreArgument, type KeysOf } from "../../session/check-arguments.ts";
+import { defined } from "../../internal/defined.ts";
 import type { JsonObject } from "../../internal/json.ts";
 import { uuidv7 } from "../../internal/uuid.ts";
-import { CheckpointNotFoundError, SessionNotFoundError } from "../../session/errors.ts";
+import { CheckpointNotFoundError, SessionError, SessionNotFoundError } from "../../session/errors.ts";
+import { CHECKPOINT_METADATA_BYTES_MAX } from "../../session/limits.ts";
 import type { SessionHead } from "../../session/log/fold.ts";
 import type { FileChanges, Sandbox } from "../../session/sandbox/sandbox.ts";
 import { type SessionState, stateOf, frozenCopy } from "../../session/state/state.ts";
@@ -26,6 +29,8 @@ export interface CheckpointManagerOptions {
   readonly ids?: () => string;
 }
 
+const OPTIONS: KeysOf<CheckpointManagerOptions> = { maxPerSession: true, clock: true, ids: true };
+
 /** What a new checkpoint says and holds. */
 export interface CheckpointInit {
   readonly metadata?: JsonObject;
@@ -33,6 +38,8 @@ export interface CheckpointInit {
   readonly sandbox?: Sandbox;
   /** A checkpoint that stays, even if it is the oldest of too many. */
   readonly spare?: string;
+  /** The user who makes it; left out, it is the program itself. */
+  readonly by?: string;
   /** Where the session stands, for a caller that has just read or appended; the checkpoint is taken there. */
   readonly head?: SessionHead;
 }
@@ -58,6 +65,8 @@ export class CheckpointManager {
   readonly #ids: () => string;
 
   constructor(store: SessionStore, options: CheckpointManagerOptions = {}) {
+    checkStoreArgument(store, "CheckpointManager");
+    checkOptionsOf(options, OPTIONS, "CheckpointManager");
     const { maxPerSession = CHECKPOINTS_DEFAULT, clock = () => new Date(), ids = uuidv7 } = options;
     checkCount(maxPerSession, "maxPerSession", 1);
     this.#store = store;
@@ -66,15 +75,20 @@ export class CheckpointManager {
     this.#ids = ids;
   }
 
-  /** Remembers where a session stands now, with the files of a sandbox if one is given. */
+  /**
+   * Remembers where a session stands now, with the files of a sandbox if one is given.
+   *
+   * @throws {SessionError} `TOO_LARGE` for metadata of more than 16 KiB.
+   */
   async create(sessionId: string, init: CheckpointInit = {}): Promise<Checkpoint> {
     const metadata = frozenCopy(init.metadata ?? {}, "metadata");
+    checkSize(metadata);
     // Before the files are kept: a conversation that runs ahead of its files would speak of work that is not there.
     const head = init.head ?? (await this.#store.head(sessionId));
     if (head?.header.id !== sessionId) throw new SessionNotFoundError(sessionId);
     const held = init.sandbox === undefined ? {} : { sandboxSnapshot: await holdSnapshot(init.sandbox) };
     try {
-      return await this.#save(head, { metadata, ...held }, init.spare ?? null);
+      return await this.#save(head, { metadata, ...defined({ by: init.by }), ...held }, init.spare ?? null);
     } catch (error) {
       await freeSnapshot(held).catch(() => {});
       throw error;
@@ -94,7 +108,8 @@ export class CheckpointManager {
     if (checkpoint === null || head === null) throw new CheckpointNotFoundError(checkpointId);
     const { sessionId, leafId, version } = checkpoint;
     const path = await pathAt(this.#store, head, leafId);
-    const turns = options.turns === false ? [] : await readTurns(this.#store, sessionId, leafId);
+    const { turns: wanted, charactersMax } = options;
+    const turns = wanted === false ? [] : await readTurns(this.#store, sessionId, leafId, charactersMax);
     const settings = await this.#store.settings(sessionId, path);
     const state = stateOf({ ...head, version }, settings, turns, { checkpointId: checkpoint.id, leafId, path });
     if (options.sandbox !== undefined) await bringBackFiles(checkpoint, options.sandbox);
@@ -149,7 +164,7 @@ export class CheckpointManager {
 
   async #save(
     head: SessionHead,
-    fields: Pick<Checkpoint, "metadata" | "sandboxSnapshot">,
+    fields: Pick<Checkpoint, "metadata" | "by" | "sandboxSnapshot">,
     spare: string | null,
   ): Promise<Checkpoint> {
     const sessionId = head.header.id;
@@ -240,4 +255,13 @@ export async function goBack(
   if (sandbox !== undefined) await checkpoints.restore(checkpointId, { sandbox, turns: false });
   const draft = { type: "leaf", targetId: leafId } as const;
   return (await store.append(sessionId, [draft], { guard: { status: "active" }, ...byOf(options) })).head;
+}
+
+function checkSize(metadata: JsonObject): void {
+  const bytes = Buffer.byteLength(JSON.stringify(metadata));
+  if (bytes <= CHECKPOINT_METADATA_BYTES_MAX) return;
+  throw new SessionError(
+    "TOO_LARGE",
+    `The metadata of the checkpoint takes ${bytes} bytes, and may take ${CHECKPOINT_METADATA_BYTES_MAX}; keep large data elsewhere and refer to it.`,
+  );
 }

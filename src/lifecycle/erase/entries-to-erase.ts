@@ -1,3 +1,4 @@
+import { QUEUED_KEY } from "../../agent/persist/resume-state.ts";
 import type { Entry } from "../../session/log/entry.ts";
 import { isErased } from "../../session/log/erased-entry.ts";
 
@@ -44,6 +45,7 @@ export function findWords(
   const kept = new Map<string, string[]>();
   let answers = 0;
   const tree = new Tree(entries);
+  const denied = new Set<string>();
   for (const entry of entries) {
     if (isErased(entry)) continue;
     const origin = mergedFrom(entry);
@@ -51,11 +53,31 @@ export function findWords(
     const isInherited = owner !== null && (ancestors.has(owner) || (entry.seq < inherited && origin === null));
     const isSummary = entry.type === "branch_summary" && origin !== null && words.heard.has(origin);
     if (isInherited && words.forks === "keep") kept.set(owner, [...(kept.get(owner) ?? []), entry.id]);
-    else if (owner !== null || words.authored.has(entry.id) || isSummary || tree.tells(entry, erase))
+    else if (
+      owner !== null ||
+      words.authored.has(entry.id) ||
+      isSummary ||
+      isRepetition(entry, erase, denied) ||
+      tree.tells(entry, erase)
+    ) {
       erase.add(entry.id);
-    else if (erase.size > 0 && SPOKEN.has(entry.type)) answers += 1;
+      if (entry.type === "approval" && entry.decision !== undefined) denied.add(entry.callId);
+    } else if (erase.size > 0 && SPOKEN.has(entry.type)) answers += 1;
   }
   return { erase, kept, answers };
+}
+
+/**
+ * Whether a message of a run repeats words of an erased entry: a queued input that was delivered, or the result of a call
+ * with the reason of its denial. Logs of earlier versions do not say who caused such a message. `denied` holds the calls
+ * whose denial is erased until their result comes, as models use ids of calls again.
+ */
+function isRepetition(entry: Entry, erased: ReadonlySet<string>, denied: Set<string>): boolean {
+  if (entry.type !== "message") return false;
+  const { message } = entry;
+  if (message.role === "tool") return denied.delete(message.toolCallId);
+  const queued = message.metadata?.[QUEUED_KEY];
+  return typeof queued === "string" && erased.has(queued);
 }
 
 /** The session that a merge has taken an entry from. */

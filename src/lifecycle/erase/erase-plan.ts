@@ -16,6 +16,8 @@ export interface PlannedCleaning {
   /** Whether it is in the trash, and goes back there. */
   readonly deleted: boolean;
   readonly entryIds: readonly string[];
+  /** Checkpoints that lose what their maker noted with them; left out in plans of earlier versions. */
+  readonly checkpointIds?: readonly string[];
 }
 
 /** Entries of a session that goes, which a fork of someone else keeps. */

@@ -51,6 +51,7 @@ export interface EraseReport {
   readonly sessions: number;
   /** Entries that were removed with them, or taken out of sessions of others. */
   readonly entries: number;
+  /** Checkpoints that were removed with them, and those in sessions of others that lost what the user noted with them. */
   readonly checkpoints: number;
   /** How many of the checkpoints held files. */
   readonly snapshots: number;

@@ -9,7 +9,7 @@ import { markErased } from "../../stores/copy/tombstones.ts";
 import type { CheckpointManager } from "../checkpoints/checkpoint-manager.ts";
 import { type ErasePlan, type PlannedCleaning, type PlannedRemoval, readPlan, writePlan } from "./erase-plan.ts";
 import type { EraseOptions, EraseReport, EraseTarget, NotCovered } from "./erase-report.ts";
-import { erasedEntry } from "../../session/log/erased-entry.ts";
+import { erasedCheckpoint, erasedEntry } from "../../session/log/erased-entry.ts";
 import { Pace } from "./pace.ts";
 import { planErase } from "./plan-erase.ts";
 
@@ -102,6 +102,7 @@ class Erasure {
       await this.#remove(some);
       for (let count = 0; count < some.length; count++) await this.#next(plan);
     }
+    await this.#store.eraser.clearStatistics?.();
     const finished = { ...plan, notCovered: [...plan.notCovered, ...this.#unfreed], done: true };
     await writePlan(this.#store.eraser, this.#target, finished);
     return finished;
@@ -122,9 +123,14 @@ class Erasure {
   }
 
   /** Takes words out of a session of someone else. */
-  async #clean({ id, deleted, entryIds }: PlannedCleaning): Promise<void> {
+  async #clean({ id, deleted, entryIds, checkpointIds = [] }: PlannedCleaning): Promise<void> {
     if (deleted) await this.#store.undelete(id);
     try {
+      for (const checkpointId of checkpointIds) {
+        const checkpoint = await this.#store.loadCheckpoint(checkpointId);
+        if (checkpoint !== null) await this.#store.eraser.replaceCheckpoint(erasedCheckpoint(checkpoint));
+      }
+      if (entryIds.length === 0) return;
       const wanted = new Set(entryIds);
       await this.#cancelRequests(id, wanted);
       await using _lease = await this.#lease(id);
@@ -204,7 +210,8 @@ class Erasure {
     return {
       sessions: removals.length,
       entries: sum("entries") + cleanings.reduce((total, { entryIds }) => total + entryIds.length, 0),
-      checkpoints: sum("checkpoints"),
+      checkpoints:
+        sum("checkpoints") + cleanings.reduce((total, { checkpointIds = [] }) => total + checkpointIds.length, 0),
       snapshots: sum("snapshots"),
       keptByForks: kept.map(({ sessionId, forkId }, index) => ({
         sessionId,

@@ -1,7 +1,13 @@
+import { SessionError } from "../../session/errors.ts";
 import type { Entry } from "../../session/log/entry.ts";
 import { checkName } from "../../session/id.ts";
+import type { SessionHead } from "../../session/log/fold.ts";
 import type { Checkpoint, SessionStore } from "../../session/store.ts";
-import { authoredBy, type FoundSession, findSessions, readFound } from "./plan-erase.ts";
+import { authoredBy, type FoundSession, findSessions } from "./plan-erase.ts";
+
+/** How many entries are read at once, at most, and how many characters they have before no more are. */
+const ENTRIES_AT_ONCE = 1000;
+const CHARACTERS_AT_ONCE = 256 * 1024;
 
 /** What is held about a user, as one archive, as `SessionManager.exportUser` says. */
 export async function* exportUser(store: SessionStore, userId: string, now: Date): AsyncGenerator<Uint8Array> {
@@ -18,37 +24,56 @@ async function* filesOf(store: SessionStore, userId: string, now: Date): AsyncGe
     const name = numbered("sessions", sessions.length, "jsonl");
     own.add(id);
     sessions.push({ file: name, sessionId: id, deleted: found.deleted });
-    yield { name, content: linesOf([found.head.header, ...(await readFound(store, found))]) };
-    const checkpoints = await checkpointsOf(store, found);
+    yield { name, lines: () => logOf(store, found) };
+    const checkpoints = await store.listCheckpoints(id, { deleted: found.deleted });
     if (checkpoints.length === 0) continue;
-    yield { name: numbered("checkpoints", sessions.length - 1, "jsonl"), content: linesOf(checkpoints) };
+    yield { name: numbered("checkpoints", sessions.length - 1, "jsonl"), lines: () => linesOf(checkpoints) };
   }
   const isTheirs = ({ by }: Entry): boolean => by === userId;
   for await (const ids of authoredBy(store, userId, isTheirs)) {
     for (const id of ids) {
       const head = own.has(id) ? null : await store.head(id);
       if (head === null) continue;
-      const said: Entry[] = [];
-      for await (const entry of store.read(id)) if (isTheirs(entry)) said.push(entry);
       const name = numbered("elsewhere", elsewhere.length, "jsonl");
       elsewhere.push({ file: name, sessionId: id });
-      yield { name, content: linesOf(said) };
+      const made = (await store.listCheckpoints(id)).filter(({ by }) => by === userId);
+      yield { name, lines: () => saidIn(store, head, isTheirs, made) };
     }
   }
-  yield { name: "about.json", content: linesOf([{ userId, exportedAt: now.toISOString(), sessions, elsewhere }]) };
-}
-
-/** Those of a deleted session are hidden with it. */
-async function checkpointsOf(store: SessionStore, { head, deleted }: FoundSession): Promise<readonly Checkpoint[]> {
-  return deleted ? [] : store.listCheckpoints(head.header.id);
+  const about = { userId, exportedAt: now.toISOString(), sessions, elsewhere };
+  yield { name: "about.json", lines: () => linesOf([about]) };
 }
 
 function numbered(folder: string, index: number, ending: string): string {
   return `${folder}/${String(index + 1).padStart(6, "0")}.${ending}`;
 }
 
-function linesOf(values: readonly unknown[]): Uint8Array {
-  return Buffer.from(values.map((value) => `${JSON.stringify(value)}\n`).join(""));
+function* linesOf(values: readonly unknown[]): Generator<string> {
+  for (const value of values) yield `${JSON.stringify(value)}\n`;
+}
+
+/** The header and the entries of a session, as far as its head goes. */
+async function* logOf(store: SessionStore, { head, deleted }: FoundSession): AsyncGenerator<string> {
+  const { header, version } = head;
+  yield `${JSON.stringify(header)}\n`;
+  for (let after = -1; after < version - 1; ) {
+    const range = { after, before: version, limit: ENTRIES_AT_ONCE, charactersMax: CHARACTERS_AT_ONCE, deleted };
+    const texts = await store.readJson(header.id, range);
+    if (texts.length === 0) return;
+    after += texts.length;
+    yield `${texts.join("\n")}\n`;
+  }
+}
+
+/** What a user caused in a session of someone else, with the checkpoints that they made. */
+async function* saidIn(
+  store: SessionStore,
+  { header, version }: SessionHead,
+  isTheirs: (entry: Entry) => boolean,
+  made: readonly Checkpoint[],
+): AsyncGenerator<string> {
+  for await (const entry of store.read(header.id, { before: version })) if (isTheirs(entry)) yield* linesOf([entry]);
+  yield* linesOf(made);
 }
 
 const BLOCK_BYTES = 512;
@@ -57,15 +82,27 @@ const BLOCK_BYTES = 512;
 interface ArchivedFile {
   /** At most 100 characters of ASCII, with slashes. */
   readonly name: string;
-  readonly content: Uint8Array;
+  /** What it says, the same each time. */
+  readonly lines: () => Iterable<string> | AsyncIterable<string>;
 }
 
 /** An archive of files as `tar` reads it (ustar), in pieces; `modifiedAt` is the time of all of them. */
 async function* tarOf(files: AsyncIterable<ArchivedFile>, modifiedAt: Date): AsyncGenerator<Uint8Array> {
-  for await (const { name, content } of files) {
-    yield headerOf(name, content.length, modifiedAt);
-    yield content;
-    yield new Uint8Array(-content.length & (BLOCK_BYTES - 1));
+  for await (const { name, lines } of files) {
+    // Its header says how long a file is, so that it is read twice rather than held.
+    let bytes = 0;
+    for await (const line of lines()) bytes += Buffer.byteLength(line);
+    yield headerOf(name, bytes, modifiedAt);
+    let left = bytes;
+    for await (const line of lines()) {
+      const content = Buffer.from(line);
+      left -= content.length;
+      yield content;
+    }
+    if (left !== 0) {
+      throw new SessionError("CONFLICT", `What ${name} holds was erased while it was exported; export it again.`);
+    }
+    yield new Uint8Array(-bytes & (BLOCK_BYTES - 1));
   }
   yield new Uint8Array(2 * BLOCK_BYTES);
 }

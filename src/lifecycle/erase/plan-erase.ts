@@ -1,3 +1,4 @@
+import { clashingId } from "../merge/merge-plan.ts";
 import type { Entry } from "../../session/log/entry.ts";
 import type { SessionHead } from "../../session/log/fold.ts";
 import { parentsOf } from "../../session/query.ts";
@@ -35,6 +36,8 @@ class ErasePlanning {
   readonly #owners = new Map<string, string>();
   readonly #authored = new Set<string>();
   readonly #heard = new Set<string>();
+  /** Checkpoints that the user made in sessions of others, by session. */
+  readonly #checkpoints = new Map<string, readonly string[]>();
   /** Which of the sessions that go a session begins with, as far as only the store can tell. */
   readonly #inherits = new Map<string, Set<string>>();
   /** Sessions that were erased before, and whose words forks have kept. */
@@ -111,11 +114,11 @@ class ErasePlanning {
     }
     const first = forkedFrom?.version ?? 0;
     if (related) {
-      for (const { id: entryId, seq } of await readFound(this.#store, { head, deleted })) {
-        if (seq >= first) this.#owners.set(entryId, id);
+      for await (const { id: entryId, seq } of readEntries(this.#store, { head, deleted })) {
+        if (seq >= first) for (const each of mergedIds(id, entryId)) this.#owners.set(each, id);
       }
     }
-    const checkpoints = await this.#store.listCheckpoints(id);
+    const checkpoints = await this.#store.listCheckpoints(id, { deleted });
     const snapshots = checkpoints.filter((checkpoint) => heldBackend(checkpoint) !== null).length;
     return { id, entries: head.version - first, checkpoints: checkpoints.length, snapshots };
   }
@@ -135,10 +138,19 @@ class ErasePlanning {
   /** Notes what a user said in a session of someone else; what that was merged into may have it too. */
   async #hear(found: FoundSession, userId: string): Promise<void> {
     await this.#add(found);
-    const said = (await readFound(this.#store, found)).filter(({ by }) => by === userId);
+    const { id: sessionId } = found.head.header;
+    const { deleted } = found;
+    const made = (await this.#store.listCheckpoints(sessionId, { deleted })).filter(({ by }) => by === userId);
+    if (made.length > 0)
+      this.#checkpoints.set(
+        sessionId,
+        made.map(({ id }) => id),
+      );
+    const said: string[] = [];
+    for await (const { id, by } of readEntries(this.#store, found)) if (by === userId) said.push(id);
     if (said.length === 0) return;
-    this.#heard.add(found.head.header.id);
-    for (const { id } of said) this.#authored.add(id);
+    this.#heard.add(sessionId);
+    for (const id of said) for (const each of mergedIds(sessionId, id)) this.#authored.add(each);
     for (const parent of await this.#ancestorsOf(found.head)) {
       const other = await this.#find(parent);
       if (other !== null) await this.#add(other);
@@ -177,7 +189,9 @@ class ErasePlanning {
         kept: keeps,
         answers,
       } = findWords(await readFound(this.#store, found), { ancestors, inherited }, words);
-      if (erase.size > 0) cleanings.push({ id, deleted: found.deleted, entryIds: [...erase] });
+      const checkpointIds = this.#checkpoints.get(id) ?? [];
+      if (erase.size + checkpointIds.length > 0)
+        cleanings.push({ id, deleted: found.deleted, entryIds: [...erase], checkpointIds });
       for (const [sessionId, entryIds] of keeps) kept.push({ sessionId, forkId: id, entryIds });
       if (answers > 0) notCovered.push({ sessionId: id, reason: "words-of-others", count: answers });
       await this.#input.pace.rest();
@@ -217,6 +231,11 @@ class ErasePlanning {
   }
 }
 
+/** The ids that an entry can have in another session once it was merged; the second where its own was taken there. */
+function mergedIds(sessionId: string, entryId: string): readonly string[] {
+  return [entryId, clashingId(sessionId, entryId)];
+}
+
 /** A session, live or in the trash. */
 export interface FoundSession {
   readonly head: SessionHead;
@@ -234,13 +253,17 @@ export async function* findSessions(
 }
 
 /** The log of a session, as far as its head goes. */
-export async function readFound(store: SessionStore, { head, deleted }: FoundSession): Promise<readonly Entry[]> {
+async function readFound(store: SessionStore, found: FoundSession): Promise<readonly Entry[]> {
   const entries: Entry[] = [];
-  for await (const entry of store.read(head.header.id, { before: head.version, deleted })) entries.push(entry);
+  for await (const entry of readEntries(store, found)) entries.push(entry);
   return entries;
 }
 
-/** The ids of sessions, deleted ones too, in which a user caused an entry, some at a time. */
+function readEntries(store: SessionStore, { head, deleted }: FoundSession): AsyncIterable<Entry> {
+  return store.read(head.header.id, { before: head.version, deleted });
+}
+
+/** The ids of sessions, deleted ones too, in which a user caused an entry or made a checkpoint, some at a time. */
 export async function* authoredBy(
   store: SessionStore,
   userId: string,
@@ -249,6 +272,12 @@ export async function* authoredBy(
 ): AsyncGenerator<readonly string[]> {
   const { authored } = store.eraser;
   if (authored !== undefined) return yield* authored.call(store.eraser, userId);
-  for await (const found of findSessions(store, {}))
-    yield (await readFound(store, found)).some(isTheirs) ? [found.head.header.id] : [];
+  for await (const found of findSessions(store, {})) yield (await has(found)) ? [found.head.header.id] : [];
+
+  async function has(found: FoundSession): Promise<boolean> {
+    const checkpoints = await store.listCheckpoints(found.head.header.id, { deleted: found.deleted });
+    if (checkpoints.some(({ by }) => by === userId)) return true;
+    for await (const entry of readEntries(store, found)) if (isTheirs(entry)) return true;
+    return false;
+  }
 }

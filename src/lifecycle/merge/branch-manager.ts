@@ -1,3 +1,4 @@
+import { checkOptionsOf, checkStoreArgument, type KeysOf } from "../../session/check-arguments.ts";
 import { defined } from "../../internal/defined.ts";
 import { uuidv7 } from "../../internal/uuid.ts";
 import { statusError } from "../../session/log/append-guard.ts";
@@ -38,6 +39,8 @@ export interface BranchManagerOptions {
   /** Makes the ids of new branches. */
   readonly ids?: () => string;
 }
+
+const OPTIONS: KeysOf<BranchManagerOptions> = { maxPerSession: true, clock: true, ids: true };
 
 /** Where a branch begins, and whose it is. */
 export interface BranchForkOptions extends StateOptions {
@@ -84,6 +87,8 @@ export class BranchManager {
   readonly #ids: () => string;
 
   constructor(store: SessionStore, options: BranchManagerOptions = {}) {
+    checkStoreArgument(store, "BranchManager");
+    checkOptionsOf(options, OPTIONS, "BranchManager");
     const { maxPerSession = BRANCHES_DEFAULT, clock = () => new Date(), ids = uuidv7 } = options;
     checkCount(maxPerSession, "maxPerSession");
     this.#store = store;
@@ -146,7 +151,7 @@ export class BranchManager {
     const branch = await existing(this.#store, branchId);
     if (branch.header.userId !== parent.header.userId) throw new SessionNotFoundError(branchId);
     if (parent.status !== "active") throw statusError(parentId, parent.status);
-    const subject = await this.#subjectOf(parent, branch, strategy);
+    const subject = await this.#subjectOf(parent, branch, options);
     const merged = await this.#mergedSoFar(subject);
     const { newEntries } = subject;
     const answer: unknown = await strategy.merge(subject.parent, subject.branch, {
@@ -196,12 +201,16 @@ export class BranchManager {
     });
   }
 
-  async #subjectOf(parent: SessionHead, branch: SessionHead, strategy: MergeStrategy): Promise<MergeSubject> {
+  async #subjectOf(
+    parent: SessionHead,
+    branch: SessionHead,
+    { strategy, charactersMax }: MergeOptions,
+  ): Promise<MergeSubject> {
     const chain = await followForks(this.#store, branch, parent.header.id);
-    const stateOptions = { turns: strategy.turns !== false };
+    const stateOptions = { turns: strategy !== undefined && strategy.turns !== false, ...defined({ charactersMax }) };
     return {
       chain,
-      newEntries: await readNewEntries(this.#store, branch, chain.shared),
+      newEntries: await readNewEntries(this.#store, branch, chain.shared, charactersMax),
       parent: await readState(this.#store, parent, stateOptions),
       branch: await readState(this.#store, branch, stateOptions),
     };

@@ -3,6 +3,7 @@ import { LineageError } from "../../session/errors.ts";
 import type { SessionHead } from "../../session/log/fold.ts";
 import type { SessionHeader } from "../../session/log/header.ts";
 import type { SessionStore } from "../../session/store.ts";
+import { countUpTo } from "../../tree/path-reader.ts";
 
 const FORKS_MAX = 10_000;
 
@@ -49,11 +50,24 @@ export function writerOf({ writers }: ForkChain, { seq }: Entry): SessionHeader 
   return (writer as ForkChain["writers"][number]).header;
 }
 
-/** The nodes on a fork's path that it has more than its source, oldest first. Costs what the fork has more. */
-export async function readNewEntries(store: SessionStore, fork: SessionHead, shared: number): Promise<Entry[]> {
+/**
+ * The nodes on a fork's path that it has more than its source, oldest first. Costs what the fork has more.
+ *
+ * @throws {SessionError} `TOO_LARGE` when that takes more than so many characters.
+ */
+export async function readNewEntries(
+  store: SessionStore,
+  fork: SessionHead,
+  shared: number,
+  charactersMax?: number,
+): Promise<Entry[]> {
   const own = new Map<string, Entry>();
   const { id } = fork.header;
-  for await (const entry of store.read(id, { after: shared - 1, before: fork.version })) own.set(entry.id, entry);
+  const count = countUpTo(id, charactersMax);
+  for await (const entry of store.read(id, { after: shared - 1, before: fork.version })) {
+    count(entry);
+    own.set(entry.id, entry);
+  }
   const path: Entry[] = [];
   for (let entry = own.get(fork.leafId ?? ""); entry !== undefined; entry = own.get(entry.parentId ?? "")) {
     path.push(entry);

@@ -12,6 +12,7 @@ import {
 } from "../../session/log/append-plan.ts";
 import { checkDrafts } from "../../session/log/draft.ts";
 import type { SessionHead } from "../../session/log/fold.ts";
+import { isReservedId } from "../../session/log/open-runs.ts";
 import { readSettings, type Settings, type SettingsNode } from "../../session/log/settings.ts";
 
 /** What a merge is going to write, and what not. */
@@ -43,12 +44,17 @@ export async function planMerge(
 export async function freeId(store: SessionStore, parentId: string, candidate: Candidate): Promise<string | null> {
   const { id } = candidate.draft;
   const entry = await store.getEntry(parentId, id);
-  if (entry === null) return id;
-  if (isThere(entry, candidate)) return null;
-  // Both sides gave this id to something of their own, so the branch's gets another, which is the same each time.
-  const other = `${candidate.origin.sessionId}/${id}`;
+  // The input of a run of the branch is not the input of a run of the parent, and cannot have its id.
+  if (entry === null && !isReservedId(id)) return id;
+  if (entry !== null && isThere(entry, candidate)) return null;
+  const other = clashingId(candidate.origin.sessionId, id);
   const taken = await store.getEntry(parentId, other);
   return taken !== null && isThere(taken, candidate) ? null : other;
+}
+
+/** The id of a merged entry where both sides gave its own id to something else; the same each time it is merged. */
+export function clashingId(sessionId: string, entryId: string): string {
+  return `${sessionId}/${entryId}`;
 }
 
 /** What both sides changed since they last agreed, among the variables that the drafts change. */

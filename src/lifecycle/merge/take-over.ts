@@ -20,11 +20,11 @@ export interface Candidate {
 
 /**
  * A branch's node as the parent gets it; null for one that stays with the branch. Turns say where they came from, and keep
- * saying it when they are merged on. Of settings only variables are taken, since the parent's prompt and tools are its own.
+ * saying it when they are merged on. Each keeps the user who caused it. Of settings only variables are taken, since the parent's prompt and tools are its own.
  */
 export function takeOver(entry: Entry | (EntryDraft & { readonly id: string }), origin: Origin): Candidate | null {
-  const { id, timestamp } = entry;
-  const stamp = { id, ...defined({ timestamp }) };
+  const { id, timestamp, by } = entry;
+  const stamp = { id, ...defined({ timestamp, by }) };
   switch (entry.type) {
     case "message":
       return { origin, draft: { type: "message", message: withOrigin(entry.message, origin), ...stamp } };

@@ -1,4 +1,5 @@
 import { endOf, hostElsewhere, readRequest } from "../../agent/persist/claim-run.ts";
+import { readStart } from "../../agent/persist/read-start.ts";
 import type { EntryDraft, EntryOf } from "../../session/log/entry.ts";
 import { SessionConflictError, SessionError } from "../../session/errors.ts";
 import type { SessionHead } from "../../session/log/fold.ts";
@@ -17,6 +18,8 @@ export interface DueRun {
   readonly run: OpenRun;
   /** What it was asked for with; null for one that began without a request. */
   readonly request: EntryOf<"run_request"> | null;
+  /** The agent that it was asked of or that last answered in it, by name; null where the log names none. */
+  readonly agent: string | null;
   /** The session as it was when this was found. */
   readonly head: SessionHead;
 }
@@ -44,9 +47,23 @@ export async function findDueRun(
     else if (run === null || status !== "active") return null;
     else if (isExpired(run, now)) await record(store, head, await denialsOf(store, head, run));
     else if ((await hostElsewhere(store, sessionId, run)) !== null) return null;
-    else return { run, request: await readRequest(store, sessionId, run.runId), head };
+    else {
+      const request = await readRequest(store, sessionId, run.runId);
+      return { run, request, agent: await agentOf(store, head, run, request), head };
+    }
   }
   return null;
+}
+
+/** The agent that a run was asked of, or else the one that last answered in it, by name; null where the log names none. */
+export async function agentOf(
+  store: SessionStore,
+  head: SessionHead,
+  { runId, state }: OpenRun,
+  request: EntryOf<"run_request"> | null,
+): Promise<string | null> {
+  if (request?.agent !== undefined) return request.agent;
+  return state === "requested" ? null : ((await readStart(store, head, runId))?.agent ?? null);
 }
 
 /** Where someone appended first, the next look shows what is left to do. */
@@ -66,6 +83,9 @@ async function denialsOf(store: SessionStore, { header }: SessionHead, run: Open
     if (entry?.type !== "approval")
       throw new SessionError("QUESTION_NOT_FOUND", `Session ${header.id} lost ${question}.`);
     const { runId, callId } = entry;
+    const given = await store.getEntry(header.id, answerIdOf(question));
+    // An earlier version let anyone take the id of an answer; such a question can never be answered.
+    if (given !== null && given.type !== "approval") return [{ type: "cancel", runId, reason: UNANSWERED }];
     denials.push({ type: "approval", id: answerIdOf(question), runId, callId, question, decision });
   }
   return denials;

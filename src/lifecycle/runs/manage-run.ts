@@ -9,12 +9,15 @@ import { uuidv7 } from "../../internal/uuid.ts";
 import { describeOpen, statusError } from "../../session/log/append-guard.ts";
 import { SessionBusyError, SessionError, show } from "../../session/errors.ts";
 import type { SessionHead } from "../../session/log/fold.ts";
-import type { Content } from "../../session/message.ts";
 import { inputIdOf } from "../../session/log/open-runs.ts";
+import { messagesAsked, type RequestInput } from "../../session/log/request-messages.ts";
+import { checkUserMessages, type RunInput, saidInRequest, type SaidInRequest } from "../../session/run-input.ts";
 import { operation, Session } from "../../session/value/session.ts";
 import { rowOf, Transcript } from "../../session/value/transcript.ts";
 import type { SessionTree } from "../../tree/session-tree.ts";
+import { makeWorkspace, namedPath } from "../../stores/named-path.ts";
 import { type ActorOptions, byOf } from "../access.ts";
+import { placementOf } from "../create-session.ts";
 import {
   checkIfBusy,
   type IfBusy,
@@ -38,15 +41,28 @@ export interface ManagedRunOptions extends Omit<Partial<LoopOptions>, "persist">
   readonly ifBusy?: IfBusy;
   /** How long to wait for the session at most (default 60,000). */
   readonly waitMs?: number;
+  /**
+   * The directory that the tools act in. A new session has it in its header; one that goes on keeps its own, and this run
+   * alone acts here (default: the session's, else the manager's).
+   */
+  readonly workspace?: string;
   /** Gives what the run begins with another place for its tools. */
   readonly place?: (input: Session) => Session;
   /** Waited for before the session is looked for. */
   readonly before?: () => Promise<unknown>;
 }
 
+/** How an agent is run in a session that is made for it. */
+export interface NewRunOptions extends Omit<ManagedRunOptions, "runId" | "ifBusy" | "waitMs" | "before"> {
+  /** Whose session it is (default: the actor's, else the manager's `userId`). */
+  readonly userId?: string;
+}
+
 /** What a managed run needs of its manager. */
 export interface ManagedRun extends ManagedRunsInit {
   readonly sessionId: string;
+  /** Where tools act in a session that says nothing of it; null for nowhere. */
+  readonly workspace: string | null;
   readonly runs: ManagedRuns;
   /** The session, opened for writing. */
   readonly open: () => Promise<SessionTree>;
@@ -57,40 +73,71 @@ export interface ManagedRun extends ManagedRunsInit {
  *
  * @throws {SessionError} `INVALID_OPTION` or `INVALID_TOOL` at the call; everything else is how the run fails.
  */
-export function manageRun(managed: ManagedRun, agent: Agent, input: Content, options: ManagedRunOptions): SessionRun {
+export function manageRun(
+  managed: ManagedRun,
+  agent: Agent,
+  input: RunInput,
+  options: ManagedRunOptions,
+): SessionRun<undefined, string> {
   const { ifBusy = "reject", waitMs = WAIT_MS_DEFAULT, place = (session) => session, before, ...rest } = options;
-  const { actor: _actor, ...loop } = rest;
+  const { actor: _actor, workspace, ...loop } = rest;
   checkOptions(agent, ifBusy, waitMs);
   const { runId = uuidv7() } = loop;
+  const { sessionId } = managed;
+  const said = saidInRequest(input);
+  const directory = workspace === undefined ? null : namedPath(workspace);
   const openSink = async (request: SinkRequest): Promise<OpenedSink> => {
     await before?.();
-    if (ifBusy === "reject" && loop.runId === undefined) return openAtOnce(managed, request, options);
+    if (directory !== null) await makeWorkspace(directory);
+    if (ifBusy === "reject" && loop.runId === undefined) return openAtOnce(managed, request, said, options);
     const asked = { ...requestOf(agent, input, loop), runId, ifBusy };
     return openInTurn(managed, request, asked, { waitMs, ...options });
   };
-  return ringingAfter(managed, agent.run(place(inputSession(runId, input)), { ...loop, runId, persist: { openSink } }));
+  const session = inputSession(runId, said);
+  const placed = place(directory === null ? session : session.to("local", directory));
+  const run = agent.run(placed, { ...loop, runId, persist: { sessionId, openSink } });
+  return wakingAfter(managed, run) as SessionRun<undefined, string>;
 }
 
-/** What a run begins with: what a person says, if anything, under the id that belongs to the run. */
-export function inputSession(runId: string, content: Content): Session {
-  const silent = typeof content !== "string" && content.length === 0;
-  const row = rowOf({ id: inputIdOf(runId), message: { role: "user", content } });
-  return Session.of(Transcript.of(silent ? [] : [row]), { lineage: operation("leaf_user", "createUserSession", []) });
+/** What a run begins with: what was said to it, if anything; the last message has the id that belongs to the run. */
+export function inputSession(runId: string, said: RequestInput): Session {
+  const messages = messagesAsked(said);
+  const id = inputIdOf(runId);
+  const rows = messages.map((message, index) => rowOf({ message, ...(index === messages.length - 1 && { id }) }));
+  return Session.of(Transcript.of(rows), { lineage: operation("leaf_user", "createUserSession", []) });
 }
 
 /** A run at whose end those are woken that wait for its session; it has let go of it by then. */
-export function ringingAfter({ runs, sessionId }: Pick<ManagedRun, "runs" | "sessionId">, run: SessionRun): SessionRun {
-  const ring = (): void => runs.bell.ring(sessionId);
-  void run.synchronize().then(ring, ring);
+export function wakingAfter({ runs, sessionId }: Pick<ManagedRun, "runs" | "sessionId">, run: SessionRun): SessionRun {
+  const wake = (): void => runs.released.emit(sessionId);
+  void run.synchronize().then(wake, wake);
   return run;
 }
 
 /** Begins without a request on record: one append, or a refusal. */
-async function openAtOnce(managed: ManagedRun, request: SinkRequest, options: ActorOptions): Promise<OpenedSink> {
+async function openAtOnce(
+  managed: ManagedRun,
+  request: SinkRequest,
+  said: SaidInRequest,
+  options: ActorOptions,
+): Promise<OpenedSink> {
   const { sessionId, sessions, open } = managed;
-  const { status } = await sessions.prepare(sessionId, options);
-  if (status !== "active") throw statusError(sessionId, status);
+  const head = await sessions.prepare(sessionId, options);
+  if (head.status !== "active") throw statusError(sessionId, head.status);
+  checkGoesOn(head, said);
+  aimAtWorkspace(managed, request, head);
   return openTreeSink(await open(), { ...request, ...byOf(options) });
+}
+
+/** @throws {SessionError} `INVALID_OPTION` for messages of others than users, where something was said in the session before. */
+function checkGoesOn({ header, messageCount }: SessionHead, said: SaidInRequest): void {
+  if (messageCount > 0 && "messages" in said) checkUserMessages(header.id, said.messages);
+}
+
+/** Lets a run in a session that says nothing of where its tools act have the manager's workspace. */
+function aimAtWorkspace({ workspace }: ManagedRun, { user, output }: SinkRequest, { header }: SessionHead): void {
+  if (workspace === null || header.sandbox !== null || user.sandboxBackend !== null) return;
+  for (const session of [user, output]) Session.aim(session, placementOf(workspace));
 }
 
 /** Puts the request on record and begins when it is its turn. A request that has waited in vain is taken back. */
@@ -103,6 +150,7 @@ async function openInTurn(
   const { sessionId, runs } = managed;
   const deadlineMs = performance.now() + options.waitMs;
   const { runId, head } = await runs.request(sessionId, asked, options);
+  aimAtWorkspace(managed, request, head);
   try {
     return await beginWhenFree(managed, request, head, deadlineMs);
   } catch (error) {
@@ -129,7 +177,7 @@ async function beginWhenFree(
       const leftMs = deadlineMs - performance.now();
       if (!isTaken(error)) throw error;
       if (leftMs <= 0) throw error instanceof SessionBusyError ? error : new SessionBusyError(sessionId, "another run");
-      await runs.bell.wait(sessionId, Math.min(pauseMs, leftMs), signal);
+      await runs.released.wait(sessionId, Math.min(pauseMs, leftMs), signal);
     }
     head = await tree.refresh();
   }
@@ -155,7 +203,7 @@ function isTaken(error: unknown): boolean {
   return error instanceof SessionError && (error.code === "SESSION_BUSY" || error.code === "CONFLICT");
 }
 
-function requestOf(agent: Agent, input: Content, loop: Partial<LoopOptions>): ManagedRunRequest {
+function requestOf(agent: Agent, input: RunInput, loop: Partial<LoopOptions>): ManagedRunRequest {
   const model = loop.model && `${loop.model.provider}/${loop.model.id}`;
   const { deadline, output, outputRetries } = loop;
   // Whoever takes the run up has no schema of ours, but JSON Schema says nearly as much.

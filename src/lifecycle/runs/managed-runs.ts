@@ -1,3 +1,5 @@
+import type { LoopOptions } from "../../agent/loop-options.ts";
+import { withCurrentAsk } from "../../agent/tools/ask-policy.ts";
 import { defined } from "../../internal/defined.ts";
 import { readRequest } from "../../agent/persist/claim-run.ts";
 import { outputSchema } from "../../agent/output/run-output.ts";
@@ -8,7 +10,15 @@ import type { EntryDraft, EntryOf } from "../../session/log/entry.ts";
 import { SessionConflictError, SessionError, show } from "../../session/errors.ts";
 import { isOwn, type SessionHead } from "../../session/log/fold.ts";
 import type { Content } from "../../session/message.ts";
-import { answerIdOf, isExpired, moveIdOf, type OpenRun, requestIdOf } from "../../session/log/open-runs.ts";
+import { checkUserMessages, type RunInput, saidInRequest } from "../../session/run-input.ts";
+import {
+  answerIdOf,
+  isExpired,
+  isInnerQuestion,
+  moveIdOf,
+  type OpenRun,
+  requestIdOf,
+} from "../../session/log/open-runs.ts";
 import type { AppendOptions, AppendResult, SessionStore } from "../../session/store.ts";
 import { type ActorOptions, byOf } from "../access.ts";
 import type { ManagedSessions } from "../managed-sessions.ts";
@@ -20,8 +30,14 @@ const TRIES_MAX = 20;
 /** The options of a loop that are plain data and that whoever asks may choose. */
 const REQUEST_OPTIONS: readonly string[] = [
   ...["toolChoice", "thinkingLevel", "temperature", "maxOutputTokens", "stop", "providerOptions"],
-  ...["maxToolRounds", "budget", "builtInTools", "unasked", "output", "outputRetries"],
+  ...["maxToolRounds", "budget", "builtInTools", "ask", "output", "outputRetries"],
 ];
+
+/** The options of a stored request, those that this version does not know left out: another version may have written them. */
+export function requestedOptions({ options = {} }: Pick<ManagedRunRequest, "options">): Partial<LoopOptions> {
+  const known = Object.entries(withCurrentAsk(options)).filter(([key]) => REQUEST_OPTIONS.includes(key));
+  return Object.fromEntries(known);
+}
 
 /** What is done where a run of the session is open: refuse, wait in the order of the log, or stop the one that has begun. */
 export type IfBusy = "reject" | "enqueue" | "interrupt";
@@ -32,7 +48,7 @@ export interface ManagedRunRequest {
   readonly agent?: string;
   readonly group?: string;
   /** What is said; an empty list of parts says nothing more, so that what was said last is answered. */
-  readonly input: Content;
+  readonly input: RunInput;
   /** The entry to go on from, null for the very beginning (default: the leaf): the leaf moves there with the request. */
   readonly from?: string | null;
   /** The caller's id for it (default: a UUIDv7): the same request again is the same run. */
@@ -40,7 +56,7 @@ export interface ManagedRunRequest {
   /** Instead of the agent's own, as `provider/id`. */
   readonly model?: string;
   /**
-   * What of a loop's options is plain data: parameters of the model's requests, rounds, budget, tools, what runs unasked, and
+   * What of a loop's options is plain data: parameters of the model's requests, rounds, budget, tools, `ask`, and
    * the JSON Schema of an `output`.
    */
   readonly options?: JsonObject;
@@ -61,6 +77,9 @@ export interface CancelRun {
   readonly runId?: string;
   readonly reason?: string;
 }
+
+/** A question: the id of the entry that asks, or one of the `questions` of an answer or of an open run. */
+export type QuestionName = string | { readonly question: string };
 
 /** What goes with an approval. */
 export interface ApprovalWord {
@@ -83,8 +102,8 @@ export interface ManagedRunsInit {
 
 /** Asks for runs, stops them, talks to them and answers their questions, whatever process has them. */
 export class ManagedRuns {
-  /** Rings when a run of this process has let go of its session. */
-  readonly bell: SessionBell = new SessionBell();
+  /** Emits when a run of this process has let go of its session. */
+  readonly released: SessionSignal = new SessionSignal();
   readonly #store: SessionStore;
   readonly #sessions: ManagedSessions;
   readonly #clock: () => Date;
@@ -106,7 +125,8 @@ export class ManagedRuns {
     const drafts = [...moveDrafts(runId, request), draft];
     // One after the other, so that requests of one process stand in the order in which they were made.
     return inLine(this.#store, id, async () => {
-      await this.#sessions.prepare(id, options);
+      const before = await this.#sessions.prepare(id, options);
+      await this.#checkGoesOn(before, draft);
       try {
         const { head } = await (ifBusy === "interrupt"
           ? this.#interrupt(id, drafts, options)
@@ -154,10 +174,11 @@ export class ManagedRuns {
   /** Answers a question, by the id of its entry. The first answer counts, and the same one again is the same answer. */
   async answer(
     id: string,
-    question: string,
+    named: QuestionName,
     { decision, note }: ApprovalWord & { readonly decision: JsonObject },
     options: ActorOptions,
   ): Promise<void> {
+    const question = typeof named === "object" && named !== null ? named.question : named;
     const head = await this.#sessions.prepare(id, options);
     const asked = await this.#questionOf(head, question);
     const draft: EntryDraft = {
@@ -176,6 +197,12 @@ export class ManagedRuns {
       const text = `Question ${show(question)} of session ${id} has another answer already; the first one counts.`;
       throw new SessionError("CONFLICT", text, { cause: error });
     }
+  }
+
+  /** What was asked for before is the same request, whatever the session says by now. */
+  async #checkGoesOn({ header, messageCount }: SessionHead, { id, messages }: RequestDraft): Promise<void> {
+    if (messageCount === 0 || messages === undefined || (await this.#store.getEntry(header.id, id)) !== null) return;
+    checkUserMessages(header.id, messages);
   }
 
   async #checkListens(id: string, { runId }: OpenRun): Promise<void> {
@@ -200,9 +227,18 @@ export class ManagedRuns {
 
   async #questionOf({ header, openRuns }: SessionHead, question: string): Promise<EntryOf<"approval">> {
     const entry = await this.#store.getEntry(header.id, question);
-    const isQuestion = entry?.type === "approval" && entry.decision === undefined && isOwn(header, entry, entry.seq);
+    const isQuestion =
+      entry?.type === "approval" &&
+      entry.decision === undefined &&
+      isOwn(header, entry, entry.seq) &&
+      (!isInnerQuestion(entry) || (await this.#isAskedStill({ header, openRuns }, entry)));
     const run = isQuestion ? openRuns.find(({ runId }) => runId === entry.runId) : undefined;
-    const answered = isQuestion && (await this.#store.getEntry(header.id, answerIdOf(question))) !== null;
+    const given = isQuestion ? await this.#store.getEntry(header.id, answerIdOf(question)) : null;
+    if (given !== null && given.type !== "approval") {
+      const text = `Question ${show(question)} of session ${header.id} cannot be answered, since another entry has the id of its answer; cancel its run.`;
+      throw new SessionError("CONFLICT", text);
+    }
+    const answered = given !== null;
     if (!isQuestion || (run === undefined && !answered)) {
       throw new SessionError(
         "QUESTION_NOT_FOUND",
@@ -214,6 +250,17 @@ export class ManagedRuns {
       throw new SessionError("CONFLICT", text);
     }
     return entry;
+  }
+
+  /** Whether the run inside of a tool that asked something is still there: it is gone with the process that has the run. */
+  async #isAskedStill(
+    { header, openRuns }: Pick<SessionHead, "header" | "openRuns">,
+    { id, runId }: EntryOf<"approval">,
+  ): Promise<boolean> {
+    const run = openRuns.find((open) => open.runId === runId);
+    if (run?.innerQuestions?.includes(id) !== true)
+      return (await this.#store.getEntry(header.id, answerIdOf(id))) !== null;
+    return (await this.#store.leaseOf(header.id)) !== null;
   }
 
   /** Appends what follows from where the session stands; null where nothing does. Looks again where someone was faster. */
@@ -265,10 +312,12 @@ function moveDrafts(runId: string, { from }: ManagedRunRequest): readonly AskDra
   return from === undefined ? [] : [{ type: "leaf", id: moveIdOf(runId), targetId: from }];
 }
 
-function requestDraft(runId: string, request: ManagedRunRequest): AskDraft {
+type RequestDraft = AskDraft & Extract<EntryDraft, { type: "run_request" }>;
+
+function requestDraft(runId: string, request: ManagedRunRequest): RequestDraft {
   const { input, agent, group, model, options, notBefore, deadline } = request;
   const given = defined({ agent, group, model, options, notBefore, deadline });
-  return { type: "run_request", id: requestIdOf(runId), runId, input, ...given };
+  return { type: "run_request", id: requestIdOf(runId), runId, ...saidInRequest(input), ...given };
 }
 
 function checkRequest(request: ManagedRunRequest): ManagedRunRequest {
@@ -278,6 +327,9 @@ function checkRequest(request: ManagedRunRequest): ManagedRunRequest {
   checkIfBusy(request.ifBusy ?? "reject");
   if (request.agent !== undefined && request.group !== undefined) {
     throw new SessionError("INVALID_OPTION", "A run is an agent's or a group's; leave out agent or group.");
+  }
+  if (request.group !== undefined && "messages" in saidInRequest(request.input)) {
+    throw new SessionError("INVALID_OPTION", "A group takes a text or content parts as its input, not messages.");
   }
   if (request.options !== undefined) checkLoopOptions(request.options);
   if (request.options?.["output"] !== undefined) {
@@ -310,15 +362,15 @@ function isCode(error: unknown, code: SessionError["code"]): boolean {
 }
 
 /** Wakes those of this process who wait for a session. Nobody relies on it: who waits looks again by itself. */
-class SessionBell {
+class SessionSignal {
   readonly #waiting = new Map<string, Set<() => void>>();
 
   /** Wakes everyone who waits for a session. */
-  ring(sessionId: string): void {
+  emit(sessionId: string): void {
     for (const wake of this.#waiting.get(sessionId) ?? []) wake();
   }
 
-  /** Resolves when the bell rings for a session, or after a time; rejects with the reason of an abort. */
+  /** Resolves when the signal is emitted for a session, or after a time; rejects with the reason of an abort. */
   async wait(sessionId: string, ms: number, signal: AbortSignal): Promise<void> {
     let wake: () => void = () => {};
     const woken = new Promise<void>((resolve) => {

@@ -5,23 +5,28 @@ import type { LoopOptions } from "../../agent/loop-options.ts";
 import type { Model } from "../../agent/model/model.ts";
 import { openTreeSink } from "../../agent/persist/open-run-sink.ts";
 import { errorRecord } from "../../agent/run-error.ts";
+import { requestedOptions } from "./managed-runs.ts";
 import { resumeSession } from "../../agent/persist/resume-session.ts";
 import { resumeStateOf } from "../../agent/persist/resume-state.ts";
-import type { SinkRequest } from "../../agent/persist/run-sink.ts";
+import type { OpenedSink, SinkRequest } from "../../agent/persist/run-sink.ts";
 import type { SessionRun } from "../../agent/session-run.ts";
 import { SessionBusyError, SessionCapacityError, SessionError, show } from "../../session/errors.ts";
+import { answeredBy } from "../../tree/answered-by.ts";
+import type { SessionHead } from "../../session/log/fold.ts";
+import type { SessionStore } from "../../session/store.ts";
+import type { OpenRun } from "../../session/log/open-runs.ts";
 import type { Session } from "../../session/value/session.ts";
 import type { ActorOptions } from "../access.ts";
 import { type DueRun, findDueRun } from "./due-run.ts";
-import { inputSession, type ManagedRun, ringingAfter } from "./manage-run.ts";
+import { inputSession, type ManagedRun, wakingAfter } from "./manage-run.ts";
 
 const TRIES_MAX = 10;
 
-/** Agents by the names under which runs are asked for; a function is also asked with null, for runs that name none. */
+/** Agents by name; a function is also asked with null, for runs whose log names none. */
 export type AgentsByName =
   | Readonly<Record<string, Agent>>
   | ReadonlyMap<string, Agent>
-  | ((name: string | null) => Agent | null | undefined);
+  | ((name: string | null, run: OpenRun) => Agent | null | undefined);
 
 /** How a run is taken up. What a loop takes goes before what the request says, which goes before the agent's own. */
 export interface RecoverOptions extends Omit<Partial<LoopOptions>, "persist" | "runId">, ActorOptions {
@@ -29,6 +34,8 @@ export interface RecoverOptions extends Omit<Partial<LoopOptions>, "persist" | "
   readonly models?: (id: string) => Model | null;
   /** Gives what the run begins with another place for its tools. */
   readonly place?: (input: Session) => Session;
+  /** Asked once the run has its session and before it does anything; with false it lets go, and is due again. */
+  readonly mayBegin?: () => Promise<boolean>;
 }
 
 /** How a claim fails that came too late; one that took longer than its lease holds is among them. */
@@ -58,7 +65,8 @@ export async function recoverRun(
       return started;
     } catch (error) {
       if (error instanceof SessionBusyError) return null;
-      if (error instanceof SessionCapacityError) await endRequest(init, due, error);
+      // One that has begun has its input in the session, so it needs no room for that.
+      if (error instanceof SessionCapacityError && due.run.state === "requested") await endRun(init, due, error);
       // Someone went on meanwhile, or it was ended here because it got nowhere: what is due now is another matter.
       if (!(error instanceof SessionError && LATE.has(error.code))) throw error;
     }
@@ -74,22 +82,30 @@ async function start(
   options: RecoverOptions,
 ): Promise<RecoveredRun | null> {
   const { head, request, run } = due;
-  const { actor: _actor, models, place = (session) => session, ...loop } = options;
+  const { actor: _actor, models, place = (session) => session, mayBegin, ...loop } = options;
   const agent = agentFor(due, agents);
-  const asked: Partial<LoopOptions> = request?.options ?? {};
+  if (agent.model.unnamed === true && request?.model === undefined && loop.model === undefined)
+    await checkUnnamed(init.store, head);
+  const asked = requestedOptions(request ?? {});
   try {
     // By themselves, so that only what the request says is held against it.
     checkLoopOptions({ ...asked, model: agent.model });
   } catch (error) {
-    await endRequest(init, due, error);
+    await endRun(init, due, error);
     throw error;
   }
   const named = request?.model;
   const model = named === undefined || loop.model !== undefined ? {} : { model: modelFor(due, named, models) };
   const input = await inputOf(init, due);
   if (input === null) return null;
-  const openSink = async (sink: SinkRequest) => openTreeSink(await init.open(), { ...sink, version: head.version });
-  const started = agent.run(place(input), {
+  const openSink = async (request: SinkRequest): Promise<OpenedSink> => {
+    const opened = await openTreeSink(await init.open(), { ...request, version: head.version });
+    if (mayBegin !== undefined && !(await mayBegin())) throw await givenBack(opened, head.header.id);
+    return opened;
+  };
+  const placed = place(input);
+  if (init.workspace !== null && placed.sandboxBackend === null) placed.to("local", init.workspace);
+  const started = agent.run(placed, {
     ...asked,
     ...defined({ deadline: request?.deadline }),
     ...loop,
@@ -97,30 +113,36 @@ async function start(
     runId: run.runId,
     persist: { openSink },
   });
-  return { run: ringingAfter(init, started) };
+  return { run: wakingAfter(init, started) };
+}
+
+/** Lets go of a run that may not begin now. It waits for no answer, so that it is due, and this was no try that failed. */
+async function givenBack({ sink }: OpenedSink, sessionId: string): Promise<SessionBusyError> {
+  for (let tries = 0; tries < TRIES_MAX; tries++) if ((await sink.park?.({ questions: [] })) !== false) break;
+  await sink.abandon();
+  return new SessionBusyError(sessionId, "as many runs as its user may have at once");
 }
 
 /**
- * Ends a requested run that can never begin, since the session has no room for its input or the request has options that
- * cannot work: those that wait behind it must not wait for it.
+ * Ends a run that can never begin or go on, since the session has no room for its input or the request has options that
+ * cannot work: those that wait behind it must not wait for it, and no worker must take it up again and again.
  */
-async function endRequest({ store }: ManagedRun, { run, head }: DueRun, error: unknown): Promise<void> {
-  if (run.state !== "requested") return;
+async function endRun({ store }: ManagedRun, { run, head }: DueRun, error: unknown): Promise<void> {
   const failed = { type: "run", runId: run.runId, phase: "failed", error: errorRecord(error) } as const;
   await store.append(head.header.id, [failed], { expectedVersion: head.version }).catch(() => {});
 }
 
 /** What a due run starts from: its input, or all that was said where it had begun. */
 async function inputOf({ store, sessionId }: ManagedRun, { run, request, head }: DueRun) {
-  if (run.state === "requested" && request !== null) return inputSession(run.runId, request.input);
+  if (run.state === "requested" && request !== null) return inputSession(run.runId, request);
   const { user } = await resumeSession({ store, sessionId });
   const known = resumeStateOf(user.transcript)?.version ?? head.version;
   return known === head.version ? user : null;
 }
 
 /** @throws {SessionError} `AGENT_NOT_FOUND`; the run stays as it is. */
-function agentFor({ run, request, head }: DueRun, agents: AgentsByName): Agent {
-  const { agent: name = null, group } = request ?? {};
+function agentFor({ run, request, agent: name, head }: DueRun, agents: AgentsByName): Agent {
+  const { group } = request ?? {};
   const which = `Run ${show(run.runId)} of session ${head.header.id}`;
   if (group !== undefined) {
     throw new SessionError(
@@ -128,22 +150,35 @@ function agentFor({ run, request, head }: DueRun, agents: AgentsByName): Agent {
       `${which} is for group ${show(group)}; let that go on with GroupSession.stream(sessionId, null, { runId }).`,
     );
   }
-  const agent = lookUp(agents, name);
+  const agent = lookUp(agents, name, run);
   if (agent !== null) return agent;
   throw new SessionError(
     "AGENT_NOT_FOUND",
     name === null
-      ? `${which} names no agent, and there is not exactly one here; give the one that is to answer.`
-      : `${which} is for agent ${show(name)}, which is not here; give it to recover.`,
+      ? `${which} names no agent, so that none is taken for it by itself; hand over the one that is to answer.`
+      : `${which} is for agent ${show(name)}, which is not here; go on with it in a program that has it.`,
   );
 }
 
-function lookUp(agents: AgentsByName, name: string | null): Agent | null {
-  if (typeof agents === "function") return agents(name) ?? null;
+function lookUp(agents: AgentsByName, name: string | null, run: OpenRun): Agent | null {
+  if (typeof agents === "function") return agents(name, run) ?? null;
   const known = agents instanceof Map ? agents : new Map(Object.entries(agents));
   if (name !== null) return known.get(name) ?? null;
   const [only, ...others] = known.values();
   return others.length === 0 ? (only ?? null) : null;
+}
+
+/**
+ * @throws {SessionError} `MODEL_NOT_FOUND` where a model that nobody named would go on in a session that another has answered.
+ */
+export async function checkUnnamed(store: SessionStore, head: SessionHead): Promise<void> {
+  const { byAnother, model } = await answeredBy(store, head);
+  if (!byAnother) return;
+  const who = model === null ? "a model that its log does not name" : model;
+  throw new SessionError(
+    "MODEL_NOT_FOUND",
+    `Session ${head.header.id} was answered by ${who}, and nobody named the offline model for it; name the model to ask, or set the key of one.`,
+  );
 }
 
 /** @throws {SessionError} `MODEL_NOT_FOUND`; the run stays as it is. */

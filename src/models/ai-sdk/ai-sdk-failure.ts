@@ -1,3 +1,4 @@
+import { withoutStop } from "../../internal/trim-text.ts";
 import { ModelError, type ModelFailure } from "../../agent/model/model-error.ts";
 import { SessionError } from "../../session/errors.ts";
 import { cutShort, modelFailure } from "../wire/failure.ts";
@@ -25,7 +26,7 @@ export function aiSdkFailure(thrown: unknown, provider: string): Error {
   const kind = kindOf(thrown);
   if (kind !== undefined) {
     const status = numberOf(found.statusCode);
-    const message = stringOf(found.message).replace(/[.\s]*$/, "");
+    const message = withoutStop(stringOf(found.message));
     return new ModelError(kind, `${provider} gave no answer: ${message}.`, {
       provider,
       cause: thrown,

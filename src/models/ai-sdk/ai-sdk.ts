@@ -1,3 +1,4 @@
+import { checkOptionsOf, type KeysOf } from "../../session/check-arguments.ts";
 import type { Model, ModelRequest } from "../../agent/model/model.ts";
 import type { JsonObject } from "../../internal/json.ts";
 import type { ThinkingLevel } from "../../session/log/entry.ts";
@@ -37,6 +38,11 @@ export interface AiSdkOptions {
  * @throws {SessionError} `INVALID_OPTION` for a value that is no such model.
  */
 export function aiSdk(model: AiSdkModel, options: AiSdkOptions = {}): Model {
+  checkOptionsOf(
+    options,
+    { contextWindow: true, prices: true, thinking: true } satisfies KeysOf<AiSdkOptions>,
+    "aiSdk",
+  );
   const sdk = checkModel(model);
   const { provider, modelId: id } = sdk;
   const { contextWindow = lookUp(contextWindowOf, provider, id), prices, thinking } = options;

@@ -1,7 +1,8 @@
+import { checkOptionsOf, type KeysOf } from "../../session/check-arguments.ts";
 import type { Model } from "../../agent/model/model.ts";
 import { SessionError, show } from "../../session/errors.ts";
 import { apiKeyFor } from "../api-key.ts";
-import { once, type WireModelOptions, wireModel } from "../wire/wire-model.ts";
+import { checkModelId, HABITS, once, WIRE_OPTIONS, type WireModelOptions, wireModel } from "../wire/wire-model.ts";
 import { type AnthropicClient, loadAnthropicClient } from "./anthropic-client.ts";
 import { messagesWire } from "./messages-wire.ts";
 
@@ -21,6 +22,16 @@ export interface AnthropicOptions extends WireModelOptions {
   readonly thinking?: "budget" | "adaptive";
 }
 
+const OPTIONS: KeysOf<AnthropicOptions> = {
+  ...WIRE_OPTIONS,
+  apiKey: true,
+  baseURL: true,
+  headers: true,
+  client: true,
+  cache: true,
+  thinking: true,
+};
+
 /**
  * A model of Anthropic, on the official client.
  *
@@ -31,6 +42,8 @@ export interface AnthropicOptions extends WireModelOptions {
  * @throws {SessionError} `KEY_MISSING` without a key, `INVALID_OPTION` for an option that cannot be.
  */
 export function anthropic(id: string, options: AnthropicOptions = {}): Model {
+  checkModelId(id, "anthropic");
+  checkOptionsOf(options, OPTIONS, "anthropic", HABITS);
   const { client, baseURL, headers, cache = true, thinking } = options;
   if (thinking !== undefined && thinking !== "budget" && thinking !== "adaptive")
     throw new SessionError("INVALID_OPTION", `There is no thinking ${show(thinking)}; choose budget or adaptive.`);

@@ -1,7 +1,8 @@
+import { checkOptionsOf, type KeysOf } from "../../session/check-arguments.ts";
 import type { Model } from "../../agent/model/model.ts";
 import { SessionError, show } from "../../session/errors.ts";
 import { apiKeyFor } from "../api-key.ts";
-import { once, type WireModelOptions, wireModel } from "../wire/wire-model.ts";
+import { checkModelId, HABITS, once, WIRE_OPTIONS, type WireModelOptions, wireModel } from "../wire/wire-model.ts";
 import { chatWire } from "./chat-wire.ts";
 import { loadOpenAIClient, type OpenAIClient } from "./openai-client.ts";
 import { responsesWire } from "./responses-wire.ts";
@@ -21,6 +22,16 @@ export interface OpenAIOptions extends WireModelOptions {
   readonly client?: OpenAIClient;
 }
 
+const OPTIONS: KeysOf<OpenAIOptions> = {
+  ...WIRE_OPTIONS,
+  apiKey: true,
+  baseURL: true,
+  api: true,
+  headers: true,
+  organization: true,
+  client: true,
+};
+
 /**
  * A model of OpenAI or of any compatible endpoint, on the official client.
  *
@@ -29,6 +40,8 @@ export interface OpenAIOptions extends WireModelOptions {
  * @throws {SessionError} `KEY_MISSING` without a key, `INVALID_OPTION` for an option that cannot be.
  */
 export function openai(id: string, options: OpenAIOptions = {}): Model {
+  checkModelId(id, "openai");
+  checkOptionsOf(options, OPTIONS, "openai", HABITS);
   const { api = "chat", client, baseURL, organization, headers } = options;
   if (api !== "chat" && api !== "responses")
     throw new SessionError("INVALID_OPTION", `There is no api ${show(api)} of openai; choose chat or responses.`);

@@ -1,3 +1,4 @@
+import { checkArgument, type Habits, type KeysOf } from "../../session/check-arguments.ts";
 import type { Model, ModelDelta, ModelReply, ModelRequest } from "../../agent/model/model.ts";
 import type { JsonObject, JsonValue } from "../../internal/json.ts";
 import { SessionError, show } from "../../session/errors.ts";
@@ -66,6 +67,29 @@ export interface WireModelOptions {
   readonly timeoutMs?: number;
 }
 
+/** The options that the models of all wires take. */
+export const WIRE_OPTIONS: KeysOf<WireModelOptions> = {
+  contextWindow: true,
+  prices: true,
+  takesOutput: true,
+  timeoutMs: true,
+};
+
+/** Options of other SDKs, with what to write here. */
+export const HABITS: Habits = {
+  model: "the model's id is the first argument",
+  maxTokens: "give maxOutputTokens to the run",
+  maxRetries: "the loop retries; give retry to the run",
+  baseUrl: "it is called baseURL",
+  base_url: "it is called baseURL",
+  api_key: "it is called apiKey",
+};
+
+/** @throws {SessionError} `INVALID_OPTION` unless the value may be a model's id. */
+export function checkModelId(id: unknown, call: string): void {
+  checkArgument(typeof id === "string" && id !== "", id, call, 'the id of a model, such as "gpt-5-mini"');
+}
+
 /** A model on a wire. The client is made at the first request, and nothing of it can be seen from outside. */
 export function wireModel<Client>(init: {
   readonly wire: Wire<Client>;
@@ -94,6 +118,9 @@ export function wireModel<Client>(init: {
     id,
     ...(contextWindow === undefined ? {} : { contextWindow }),
     takesOutput: (schema) => options.takesOutput ?? wire.takesOutput(schema),
+    async prepare() {
+      await client();
+    },
     async complete(request, { signal } = {}) {
       const { call, clientCall } = start(signal);
       try {

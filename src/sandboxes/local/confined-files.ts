@@ -1,15 +1,17 @@
-import { constants, type Stats } from "node:fs";
-import { type FileHandle, lstat, open, readdir, rename, stat, unlink } from "node:fs/promises";
+import { constants, type Dirent, type Stats } from "node:fs";
+import { type FileHandle, lstat, open, opendir, rename, stat, unlink } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
+import { WorkSlices } from "../../internal/work-slices.ts";
 import { show } from "../../session/errors.ts";
 import { SandboxError, type SandboxFile } from "../../session/sandbox/sandbox.ts";
 import type { Confinement } from "./confinement.ts";
 import { isMissing, onPath } from "./file-failure.ts";
-import { isScratch, removeTree, scratchName } from "./file-tree.ts";
-import { PinnedDirectory, pinIfThere } from "./pinned-directory.ts";
+import { DEPTH_MAX, isScratch, removeTree, scratchName, tooDeep } from "./file-tree.ts";
+import { type FileOwner, PinnedDirectory, pinIfThere } from "./pinned-directory.ts";
 
 const READ_BYTES_MAX = 32 * 1024 * 1024;
 const CHUNK_BYTES = 64 * 1024;
+const ITEMS_READ_AT_ONCE = 256;
 
 /**
  * The files of a sandbox, by paths that cannot leave it.
@@ -20,9 +22,12 @@ const CHUNK_BYTES = 64 * 1024;
  */
 export class ConfinedFiles {
   readonly #confinement: Confinement;
+  readonly #owner: FileOwner | null;
 
-  constructor(confinement: Confinement) {
+  /** What is written belongs to the `owner`; without one, to the account of this program. */
+  constructor(confinement: Confinement, owner: FileOwner | null = null) {
     this.#confinement = confinement;
+    this.#owner = owner;
   }
 
   async read(path: string, bytesMax: number = READ_BYTES_MAX): Promise<Uint8Array> {
@@ -56,13 +61,13 @@ export class ConfinedFiles {
     await onPath(path, async () => {
       const realPath = await this.#confinement.resolve(path);
       if (realPath === this.#confinement.root) throw notAFile(path);
-      await using directory = await PinnedDirectory.make(dirname(realPath));
+      await using directory = await PinnedDirectory.make(dirname(realPath), this.#owner);
       const target = directory.at(basename(realPath));
       const present = await lstatIfThere(target);
       if (present !== null && !present.isFile()) throw notAFile(path);
       const scratch = directory.at(scratchName("tmp"));
       try {
-        await writeNew(scratch, data, present === null ? null : present.mode & 0o7777);
+        await writeNew(scratch, data, present === null ? null : present.mode & 0o7777, this.#owner);
         await rename(scratch, target);
       } catch (error) {
         await unlink(scratch).catch(() => {});
@@ -88,7 +93,7 @@ export class ConfinedFiles {
       await using directory = await PinnedDirectory.open(realPath);
       await collect(
         { directory, realPath, path: this.#confinement.nameOf(path, realPath) },
-        { recursive, limit, hidden },
+        { recursive, limit, hidden, depth: 0 },
         files,
       );
       return files;
@@ -151,10 +156,17 @@ async function readUpTo(file: FileHandle, sizeBytes: number, bytesMax: number): 
   }
 }
 
-async function writeNew(path: string, data: string | Uint8Array, mode: number | null): Promise<void> {
+async function writeNew(
+  path: string,
+  data: string | Uint8Array,
+  mode: number | null,
+  owner: FileOwner | null,
+): Promise<void> {
   const file = await open(path, constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL | constants.O_NOFOLLOW);
   try {
     await file.writeFile(data);
+    if (owner !== null) await file.chown(owner.uid, owner.gid);
+    // After the owner: a change of that takes the bits for running as the owner away.
     if (mode !== null) await file.chmod(mode);
   } finally {
     await file.close();
@@ -171,27 +183,62 @@ async function collect(
     realPath,
     path,
   }: { readonly directory: PinnedDirectory; readonly realPath: string; readonly path: string },
-  options: { readonly recursive: boolean; readonly limit: number; readonly hidden: ReadonlySet<string> },
+  options: {
+    readonly recursive: boolean;
+    readonly limit: number;
+    readonly hidden: ReadonlySet<string>;
+    readonly depth: number;
+  },
   files: SandboxFile[],
 ): Promise<void> {
-  const items = (await readdir(directory.realPath, { withFileTypes: true })).filter(
-    ({ name }) => !isScratch(name) && !options.hidden.has(join(realPath, name)),
+  if (options.depth > DEPTH_MAX) throw tooDeep();
+  const below = { ...options, depth: options.depth + 1 };
+  const hidden = new Set(
+    [...options.hidden].filter((each) => dirname(each) === realPath).map((each) => basename(each)),
   );
+  const items = await firstItems(directory, options.limit, (name) => !isScratch(name) && !hidden.has(name));
   const keys = items.map(({ name }) => name);
-  if (options.recursive) keys.push(...items.filter((item) => item.isDirectory()).map(({ name }) => `${name}/`));
+  if (options.recursive) for (const item of items) if (item.isDirectory()) keys.push(`${item.name}/`);
   for (const key of keys.sort(byCodeUnit)) {
     if (files.length >= options.limit) return;
     try {
       if (key.endsWith("/")) {
         const name = key.slice(0, -1);
         await using child = await directory.child(name);
-        await collect({ directory: child, realPath: join(realPath, name), path: join(path, name) }, options, files);
+        await collect({ directory: child, realPath: join(realPath, name), path: join(path, name) }, below, files);
       } else files.push(await describe(directory.at(key), join(path, key)));
     } catch (error) {
       // What disappears between the reading of the directory and the look at it is not listed.
       if (!isMissing(error)) throw error;
     }
   }
+}
+
+/**
+ * The items of a directory whose names come first, so many as may be wanted of it. A directory may have millions: they are
+ * read in pieces, and no more than twice the limit is in memory.
+ */
+async function firstItems(
+  directory: PinnedDirectory,
+  limit: number,
+  isListed: (name: string) => boolean,
+): Promise<readonly Dirent[]> {
+  const slices = new WorkSlices();
+  let kept: Dirent[] = [];
+  let last = null as string | null;
+  const keepFirst = (): void => {
+    kept = kept.sort((a, b) => byCodeUnit(a.name, b.name)).slice(0, limit);
+    last = kept.length < limit ? null : (kept.at(-1)?.name ?? "");
+  };
+  for await (const item of await opendir(directory.realPath, { bufferSize: ITEMS_READ_AT_ONCE })) {
+    if ((last !== null && item.name > last) || !isListed(item.name)) continue;
+    kept.push(item);
+    if (kept.length < limit * 2 + ITEMS_READ_AT_ONCE) continue;
+    keepFirst();
+    await slices.pause();
+  }
+  keepFirst();
+  return kept;
 }
 
 async function describe(realPath: string, path: string): Promise<SandboxFile> {

@@ -46,6 +46,11 @@ export class Confinement {
     return (await hiddenPaths(this.root)).filter(inside);
   }
 
+  /** Skein's home, stores and what else was hidden, wherever it is. */
+  async ownPaths(): Promise<readonly string[]> {
+    return await hiddenPaths(this.root);
+  }
+
   /** Whether the root, an allowed path or something hidden would go with this one. */
   async carries(realPath: string): Promise<boolean> {
     return [...rootsOf(this), ...(await this.hidden())].some((each) => isIn(each, realPath));

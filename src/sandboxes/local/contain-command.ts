@@ -3,10 +3,11 @@ import { readdirSync, readFileSync } from "node:fs";
 import { show } from "../../session/errors.ts";
 import { type ExecResult, SandboxError, type SandboxLimits, type SandboxSpec } from "../../session/sandbox/sandbox.ts";
 import { LIMITS_DEFAULT } from "../command-limits.ts";
-import { type Bubblewrap, bubblewrapArguments } from "./bubblewrap.ts";
+import { type Bubblewrap, isolate } from "./bubblewrap.ts";
 import type { Confinement } from "./confinement.ts";
 import { ControlGroup, findControlGroups } from "./control-group.ts";
 import { findProgram } from "./find-program.ts";
+import type { FileOwner } from "./pinned-directory.ts";
 
 /** Bubblewrap is two processes itself: one outside that waits, and the first one inside. */
 const BUBBLEWRAP_PROCESSES = 2;
@@ -18,6 +19,8 @@ export interface Container {
   readonly confinement: Confinement;
   /** The program that isolates commands, where they are isolated. */
   readonly bubblewrap: Bubblewrap | null;
+  /** The account that the files are for; null where they are this program's. */
+  readonly owner: FileOwner | null;
 }
 
 /** A command with all that holds it, ready to be started. Disposed of when it has ended. */
@@ -53,7 +56,7 @@ export class ContainedCommand implements AsyncDisposable {
 /** Puts a command into what holds it: limits of its own, isolation, and a group with limits for all of it. */
 export async function containCommand(
   list: readonly [string, ...string[]],
-  { spec, confinement, bubblewrap }: Container,
+  { spec, confinement, bubblewrap, owner }: Container,
   cwd: string,
   env: Readonly<Record<string, string>>,
 ): Promise<ContainedCommand> {
@@ -67,12 +70,14 @@ export async function containCommand(
   const making = hierarchies && ControlGroup.make(hierarchies, limits, isolated ? BUBBLEWRAP_PROCESSES : 0);
   const group = (await making?.catch(() => null)) ?? null;
   try {
-    let held = withResourceLimits(list, limits, { grouped: group !== null, isolated });
+    const account = isolated ? owner : null;
+    let held = withResourceLimits(list, limits, { grouped: group !== null, isolated, account });
     if (bubblewrap !== null) {
       const { root, allowed } = confinement;
-      const hidden = await confinement.hidden();
-      const isolation = { root, allowed, hidden, network: spec.network === true, sizeBytes: limits.memoryBytes, env };
-      held = [bubblewrap.program, ...(await bubblewrapArguments(bubblewrap, isolation, cwd)), ...held];
+      const [hidden, apart] = await Promise.all([confinement.hidden(), confinement.ownPaths()]);
+      const network = spec.network === true;
+      const isolation = { root, allowed, hidden, apart, account, network, sizeBytes: limits.memoryBytes, env };
+      held = await isolate(bubblewrap, isolation, cwd, held);
     }
     return new ContainedCommand(group?.wrap(held) ?? (held as readonly [string, ...string[]]), limits, group);
   } catch (error) {
@@ -94,13 +99,19 @@ const SCRIPT = `ulimit -f "$1"
 function withResourceLimits(
   list: readonly string[],
   { processes, memoryBytes, fileBytes }: Required<SandboxLimits>,
-  { grouped, isolated }: { readonly grouped: boolean; readonly isolated: boolean },
+  {
+    grouped,
+    isolated,
+    account,
+  }: { readonly grouped: boolean; readonly isolated: boolean; readonly account: FileOwner | null },
 ): readonly string[] {
   const blocks = Math.ceil(fileBytes / BLOCK_BYTES);
   // A control group counts what is used, and all processes of the command together, which is better.
   const data = grouped ? "-" : `${Math.ceil(memoryBytes / KIBIBYTE)}`;
-  const tasks =
-    grouped || process.getuid?.() === 0 ? "-" : `${processes + (isolated && countsApart() ? 0 : tasksOfUser())}`;
+  const uid = account?.uid ?? process.getuid?.();
+  // Only a user namespace counts apart, and one that runs as another account has none.
+  const others = isolated && account === null && countsApart() ? 0 : tasksOfUser(uid);
+  const tasks = grouped || uid === 0 ? "-" : `${processes + others}`;
   const script = `{ ${SCRIPT}; } 2>/dev/null; shift 3; exec "$@"`;
   return ["/bin/sh", "-c", script, "sh", `${blocks}`, data, tasks, ...list];
 }
@@ -113,8 +124,7 @@ function countsApart(): boolean {
 }
 
 /** How many processes and threads the user has now, which the system counts in the limit of a new one. */
-function tasksOfUser(): number {
-  const uid = process.getuid?.();
+function tasksOfUser(uid: number | undefined): number {
   let tasks = 0;
   try {
     for (const pid of readdirSync("/proc").filter((name) => /^\d+$/.test(name))) {

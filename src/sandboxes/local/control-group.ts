@@ -73,9 +73,10 @@ export class ControlGroup {
     return null;
   }
 
-  /** Removes it, once its processes are gone; what they leave behind for longer is removed by the next program. */
+  /** Ends what is still in it, however it has hidden, and removes it; what stays for longer is removed by the next program. */
   async remove(): Promise<void> {
     for (const { group } of this.#parts) {
+      await endAll(group);
       for (let attempt = 1; !(await removed(group)) && attempt < REMOVE_ATTEMPTS_MAX; attempt++)
         await sleep(REMOVE_WAIT_MS);
     }
@@ -186,6 +187,25 @@ async function removed(group: string): Promise<boolean> {
     return true;
   } catch (error) {
     return (error as NodeJS.ErrnoException).code === "ENOENT";
+  }
+}
+
+/** Kills the processes of a group, and again those that they started meanwhile. */
+async function endAll(group: string): Promise<void> {
+  for (let round = 0; round < REMOVE_ATTEMPTS_MAX; round++) {
+    const pids = (await readFile(join(group, "cgroup.procs"), "latin1").catch(() => "")).split("\n").filter(Boolean);
+    if (pids.length === 0) return;
+    for (const pid of pids) kill(Number(pid));
+    await sleep(REMOVE_WAIT_MS);
+  }
+}
+
+function kill(pid: number): void {
+  try {
+    // 0 stands for a process of another namespace, and would mean this one.
+    if (pid > 0) process.kill(pid, "SIGKILL");
+  } catch {
+    // It has ended.
   }
 }
 

@@ -1,9 +1,10 @@
 import { spawn } from "node:child_process";
 import { renameSync, symlinkSync } from "node:fs";
-import { chmod, mkdir, mkdtemp, readdir, readFile, realpath, rm, stat, utimes, writeFile } from "node:fs/promises";
+import { chmod, mkdir, mkdtemp, readdir, readFile, realpath, stat, utimes, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { beforeEach, expect, onTestFinished, test, vi } from "vitest";
+import { removeAll } from "../../../test/remove-tree.ts";
 import { skipBecause } from "../../../test/skip.ts";
 import { copyTree, moveItem, removeTree } from "./file-tree.ts";
 import { PinnedDirectory } from "./pinned-directory.ts";
@@ -19,7 +20,7 @@ beforeEach(async () => {
   directory = await realpath(await mkdtemp(join(tmpdir(), "skein-file-tree-")));
   onTestFinished(async () => {
     vi.unstubAllEnvs();
-    await rm(directory, { recursive: true, force: true });
+    await removeAll(directory);
   });
   outside = join(directory, "outside");
   for (const name of ["outside", "from", "to", "aside"]) await mkdir(join(directory, name));
@@ -78,7 +79,7 @@ for (const what of ["a file", "a directory"]) {
       for (const operation of Object.values(operations)) {
         for (let turn = 1; turn <= 6; turn++) {
           for (const each of ["from", "to", "aside"]) {
-            await rm(join(directory, each), { recursive: true, force: true });
+            await removeAll(join(directory, each));
             await mkdir(join(directory, each));
           }
           if (what === "a file") await writeFile(join(directory, "from/item"), "inside", { mode: 0o777 });

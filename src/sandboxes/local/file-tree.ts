@@ -2,6 +2,7 @@ import { constants } from "node:fs";
 import {
   copyFile,
   type FileHandle,
+  lchown,
   lstat,
   open,
   readdir,
@@ -12,13 +13,26 @@ import {
   unlink,
 } from "node:fs/promises";
 import { uuidv7 } from "../../internal/uuid.ts";
+import { SandboxError } from "../../session/sandbox/sandbox.ts";
 import { failureCode, isMissing } from "./file-failure.ts";
-import { HeldDirectory, hasDescriptorPaths, type PinnedDirectory, placeOf } from "./pinned-directory.ts";
+import {
+  type FileOwner,
+  HeldDirectory,
+  hasDescriptorPaths,
+  type PinnedDirectory,
+  placeOf,
+} from "./pinned-directory.ts";
 
 const SCRATCH = /^\.skein-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\./;
 const COPIES_MAX = 16;
+/** How deep directories may be nested that are listed or copied: each level holds one open, of which a process has few. */
+export const DEPTH_MAX = 200;
+/** How many levels a removal holds open. */
+const REMOVED_DEPTH_MAX = 32;
+const PASSES_MAX = 100_000;
 const MODE_BITS = 0o7777;
 const OWNER_BITS = 0o700;
+const RUN_AS_BITS = 0o6000;
 const CHUNK_BYTES = 1024 * 1024;
 const READ_FILE = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK;
 const NEW_FILE = constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL | constants.O_NOFOLLOW;
@@ -41,10 +55,25 @@ export function isScratch(name: string): boolean {
 
 /** Removes an item of a directory with all in it; false when there was none. Links are removed, not followed. */
 export async function removeTree(parent: PinnedDirectory, name: string): Promise<boolean> {
+  return await removeItem(parent, name, null);
+}
+
+/** Where a removal began, and how far below it is. */
+interface Removal {
+  readonly top: PinnedDirectory;
+  readonly depth: number;
+}
+
+async function removeItem(parent: PinnedDirectory, name: string, removal: Removal | null): Promise<boolean> {
   try {
     if ((await lstat(parent.at(name))).isDirectory()) {
       await unlock(parent, name);
-      await emptyChild(parent, name);
+      if (removal !== null && removal.depth >= REMOVED_DEPTH_MAX) {
+        // Lifted to the top and removed from there: however deep a tree is, few directories are open.
+        await rename(parent.at(name), removal.top.at(scratchName("removed")));
+        return true;
+      }
+      await emptyChild(parent, name, removal);
       await rmdir(parent.at(name));
     } else await unlink(parent.at(name));
     return true;
@@ -77,32 +106,40 @@ function isLocked({ mode }: HeldDirectory): boolean {
 
 /** Removes all items of a directory but these. */
 export async function emptyTree(directory: PinnedDirectory, except: readonly string[] = []): Promise<void> {
-  for (const name of await readdir(directory.realPath)) {
-    if (!except.includes(name)) await removeTree(directory, name);
+  const isLeft = (name: string): boolean => !except.includes(name);
+  let names = (await readdir(directory.realPath)).filter(isLeft);
+  for (let pass = 0; names.length > 0 && pass < PASSES_MAX; pass++) {
+    for (const name of names) await removeItem(directory, name, { top: directory, depth: 0 });
+    // What was lifted out of the depth meanwhile, and nothing that someone else makes.
+    names = (await readdir(directory.realPath)).filter((name) => isLeft(name) && isScratch(name));
   }
 }
 
-async function emptyChild(parent: PinnedDirectory, name: string): Promise<void> {
+async function emptyChild(parent: PinnedDirectory, name: string, removal: Removal | null): Promise<void> {
   await using directory = await parent.child(name);
-  await emptyTree(directory);
+  if (removal === null) return await emptyTree(directory);
+  for (const item of await readdir(directory.realPath)) {
+    await removeItem(directory, item, { top: removal.top, depth: removal.depth + 1 });
+  }
 }
 
 /**
  * Copies the items of a directory into an empty one: files with mode and time, directories, and links as links.
  * Sockets, pipes and devices are left out, as is what disappears meanwhile, and the items of the directory that are named.
+ * The copies are the `owner`'s; without one, this program's.
  */
 export async function copyTree(
   from: PinnedDirectory,
   to: PinnedDirectory,
   except: readonly string[] = [],
+  { owner = null, depth = 0 }: { readonly owner?: FileOwner | null; readonly depth?: number } = {},
 ): Promise<TreeSize> {
+  if (depth > DEPTH_MAX) throw tooDeep();
   const names = (await readdir(from.realPath)).filter((name) => !isScratch(name) && !except.includes(name));
   let total: TreeSize = { files: 0, sizeBytes: 0 };
   for (let at = 0; at < names.length; at += COPIES_MAX) {
-    total = (await allEnded(names.slice(at, at + COPIES_MAX).map((name) => copyItem(from, to, name)))).reduce(
-      add,
-      total,
-    );
+    const copies = names.slice(at, at + COPIES_MAX).map((name) => copyItem(from, to, name, { owner, depth }));
+    total = (await allEnded(copies)).reduce(add, total);
   }
   return total;
 }
@@ -116,13 +153,20 @@ async function allEnded<T>(copies: readonly Promise<T>[]): Promise<T[]> {
   return await Promise.all(copies);
 }
 
-async function copyItem(from: PinnedDirectory, to: PinnedDirectory, name: string): Promise<TreeSize> {
+async function copyItem(
+  from: PinnedDirectory,
+  to: PinnedDirectory,
+  name: string,
+  { owner, depth }: { readonly owner: FileOwner | null; readonly depth: number },
+): Promise<TreeSize> {
   const nothing = { files: 0, sizeBytes: 0 };
   try {
     const stats = await lstat(from.at(name));
-    if (stats.isSymbolicLink()) await symlink(await readlink(from.at(name)), to.at(name));
-    else if (stats.isDirectory()) return await copyDirectory(from, to, name, stats.mode);
-    else if (stats.isFile()) return await copyOneFile(from, to, name);
+    if (stats.isSymbolicLink()) {
+      await symlink(await readlink(from.at(name)), to.at(name));
+      if (owner !== null) await lchown(to.at(name), owner.uid, owner.gid);
+    } else if (stats.isDirectory()) return await copyDirectory(from, to, name, { mode: stats.mode, owner, depth });
+    else if (stats.isFile()) return await copyOneFile(from, to, name, owner);
     return nothing;
   } catch (error) {
     if (failureCode(error) === "ENOENT") return nothing;
@@ -134,18 +178,24 @@ async function copyDirectory(
   from: PinnedDirectory,
   to: PinnedDirectory,
   name: string,
-  mode: number,
+  { mode, owner, depth }: { readonly mode: number; readonly owner: FileOwner | null; readonly depth: number },
 ): Promise<TreeSize> {
   await using source = await from.child(name);
   await to.makeChild(name, OWNER_BITS);
   await using target = await to.child(name);
-  const size = await copyTree(source, target);
+  const size = await copyTree(source, target, [], { owner, depth: depth + 1 });
+  if (owner !== null) await target.setOwner(owner);
   // Only now, since nothing could be put into a directory that may not be written to.
   await target.setMode(mode & MODE_BITS);
   return size;
 }
 
-async function copyOneFile(from: PinnedDirectory, to: PinnedDirectory, name: string): Promise<TreeSize> {
+async function copyOneFile(
+  from: PinnedDirectory,
+  to: PinnedDirectory,
+  name: string,
+  owner: FileOwner | null,
+): Promise<TreeSize> {
   const source = await open(from.at(name), READ_FILE);
   try {
     const stats = await source.stat();
@@ -153,7 +203,10 @@ async function copyOneFile(from: PinnedDirectory, to: PinnedDirectory, name: str
     const target = await open(to.at(name), NEW_FILE, 0o600);
     try {
       await copyBytes(source, target);
-      await target.chmod(stats.mode & MODE_BITS);
+      if (owner !== null) await target.chown(owner.uid, owner.gid);
+      // A program that runs as its owner must not become one that runs as another account.
+      const sameOwner = (owner?.uid ?? process.getuid?.()) === stats.uid;
+      await target.chmod(stats.mode & (sameOwner ? MODE_BITS : MODE_BITS & ~RUN_AS_BITS));
       await target.utimes(stats.atime, stats.mtime);
     } finally {
       await target.close();
@@ -176,6 +229,11 @@ async function copyBytes(source: FileHandle, target: FileHandle): Promise<void> 
     if (bytesRead === 0) return;
     await target.writeFile(chunk.subarray(0, bytesRead));
   }
+}
+
+/** The refusal of directories that are nested too deep. */
+export function tooDeep(): SandboxError {
+  return new SandboxError("os_error", `Directories nested deeper than ${DEPTH_MAX} levels cannot be listed or copied.`);
 }
 
 function add(one: TreeSize, other: TreeSize): TreeSize {

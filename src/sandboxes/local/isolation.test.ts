@@ -1,5 +1,5 @@
 import { type AddressInfo, createServer, type Server } from "node:net";
-import { mkdir, mkdtemp, readdir, readFile, realpath, rm, symlink, writeFile } from "node:fs/promises";
+import { chmod, mkdir, mkdtemp, readdir, readFile, realpath, rm, symlink, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { beforeEach, expect, onTestFinished, type TestContext, test, vi } from "vitest";
@@ -51,10 +51,13 @@ test("an isolated command reads the system, writes below the root and in allowPa
   await mkdir(join(directory, "shared"));
   await writeFile(join(directory, "host.txt"), "host");
   const shared = join(directory, "shared");
-  const sandbox = await open(context, { allowPaths: [shared, join(directory, "missing")] });
+  // A PATH may lead into homes of others.
+  const env = { PATH: "/usr/bin:/bin" };
+  const sandbox = await open(context, { allowPaths: [shared, join(directory, "missing")], env });
   const { stdout, stderr } = await sandbox.exec(
     `test -s /etc/passwd && echo system; cat ${directory}/host.txt; echo y > ${shared}/y.txt; echo z > z.txt
-     echo x > /usr/x; echo x > /x; ls -A /var/tmp ${directory}; ls -d /home /srv /mnt /var/log /boot`,
+     echo x > /usr/x; echo x > /x; ls -A /var/tmp ${directory}; ls -d /srv /mnt /var/log /boot
+     for each in /home/*; do [ -e "$each" ] && [ "$each" != "$HOME" ] && echo "$each"; done`,
   );
   expect(stdout).toBe(`system\n/var/tmp:\n${directory.slice("/var/tmp/".length)}\n\n${directory}:\nshared\n`);
   expect(stderr.match(/Read-only file system/g)).toHaveLength(2);
@@ -100,6 +103,168 @@ test("an isolated command finds the programs of its PATH in a home directory, an
   expect(await readdir(join(home, ".local/bin"))).not.toContain("x");
 });
 
+/** Makes files of a home by their paths and what is in them, with a mode. */
+async function fill(
+  home: string,
+  files: Readonly<Record<string, readonly [text: string, mode: number]>>,
+): Promise<void> {
+  for (const [path, [text, mode]] of Object.entries(files)) {
+    await mkdir(join(home, path, ".."), { recursive: true });
+    await writeFile(join(home, path), text);
+    await chmod(join(home, path), mode);
+  }
+}
+
+const SCRIPT = (text: string): [string, number] => [`#!/bin/sh\n${text}\n`, 0o755];
+
+test("an isolated command finds nothing beside a directory of its PATH but libraries, and no private files in there", async (context) => {
+  const home = join(directory, "home");
+  await fill(home, {
+    ".pulumi/bin/pulumi": SCRIPT('echo pulumi; cat "$(dirname "$0")/../lib/part"'),
+    ".pulumi/bin/token": ["secret", 0o600],
+    ".pulumi/bin/public": ["public\n", 0o644],
+    ".pulumi/credentials.json": ["secret", 0o600],
+    ".pulumi/config.json": ["secret", 0o644],
+    ".pulumi/lib/part": ["part\n", 0o644],
+    ".pulumi/lib/deep/token": ["secret", 0o600],
+    ".pulumi/lib/private/token": ["secret", 0o644],
+    ".pulumi/state/key": ["secret", 0o644],
+    ".own/bin/mine": [`#!/bin/sh\necho mine\n`, 0o700],
+  });
+  await chmod(join(home, ".pulumi/lib/private"), 0o700);
+  await symlink(home, join(home, ".own/lib"));
+  stubEnv("HOME", home);
+  const path = [".pulumi/bin", ".own/bin", "missing/bin"].map((each) => join(home, each)).join(":");
+  const sandbox = await open(context, { env: { PATH: `${path}:/usr/bin:/bin` } });
+  // Where this is root, the command is another account, which may not run what is root's alone.
+  const own = process.getuid?.() === 0 ? "" : "mine\n";
+  const { stdout } = await sandbox.exec("pulumi; cat ~/.pulumi/bin/public; mine; grep -rl secret ~; ls -A ~/.pulumi");
+  expect(stdout).toBe(`pulumi\npart\npublic\n${own}bin\nlib\n`);
+});
+
+test("an isolated command that has the account of a home finds no private files in it, however deep they are", async (context) => {
+  const home = join(directory, "home");
+  // One that is there already keeps its owner, so that commands in it have the account of this program.
+  const workingDir = join(directory, "own");
+  await mkdir(workingDir);
+  await fill(home, {
+    ".x/bin/tool": SCRIPT("echo tool"),
+    ".x/bin/a/b/c/d/e/token": ["secret", 0o600],
+    ".x/bin/a/b/c/d/e/part": ["part", 0o644],
+    ".x/lib/a/b/c/d/private/token": ["secret", 0o644],
+  });
+  await chmod(join(home, ".x/lib/a/b/c/d/private"), 0o700);
+  stubEnv("HOME", home);
+  const sandbox = await open(context, { workingDir, env: { PATH: `${join(home, ".x/bin")}:/usr/bin:/bin` } });
+  const { stdout } = await sandbox.exec("tool; cat ~/.x/bin/a/b/c/d/e/part; grep -rls secret ~");
+  expect(stdout).toBe("tool\npart");
+});
+
+test("an isolated command finds programs that links and scripts of its PATH lead to, with their packages, and no other files", async (context) => {
+  const home = join(directory, "home");
+  await fill(home, {
+    ".nvm/v1/bin/node": SCRIPT("echo node"),
+    ".nvm/v1/lib/node_modules/npm/bin/npm-cli.js": SCRIPT('cat "$(dirname "$(readlink -f "$0")")/../lib/npm"'),
+    ".nvm/v1/lib/node_modules/npm/lib/npm": ["npm\n", 0o644],
+    "tools/black/bin/black": ["", 0o644],
+    "tools/black/bin/python": SCRIPT('cat "$(dirname "$0")/../pyvenv.cfg"; cat "$(dirname "$0")/../lib/black"'),
+    "tools/black/pyvenv.cfg": ["environment\n", 0o644],
+    "tools/black/lib/black": ["black\n", 0o644],
+    "tools/black/notes": ["secret", 0o644],
+    "project/run.sh": SCRIPT("echo run; cat ~/project/.env"),
+    "project/.env": ["secret", 0o644],
+    "project/node_modules/pkg/cli.js": SCRIPT('cat "$(dirname "$(readlink -f "$0")")/../other/data"'),
+    "project/node_modules/other/data": ["other\n", 0o644],
+    ".aws/credentials": ["secret", 0o600],
+    ".aws/bin/key": ["secret", 0o600],
+    "notes.txt": ["secret", 0o644],
+    "data/file": ["secret", 0o644],
+    ".local/bin/script": [`#!${home}/tools/black/bin/python\n`, 0o755],
+  });
+  const links = {
+    ".nvm/v1/bin/npm": "../lib/node_modules/npm/bin/npm-cli.js",
+    ".nvm/current": "v1",
+    ".local/bin/run": "step",
+    ".local/bin/step": join(home, "links/run"),
+    "links/run": "../project/run.sh",
+    ".local/bin/cli": "../../project/node_modules/pkg/cli.js",
+    ".local/bin/aws": "../../.aws/credentials",
+    ".local/bin/key": "../../.aws/bin/key",
+    ".local/bin/notes": join(home, "notes.txt"),
+    ".local/bin/all": home,
+    ".local/bin/data": "../../data",
+    ".local/bin/loop": "loop",
+    ".local/bin/shadow": "/etc/shadow",
+  };
+  await mkdir(join(home, "links"));
+  for (const [path, target] of Object.entries(links)) await symlink(target, join(home, path));
+  stubEnv("HOME", home);
+  const path = [".nvm/current/bin", ".local/bin"].map((each) => join(home, each)).join(":");
+  const sandbox = await open(context, { env: { PATH: `${path}:/usr/bin:/bin` } });
+  const { stdout } = await sandbox.exec("node; npm; run; cli; script; cat ~/.nvm/current/bin/node | tail -1");
+  expect(stdout).toBe("node\nnpm\nrun\nother\nenvironment\nblack\necho node\n");
+  const looking =
+    "grep -rls secret ~; cd ~/.local/bin; cat aws key notes shadow; ls data/ ~/data ~/.aws; ls -A ~/project";
+  expect((await sandbox.exec(looking)).stdout).toBe("node_modules\nrun.sh\n");
+});
+
+test("a PATH that names a home, what holds one, a private or a relative directory shows programs alone", async (context) => {
+  const home = join(directory, "home");
+  await fill(home, {
+    "in-home": SCRIPT("echo in-home"),
+    "notes.txt": ["secret", 0o644],
+    "sub/notes.txt": ["secret", 0o644],
+    "inner/tool": SCRIPT("echo inner"),
+    "inner/notes.txt": ["secret", 0o644],
+    ".ssh/id_rsa": ["secret", 0o600],
+    ".ssh/config": ["secret", 0o644],
+    ".ssh/agent": SCRIPT("echo agent"),
+    ".ssh/bin/helper": SCRIPT("echo helper"),
+    "link-target/linked": SCRIPT("echo linked"),
+    "work/bin/relative": SCRIPT("echo relative"),
+    "other/bin/relative-outside": SCRIPT("echo outside"),
+    "other/notes.txt": ["secret", 0o644],
+  });
+  await chmod(join(home, ".ssh"), 0o700);
+  await symlink("link-target", join(home, "link"));
+  stubEnv("HOME", join(home, "inner"));
+  const absolute = [
+    directory,
+    home,
+    join(home, "inner"),
+    join(home, ".ssh"),
+    join(home, ".ssh/bin"),
+    join(home, "link"),
+  ];
+  const sandbox = await open(context, {
+    workingDir: join(home, "work"),
+    env: { PATH: [...absolute, "bin", "../other/bin", "", "/usr/bin", "/bin"].join(":") },
+  });
+  const programs = ["in-home", "tool", "agent", "helper", "linked", "relative", "relative-outside"];
+  const { stdout } = await sandbox.exec(`${programs.join("; ")}; grep -rl secret ${directory}`);
+  expect(stdout).toBe("in-home\ninner\nagent\nhelper\nlinked\nrelative\n");
+});
+
+test("a command cannot choose by links in its own files what the next command is shown of a home", async (context) => {
+  const home = join(directory, "home");
+  await fill(home, {
+    "private/bin/tool": SCRIPT("echo tool"),
+    "private/bin/notes": ["secret", 0o644],
+    "tools/bin/into": SCRIPT("echo into"),
+  });
+  const root = join(home, "work");
+  await mkdir(join(root, "bin"), { recursive: true });
+  await symlink(join(root, "bin/next"), join(home, "tools/bin/out"));
+  stubEnv("HOME", home);
+  const path = [join(root, "bin"), join(home, "tools/bin")].join(":");
+  const sandbox = await open(context, { workingDir: root, env: { PATH: `${path}:/usr/bin:/bin` } });
+  // Before any look at these directories is kept.
+  await symlink(join(home, "private/bin/tool"), join(root, "bin/tool"));
+  await symlink(join(home, "private/bin/tool"), join(root, "bin/next"));
+  const { stdout } = await sandbox.exec("into; tool; out; ls -A ~; grep -rls secret ~");
+  expect(stdout).toBe("into\ntools\nwork\n");
+});
+
 test("an isolated command of any user has no capabilities, and cannot take away what covers and protects", async (context) => {
   const sandbox = await open(context);
   const { stdout } = await sandbox.exec(
@@ -132,7 +297,7 @@ test("a store and Skein's home are hidden in a workspace that holds them, from c
   const root = join(directory, "work");
   await mkdir(join(root, ".skein"), { recursive: true });
   await writeFile(join(root, ".skein/token"), "token");
-  await using store = await openSqliteStore({ path: join(root, "data/skein.db") });
+  await using store = await openSqliteStore({ path: join(root, "data/skein.db"), create: true });
   await store.create(createHeader({ userId: "secret-user" }));
   const sandbox = await open(context, { workingDir: root });
   const { stdout } = await sandbox.exec("ls -A .skein; cat data/*; cp data/* copy; mv data moved; ls -A");

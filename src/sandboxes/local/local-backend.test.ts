@@ -1,3 +1,4 @@
+import { readdirSync } from "node:fs";
 import {
   chmod,
   mkdir,
@@ -233,4 +234,25 @@ test("a command that is about to start when the sandbox closes does not start", 
   await sandbox.close();
   await expect(starting).rejects.toMatchObject({ kind: "sandbox_closed" });
   expect(await readdir(join(directory, "work"))).toEqual([]);
+});
+
+test("directories that are nested without an end take few descriptors: removing works, listing and copying is refused", async (context) => {
+  if (process.platform !== "linux") skipBecause(context, "only Linux counts open descriptors");
+  const sandbox = await localBackend.open({});
+  onTestFinished(() => sandbox.close());
+  const nest = `const { mkdirSync } = require("node:fs");
+    for (let depth = 0; depth < 1000; depth++) { mkdirSync("d"); process.chdir("d"); }`;
+  expect((await sandbox.exec([process.execPath, "-e", nest])).exitCode).toBe(0);
+  let most = 0;
+  const count = (): number => readdirSync("/proc/self/fd").length;
+  const before = count();
+  const timer = setInterval(() => {
+    most = Math.max(most, count());
+  }, 1);
+  onTestFinished(() => clearInterval(timer));
+  await expect(sandbox.list(".", { recursive: true })).rejects.toMatchObject({ kind: "os_error" });
+  await expect(sandbox.snapshot()).rejects.toMatchObject({ kind: "os_error" });
+  expect(await sandbox.remove("d")).toBe(true);
+  expect(await sandbox.list()).toEqual([]);
+  expect(most - before).toBeLessThan(600);
 });

@@ -11,12 +11,14 @@ import {
   type SandboxReach,
   type SandboxSpec,
 } from "../../session/sandbox/sandbox.ts";
+import { accountOf, giveAway, nameOf } from "./account.ts";
 import { checkSpec } from "./check-spec.ts";
 import { Confinement } from "./confinement.ts";
 import { doing, failureCode, isMissing, onPath } from "./file-failure.ts";
 import { hostEnvironment } from "./host-environment.ts";
 import { findIsolation, isIsolated } from "./isolation.ts";
 import { LocalSandbox, findLanguages } from "./local-sandbox.ts";
+import type { FileOwner } from "./pinned-directory.ts";
 import { compareSnapshots, listSnapshots, removeSnapshot } from "./snapshot-store.ts";
 import {
   findTemporaryDirectory,
@@ -51,7 +53,7 @@ export const localBackend: SandboxBackend = {
     const checked = checkSpec(spec);
     const { workingDir } = checked;
     if (workingDir === undefined) return inTemporaryDirectory(checked, null);
-    const root = await onPath(workingDir, () => makeGiven(workingDir));
+    const root = await onPath(workingDir, () => makeGiven(workingDir, checked));
     return assemble(checked, { id: idOf(root), root }, async () => {});
   },
 
@@ -87,6 +89,7 @@ async function inTemporaryDirectory(spec: SandboxSpec, found: TemporaryDirectory
   const directory = found ?? (await doing("make a directory of its own", makeTemporaryDirectory));
   const { id } = directory;
   try {
+    if (found === null) await giveToCommands(directory.root, spec);
     const sandbox = await assemble(spec, directory, () => leaveTemporaryDirectory(id));
     useTemporaryDirectory(id);
     return sandbox;
@@ -109,18 +112,34 @@ async function assemble(
       "Only isolation keeps commands from the network, and these are not isolated.",
     );
   }
+  const owner = bubblewrap !== null && bubblewrap.setpriv === null ? null : await accountOf(root);
   // Isolated commands have a /tmp of their own, and none of the host's other temporary directories.
-  const env = { ...hostEnvironment(), ...(bubblewrap === null ? {} : { TMPDIR: "/tmp" }), ...spec.env };
+  const env = { ...hostEnvironment(), ...(bubblewrap === null ? {} : isolatedEnvironment(owner)), ...spec.env };
   const [languages, confinement] = await Promise.all([
     findLanguages(env),
     Confinement.create(root, spec.allowPaths ?? []),
   ]);
-  return new LocalSandbox({ id, spec, confinement, env, languages, bubblewrap, onClose });
+  return new LocalSandbox({ id, spec, confinement, env, languages, bubblewrap, owner, onClose });
 }
 
-async function makeGiven(workingDir: string): Promise<string> {
+function isolatedEnvironment(owner: FileOwner | null): Record<string, string> {
+  const name = owner === null ? null : nameOf(owner);
+  return { TMPDIR: "/tmp", ...(name === null ? {} : { USER: name, LOGNAME: name }) };
+}
+
+/**
+ * Gives a directory that was just made to an account that isolated commands then run as, where this program is root. What
+ * the spec allows beside it is root's, mostly, and could not be written to by that account, so then they stay root's.
+ */
+async function giveToCommands(root: string, spec: SandboxSpec): Promise<void> {
+  const allowsMore = (spec.allowPaths ?? []).length > 0;
+  if (!allowsMore && (await findIsolation(spec))?.setpriv) await giveAway(root);
+}
+
+async function makeGiven(workingDir: string, spec: SandboxSpec): Promise<string> {
   try {
     await mkdir(workingDir, PRIVATE_DIRECTORY);
+    await giveToCommands(workingDir, spec);
   } catch (error) {
     if (failureCode(error) !== "EEXIST") throw error;
   }

@@ -16,6 +16,7 @@ import { ConfinedFiles } from "./confined-files.ts";
 import type { Confinement } from "./confinement.ts";
 import { containCommand } from "./contain-command.ts";
 import { scratchName } from "./file-tree.ts";
+import type { FileOwner } from "./pinned-directory.ts";
 import { type CommandPlan, RunningCommand } from "./running-command.ts";
 import { restoreSnapshot, takeSnapshot } from "./snapshot-store.ts";
 import { findProgram } from "./find-program.ts";
@@ -30,6 +31,8 @@ export interface LocalSandboxParts {
   readonly languages: readonly Language[];
   /** The program that isolates commands, where they are isolated. */
   readonly bubblewrap: Bubblewrap | null;
+  /** The account that the files are for, and that isolated commands run as; null where it is this program's. */
+  readonly owner: FileOwner | null;
   /** Called once, when nothing runs any more. */
   readonly onClose: () => Promise<void>;
 }
@@ -51,7 +54,7 @@ export class LocalSandbox implements Sandbox {
 
   constructor(parts: LocalSandboxParts) {
     this.#parts = parts;
-    this.#files = new ConfinedFiles(parts.confinement);
+    this.#files = new ConfinedFiles(parts.confinement, parts.owner);
     this.id = parts.id;
     this.spec = parts.spec;
     this.workingDir = parts.confinement.root;
@@ -117,7 +120,7 @@ export class LocalSandbox implements Sandbox {
   }
 
   restore(snapshot: JsonObject): Promise<void> {
-    return this.#during(() => this.#inTurn(() => restoreSnapshot(this.workingDir, snapshot)));
+    return this.#during(() => this.#inTurn(() => restoreSnapshot(this.workingDir, snapshot, this.#parts.owner)));
   }
 
   close(): Promise<void> {

@@ -11,6 +11,12 @@ const O_PATH = 0o10000000;
 /** Whether the system names open files, so that an open one can stand for a path. */
 export const hasDescriptorPaths: boolean = existsSync("/proc/self/fd");
 
+/** The account that a file is for. */
+export interface FileOwner {
+  readonly uid: number;
+  readonly gid: number;
+}
+
 /**
  * A directory held open, so that what is done in it stays in it when someone moves it or replaces it by a link.
  *
@@ -42,8 +48,8 @@ export class PinnedDirectory implements AsyncDisposable {
     return new PinnedDirectory(handle, path);
   }
 
-  /** Opens a directory as `open` does, after making it and those above it that are missing. */
-  static async make(path: string): Promise<PinnedDirectory> {
+  /** Opens a directory as `open` does, after making it and those above it that are missing, for an owner. */
+  static async make(path: string, owner: FileOwner | null = null): Promise<PinnedDirectory> {
     const missing: string[] = [];
     let directory: PinnedDirectory | null = null;
     for (let at = path; directory === null; ) {
@@ -55,7 +61,7 @@ export class PinnedDirectory implements AsyncDisposable {
         at = dirname(at);
       }
     }
-    for (const name of missing) directory = await directory.#descend(name);
+    for (const name of missing) directory = await directory.#descend(name, owner);
     return directory;
   }
 
@@ -75,20 +81,29 @@ export class PinnedDirectory implements AsyncDisposable {
     await this.#handle.chmod(mode);
   }
 
-  /** Makes a directory in this one, unless there is one. */
-  async makeChild(name: string, mode?: number): Promise<void> {
+  /** Gives this directory to an account, wherever it is by now. */
+  async setOwner({ uid, gid }: FileOwner): Promise<void> {
+    await this.#handle.chown(uid, gid);
+  }
+
+  /** Makes a directory in this one, unless there is one; false when there was. */
+  async makeChild(name: string, mode?: number): Promise<boolean> {
     try {
       await mkdir(this.at(name), mode);
+      return true;
     } catch (error) {
       if (failureCode(error) !== "EEXIST") throw error;
+      return false;
     }
   }
 
   /** Exchanges this directory for one in it, which is made if it is missing. */
-  async #descend(name: string): Promise<PinnedDirectory> {
+  async #descend(name: string, owner: FileOwner | null): Promise<PinnedDirectory> {
     try {
-      await this.makeChild(name);
-      return await this.child(name);
+      const isNew = await this.makeChild(name);
+      const child = await this.child(name);
+      if (isNew && owner !== null) await child.setOwner(owner);
+      return child;
     } finally {
       await this[Symbol.asyncDispose]();
     }

@@ -10,7 +10,7 @@ import { compareTrees } from "./compare-trees.ts";
 import { doing, isMissing } from "./file-failure.ts";
 import { copyTree, emptyTree, moveItem, removeTree, scratchName, type TreeSize } from "./file-tree.ts";
 import { storePaths } from "./confinement.ts";
-import { PinnedDirectory } from "./pinned-directory.ts";
+import { type FileOwner, PinnedDirectory } from "./pinned-directory.ts";
 
 const ID = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 const FILES = "files";
@@ -43,20 +43,24 @@ export async function takeSnapshot(root: string): Promise<JsonObject> {
  * Makes the files below a root those of a snapshot.
  *
  * They are copied beside the present ones first, so a failure to copy changes nothing. After a crash in the middle,
- * restoring again brings the same result. Skein's home and stores stay as they are.
+ * restoring again brings the same result. Skein's home and stores stay as they are. The files become the `owner`'s.
  */
-export async function restoreSnapshot(root: string, snapshot: JsonObject): Promise<void> {
+export async function restoreSnapshot(
+  root: string,
+  snapshot: JsonObject,
+  owner: FileOwner | null = null,
+): Promise<void> {
   const id = checkSnapshot(snapshot);
   await doing("restore a snapshot", async () => {
     await using store = await openStore();
     await using source = await openFiles(store, id);
     const own = await ownItems(root);
-    await using target = await PinnedDirectory.make(root);
+    await using target = await PinnedDirectory.make(root, owner);
     const staging = scratchName("restore");
     try {
       await target.makeChild(staging, 0o700);
       await using staged = await target.child(staging);
-      await copyTree(source, staged, own);
+      await copyTree(source, staged, own, { owner });
       await emptyTree(target, [staging, ...own]);
       for (const name of await readdir(staged.realPath)) {
         // Someone may have made one of that name since the directory was emptied.

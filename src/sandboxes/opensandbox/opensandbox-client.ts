@@ -1,3 +1,4 @@
+import { withoutStop } from "../../internal/trim-text.ts";
 import { SessionError } from "../../session/errors.ts";
 import { type SandboxSpec, SandboxError, type SandboxFailure } from "../../session/sandbox/sandbox.ts";
 
@@ -240,5 +241,5 @@ function ofStatus(status: number, what: string): { readonly kind: SandboxFailure
 }
 
 function ended(text: string): string {
-  return text.replace(/[.\s]*$/, ".");
+  return `${withoutStop(text)}.`;
 }

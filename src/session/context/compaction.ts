@@ -1,3 +1,4 @@
+import { checkObjects, checkOptionsOf, type KeysOf } from "../check-arguments.ts";
 import { acceptable, contextPath, messagesOf } from "./context.ts";
 import type { Entry } from "../log/entry.ts";
 import { SessionError } from "../errors.ts";
@@ -15,6 +16,13 @@ export interface CompactionSettings {
   /** Compactions to pass over because they were undone. */
   readonly undone: readonly string[];
 }
+
+const SETTINGS: KeysOf<CompactionSettings> = {
+  reserveTokens: true,
+  keepRecentTokens: true,
+  tokenizer: true,
+  undone: true,
+};
 
 /** What a compaction would do; nothing has happened yet. */
 export interface CompactionPlan {
@@ -47,6 +55,7 @@ export function prepareCompaction(
   path: readonly Entry[],
   settings: Partial<CompactionSettings> = {},
 ): CompactionPlan | null {
+  checkPath(path, "prepareCompaction");
   const { keepRecentTokens, tokenizer, undone } = checkSettings(settings);
   const { compaction, entries: range } = contextPath(path, new Set(undone));
   const cut = cutPoint(range, keepRecentTokens, tokenizer);
@@ -74,6 +83,7 @@ export function prepareCompaction(
  * estimate of all of it.
  */
 export function contextTokens(path: readonly Entry[], settings: Partial<CompactionSettings> = {}): number {
+  checkPath(path, "contextTokens");
   const { tokenizer, undone } = checkSettings(settings);
   const { compaction, entries } = contextPath(path, new Set(undone));
   const sum = (some: readonly Entry[]) => some.reduce((tokens, entry) => tokens + entryTokens(entry, tokenizer), 0);
@@ -95,7 +105,13 @@ export function shouldCompact(
   return tokens > contextWindow - checkSettings(settings).reserveTokens;
 }
 
+/** @throws {SessionError} `INVALID_OPTION` that names the call, unless it is a path. */
+export function checkPath(path: unknown, call: string): void {
+  checkObjects(path, call, "a list of entries, root first");
+}
+
 function checkSettings(settings: Partial<CompactionSettings>): CompactionSettings {
+  checkOptionsOf(settings, SETTINGS, "A compaction");
   const given = Object.entries(settings).filter(([, value]) => value !== undefined);
   const whole: CompactionSettings = { ...COMPACTION_DEFAULTS, ...Object.fromEntries(given) };
   for (const field of ["reserveTokens", "keepRecentTokens"] as const) {

@@ -1,10 +1,11 @@
+import { checkArgument, isObject } from "../check-arguments.ts";
 import type { JsonObject } from "../../internal/json.ts";
 import { type Entry, type EntryOf, isNode, type ThinkingLevel } from "../log/entry.ts";
 import { notANode, UnknownEntryError } from "../errors.ts";
 import { EMPTY_PATH, type PathSummary, stepPath } from "../log/fold.ts";
 import type { AssistantMessage, Message, ToolCall, ToolMessage } from "../message.ts";
 import { NO_SETTINGS, type Settings, SettingsTable } from "../log/settings.ts";
-import { branchTo, indexEntries, leafOf, undoneIds } from "../log/tree.ts";
+import { branchTo, entryList, indexEntries, leafOf, undoneIds } from "../log/tree.ts";
 
 /** What the next request to a model consists of. */
 export interface ModelContext {
@@ -30,7 +31,7 @@ export interface ContextPath {
  * @throws {SessionError} `UNKNOWN_ENTRY` if an explicit leaf is not among the entries, `INVALID_ENTRY` if it is a fact.
  */
 export function buildContext(entries: Iterable<Entry>, leafId?: string | null): ModelContext {
-  const all = [...entries];
+  const all = entryList(entries, "buildContext");
   const index = indexEntries(all);
   const leaf = leafId === undefined ? leafOf(all) : leafId;
   if (leaf === null) return contextOf(EMPTY_PATH, NO_SETTINGS, { compaction: null, entries: [] });
@@ -114,6 +115,7 @@ export function messagesOf(entry: Entry): Message[] {
  * result, or by an error instead, and a result without its call is left out.
  */
 export function acceptable(messages: readonly Message[]): Message[] {
+  checkArgument(isMessages(messages), messages, "acceptable", "a list of messages");
   const out: (Message | Slot)[] = [];
   const open = new Map<string, Slot[]>();
   for (const message of messages) {
@@ -132,6 +134,10 @@ export function acceptable(messages: readonly Message[]): Message[] {
     for (const slot of slots) open.get(slot.call.id)?.push(slot);
   }
   return out.map((item) => ("call" in item ? (item.result ?? interrupted(item.call)) : item));
+}
+
+function isMessages(values: unknown): boolean {
+  return Array.isArray(values) && values.every(isObject);
 }
 
 /** The index of a call's result. */

@@ -1,3 +1,4 @@
+import { checkPath } from "./compaction.ts";
 import type { Entry, EntryOf } from "../log/entry.ts";
 
 /** What a compaction did to the context. */
@@ -11,6 +12,7 @@ export interface CompactionView {
 
 /** Looks into a compaction on a path (root first); null when the path has no such compaction. */
 export function inspectCompaction(path: readonly Entry[], compactionId: string): CompactionView | null {
+  checkPath(path, "inspectCompaction");
   const at = path.findIndex((entry) => entry.id === compactionId);
   const compaction = path[at];
   if (compaction?.type !== "compaction") return null;

@@ -1,3 +1,4 @@
+import { checkOptionsOf, type KeysOf } from "../check-arguments.ts";
 import type { ContextPruner, PruneLimits } from "./context-pruner.ts";
 import { SessionError, show } from "../errors.ts";
 import { type Message, textOf } from "../message.ts";
@@ -34,6 +35,14 @@ export interface RelevanceContextPrunerOptions {
   readonly countTokens?: TextTokenizer;
 }
 
+const PRUNER_KEYS: KeysOf<RelevanceContextPrunerOptions> = {
+  tokenizer: true,
+  scorer: true,
+  keepToolPairs: true,
+  maxTokens: true,
+  countTokens: true,
+};
+
 const RECENCY_WEIGHT = 0.3;
 
 /**
@@ -52,6 +61,7 @@ export class RelevanceContextPruner implements ContextPruner {
 
   /** @throws {SessionError} `INVALID_OPTION` for an option that cannot be used. */
   constructor(options: RelevanceContextPrunerOptions = {}) {
+    checkOptionsOf(options, PRUNER_KEYS, "RelevanceContextPruner");
     const { tokenizer = splitWords, scorer = scoreByWords, countTokens = estimateTextTokens } = options;
     for (const [name, value] of Object.entries({ tokenizer, scorer, countTokens })) {
       if (typeof value !== "function") throw invalid(`The option ${name} of a pruner is not a function.`);

@@ -1,3 +1,4 @@
+import { checkArgument, isObject } from "../check-arguments.ts";
 import type { Entry } from "../log/entry.ts";
 import { compactionMessage, messagesOf } from "./context.ts";
 import type { Content, Message } from "../message.ts";
@@ -10,11 +11,13 @@ export const IMAGE_TOKENS = 1200;
 
 /** Tokens by the rule of thumb of four characters each, rounded up. */
 export function estimateTextTokens(text: string): number {
+  checkArgument(typeof text === "string", text, "estimateTextTokens", "a text");
   return Math.ceil(text.length / 4);
 }
 
 /** Tokens of one message: its text, thinking and tool calls by the tokenizer, 1,200 for each image or file. */
 export function messageTokens(message: Message, tokenizer: TextTokenizer = estimateTextTokens): number {
+  checkArgument(isObject(message) && message.content !== undefined, message, "messageTokens", "a message");
   let tokens = message.content === null ? 0 : contentTokens(message.content, tokenizer);
   if (message.role === "assistant") {
     for (const call of message.toolCalls ?? []) tokens += tokenizer(call.name + call.arguments);
@@ -24,6 +27,7 @@ export function messageTokens(message: Message, tokenizer: TextTokenizer = estim
 
 /** Tokens that an entry takes in a context; 0 for what a model never sees. */
 export function entryTokens(entry: Entry, tokenizer: TextTokenizer = estimateTextTokens): number {
+  checkArgument(isObject(entry), entry, "entryTokens", "an entry");
   if (entry.type === "compaction") return messageTokens(compactionMessage(entry.summary), tokenizer);
   return messagesOf(entry).reduce((sum, message) => sum + messageTokens(message, tokenizer), 0);
 }

@@ -15,7 +15,7 @@ interface DiagramNode {
 
 /** The sessions as a Mermaid flowchart, with parents above what was made from them. */
 export function toMermaid(sessions: Iterable<DrawnSession>): string {
-  const { nodes, arrows } = drawing(sessions);
+  const { nodes, arrows } = drawing(sessions, "toMermaid");
   const lines = ["flowchart TD"];
   for (const { name, label, missing } of nodes) {
     lines.push(`  ${name}["${label.map(escapeMermaid).join("<br/>")}"]${missing ? ":::missing" : ""}`);
@@ -27,7 +27,7 @@ export function toMermaid(sessions: Iterable<DrawnSession>): string {
 
 /** The sessions as a graph in the DOT language, with parents above what was made from them. */
 export function toDot(sessions: Iterable<DrawnSession>): string {
-  const { nodes, arrows } = drawing(sessions);
+  const { nodes, arrows } = drawing(sessions, "toDot");
   const lines = ["digraph lineage {", "  node [shape=box];"];
   for (const { name, label, missing } of nodes) {
     lines.push(`  ${name} [label="${label.map(escapeDot).join("\\n")}"${missing ? ", style=dashed" : ""}];`);
@@ -37,11 +37,14 @@ export function toDot(sessions: Iterable<DrawnSession>): string {
   return `${lines.join("\n")}\n`;
 }
 
-function drawing(sessions: Iterable<DrawnSession>): {
+function drawing(
+  sessions: Iterable<DrawnSession>,
+  call: string,
+): {
   readonly nodes: readonly DiagramNode[];
   readonly arrows: readonly (readonly [string, string])[];
 } {
-  const byId = indexOf(sessions);
+  const byId = indexOf(sessions, call);
   const nodes = new Map<string, DiagramNode>();
   for (const session of byId.values()) {
     nodes.set(session.id, { name: `s${nodes.size}`, label: labelOf(session), missing: false });

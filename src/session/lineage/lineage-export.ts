@@ -1,3 +1,4 @@
+import { checkArgument, isObject } from "../check-arguments.ts";
 import { SessionError, show } from "../errors.ts";
 import { checkLineage, type Lineage } from "../log/header.ts";
 import { isSessionId } from "../id.ts";
@@ -23,6 +24,7 @@ export interface ExportableSession {
 
 /** A session as a row of an export. */
 export function sessionToRow(session: ExportableSession): LineageRow {
+  checkArgument(isObject(session?.lineage), session, "sessionToRow", "a session");
   const { parents, operator, kind, extras } = session.lineage;
   const { usage = null, cost = null } = session;
   const row = { id: session.id, parents, operator, kind, extras, rowCount: session.transcript.length, usage };
@@ -32,7 +34,7 @@ export function sessionToRow(session: ExportableSession): LineageRow {
 /** One line of JSON for each session, in the order given; a session that comes twice has one line. */
 export function toJsonl(sessions: Iterable<ExportableSession>): string {
   const lines: string[] = [];
-  for (const session of indexOf(sessions).values()) lines.push(`${JSON.stringify(sessionToRow(session))}\n`);
+  for (const session of indexOf(sessions, "toJsonl").values()) lines.push(`${JSON.stringify(sessionToRow(session))}\n`);
   return lines.join("");
 }
 
@@ -42,6 +44,7 @@ export function toJsonl(sessions: Iterable<ExportableSession>): string {
  * @throws {SessionError} `INVALID_VALUE` that names the first line which is not such a row.
  */
 export function parseLineageJsonl(text: string): LineageRow[] {
+  checkArgument(typeof text === "string", text, "parseLineageJsonl", "a text");
   const rows: LineageRow[] = [];
   for (const [index, line] of text.split("\n").entries()) {
     if (line.trim() === "") continue;

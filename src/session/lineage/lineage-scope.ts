@@ -1,3 +1,4 @@
+import { checkArgument } from "../check-arguments.ts";
 import { AsyncLocalStorage } from "node:async_hooks";
 import type { Lineage } from "../log/header.ts";
 
@@ -24,11 +25,13 @@ export const UNKNOWN_LINEAGE: Lineage = Object.freeze({
 
 /** Runs a function in which sessions are made with (`true`) or without (`false`) a note of where they came from. */
 export function withLineage<T>(enabled: boolean, run: () => T): T {
+  checkArgument(typeof run === "function", run, "withLineage", "true or false, then a function");
   return scopes.run({ ...current(), stamping: enabled }, run);
 }
 
 /** Runs a function and keeps a journal of every session made in it, also by what it awaits. */
 export function trackLineage<T>(run: (journal: LineageJournal) => T): T {
+  checkArgument(typeof run === "function", run, "trackLineage", "a function");
   const visitOrder: string[] = [];
   return scopes.run({ ...current(), journals: [...current().journals, visitOrder] }, () => run({ visitOrder }));
 }

@@ -13,7 +13,7 @@ export type SpendingSession = SessionLike & { readonly usage?: Usage | null; rea
  * @throws {LineageError} when the id is not among the sessions.
  */
 export function lineageUsage(sessions: Iterable<SpendingSession>, id: string): { usage: Usage; cost: number } {
-  const byId = indexOf(sessions);
+  const byId = indexOf(sessions, "lineageUsage");
   const above = ancestors(byId.values(), id);
   let usage = NO_USAGE;
   let cost = 0;

@@ -1,3 +1,4 @@
+import { checkArgument, isIterable, isObject } from "../check-arguments.ts";
 import { LineageError, show } from "../errors.ts";
 import type { Lineage } from "../log/header.ts";
 
@@ -20,7 +21,7 @@ const IDS_SHOWN_MAX = 10;
  * @throws {LineageError} when the id is not among the sessions.
  */
 export function ancestors<S extends SessionLike>(sessions: Iterable<S>, id: string): S[] {
-  const byId = indexOf(sessions);
+  const byId = indexOf(sessions, "ancestors");
   const seen = new Set([id]);
   // A list that grows while it is walked is a queue: all of one distance come before the first of the next.
   const walk = [known(byId, id)];
@@ -44,7 +45,7 @@ export function ancestors<S extends SessionLike>(sessions: Iterable<S>, id: stri
  * @throws {LineageError} when the id is not among the sessions.
  */
 export function descendants<S extends SessionLike>(sessions: Iterable<S>, id: string): S[] {
-  const byId = indexOf(sessions);
+  const byId = indexOf(sessions, "descendants");
   const children = childrenOf(byId.values());
   const seen = new Set<string>();
   const found: S[] = [];
@@ -65,7 +66,7 @@ export function descendants<S extends SessionLike>(sessions: Iterable<S>, id: st
  * @throws {LineageError} that names the session and the parent which is missing, or the sessions of a cycle.
  */
 export function validateAcyclic(sessions: Iterable<SessionLike>): void {
-  const byId = indexOf(sessions);
+  const byId = indexOf(sessions, "validateAcyclic");
   const open = new Map<string, number>();
   for (const session of byId.values()) {
     const parents = parentsOf(session);
@@ -91,7 +92,7 @@ export function validateAcyclic(sessions: Iterable<SessionLike>): void {
 /** Who was made from whom, in the order given; also where the parent is not among the sessions. */
 export function edges(sessions: Iterable<SessionLike>): LineageEdge[] {
   const found: LineageEdge[] = [];
-  for (const session of indexOf(sessions).values()) {
+  for (const session of indexOf(sessions, "edges").values()) {
     for (const parent of parentsOf(session)) found.push({ parent, child: session.id });
   }
   return found;
@@ -102,10 +103,19 @@ export function lineageOf(session: SessionLike): Lineage {
   return "lineage" in session ? session.lineage : session;
 }
 
-/** The sessions by id, in the order given; of two with the same id the first. */
-export function indexOf<S extends SessionLike>(sessions: Iterable<S>): Map<string, S> {
+/**
+ * The sessions by id, in the order given; of two with the same id the first.
+ *
+ * @throws {SessionError} `INVALID_OPTION` that names the call, for anything else than sessions or rows of an export.
+ */
+export function indexOf<S extends SessionLike>(sessions: Iterable<S>, call: string): Map<string, S> {
+  const wanted = "a list of sessions";
+  checkArgument(isIterable(sessions), sessions, call, wanted);
   const byId = new Map<string, S>();
-  for (const session of sessions) if (!byId.has(session.id)) byId.set(session.id, session);
+  for (const session of sessions) {
+    checkArgument(isObject(session) && Array.isArray(lineageOf(session)?.parents), session, call, wanted);
+    if (!byId.has(session.id)) byId.set(session.id, session);
+  }
   return byId;
 }
 

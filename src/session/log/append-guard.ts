@@ -40,8 +40,19 @@ export function checkGuard({ head, options: { guard }, leaseToken }: AppendInput
   if (allowed !== null && !allowed.includes(head.status)) throw statusError(head.header.id, head.status);
   if (guard.leaseToken !== undefined && guard.leaseToken !== leaseToken)
     throw new LeaseLostError(head.header.id, guard.leaseToken);
+  if (guard.openRun !== undefined) checkOpenRun(head, guard.openRun);
   const [open] = head.openRuns;
   if (guard.noOpenRun === true && open !== undefined) throw new SessionBusyError(head.header.id, describeOpen(open));
+}
+
+/** @throws {SessionError} `CONFLICT` for a run that was cancelled or has ended, which must not be begun again. */
+function checkOpenRun({ header, openRuns }: SessionHead, runId: string): void {
+  const run = openRuns.find((open) => open.runId === runId);
+  if (run !== undefined && run.cancelled !== true) return;
+  throw new SessionError(
+    "CONFLICT",
+    `Run ${show(runId)} of session ${header.id} was cancelled or ended meanwhile; start another one.`,
+  );
 }
 
 /** An open run as the one who has a session. */

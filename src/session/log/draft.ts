@@ -8,7 +8,7 @@ import { SessionError, show } from "../errors.ts";
 import { isTimestamp } from "./header.ts";
 import { checkName, isName } from "../id.ts";
 import { APPEND_ENTRIES_MAX, ENTRY_BYTES_MAX } from "../limits.ts";
-import { answerIdOf, requestIdOf } from "./open-runs.ts";
+import { answerIdOf, blockedIdOf, inputIdOf, isReservedId, isRunId, moveIdOf, requestIdOf } from "./open-runs.ts";
 
 /** A draft that was checked, and copied unless it was given away: nothing the caller does later can change it. */
 export interface CheckedDraft {
@@ -67,7 +67,34 @@ export function checkDrafts(
     const what = drafts.length === 1 ? "The entry" : `Entry ${index}`;
     checked.push(checkDraft(drafts[index] as EntryDraft, what, options));
   }
+  if (!options.verbatim) checkReservedIds(checked);
   return checked;
+}
+
+/**
+ * An id that is derived from a run or a question belongs to the entry that it is derived for: whoever could take it first
+ * would keep others from asking for the run or from answering the question.
+ */
+function checkReservedIds(drafts: readonly CheckedDraft[]): void {
+  for (const { id, fresh, body } of drafts) {
+    if (fresh || !isReservedId(id) || isDerived(id, body, drafts)) continue;
+    throw new SessionError(
+      "INVALID_ID",
+      `The id ${show(id)} is reserved for entries of runs and for answers to their questions; use another id.`,
+    );
+  }
+}
+
+function isDerived(id: string, body: EntryBody, drafts: readonly CheckedDraft[]): boolean {
+  // The ids of these were compared with what they are derived from.
+  if (body.type === "run_request" || body.type === "run_blocked") return true;
+  if (body.type === "approval") return body.decision !== undefined && body.question !== undefined;
+  const idOf = body.type === "message" ? inputIdOf : body.type === "leaf" ? moveIdOf : null;
+  return idOf !== null && drafts.some(({ body: other }) => beginsRun(other) && idOf(other.runId) === id);
+}
+
+function beginsRun(body: EntryBody): body is Extract<EntryBody, { type: "run" | "run_request" }> {
+  return body.type === "run_request" || (body.type === "run" && body.phase === "started");
 }
 
 function checkDraft(
@@ -114,12 +141,16 @@ function checkDraft(
 
 /** What is wrong with the id of an entry whose id says what it is for, or null. */
 function idProblem(body: EntryBody, id: string | undefined): string | null {
+  if (body.type === "run_request" && !isRunId(body.runId))
+    return `its runId is ${show(body.runId)}, and one that ends with /input, /from or /blocked/… names an entry of another run`;
   const wanted =
     body.type === "run_request"
       ? requestIdOf(body.runId)
       : body.type === "approval" && body.decision !== undefined && body.question !== undefined
         ? answerIdOf(body.question)
-        : id;
+        : body.type === "run_blocked"
+          ? blockedIdOf(body.runId, body.code)
+          : id;
   return wanted === id ? null : `its id is ${show(id)}, not ${show(wanted)}`;
 }
 

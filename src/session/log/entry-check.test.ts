@@ -74,9 +74,20 @@ const TYPES: Record<
   },
   run: {
     node: false,
-    whole: { runId: "r", phase: "failed", error: { message: "m" }, usage: usage(0), truncated: true },
-    optional: ["error", "usage", "truncated"],
-    wrong: { runId: ["", null], phase: ["ended", null], usage: [{}], truncated: ["yes"] },
+    whole: {
+      ...{ runId: "r", phase: "failed", error: { message: "m" }, usage: usage(0), truncated: true },
+      ...{ agent: "helper", model: "p/m", tools: ["pay"] },
+    },
+    optional: ["error", "usage", "truncated", "agent", "model", "tools"],
+    wrong: {
+      runId: ["", null],
+      phase: ["ended", null],
+      usage: [{}],
+      truncated: ["yes"],
+      agent: ["", "a\nb", 1],
+      model: ["", 1],
+      tools: ["pay", [1], null],
+    },
   },
   approval: {
     node: false,
@@ -147,6 +158,44 @@ describe("the entry types", () => {
     expect(isNode({ type: "label", node: true })).toBe(false);
     expect(isNode({ type: "constructor" })).toBe(false);
   });
+});
+
+describe("a request for a run", () => {
+  const request = { type: "run_request", runId: "r" };
+  const messages = [
+    { role: "system", content: "Be brief." },
+    { role: "user", content: [{ type: "text", text: "hi" }] },
+    { role: "assistant", content: "Hello." },
+  ];
+
+  test.each([
+    [{}, "input is missing, and so are messages"],
+    [{ input: "hi", messages }, "it has both input and messages"],
+    [{ messages, group: "crew" }, "a group takes input, not messages"],
+  ])("with %j is refused", (fields, problem) => {
+    expect(bodyProblem({ ...request, ...fields })).toBe(problem);
+  });
+
+  test.each([
+    [],
+    {},
+    "hi",
+    ["hi"],
+    [{ role: "tool", content: "paid" }],
+    [{ role: "user", content: 5 }],
+    [{ role: "user" }],
+    [{ role: "assistant", content: null, toolCalls: [{ id: "1", name: "pay", arguments: "{}" }] }],
+    [{ role: "assistant", content: "hi", cost: 5 }],
+  ])("is refused with the messages %j, which are no messages or say more than what was said", (wrong) => {
+    expect(bodyProblem({ ...request, messages: wrong })).toMatch(/^messages /);
+  });
+
+  test.each([{ input: "hi" }, { input: [] }, { input: "hi", group: "crew" }, { messages }])(
+    "takes content or messages: %j",
+    (fields) => {
+      expect(bodyProblem({ ...request, ...fields })).toBeNull();
+    },
+  );
 });
 
 describe("messages", () => {

@@ -12,7 +12,7 @@ type Problem = (value: unknown) => string | null;
 
 /** What JSON Schema says of a field; what has many fields itself is only named. */
 export interface FieldSchema {
-  readonly schema: JsonObject | "content" | "message" | "toolCalls" | "usage";
+  readonly schema: JsonObject | "content" | "message" | "requestMessages" | "toolCalls" | "usage";
   readonly nullable?: true;
   readonly optional?: true;
 }
@@ -87,6 +87,10 @@ const content = check("content", (value) => {
 function partProblem(part: unknown): string | null {
   if (!isFields(part)) return "is not an object";
   if (part.type === "text" || part.type === "thinking") return typeof part.text === "string" ? null : "has no text";
+  if (part.type === "image_url" || part.type === "input_image" || part.type === "image-url")
+    return `has the type ${show(part.type)} of another SDK; give an image as { type: "image", mediaType, data } with data as base64`;
+  if (part.type === "input_text" || part.type === "output_text")
+    return `has the type ${show(part.type)} of another SDK; give a text as { type: "text", text }`;
   if (part.type !== "image" && part.type !== "file") return `has the unknown type ${show(part.type)}`;
   return typeof part.mediaType === "string" && typeof part.data === "string" ? null : "has no mediaType or no data";
 }
@@ -143,6 +147,21 @@ const message = check("message", (value) => {
   return problem === null ? null : `is not valid: ${problem}`;
 });
 
+const REQUEST_ROLES: readonly unknown[] = ["system", "user", "assistant"];
+/** Calls, results and costs are no input: a request that could give them would have tools run that no model called. */
+const requestMessages = check("requestMessages", (value) => {
+  if (!Array.isArray(value) || value.length === 0) return "is not a list with at least one message";
+  for (const [index, each] of value.entries()) {
+    if (!isFields(each) || !REQUEST_ROLES.includes(each.role))
+      return `has a message ${index} whose role is not one of ${REQUEST_ROLES.join(", ")}`;
+    const other = Object.keys(each).find((key) => key !== "role" && key !== "content");
+    if (other !== undefined) return `has a message ${index} with the field ${show(other)}; give role and content only`;
+    const problem = content(each.content);
+    if (problem !== null) return `has a message ${index} whose content ${problem}`;
+  }
+  return null;
+});
+
 /** The own fields of an entry, by its type. */
 export const entryRules: { readonly [Type in EntryBody["type"]]: RulesOf<Extract<EntryBody, { type: Type }>, "type"> } =
   {
@@ -187,6 +206,9 @@ export const entryRules: { readonly [Type in EntryBody["type"]]: RulesOf<Extract
       output: optional(anything),
       sandbox: optional(object),
       claim: optional(count),
+      agent: optional(name),
+      model: optional(filled),
+      tools: optional(texts),
     },
     run_request: {
       runId: name,
@@ -194,7 +216,8 @@ export const entryRules: { readonly [Type in EntryBody["type"]]: RulesOf<Extract
       group: optional(name),
       model: optional(filled),
       options: optional(object),
-      input: content,
+      input: optional(content),
+      messages: optional(requestMessages),
       notBefore: optional(time),
       deadline: optional(time),
     },
@@ -204,10 +227,13 @@ export const entryRules: { readonly [Type in EntryBody["type"]]: RulesOf<Extract
       expiresAt: optional(time),
       host: optional(text),
     },
+    run_blocked: { runId: name, code: filled, message: text },
     cancel: { runId: name, reason: optional(text) },
     approval: {
       runId: name,
       callId: filled,
+      index: optional(count),
+      digest: optional(text),
       decision: optional(anything),
       question: optional(name),
       note: optional(text),
@@ -216,7 +242,7 @@ export const entryRules: { readonly [Type in EntryBody["type"]]: RulesOf<Extract
     queued: { runId: name, kind: oneOf("steer", "followUp"), content },
     compaction_undone: { targetId: name },
     trailer: { closedAt: time, entryCount: count, usage },
-    effect: { runId: name, callId: filled },
+    effect: { runId: name, callId: filled, index: optional(count) },
     prune: { targetId: name },
     lost: { reason: text },
   };
@@ -228,7 +254,15 @@ export const entryRules: { readonly [Type in EntryBody["type"]]: RulesOf<Extract
 export function bodyProblem(body: Fields): string | null {
   if (typeof body.type !== "string" || body.type === "") return "it has no type";
   const rules = rulesIn(entryRules, body.type);
-  return rules === undefined ? null : fieldProblem(body, rules);
+  if (rules === undefined) return null;
+  return fieldProblem(body, rules) ?? (body.type === "run_request" ? requestProblem(body) : null);
+}
+
+/** What is wrong with a request whose fields are each valid, or null. */
+function requestProblem({ input, messages, group }: Fields): string | null {
+  if ((input === undefined) === (messages === undefined))
+    return input === undefined ? "input is missing, and so are messages" : "it has both input and messages";
+  return messages !== undefined && group !== undefined ? "a group takes input, not messages" : null;
 }
 
 type Limits = Readonly<Record<string, number>>;
@@ -242,7 +276,9 @@ const CHARACTERS_MAX: Readonly<Record<string, Limits>> = {
   session_info: { name: NAME_CHARACTERS_MAX },
   status: { reason: REASON_CHARACTERS_MAX },
   cancel: { reason: REASON_CHARACTERS_MAX },
+  run_blocked: { code: NAME_CHARACTERS_MAX, message: REASON_CHARACTERS_MAX },
   approval: { note: REASON_CHARACTERS_MAX },
+  run: { model: MODEL_CHARACTERS_MAX },
   run_request: { model: MODEL_CHARACTERS_MAX },
 };
 

@@ -1,5 +1,5 @@
 import type { JsonObject, JsonValue } from "../../internal/json.ts";
-import type { Content, Message } from "../message.ts";
+import type { Content, Message, RequestMessage } from "../message.ts";
 import type { SandboxPlacement } from "./header.ts";
 import type { Usage } from "../usage.ts";
 
@@ -84,6 +84,10 @@ export type FactBody =
       readonly sandbox?: SandboxPlacement;
       /** With `started`: the token of the lease that it was claimed under, 0 where there is none. */
       readonly claim?: number;
+      /** With `started`: the agent that answers, by name; its model as `provider/id`; its tools by name. */
+      readonly agent?: string;
+      readonly model?: string;
+      readonly tools?: readonly string[];
     }
   /** Asks for a run; its id is `requestIdOf(runId)`, so that asking again is the same request. */
   | {
@@ -95,7 +99,9 @@ export type FactBody =
       /** Instead of the agent's own, as `provider/id`. */
       readonly model?: string;
       readonly options?: JsonObject;
-      readonly input: Content;
+      /** What is said: either the content of one message of the user's, or several messages; a group takes no `messages`. */
+      readonly input?: Content;
+      readonly messages?: readonly RequestMessage[];
       /** When it may begin at the earliest. */
       readonly notBefore?: string;
       /** When it is stopped at the latest. */
@@ -110,6 +116,8 @@ export type FactBody =
       /** The machine that the place of its tools is on, where it is on one. */
       readonly host?: string;
     }
+  /** No worker could begin the run, or go on with it, and why; its id is `blockedIdOf(runId, code)`. */
+  | { readonly type: "run_blocked"; readonly runId: string; readonly code: string; readonly message: string }
   /** Tells a run to stop. */
   | { readonly type: "cancel"; readonly runId: string; readonly reason?: string }
   /** Without `decision` it asks, with it it answers the entry `question`; an answer's id is `answerIdOf(question)`. */
@@ -117,6 +125,9 @@ export type FactBody =
       readonly type: "approval";
       readonly runId: string;
       readonly callId: string;
+      /** Of a question: the position of the call in its answer, and a digest of its tool and arguments. */
+      readonly index?: number;
+      readonly digest?: string;
       readonly decision?: JsonValue;
       readonly question?: string;
       readonly note?: string;
@@ -126,7 +137,8 @@ export type FactBody =
   | { readonly type: "queued"; readonly runId: string; readonly kind: "steer" | "followUp"; readonly content: Content }
   | { readonly type: "compaction_undone"; readonly targetId: string }
   | { readonly type: "trailer"; readonly closedAt: string; readonly entryCount: number; readonly usage: Usage }
-  | { readonly type: "effect"; readonly runId: string; readonly callId: string }
+  /** The call at this position of its answer may have had its effect. */
+  | { readonly type: "effect"; readonly runId: string; readonly callId: string; readonly index?: number }
   | { readonly type: "prune"; readonly targetId: string };
 
 /** Replaces a damaged entry when a file is salvaged; it is never stored. */
@@ -177,6 +189,7 @@ const FACT_TYPES: ReadonlySet<string> = new Set<FactBody["type"]>([
   "run",
   "run_request",
   "run_parked",
+  "run_blocked",
   "cancel",
   "approval",
   "queued",
@@ -186,9 +199,9 @@ const FACT_TYPES: ReadonlySet<string> = new Set<FactBody["type"]>([
   "prune",
 ]);
 
-/** Whether an entry hangs on the tree; an unknown type does when it carries `node: true`. */
+/** Whether an entry hangs on the tree; an unknown type does when it carries `node: true`. What is no entry does not. */
 export function isNode(entry: { readonly type: string; readonly node?: unknown }): boolean {
-  return NODE_TYPES.has(entry.type) || (entry.node === true && !FACT_TYPES.has(entry.type));
+  return NODE_TYPES.has(entry?.type) || (entry?.node === true && !FACT_TYPES.has(entry.type));
 }
 
 /** Whether this version knows the entry type. */
@@ -213,13 +226,20 @@ export function bodyOf(entry: EntryDraft | Entry): EntryBody {
   return body as EntryBody;
 }
 
-/** About how many characters what an entry says takes; counted without writing it as JSON. */
+/** About how many characters an entry takes as JSON; counted without writing it. */
 export function entryCharacters(entry: Entry): number {
-  if (entry.type !== "message") return ENTRY_CHARACTERS;
-  const { content } = entry.message;
-  if (typeof content === "string") return content.length + ENTRY_CHARACTERS;
-  return (content ?? []).reduce((sum, part) => sum + ("data" in part ? part.data : part.text).length, ENTRY_CHARACTERS);
+  return charactersIn(entry);
 }
 
-/** What an entry takes beside what it says. */
-const ENTRY_CHARACTERS = 200;
+/** What is stored nests no deeper than `JSON_DEPTH_MAX`. */
+function charactersIn(value: unknown): number {
+  if (typeof value === "string") return value.length + VALUE_CHARACTERS;
+  if (typeof value !== "object" || value === null) return VALUE_CHARACTERS;
+  let characters = VALUE_CHARACTERS;
+  if (Array.isArray(value)) for (const item of value) characters += charactersIn(item);
+  else for (const key in value) characters += key.length + charactersIn((value as JsonObject)[key]);
+  return characters;
+}
+
+/** What a value takes beside its text. */
+const VALUE_CHARACTERS = 8;

@@ -1,4 +1,5 @@
 import { sameJson } from "../../internal/json.ts";
+import type { Checkpoint } from "../store.ts";
 import { type Entry, isNode } from "./entry.ts";
 
 const REASON = "erased on request";
@@ -13,6 +14,11 @@ export function erasedEntry({ by: _by, ...entry }: Entry): Entry {
   if (type === "erased") return entry as Entry;
   if (isNode(entry)) return { type: "erased", was: type, reason: REASON, ...stamp };
   return { ...factWithoutWords(entry as Entry), ...stamp } as Entry;
+}
+
+/** What replaces a checkpoint once the words of the user who made it are erased: the position and its files stay. */
+export function erasedCheckpoint({ by: _by, ...checkpoint }: Checkpoint): Checkpoint {
+  return { ...checkpoint, metadata: {} };
 }
 
 /** Whether there is nothing left in an entry to be erased. */
@@ -38,7 +44,7 @@ function factWithoutWords(entry: Entry): object {
       return rest;
     }
     case "run_request": {
-      const { options: _options, ...rest } = entry;
+      const { options: _options, messages: _messages, ...rest } = entry;
       return { ...rest, input: "" };
     }
     case "cancel":
@@ -49,6 +55,8 @@ function factWithoutWords(entry: Entry): object {
     }
     case "queued":
       return { type, runId: entry.runId, kind: entry.kind, content: "" };
+    case "run_blocked":
+      return { ...entry, message: "" };
     case "run_parked":
     case "trailer":
     case "effect":

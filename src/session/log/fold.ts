@@ -1,3 +1,4 @@
+import { cutText } from "../../internal/cut-text.ts";
 import { freezeDeep } from "../../internal/freeze-deep.ts";
 import { type Entry, type EntryOf, isNode, type SessionStatus, type ThinkingLevel } from "./entry.ts";
 import type { Inherited, SessionHeader } from "./header.ts";
@@ -202,6 +203,15 @@ export function isOwn(header: SessionHeader, { inherited }: Pick<Entry, "inherit
   return inherited !== true && seq >= inheritedCount(header);
 }
 
+/** Whether an entry came in with an import or by following another program: another program did that work. */
+export function isImported(
+  { inherited }: Pick<SessionHeader, "inherited">,
+  entry: Pick<Entry, "inherited">,
+  seq: number,
+): boolean {
+  return inherited !== undefined && (entry.inherited === true || seq < inherited.entries);
+}
+
 /** How many of a session's first entries spend nothing here: those of an import that does not count. */
 function uncountedCount({ inherited }: Pick<SessionHeader, "inherited">): number {
   return inherited?.counts === false ? inherited.entries : 0;
@@ -253,7 +263,7 @@ function foldMessage(head: Mutable<SessionHead>, entry: EntryOf<"message">, coun
 }
 
 function firstLineOf(text: string): string {
-  const start = text.trimStart().slice(0, FIRST_MESSAGE_CHARACTERS_MAX * 4);
+  const start = cutText(text.trimStart(), 0, FIRST_MESSAGE_CHARACTERS_MAX * 4);
   const line = start.replace(/\s+/g, " ").slice(0, FIRST_MESSAGE_CHARACTERS_MAX);
   // Half of a surrogate pair at the cut would not survive UTF-8.
   return line.replace(/[\ud800-\udbff]$/, "").trimEnd();

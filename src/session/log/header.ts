@@ -1,3 +1,4 @@
+import { checkOptionsOf, type KeysOf } from "../check-arguments.ts";
 import { copyJson, type JsonObject, type JsonValue, NotJson } from "../../internal/json.ts";
 import { uuidv7 } from "../../internal/uuid.ts";
 import { SessionError, show } from "../errors.ts";
@@ -5,7 +6,7 @@ import { checkCwd, checkName, checkSessionId } from "../id.ts";
 import { HEADER_BYTES_MAX } from "../limits.ts";
 
 /** The version of the log format that this code writes; it reads those before it. */
-export const FORMAT_VERSION = 2;
+export const FORMAT_VERSION = 3;
 
 /** The operation that made a session. */
 export type LineageKind =
@@ -57,7 +58,7 @@ export interface Inherited {
 /** The first record of a session. It never changes. */
 export interface SessionHeader {
   readonly type: "session";
-  readonly version: 1 | 2;
+  readonly version: 1 | 2 | 3;
   readonly id: string;
   readonly createdAt: string;
   readonly userId: string | null;
@@ -69,6 +70,9 @@ export interface SessionHeader {
   /** Only in a session that was imported, and in forks of one; written by the import, whatever the file says. */
   readonly inherited?: Inherited;
 }
+
+/** Every version that this code reads. */
+const VERSIONS: readonly unknown[] = [1, 2, FORMAT_VERSION];
 
 /** Every kind of lineage. */
 export const LINEAGE_KINDS: readonly LineageKind[] = [
@@ -82,6 +86,20 @@ export const LINEAGE_KINDS: readonly LineageKind[] = [
   "op_session_compress",
 ];
 
+const HEADER_KEYS: KeysOf<SessionHeader> = {
+  type: true,
+  version: true,
+  id: true,
+  createdAt: true,
+  userId: true,
+  cwd: true,
+  lineage: true,
+  forkedFrom: true,
+  sandbox: true,
+  metadata: true,
+  inherited: true,
+};
+
 const UNKNOWN_LINEAGE: Lineage = Object.freeze({ parents: [], operator: "implicit", kind: "unknown", extras: [] });
 
 /**
@@ -92,6 +110,7 @@ const UNKNOWN_LINEAGE: Lineage = Object.freeze({ parents: [], operator: "implici
  * const { header } = await store.create(createHeader({ userId: "user-1", metadata: { topic: "primes" } }));
  */
 export function createHeader(init: Partial<SessionHeader> = {}): SessionHeader {
+  checkOptionsOf(init, HEADER_KEYS, "createHeader");
   return checkHeader({
     type: "session",
     version: FORMAT_VERSION,
@@ -122,8 +141,8 @@ export function checkHeader(value: unknown): SessionHeader {
       `${which} has format version ${header.version}; this version of skein reads up to ${FORMAT_VERSION}, so update skein to open it.`,
     );
   }
-  if (header.version !== 1 && header.version !== FORMAT_VERSION)
-    throw invalid(`its version is ${show(header.version)}, not 1 or ${FORMAT_VERSION}`);
+  if (!VERSIONS.includes(header.version))
+    throw invalid(`its version is ${show(header.version)}, not a number from 1 to ${FORMAT_VERSION}`);
   checkSessionId(header.id);
   if (!isTimestamp(header.createdAt)) throw invalid(`createdAt is ${show(header.createdAt)}, not an ISO-8601 time`);
   if (header.userId !== null) checkName(header.userId, "a user");

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { message, SampleLog, user } from "../../../test/sample-log.ts";
 import type { EntryDraft } from "./entry.ts";
-import { answerIdOf, nextRun, type OpenRun, requestIdOf, runsIndexOf } from "./open-runs.ts";
+import { answerIdOf, matchesRuns, nextRun, type OpenRun, requestIdOf, runsIndexOf } from "./open-runs.ts";
 
 const NOW = "2030-01-01T00:00:00.000Z";
 const request = (runId: string, notBefore?: string): EntryDraft => ({
@@ -64,6 +64,47 @@ test("a run that was cancelled while it waited for an answer, or to go on, is ov
 
 test("an answer that was there before the run parked is not waited for, where the fact does not name it", () => {
   expect(openAfter(started("r"), asks("q"), answer("q"), parked())).toEqual([{ runId: "r", state: "answered" }]);
+});
+
+describe("what a started run asks", () => {
+  const calls: EntryDraft = message("a", {
+    role: "assistant",
+    content: null,
+    toolCalls: [{ id: "c", name: "pay", arguments: "{}" }],
+  });
+  const asksInside = (question: string): EntryDraft =>
+    ({ ...asks(question), asked: { innerRunId: "i" } }) as EntryDraft;
+  const isAsking = (...drafts: readonly EntryDraft[]): boolean =>
+    matchesRuns(openAfter(...drafts), { runs: "asking" }, () => false);
+
+  test("is kept until it is answered, and found meanwhile, before the run parks and after", () => {
+    const both = [started("r"), asks("q"), asks("p")];
+    expect(openAfter(...both)).toEqual([{ runId: "r", state: "started", questions: ["q", "p"] }]);
+    expect(openAfter(...both, answer("q"))).toEqual([{ runId: "r", state: "started", questions: ["p"] }]);
+    expect(openAfter(...both, answer("q"), answer("p"))).toEqual([{ runId: "r", state: "started" }]);
+    expect([isAsking(started("r")), isAsking(...both), isAsking(...both, parked("q", "p"))]).toEqual([
+      false,
+      true,
+      true,
+    ]);
+    expect(isAsking(...both, answer("q"), answer("p"))).toBe(false);
+  });
+
+  test("is asked by whoever claims the run, apart from what ran inside its tools", () => {
+    const inside = [started("r"), asks("q"), asksInside("i")];
+    expect(openAfter(...inside)).toEqual([{ runId: "r", state: "started", questions: ["q"], innerQuestions: ["i"] }]);
+    expect(openAfter(...inside, answer("i"))).toEqual([{ runId: "r", state: "started", questions: ["q"] }]);
+    expect(openAfter(...inside, started("r"))).toEqual([{ runId: "r", state: "started", claims: 2, questions: ["q"] }]);
+    expect(openAfter(started("r"), asks("q"), asks("p"), parked("q", "p"), answer("p"), started("r"))).toEqual([
+      { runId: "r", state: "started", questions: ["q"] },
+    ]);
+  });
+
+  test("is over with the run, and with its next answer that calls tools", () => {
+    expect(openAfter(started("r"), asks("q"), { type: "run", runId: "r", phase: "failed" })).toEqual([]);
+    expect(openAfter(started("r"), asks("q"), message("m", user("x")))).toMatchObject([{ questions: ["q"] }]);
+    expect(openAfter(started("r"), asks("q"), asksInside("i"), calls)).toEqual([{ runId: "r", state: "started" }]);
+  });
 });
 
 describe("the next run", () => {

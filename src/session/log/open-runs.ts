@@ -1,3 +1,4 @@
+import { defined } from "../../internal/defined.ts";
 import type { Entry, EntryOf } from "./entry.ts";
 
 /** A run of a session that was asked for or has started, and has not ended. */
@@ -12,10 +13,14 @@ export interface OpenRun {
   readonly state: "requested" | "started" | "parked" | "answered";
   /** Of a requested one: when it may begin at the earliest. */
   readonly notBefore?: string;
-  /** Of a parked one: the entries that ask and have no answer yet. */
+  /** The entries that ask and have no answer yet, of one that is parked or has started. */
   readonly questions?: readonly string[];
+  /** Likewise of a started one, what runs inside its tools ask: it cannot be answered once nobody has the run. */
+  readonly innerQuestions?: readonly string[];
   /** Of a parked one: from when on what it asks counts as denied. */
   readonly expiresAt?: string;
+  /** The code of the last reason why nobody could begin it, or go on with it; the entry with the words is `blockedIdOf`. */
+  readonly blocked?: string;
   /** Of a started one: it was told to stop. */
   readonly cancelled?: true;
   /** Of a started one: how often it was claimed in a row without a new row, where that was more than once. */
@@ -27,8 +32,8 @@ export function readOpenRuns(stored: readonly (OpenRun | string)[]): readonly Op
   return stored.map((run) => (typeof run === "string" ? { runId: run, state: "started" } : run));
 }
 
-/** How open runs are looked for; see `SessionQuery.runs`. */
-export type RunsWord = "requested" | "running" | "parked" | "interrupted";
+/** How open runs are looked for; see `SessionQuery.runs`. One that asks something is found under two of them. */
+export type RunsWord = "requested" | "running" | "asking" | "interrupted";
 
 /** The id of the entry that asks for a run. */
 export function requestIdOf(runId: string): string {
@@ -45,9 +50,35 @@ export function moveIdOf(runId: string): string {
   return `run:${runId}/from`;
 }
 
+/** The id of the entry that says why nobody could begin a run: each reason is on record once. */
+export function blockedIdOf(runId: string, code: string): string {
+  return `run:${runId}/blocked/${code}`;
+}
+
 /** The id of the entry that answers a question: of two answers, the first has it. */
 export function answerIdOf(question: string): string {
   return `answer:${question}`;
+}
+
+/** Ids that begin like this are derived from a run or a question, and nothing else may take them. */
+const RESERVED_PREFIXES: readonly string[] = ["run:", "answer:"];
+
+/** The endings that tell the entries of one run apart. */
+const RUN_ID_ENDING = /\/(?:input|from|blocked\/[^/]*)$/;
+
+/** Whether an entry's id is derived from a run or a question. */
+export function isReservedId(id: string): boolean {
+  return RESERVED_PREFIXES.some((prefix) => id.startsWith(prefix));
+}
+
+/** Whether an id is that of a run's input. */
+export function isInputId(id: string): boolean {
+  return id.startsWith("run:") && id.endsWith("/input");
+}
+
+/** Whether ids can be derived from a run's id without being those of another run. */
+export function isRunId(runId: string): boolean {
+  return !RUN_ID_ENDING.test(runId);
 }
 
 /** The open runs after one more entry of the session's own; the same list where nothing changed. */
@@ -59,14 +90,17 @@ export function stepRuns(open: readonly OpenRun[], entry: Entry): readonly OpenR
       return stepRun(open, entry);
     case "run_parked":
       return change(open, entry.runId, () => parked(entry));
+    case "run_blocked":
+      return change(open, entry.runId, (run) => ({ ...run, blocked: entry.code }));
     case "approval":
-      return entry.decision === undefined || entry.question === undefined ? open : answer(open, entry.question);
+      if (entry.decision === undefined) return change(open, entry.runId, (run) => asking(run, entry));
+      return entry.question === undefined ? open : answer(open, entry.question);
     case "cancel":
       return change(open, entry.runId, (run) => (run.state === "started" ? { ...run, cancelled: true } : null));
     case "status":
       return entry.status === "closed" || entry.status === "expired" ? startedOf(open) : open;
     case "message":
-      return open.some(({ claims }) => claims !== undefined) ? open.map(({ claims: _, ...run }) => run) : open;
+      return afterRow(open, entry);
     default:
       return open;
   }
@@ -96,6 +130,7 @@ export function hasWaitingRun(open: readonly OpenRun[]): boolean {
 export interface RunsIndex {
   readonly requested: boolean;
   readonly started: boolean;
+  /** Whether one waits for an answer, also while it has not parked; the name is that of stored indexes. */
   readonly parked: boolean;
   /** From when on something is to be done about one that nobody has; an empty text means at once, null means never. */
   readonly due: string | null;
@@ -108,7 +143,7 @@ export function runsIndexOf(open: readonly OpenRun[]): RunsIndex {
   return {
     requested: has("requested", "answered"),
     started: has("started"),
-    parked: has("parked"),
+    parked: open.some((run) => run.state === "parked" || asksOf(run).length > 0),
     due: times[0] ?? null,
   };
 }
@@ -126,7 +161,8 @@ export function matchesRuns(
   const { due, ...index } = runsIndexOf(open);
   if (query.dueBefore !== undefined && !(due !== null && due < query.dueBefore)) return false;
   if (query.runs === undefined) return true;
-  if (query.runs === "requested" || query.runs === "parked") return index[query.runs];
+  if (query.runs === "requested") return index.requested;
+  if (query.runs === "asking") return index.parked;
   return index.started && isHeld() === (query.runs === "running");
 }
 
@@ -151,17 +187,50 @@ function stepRun(open: readonly OpenRun[], { runId, phase, sandbox }: EntryOf<"r
   // Where the tools act is told with a second `started`, which begins nothing.
   if (sandbox !== undefined && known?.state === "started") return open;
   const claims = (known?.state === "started" ? (known.claims ?? 1) : (known?.claims ?? 0)) + 1;
-  const started: OpenRun = { runId, state: "started", ...(claims > 1 ? { claims } : {}) };
+  // A cancel is final: whoever claimed the run may not have seen it.
+  const cancelled = known?.cancelled === true ? { cancelled: true as const } : {};
+  // Who goes on with the run asks nothing anew; what runs inside its tools asked is gone.
+  const questions = known?.questions === undefined ? {} : { questions: known.questions };
+  const started: OpenRun = { runId, state: "started", ...cancelled, ...(claims > 1 ? { claims } : {}), ...questions };
   return [...without(open, runId), started];
 }
 
+/** The open runs after one more row: the claims before it got somewhere, and of earlier calls nothing is asked any more. */
+function afterRow(open: readonly OpenRun[], { message }: EntryOf<"message">): readonly OpenRun[] {
+  const calls = message.role === "assistant" && message.toolCalls !== undefined;
+  const hasAsked = (run: OpenRun): boolean => calls && run.state === "started" && asksOf(run).length > 0;
+  if (!open.some((run) => run.claims !== undefined || hasAsked(run))) return open;
+  return open.map(({ claims: _, ...run }) => {
+    if (!hasAsked(run)) return run;
+    const { questions: _own, innerQuestions: _inner, ...rest } = run;
+    return rest;
+  });
+}
+
+/** A started run that asks one more thing. */
+function asking(run: OpenRun, entry: EntryOf<"approval">): OpenRun {
+  if (run.state !== "started") return run;
+  const field = isInnerQuestion(entry) ? "innerQuestions" : "questions";
+  return { ...run, [field]: [...(run[field] ?? []), entry.id] };
+}
+
 function answer(open: readonly OpenRun[], question: string): readonly OpenRun[] {
-  const asks = open.find(({ questions }) => questions?.includes(question) === true);
+  const asks = open.find((run) => asksOf(run).includes(question));
   if (asks === undefined) return open;
-  const questions = asks.questions?.filter((id) => id !== question) ?? [];
-  return change(open, asks.runId, ({ runId, ...run }) =>
-    questions.length === 0 ? { runId, state: "answered" } : { runId, ...run, questions },
-  );
+  return change(open, asks.runId, ({ questions, innerQuestions, ...run }) => {
+    const others = (ids: readonly string[] = []): readonly string[] | undefined => {
+      const left = ids.filter((id) => id !== question);
+      return left.length === 0 ? undefined : left;
+    };
+    const [own, inner] = [others(questions), others(innerQuestions)];
+    if (run.state === "parked" && own === undefined) return { runId: run.runId, state: "answered" };
+    return { ...run, ...defined({ questions: own, innerQuestions: inner }) };
+  });
+}
+
+/** The questions of a run that have no answer. */
+export function asksOf({ questions = [], innerQuestions = [] }: OpenRun): readonly string[] {
+  return innerQuestions.length === 0 ? questions : [...questions, ...innerQuestions];
 }
 
 /** What a session keeps when it ends: whoever is at work in it ends by itself. */
@@ -177,4 +246,9 @@ function change(open: readonly OpenRun[], runId: string, to: (run: OpenRun) => O
 
 function without(open: readonly OpenRun[], runId: string): readonly OpenRun[] {
   return open.filter((run) => run.runId !== runId);
+}
+
+/** Whether a question is one of a run inside of a tool: it is asked in that process only, and gone with it. */
+export function isInnerQuestion({ asked }: EntryOf<"approval">): boolean {
+  return asked?.["innerRunId"] !== undefined;
 }

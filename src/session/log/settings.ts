@@ -31,7 +31,8 @@ export interface SettingsNode {
   readonly count: number;
   /** Its position in the log. */
   readonly seq: number;
-  readonly change: SettingsChange;
+  /** Left out where a listing gives the head: listings never carry variables. `store.settings` reads them all the same. */
+  readonly change?: SettingsChange;
   /** The position of node k − lowbit(k); null where there is none. */
   readonly before: number | null;
 }
@@ -94,15 +95,27 @@ function changesOf(parts: readonly Part[], into: SettingsChange[]): SettingsChan
   for (const part of parts) {
     const inner = "count" in part ? unread.get(part) : undefined;
     if (inner !== undefined) changesOf(inner, into);
-    else into.push("count" in part ? part.change : part);
+    else into.push("count" in part ? changeOf(part) : part);
   }
   return into;
 }
 
+/** @throws {Error} for a node from a listing: what is folded from it would lack what it changed. */
+function changeOf({ change, seq }: SettingsNode): SettingsChange {
+  if (change === undefined)
+    throw new Error(`The settings at position ${seq} are from a listing, which leaves them out.`);
+  return change;
+}
+
 /** All that was set on a path, given its nodes with the nearest first, as `before` leads from one to the next. */
 export function settingsFrom(nodes: readonly SettingsNode[]): Settings {
+  return settingsOf(nodes, false);
+}
+
+/** The same; with `taken` the oldest node is nobody else's, and the variables that it holds are added to. */
+function settingsOf(nodes: readonly SettingsNode[], taken: boolean): Settings {
   if (nodes.length === 0) return NO_SETTINGS;
-  const { set: variables, systemPrompt = null, activeTools, activeSkills } = join(nodes.map(({ change }) => change));
+  const { set: variables, systemPrompt = null, activeTools, activeSkills } = join(nodes.map(changeOf), taken);
   return freezeDeep({
     variables,
     systemPrompt,
@@ -111,14 +124,18 @@ export function settingsFrom(nodes: readonly SettingsNode[]): Settings {
   });
 }
 
-/** All that was set on a path that ends in these settings. */
+/**
+ * All that was set on a path that ends in these settings. With `taken`, what `nodeAt` gives is nobody else's: the variables of
+ * the oldest node become those of the result.
+ */
 export async function readSettings(
   last: SettingsNode | null,
   nodeAt: (seq: number) => Promise<SettingsNode>,
+  { taken = false }: { readonly taken?: boolean } = {},
 ): Promise<Settings> {
   const nodes: SettingsNode[] = [];
   for (let node = last; node !== null; node = node.before === null ? null : await nodeAt(node.before)) nodes.push(node);
-  return settingsFrom(nodes);
+  return settingsOf(nodes, taken && nodes.length > 1);
 }
 
 /** Settings by position, of a log that is folded from its beginning. */
@@ -168,24 +185,27 @@ function lowbit(count: number): number {
 }
 
 /** What changes come to one after the other, the latest first. */
-function join(changes: readonly SettingsChange[]): SettingsChange & Required<Pick<SettingsChange, "set" | "unset">> {
-  const set = new Map<string, JsonValue>();
+function join(
+  changes: readonly SettingsChange[],
+  taken = false,
+): SettingsChange & Required<Pick<SettingsChange, "set" | "unset">> {
+  let set: Record<string, JsonValue> = {};
   const unset = new Set<string>();
   const rest: { -readonly [Key in keyof SettingsChange]: SettingsChange[Key] } = {};
   for (let index = changes.length - 1; index >= 0; index--) {
     const change = changes[index] as SettingsChange;
     for (const key of change.unset ?? []) {
-      set.delete(key);
+      delete set[key];
       unset.add(key);
     }
-    for (const key in change.set) {
-      if (!Object.hasOwn(change.set, key)) continue;
-      set.set(key, change.set[key] as JsonValue);
-      unset.delete(key);
-    }
+    // Copying the thousands of variables of a long session takes longer than reading them.
+    const whole = taken && index === changes.length - 1 && !Object.isFrozen(change.set);
+    if (whole) set = change.set as Record<string, JsonValue>;
+    else Object.assign(set, change.set);
+    if (unset.size > 0) for (const key in change.set) unset.delete(key);
     if (change.systemPrompt !== undefined) rest.systemPrompt = change.systemPrompt;
     if (change.activeTools !== undefined) rest.activeTools = change.activeTools;
     if (change.activeSkills !== undefined) rest.activeSkills = change.activeSkills;
   }
-  return { ...rest, set: Object.fromEntries(set), unset: [...unset] };
+  return { ...rest, set, unset: [...unset] };
 }

@@ -1,3 +1,4 @@
+import { checkArgument, checkObjects, isIterable } from "../check-arguments.ts";
 import { type Entry, isNode } from "./entry.ts";
 
 /** A node of the session's tree, with what hangs on it in the order of the appends. */
@@ -22,6 +23,7 @@ export function indexEntries(entries: Iterable<Entry>): Map<string, Entry> {
  * log can hold; an unknown entry has an empty path.
  */
 export function branchTo(index: EntryIndex, entryId: string): Entry[] {
+  checkArgument(index instanceof Map, index, "branchTo", "a Map of entries by id");
   const branch: Entry[] = [];
   const seen = new Set<string>();
   for (let id: string | null = entryId; id !== null && !seen.has(id); ) {
@@ -39,7 +41,7 @@ export function branchTo(index: EntryIndex, entryId: string): Entry[] {
  * parent is missing is a root. Linear in the number of entries, whatever the shape.
  */
 export function buildTree(entries: Iterable<Entry>): TreeNode[] {
-  const all = [...entries];
+  const all = entryList(entries, "buildTree");
   const labels = labelsOf(all);
   const pruned = prunedIds(all);
   const index = indexEntries(all.filter(isNode));
@@ -83,12 +85,20 @@ export function groupChildren(entries: Iterable<Entry>): Map<string | null, Entr
 /** The labels that count: of each entry the latest in log order. */
 export function labelsOf(entries: Iterable<Entry>): Map<string, string> {
   const labels = new Map<string, string>();
-  for (const entry of entries) {
+  for (const entry of entryList(entries, "labelsOf")) {
     if (entry.type !== "label") continue;
     if (entry.label === null) labels.delete(entry.targetId);
     else labels.set(entry.targetId, entry.label);
   }
   return labels;
+}
+
+/** The entries as a list. @throws {SessionError} `INVALID_OPTION` that names the call, for anything else than entries. */
+export function entryList(entries: Iterable<Entry>, call: string): readonly Entry[] {
+  checkArgument(isIterable(entries), entries, call, "the entries of a log");
+  const all = [...entries];
+  checkObjects(all, call, "the entries of a log");
+  return all;
 }
 
 /** The `label` entries that count for what is on a path. */

@@ -1,3 +1,4 @@
+import { type JsonValue, sameJson } from "../../internal/json.ts";
 import { SessionError } from "../errors.ts";
 import { sandboxBackend } from "./sandbox-backends.ts";
 import { type Sandbox, type SandboxBackend, SandboxError, type SandboxSpec } from "./sandbox.ts";
@@ -69,7 +70,7 @@ const attaching = new Map<string, SandboxOpening>();
 /** Begins to open what a target asks for, with one reference for the caller. */
 export function openSandbox(target: SandboxTarget): SandboxOpening {
   if (target.handleId === null) return new SandboxOpening(open(target));
-  const key = JSON.stringify([target.backend, target.handleId]);
+  const key = JSON.stringify([target.backend, target.handleId, ...reachOf(target.spec)]);
   const known = attaching.get(key);
   if (known !== undefined) {
     known.acquire();
@@ -82,7 +83,7 @@ export function openSandbox(target: SandboxTarget): SandboxOpening {
 
 async function open({ backend: name, spec, handleId }: SandboxTarget): Promise<Sandbox> {
   const backend = await sandboxBackend(name);
-  const known = handleId === null || backend.attach === undefined ? null : sandboxInUse(name, handleId);
+  const known = handleId === null || backend.attach === undefined ? null : sandboxInUse(name, handleId, spec);
   // Taken in the same step in which it was found, so that nobody can close it in between.
   const sandbox = known ?? (await attachOrOpen(name, backend, handleId, spec));
   acquireSandbox(sandbox);
@@ -144,10 +145,16 @@ export function isUsable(sandbox: Sandbox): boolean {
   return !sandbox.closed && !closing.has(sandbox);
 }
 
-/** The sandbox of an id that sessions of this process use already, or null. */
-function sandboxInUse(backend: string, id: string): Sandbox | null {
+/** The sandbox of an id that sessions of this process use already, or null. One whose commands reach something else is another. */
+function sandboxInUse(backend: string, id: string, spec: SandboxSpec): Sandbox | null {
   const sandbox = inUse.get(keyOf(backend, id))?.deref();
-  return sandbox !== undefined && isUsable(sandbox) ? sandbox : null;
+  if (sandbox === undefined || !isUsable(sandbox)) return null;
+  return sameJson(reachOf(sandbox.spec), reachOf(spec)) ? sandbox : null;
+}
+
+/** What of a spec says what commands can reach and use. */
+function reachOf({ isolation, network, limits, allowPaths }: SandboxSpec): readonly JsonValue[] {
+  return [isolation ?? null, network ?? null, { ...limits }, [...(allowPaths ?? [])]];
 }
 
 function keyOf(backend: string, id: string): string {

@@ -1,3 +1,4 @@
+import { checkArgument } from "../check-arguments.ts";
 import { SessionError } from "../errors.ts";
 import type { SessionState } from "./state.ts";
 
@@ -27,6 +28,7 @@ export interface SessionAnalytics {
  * @throws {SessionError} `INVALID_OPTION` for a state that was read without its turns.
  */
 export function computeAnalytics(state: SessionState): SessionAnalytics {
+  checkArgument(Array.isArray(state?.turns), state, "computeAnalytics", "the state of a session");
   const { sessionId, turns, totalTokens, totalCost } = state;
   if (turns.length === 0 && state.turnCount > 0) {
     throw new SessionError(

@@ -1,3 +1,4 @@
+import { checkArgument } from "../check-arguments.ts";
 import { copyJson, NotJson } from "../../internal/json.ts";
 import { uuidv7 } from "../../internal/uuid.ts";
 import { SessionError } from "../errors.ts";
@@ -9,6 +10,7 @@ import { checkBackendName } from "../sandbox/sandbox-backends.ts";
 import type { SandboxTarget } from "../sandbox/sandbox-opening.ts";
 import { SandboxSlot } from "../sandbox/sandbox-slot.ts";
 import type { Sandbox, SandboxReach, SandboxSpec } from "../sandbox/sandbox.ts";
+import type { RunQuestion, RunResult } from "./run-result.ts";
 import { systemRow, Transcript, userRow } from "./transcript.ts";
 import { addCost, addUsage, type Usage, checkCost, copyUsage } from "../usage.ts";
 
@@ -35,6 +37,7 @@ export class Session implements AsyncDisposable {
   #usage: Usage | null;
   #cost: number | null;
   #output: unknown;
+  #result: RunResult | null = null;
   readonly #slot = new SandboxSlot();
 
   private constructor(transcript: Transcript, init: SessionInit, place: (slot: SandboxSlot) => void = () => {}) {
@@ -86,12 +89,19 @@ export class Session implements AsyncDisposable {
   /** Lets the operation that makes a session show how far it has come; for the operations. */
   static grow(
     session: Session,
-    made: { transcript?: Transcript; usage?: Usage | null; cost?: number | null; output?: unknown },
+    made: {
+      transcript?: Transcript;
+      usage?: Usage | null;
+      cost?: number | null;
+      output?: unknown;
+      result?: RunResult;
+    },
   ): void {
     session.#transcript = made.transcript ?? session.#transcript;
     session.#usage = copyUsage(made.usage ?? session.#usage);
     session.#cost = checkCost(made.cost ?? session.#cost);
     if (made.output !== undefined) session.#output = made.output;
+    if (made.result !== undefined) session.#result = Object.freeze(made.result);
   }
 
   /** Adds to a session's lineage what is known only at the operation's end; for the operations. */
@@ -103,6 +113,11 @@ export class Session implements AsyncDisposable {
   /** Puts a session that has no sandbox in the place of another; for the operations. */
   static place(session: Session, source: Session): void {
     if (!session.#slot.occupied) session.#slot.share(source.#slot);
+  }
+
+  /** Aims a session at a place that a log recorded, where an open sandbox is looked for first; for the operations. */
+  static aim(session: Session, placement: SandboxPlacement): void {
+    session.#slot.aim(targetOf(placement));
   }
 
   /** Where it came from. */
@@ -128,6 +143,21 @@ export class Session implements AsyncDisposable {
   /** The value that the run which made this session was asked for (`output`), as its schema makes it; else undefined. */
   get output(): unknown {
     return this.#output;
+  }
+
+  /** The stored session that the run which made this session was kept in; null where there is none. */
+  get sessionId(): string | null {
+    return this.#result?.sessionId ?? null;
+  }
+
+  /** How the run that made this session ended, `finished` or `parked`; null for a session that no run made, or not yet. */
+  get status(): RunResult["status"] | null {
+    return this.#result?.status ?? null;
+  }
+
+  /** What the parked run that made this session asks; empty for all others. */
+  get questions(): readonly RunQuestion[] {
+    return this.#result?.questions ?? [];
   }
 
   /** The open sandbox, or null. */
@@ -180,6 +210,7 @@ export class Session implements AsyncDisposable {
 
   /** The rows of both, this one's first. Keeps this side's sandbox; the usage is the sum of both. */
   merge(other: Session): Session {
+    checkIsSession(other, "merge");
     const [here, there] = [this.sandboxBackend, other.sandboxBackend];
     const opened = this.#slot.occupied || other.#slot.occupied;
     if (!opened && here !== null && there !== null && here !== there) {
@@ -247,17 +278,25 @@ export function createSystemSession(text: Content): Session {
 
 /** The same as `session.fork()`. */
 export function forkSession(session: Session): Session {
+  checkIsSession(session, "forkSession");
   return session.fork();
 }
 
 /** The same as `session.detach()`. */
 export function detachSession(session: Session): Session {
+  checkIsSession(session, "detachSession");
   return session.detach();
 }
 
 /** The same as `session.merge(other)`. */
 export function mergeSessions(session: Session, other: Session): Session {
+  checkIsSession(session, "mergeSessions");
   return session.merge(other);
+}
+
+/** @throws {SessionError} `INVALID_OPTION` that names the call, unless the value is a session. */
+export function checkIsSession(session: unknown, call: string): asserts session is Session {
+  checkArgument(session instanceof Session, session, call, "a session, such as Session.fromUserMessage makes");
 }
 
 /** The lineage of what an operation made. */

@@ -1,3 +1,4 @@
+import { checkArgument } from "../check-arguments.ts";
 import { createBrand } from "../../internal/brand.ts";
 import { copyJson, NotJson } from "../../internal/json.ts";
 import { PersistentVector } from "../../internal/persistent-vector.ts";
@@ -158,6 +159,7 @@ export function systemRow(content: Content): Row {
 
 /** A row of what a model answers: calls, text, or both. */
 export function assistantRow(toolCalls: readonly ToolCall[], content: Content | null = null): Row {
+  checkArgument(Array.isArray(toolCalls), toolCalls, "assistantRow", "a list of tool calls");
   const calls: Partial<AssistantMessage> = toolCalls.length === 0 ? {} : { toolCalls };
   return rowOf({ message: { role: "assistant", content, ...calls } });
 }

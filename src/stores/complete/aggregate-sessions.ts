@@ -1,7 +1,8 @@
 import type { Entry } from "../../session/log/entry.ts";
-import { firstSummed, type SessionHead } from "../../session/log/fold.ts";
+import { firstSummed, isImported, type SessionHead } from "../../session/log/fold.ts";
+import { MergedTurns } from "../../session/log/merged-turns.ts";
 import type { Message } from "../../session/message.ts";
-import type { AggregateKey, AggregateQuery, AggregateRow, SessionStore } from "../../session/store.ts";
+import type { AggregateKey, AggregateQuery, AggregateRow, ImportedSums, SessionStore } from "../../session/store.ts";
 import { addCost, addUsage, NO_USAGE, type Usage } from "../../session/usage.ts";
 import { listedHeads } from "./list-pages.ts";
 
@@ -17,8 +18,17 @@ interface Sum {
   toolCalls: number;
   usage: Usage;
   cost: number;
+  imported: ImportedSum | null;
   /** The session that was counted last. */
   sessionId: string | null;
+}
+
+interface ImportedSum {
+  messages: number;
+  toolCalls: number;
+  usage: Usage;
+  cost: number;
+  readonly uncosted: Map<string | null, Usage>;
 }
 
 /** The rows of each grouping, in the order of its keys. Every session of the query is read through once. */
@@ -29,19 +39,28 @@ export async function aggregateSessions(
 ): Promise<AggregateRow[][]> {
   const sums = groupings.map((groupBy) => ({ groupBy, byKeys: new Map<string, Sum>() }));
   for (const { groupBy, byKeys } of sums) if (groupBy.length === 0) sumOf(byKeys, {});
+  const merged = new MergedTurns(store);
   for await (const head of listedHeads(store, filter)) {
     const after = firstSummed(head.header) - 1;
     for await (const entry of store.read(head.header.id, { after })) {
       // A store that answers at once would otherwise leave nobody else a turn.
       if (entry.seq % TURN_ENTRIES === 0) await new Promise((resolve) => setImmediate(resolve));
       if (entry.type !== "message" || entry.timestamp < from || entry.timestamp >= to) continue;
+      if (!(await merged.countHere(entry))) continue;
+      const imported = isImported(head.header, entry, entry.seq);
       for (const { groupBy, byKeys } of sums) {
-        addMessage(sumOf(byKeys, keysOf(groupBy, head, entry, entry.message)), head.header.id, entry.message);
+        const sum = sumOf(byKeys, keysOf(groupBy, head, entry, entry.message));
+        if (imported) addImported(sum, entry.message);
+        else addMessage(sum, head.header.id, entry.message);
       }
     }
   }
   return sums.map(({ groupBy, byKeys }) => {
-    const rows = [...byKeys.values()].map(({ keys, sessionId: _, ...row }) => ({ ...keys, ...row }));
+    const rows = [...byKeys.values()].map(({ keys, sessionId: _, imported, ...row }) => ({
+      ...keys,
+      ...row,
+      ...(imported === null ? {} : { imported: importedOf(imported) }),
+    }));
     return rows.sort((a, b) => compareKeys(a, b, groupBy));
   });
 }
@@ -74,7 +93,16 @@ function sumOf(sums: Map<string, Sum>, keys: Keys): Sum {
   const name = JSON.stringify(keys);
   const found = sums.get(name);
   if (found !== undefined) return found;
-  const sum = { keys, sessions: 0, messages: 0, toolCalls: 0, usage: NO_USAGE, cost: 0, sessionId: null };
+  const sum: Sum = {
+    keys,
+    sessions: 0,
+    messages: 0,
+    toolCalls: 0,
+    usage: NO_USAGE,
+    cost: 0,
+    imported: null,
+    sessionId: null,
+  };
   sums.set(name, sum);
   return sum;
 }
@@ -87,4 +115,21 @@ function addMessage(sum: Sum, sessionId: string, message: Message): void {
   sum.toolCalls += message.toolCalls?.length ?? 0;
   sum.usage = addUsage(sum.usage, message.usage);
   sum.cost = addCost(sum.cost, message.cost);
+}
+
+function addImported(sum: Sum, message: Message): void {
+  sum.imported ??= { messages: 0, toolCalls: 0, usage: NO_USAGE, cost: 0, uncosted: new Map() };
+  const { imported } = sum;
+  imported.messages += 1;
+  if (message.role !== "assistant") return;
+  imported.toolCalls += message.toolCalls?.length ?? 0;
+  imported.usage = addUsage(imported.usage, message.usage);
+  imported.cost = addCost(imported.cost, message.cost);
+  if (message.cost !== undefined || message.usage === undefined) return;
+  const model = modelOf(message);
+  imported.uncosted.set(model, addUsage(imported.uncosted.get(model) ?? NO_USAGE, message.usage));
+}
+
+function importedOf({ uncosted, ...sums }: ImportedSum): ImportedSums {
+  return { ...sums, uncosted: [...uncosted].map(([model, usage]) => ({ model, usage })) };
 }

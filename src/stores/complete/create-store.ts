@@ -1,3 +1,4 @@
+import { checkArgument, isObject } from "../../session/check-arguments.ts";
 import { NOTHING_FOUND, planNow, type StoredEntry } from "../../session/log/append-plan.ts";
 import { type CheckedDraft, checkDrafts } from "../../session/log/draft.ts";
 import type { Entry, EntryDraft } from "../../session/log/entry.ts";
@@ -8,7 +9,7 @@ import { checkName, checkSessionId } from "../../session/id.ts";
 import { PAGE_ITEMS_MAX } from "../../session/limits.ts";
 import { hasWaitingRun } from "../../session/log/open-runs.ts";
 import { parseSearch } from "../../session/search.ts";
-import { NO_SETTINGS, type Settings } from "../../session/log/settings.ts";
+import { NO_SETTINGS, type Settings, type SettingsNode } from "../../session/log/settings.ts";
 import type { StoreDriver } from "../../session/store-driver.ts";
 import type {
   AggregateQuery,
@@ -45,6 +46,7 @@ import {
 } from "./valid-arguments.ts";
 import { checkCheckpoint } from "./valid-checkpoint.ts";
 import { checkAggregateQuery, checkQuery } from "./valid-query.ts";
+import { forListing } from "./head-weight.ts";
 import { heldLease, leaseInfo } from "./held-lease.ts";
 import { listPage } from "./list-page.ts";
 import { listedHeads } from "./list-pages.ts";
@@ -64,6 +66,7 @@ const NO_OPTIONS: AppendOptions = Object.freeze({});
  * calls after `close`, adds up, and brings search and watching where the driver has none.
  */
 export function createStore(driver: StoreDriver): SessionStore {
+  checkArgument(isObject(driver) && isObject(driver.capabilities), driver, "createStore", "a driver with capabilities");
   return new DrivenStore(driver);
 }
 
@@ -157,7 +160,12 @@ class DrivenStore implements SessionStore {
 
   async settings(sessionId: string, path: PathSummary): Promise<Settings> {
     const driver = this.#driverFor(sessionId);
-    return path.settings === null ? NO_SETTINGS : driver.settings(sessionId, path.settings);
+    const { settings } = path;
+    if (settings === null) return NO_SETTINGS;
+    return driver.settings(
+      sessionId,
+      settings.change === undefined ? await this.#settingsAt(sessionId, settings.seq) : settings,
+    );
   }
 
   async fork(sourceId: string, header: SessionHeader, options: ForkOptions = {}): Promise<SessionHead> {
@@ -169,7 +177,8 @@ class DrivenStore implements SessionStore {
   async list(query: SessionQuery = {}): Promise<SessionPage> {
     const { listing } = this.#openDriver();
     const { filter, limit, after } = checkQuery(query);
-    return listPage(listing, filter, limit, after);
+    const page = await listPage(listing, filter, limit, after);
+    return { ...page, items: page.items.map(forListing) };
   }
 
   async count(query: SessionQuery = {}): Promise<number> {
@@ -180,8 +189,9 @@ class DrivenStore implements SessionStore {
     const driver = this.#openDriver();
     const terms = parseSearch(text);
     const { filter, limit } = checkQuery(query);
-    if (driver.search !== undefined) return driver.search(terms, { ...filter, limit });
-    return searchByScan(listedHeads(this, filter), (sessionId) => this.read(sessionId), terms, limit);
+    const found = await (driver.search?.(terms, { ...filter, limit }) ??
+      searchByScan(listedHeads(this, filter), (sessionId) => this.read(sessionId), terms, limit));
+    return found.map((hit) => ({ ...hit, head: forListing(hit.head) }));
   }
 
   async delete(sessionId: string): Promise<boolean> {
@@ -217,8 +227,8 @@ class DrivenStore implements SessionStore {
     return driver.checkpoints.load(id);
   }
 
-  async listCheckpoints(sessionId: string): Promise<Checkpoint[]> {
-    return this.#driverFor(sessionId).checkpoints.list(sessionId);
+  async listCheckpoints(sessionId: string, options: { readonly deleted?: boolean } = {}): Promise<Checkpoint[]> {
+    return this.#driverFor(sessionId).checkpoints.list(sessionId, options.deleted === true);
   }
 
   async deleteCheckpoint(id: string): Promise<boolean> {
@@ -234,7 +244,7 @@ class DrivenStore implements SessionStore {
     for (let most = limit; ; most *= 2) {
       const heads = await listing.idleSince(before, most);
       const idle = heads.filter(({ openRuns }) => !hasWaitingRun(openRuns));
-      if (idle.length >= limit || heads.length < most) return idle.slice(0, limit);
+      if (idle.length >= limit || heads.length < most) return idle.slice(0, limit).map(forListing);
     }
   }
 
@@ -318,6 +328,20 @@ class DrivenStore implements SessionStore {
     const driver = this.#driverFor(sessionId);
     checkName(entryId, "an entry");
     return driver.find(sessionId, entryId);
+  }
+
+  /** The settings that the node at a position holds. @throws {SessionNotFoundError} where the session is gone by now. */
+  async #settingsAt(sessionId: string, seq: number): Promise<SettingsNode> {
+    for await (const { id } of this.#driver.read(sessionId, {
+      after: seq - 1,
+      before: seq + 1,
+      limit: 1,
+      reverse: false,
+    })) {
+      const settings = (await this.#driver.find(sessionId, id))?.path?.settings ?? null;
+      if (settings !== null) return settings;
+    }
+    throw new SessionNotFoundError(sessionId);
   }
 
   async #appendNothing(sessionId: string): Promise<AppendResult> {

@@ -3,9 +3,18 @@ import type { SessionHead } from "../../session/log/fold.ts";
 /** Settings and metadata are the same object until they change, so that each is measured once. */
 const lengths = new WeakMap<object, number>();
 
+/** A head as a listing gives it: without what was set on its path, which may be large and secret. */
+export function forListing(head: SessionHead): SessionHead {
+  const { settings } = head.path;
+  if (settings === null) return head;
+  const { count, seq, before } = settings;
+  const path = Object.freeze({ ...head.path, settings: Object.freeze({ count, seq, before }) });
+  return Object.freeze({ ...head, path });
+}
+
 /** About how many characters a head takes beyond what every head takes. */
 export function headWeight({ header: { metadata }, path: { settings } }: SessionHead): number {
-  return lengthOf(metadata) + (settings === null ? 0 : lengthOf(settings.change));
+  return lengthOf(metadata) + (settings === null ? 0 : lengthOf(settings.change ?? {}));
 }
 
 function lengthOf(value: object): number {

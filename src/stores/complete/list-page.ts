@@ -1,3 +1,4 @@
+import { nextSlice } from "../../internal/long-work.ts";
 import { SessionError, show } from "../../session/errors.ts";
 import { isSessionId } from "../../session/id.ts";
 import type { SessionHead } from "../../session/log/fold.ts";
@@ -10,7 +11,10 @@ import { headWeight } from "./head-weight.ts";
 /** How many sessions are read at first; twice as many each time, as long as they are small. */
 const BATCH_FIRST = 8;
 const BATCH_MAX = 128;
-const PAGE_CHARACTERS_MAX = 8 * 1024 * 1024;
+/** How much the sessions of one page, or of what one search has found, may take. */
+export const PAGE_CHARACTERS_MAX: number = 8 * 1024 * 1024;
+/** How much is read before others have their turn. */
+const SLICE_CHARACTERS = 256 * 1024;
 /** What a session may take on average to count as small. */
 const SMALL_CHARACTERS = 16 * 1024;
 const CURSOR_CHARACTERS_MAX = 512;
@@ -20,7 +24,7 @@ const CURSOR_CHARACTERS_MAX = 512;
  * however large the variables and the metadata of its sessions are.
  */
 export async function listPage(
-  listing: SessionListing,
+  listing: Pick<SessionListing, "list" | "scans" | "damaged">,
   filter: SessionQuery,
   limit: number,
   after: ListPosition | null,
@@ -35,7 +39,14 @@ export async function listPage(
     if (items.length > 0) batch = characters <= items.length * SMALL_CHARACTERS ? batch * 2 : first;
     const wanted = Math.min(limit - items.length, batch, most);
     // One more than asked for tells whether there is a next page.
-    const page = await listing.list(filter, wanted + 1, from);
+    let page = await listing.list(filter, wanted + 1, from);
+    const weight = page.reduce((sum, head) => sum + headWeight(head), 0);
+    if (weight > SLICE_CHARACTERS) {
+      // Not held while others are before it.
+      page = [];
+      await nextSlice(weight);
+      page = await listing.list(filter, wanted + 1, from);
+    }
     for (const [i, head] of page.slice(0, wanted).entries()) {
       items.push(head);
       characters += headWeight(head);

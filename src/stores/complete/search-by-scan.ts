@@ -1,13 +1,21 @@
+import { nextSlice } from "../../internal/long-work.ts";
 import type { Entry } from "../../session/log/entry.ts";
 import type { SessionHead } from "../../session/log/fold.ts";
+import { headWeight } from "./head-weight.ts";
+import { PAGE_CHARACTERS_MAX } from "./list-page.ts";
 import { entryText, findTerm, headTexts, matchOf, type SearchTerm } from "../../session/search.ts";
 import type { SearchHit, SearchMatch } from "../../session/store.ts";
 
 const MATCHES_MAX = 3;
 /** How many entries are read before others have their turn. */
 const TURN_ENTRIES = 256;
+/** How many characters are compared before they have. */
+const TURN_CHARACTERS = 8 * 1024 * 1024;
 
-/** The first of some sessions in which every term occurs, found by reading each of them. */
+/**
+ * The first of some sessions in which every term occurs, found by reading each of them; no more than take about as much as a
+ * page of a listing may, so that large metadata does not fill the memory.
+ */
 export async function searchByScan(
   heads: AsyncIterable<SessionHead>,
   read: (sessionId: string) => AsyncIterable<Entry>,
@@ -15,9 +23,12 @@ export async function searchByScan(
   limit: number,
 ): Promise<SearchHit[]> {
   const hits: SearchHit[] = [];
+  let characters = 0;
   for await (const head of heads) {
     const hit = await searchSession(head, read(head.header.id), terms);
-    if (hit !== null && hits.push(hit) >= limit) break;
+    if (hit === null) continue;
+    characters += headWeight(head);
+    if (hits.push(hit) >= limit || characters > PAGE_CHARACTERS_MAX) break;
   }
   return hits;
 }
@@ -35,11 +46,18 @@ async function searchSession(
     if (entry.seq % TURN_ENTRIES === 0) await new Promise((resolve) => setImmediate(resolve));
     const text = entryText(entry);
     if (text === "") continue;
-    const found = terms.flatMap((term) => {
-      const position = findTerm(text, term);
+    const lower = text.toLowerCase();
+    const found: { readonly index: number; readonly length: number }[] = [];
+    let characters = 0;
+    for (const term of terms) {
+      const position = findTerm(text, term, lower);
       if (position !== null) missing.delete(term);
-      return position ?? [];
-    });
+      if (position !== null) found.push(position);
+      characters += text.length;
+      if (characters < TURN_CHARACTERS) continue;
+      characters = 0;
+      await nextSlice();
+    }
     const [first] = found.sort((a, b) => a.index - b.index);
     if (first !== undefined && matches.length < MATCHES_MAX) matches.push(matchOf(entry, text, first));
     if (missing.size === 0 && matches.length === MATCHES_MAX) break;

@@ -84,6 +84,7 @@ export function checkAppendOptions(options: AppendOptions): void {
     throw invalidOption("guard.status", guard.status, "a status, or a list of some");
   for (const name of ["maxTurns", "variablesBytesMax", "leaseToken"] as const)
     if (guard[name] !== undefined) checkCount(guard[name], `guard.${name}`);
+  if (guard.openRun !== undefined) checkName(guard.openRun, "a run's");
   for (const name of ["noOpenRun", "holds"] as const) checkChoice(guard[name], `guard.${name}`, [true]);
 }
 
@@ -134,7 +135,7 @@ export function readRange(options: ReadOptions): ReadRange {
 }
 
 /** @throws {SessionError} `INVALID_OPTION` unless the value is an object of options. */
-export function checkOptions(options: unknown, name = "options"): void {
+function checkOptions(options: unknown, name = "options"): void {
   if (typeof options === "object" && options !== null && !Array.isArray(options)) return;
   throw new SessionError("INVALID_OPTION", `The ${name} of the call must be an object, not ${show(options)}.`);
 }

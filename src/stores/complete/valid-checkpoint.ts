@@ -5,7 +5,7 @@ import { checkName, checkSessionId } from "../../session/id.ts";
 import { ENTRY_BYTES_MAX } from "../../session/limits.ts";
 import type { Checkpoint } from "../../session/store.ts";
 
-const FIELDS = "id sessionId version leafId createdAt parentCheckpointId metadata sandboxSnapshot".split(" ");
+const FIELDS = "id sessionId version leafId createdAt parentCheckpointId metadata by sandboxSnapshot".split(" ");
 
 /**
  * A frozen copy of a checkpoint, after checking every field of it.
@@ -15,7 +15,7 @@ const FIELDS = "id sessionId version leafId createdAt parentCheckpointId metadat
 export function checkCheckpoint(value: Checkpoint): Checkpoint {
   if (typeof value !== "object" || value === null || Array.isArray(value)) throw invalid("it is not an object");
   const checkpoint = copy(value);
-  const { id, sessionId, version, leafId, createdAt, parentCheckpointId, metadata } = checkpoint;
+  const { id, sessionId, version, leafId, createdAt, parentCheckpointId, metadata, by } = checkpoint;
   checkName(id, "a checkpoint");
   checkSessionId(sessionId);
   if (!Number.isSafeInteger(version) || version < 0)
@@ -24,6 +24,7 @@ export function checkCheckpoint(value: Checkpoint): Checkpoint {
   if (!isTimestamp(createdAt))
     throw invalid(`createdAt is ${show(createdAt)}, not an ISO-8601 time with milliseconds, in UTC`);
   if (parentCheckpointId !== null) checkName(parentCheckpointId, "a checkpoint");
+  if (by !== undefined) checkName(by, "a user");
   if (typeof metadata !== "object" || metadata === null || Array.isArray(metadata))
     throw invalid("metadata is not an object");
   const name = Object.keys(checkpoint).find((field) => !FIELDS.includes(field));

@@ -9,7 +9,7 @@ import { checkCount, isStatusFilter } from "./valid-arguments.ts";
 import { decodeCursor } from "./list-page.ts";
 
 const LIMIT_DEFAULT = 100;
-const RUNS_WORDS: ReadonlySet<unknown> = new Set<RunsWord>(["requested", "running", "parked", "interrupted"]);
+const RUNS_WORDS: ReadonlySet<unknown> = new Set<RunsWord>(["requested", "running", "asking", "interrupted"]);
 const GROUP_KEYS: ReadonlySet<unknown> = new Set<AggregateKey>(["day", "model", "user"]);
 
 /** A query taken apart: which sessions, how many, and from where on. */

@@ -1,4 +1,4 @@
-import type { Entry } from "../../session/log/entry.ts";
+import { type Entry, entryCharacters } from "../../session/log/entry.ts";
 import { SessionNotFoundError } from "../../session/errors.ts";
 import type { StoreDriver, Subscription } from "../../session/store-driver.ts";
 import type { WatchOptions } from "../../session/store.ts";
@@ -6,6 +6,7 @@ import { readRange } from "./valid-arguments.ts";
 import { Wakeup } from "../../internal/wakeup.ts";
 
 const BATCH_ENTRIES = 64;
+const BATCH_CHARACTERS = 1024 * 1024;
 const POLL_MS_MIN = 25;
 const POLL_MS_MAX = 250;
 /** A notification may be lost with its connection, so that whoever is told looks by itself as well, now and then. */
@@ -148,7 +149,12 @@ export class WatchHub {
     if (head.version <= after + 1) return entries;
     // The batch is taken whole, so that a slow reader holds no cursor of the store open.
     const range = readRange({ after, limit: BATCH_ENTRIES });
-    for await (const entry of this.#driver.read(sessionId, range)) entries.push(entry);
+    let characters = 0;
+    for await (const entry of this.#driver.read(sessionId, range)) {
+      entries.push(entry);
+      characters += entryCharacters(entry);
+      if (characters > BATCH_CHARACTERS) break;
+    }
     return entries;
   }
 }

@@ -1,8 +1,9 @@
+import { checkOptionsOf, checkStoreArgument, type KeysOf } from "../../session/check-arguments.ts";
 import type { Entry } from "../../session/log/entry.ts";
 import { SessionError, SessionNotFoundError, show } from "../../session/errors.ts";
 import { inheritedUpTo, type SessionHead } from "../../session/log/fold.ts";
 import type { Checkpoint, SessionStore } from "../../session/store.ts";
-import { erasedAmong, hasErased, refuseErased } from "./tombstones.ts";
+import { erasedAmong, erasedCheckpointsAmong, hasErased, refuseErased } from "./tombstones.ts";
 import { canonicalJson, digestOf, firstDifference, headerText, type LogDigest } from "../doctor/log-digest.ts";
 
 /** How a session is copied. */
@@ -58,6 +59,9 @@ export async function copySession(
   sessionId: string,
   options: CopySessionOptions = {},
 ): Promise<CopiedSession> {
+  checkStoreArgument(from, "copySession");
+  checkStoreArgument(to, "copySession");
+  checkOptionsOf(options, { onProgress: true, signal: true } satisfies KeysOf<CopySessionOptions>, "copySession");
   if (from === to) throw new SessionError("INVALID_OPTION", "A session cannot be copied to the store that it is in.");
   return new SessionCopy(from, to, sessionId, options).run();
 }
@@ -83,7 +87,7 @@ class SessionCopy {
     // Looked up before the head, so that the log is copied at least as far as they stand.
     let checkpoints = await this.#from.listCheckpoints(this.#sessionId);
     let head = await this.#sourceHead();
-    await this.#refuseErased(head);
+    await this.#refuseErased(head, checkpoints);
     await this.#checkFree(checkpoints);
     const existing = (await this.#to.head(this.#sessionId)) ?? (await this.#forkInTarget(head));
     if (existing !== null) await this.#takeOver(head, existing);
@@ -107,20 +111,25 @@ class SessionCopy {
   }
 
   /** What was erased from the target must not come back. */
-  async #refuseErased({ header, version }: SessionHead): Promise<void> {
+  async #refuseErased({ header, version }: SessionHead, checkpoints: readonly Checkpoint[]): Promise<void> {
     await refuseErased(this.#to, header);
     if (!(await hasErased(this.#to))) return;
+    const [erased] = await erasedCheckpointsAmong(this.#to, checkpoints, this.#from);
+    if (erased !== undefined) throw this.#erased(`checkpoint ${show(erased)}`);
     for (let after = -1; after < version - 1; after += BATCH_ENTRIES) {
       const entries: Entry[] = [];
       const range = { after, before: Math.min(version, after + 1 + BATCH_ENTRIES) };
       for await (const entry of this.#from.read(this.#sessionId, range)) entries.push(entry);
       const [first] = await erasedAmong(this.#to, entries, this.#from);
-      if (first === undefined) continue;
-      throw new SessionError(
-        "ERASED",
-        `Session ${this.#sessionId} holds entry ${show(first)}, which was erased from the target; erase it from the source too, then copy again.`,
-      );
+      if (first !== undefined) throw this.#erased(`entry ${show(first)}`);
     }
+  }
+
+  #erased(what: string): SessionError {
+    return new SessionError(
+      "ERASED",
+      `Session ${this.#sessionId} holds ${what}, which was erased from the target; erase it from the source too, then copy again.`,
+    );
   }
 
   async #sourceHead(): Promise<SessionHead> {
@@ -189,7 +198,8 @@ class SessionCopy {
   }
 
   async #readBack(version: number): Promise<LogDigest> {
-    const options = { ...this.#options, version };
+    const { signal } = this.#options;
+    const options = { version, ...(signal === undefined ? {} : { signal }) };
     const source = await digestOf(this.#from, this.#sessionId, options);
     // Fewer entries than the head promised: the source was deleted while it was read.
     if (source?.version !== version) throw new SessionNotFoundError(this.#sessionId);

@@ -1,3 +1,4 @@
+import { checkOptionsOf, checkStoreArgument, type KeysOf } from "../../session/check-arguments.ts";
 import { SessionError } from "../../session/errors.ts";
 import type { SessionHead } from "../../session/log/fold.ts";
 import type { SessionHeader } from "../../session/log/header.ts";
@@ -24,6 +25,14 @@ export interface CopyStoreOptions {
   /** Stops between two parts; what was copied stays, and the next copy goes on there. */
   readonly signal?: AbortSignal;
 }
+
+const COPY_KEYS: KeysOf<CopyStoreOptions> = {
+  query: true,
+  includeDeleted: true,
+  concurrency: true,
+  onProgress: true,
+  signal: true,
+};
 
 /** How far the copy of a store is; told after every part of a session, with how far that session is. */
 export interface StoreCopyProgress extends CopyProgress {
@@ -73,6 +82,9 @@ export async function copyStore(
   to: SessionStore,
   options: CopyStoreOptions = {},
 ): Promise<StoreCopy> {
+  checkStoreArgument(from, "copyStore");
+  checkStoreArgument(to, "copyStore");
+  checkOptionsOf(options, COPY_KEYS, "copyStore");
   if (from === to) throw new SessionError("INVALID_OPTION", "A store cannot be copied to itself.");
   if (options.concurrency !== undefined) checkCount(options.concurrency, "concurrency", 1, CONCURRENCY_MAX);
   return new StoreCopying(from, to, options).run();

@@ -3,7 +3,7 @@ import type { Entry } from "../../session/log/entry.ts";
 import { isErased } from "../../session/log/erased-entry.ts";
 import { SessionError } from "../../session/errors.ts";
 import type { SessionHeader } from "../../session/log/header.ts";
-import type { SessionStore, StoreEraser } from "../../session/store.ts";
+import type { Checkpoint, SessionStore, StoreEraser } from "../../session/store.ts";
 
 /** What was erased. */
 export interface Erased {
@@ -43,23 +43,46 @@ export async function refuseErased(store: SessionStore, { id, userId, createdAt 
  * Which of some entries were erased from a store, or are words of a user who was erased after they were said. What is left of
  * a user in the store that they come from, although the user was erased there too, was left on purpose and is not among them.
  */
-export async function erasedAmong(
+export function erasedAmong(
   store: SessionStore,
   entries: readonly Entry[],
   from?: SessionStore,
 ): Promise<ReadonlySet<string>> {
+  return erasedSince(
+    store,
+    entries.filter((entry) => !isErased(entry)),
+    from,
+  );
+}
+
+/** Which of some checkpoints were made by a user who was erased from a store after that. */
+export function erasedCheckpointsAmong(
+  store: SessionStore,
+  checkpoints: readonly Checkpoint[],
+  from?: SessionStore,
+): Promise<ReadonlySet<string>> {
+  const made = checkpoints.flatMap(({ id, by, createdAt }) =>
+    by === undefined ? [] : [{ id, by, timestamp: createdAt }],
+  );
+  return erasedSince(store, made, from);
+}
+
+async function erasedSince(
+  store: SessionStore,
+  stamps: readonly Pick<Entry, "id" | "by" | "timestamp">[],
+  from?: SessionStore,
+): Promise<ReadonlySet<string>> {
   const found = new Set<string>();
-  for (let first = 0; first < entries.length; first += KEYS_AT_ONCE) {
-    const part = entries.slice(first, first + KEYS_AT_ONCE);
+  for (let first = 0; first < stamps.length; first += KEYS_AT_ONCE) {
+    const part = stamps.slice(first, first + KEYS_AT_ONCE);
     const users = [...new Set(part.flatMap(({ by }) => by ?? []))];
     const marks = await marksOf(store, { entryIds: part.map(({ id }) => id), userIds: users });
     if (marks.size === 0) continue;
     const left = from === undefined ? new Map<string, string>() : await marksOf(from, { userIds: users });
-    for (const entry of part) {
-      const { id, by, timestamp } = entry;
+    for (const { id, by, timestamp } of part) {
       const [user = "", own = ""] = keysOf({ userIds: [by ?? ""], entryIds: [id] });
       const isTheirs = timestamp <= (marks.get(user) ?? "") && timestamp > (left.get(user) ?? "");
-      if ((marks.has(own) || isTheirs) && !isErased(entry)) found.add(id);
+      if (marks.has(own) || isTheirs) found.add(id);
     }
   }
   return found;

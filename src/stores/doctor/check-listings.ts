@@ -1,9 +1,11 @@
 import { show } from "../../session/errors.ts";
 import type { SessionHead } from "../../session/log/fold.ts";
+import { hasWaitingRun } from "../../session/log/open-runs.ts";
 import { PAGE_ITEMS_MAX } from "../../session/limits.ts";
 import { matchesQuery, parentsOf } from "../../session/query.ts";
 import type { SessionQuery, SessionStore } from "../../session/store.ts";
 import { canonicalJson } from "./log-digest.ts";
+import { forListing } from "../complete/head-weight.ts";
 import { listedHeads } from "../complete/list-pages.ts";
 import { END_OF_TIME, STATUSES } from "../complete/valid-arguments.ts";
 import type { ReportFinding } from "./store-finding.ts";
@@ -21,11 +23,13 @@ export class ListingCheck {
   readonly #runsQueries: readonly SessionQuery[] = [
     { runs: "requested" },
     STARTED,
-    { runs: "parked" },
+    { runs: "asking" },
     { dueBefore: new Date().toISOString() },
     { dueBefore: END_OF_TIME },
   ];
   readonly #versions = new Map<string, number>();
+  /** Sessions with a run that waits, which are not idle. */
+  readonly #waiting = new Set<string>();
   readonly #groups = new Map<string, { readonly query: SessionQuery; readonly ids: Set<string> }>();
 
   constructor(store: SessionStore, report: ReportFinding, complete: boolean) {
@@ -40,6 +44,7 @@ export class ListingCheck {
   add(head: SessionHead): void {
     const { id, userId, cwd } = head.header;
     this.#versions.set(id, head.version);
+    if (hasWaitingRun(head.openRuns)) this.#waiting.add(id);
     const queries: SessionQuery[] = [{}, { status: head.status }];
     if (userId !== null) queries.push({ userId });
     if (cwd !== null) queries.push({ cwd });
@@ -80,7 +85,7 @@ export class ListingCheck {
       // A listing that is read after a head must be at least as new.
       if (item.version < added)
         this.#report(id, "listing", `It is listed at version ${item.version}, which is behind its head.`);
-      else if (head.version === item.version && canonicalJson(head) !== canonicalJson(item))
+      else if (head.version === item.version && canonicalJson(forListing(head)) !== canonicalJson(item))
         this.#report(id, "listing", "It is listed with another head than it has.");
     }
   }
@@ -123,7 +128,7 @@ export class ListingCheck {
   async #checkIdle(): Promise<void> {
     const open = ["active", "suspended"] as const;
     const expected = new Set(open.flatMap((status) => [...this.#group({ status })]));
-    for (const runs of ["requested", "parked"] as const) for (const id of this.#group({ runs })) expected.delete(id);
+    for (const id of this.#waiting) expected.delete(id);
     // There is no second page of them.
     if (expected.size >= PAGE_ITEMS_MAX) return;
     const list = async (): Promise<ReadonlySet<string>> => {

@@ -1,3 +1,4 @@
+import { checkOptionsOf, checkStoreArgument, type KeysOf } from "../../session/check-arguments.ts";
 import { SessionError } from "../../session/errors.ts";
 import { PAGE_ITEMS_MAX } from "../../session/limits.ts";
 import { parentsOf } from "../../session/query.ts";
@@ -44,6 +45,12 @@ const FINDINGS_MAX = 10;
  * @throws {SessionError} what the store says when it does not answer.
  */
 export async function checkStore(store: SessionStore, options: CheckStoreOptions = {}): Promise<StoreReport> {
+  checkStoreArgument(store, "checkStore");
+  checkOptionsOf(
+    options,
+    { sessions: true, onProgress: true, signal: true } satisfies KeysOf<CheckStoreOptions>,
+    "checkStore",
+  );
   const { signal, onProgress } = options;
   const findings: StoreFinding[] = [];
   const report = collector(findings);
@@ -81,7 +88,7 @@ async function sessionsOf(
     for (const { id, path, reason } of damaged) report(id, "unreadable", `${path} cannot be read: ${reason}.`);
     for (const { header } of items) ids.add(header.id);
   }
-  const queries = [...STATUSES.map((status) => ({ status })), { runs: "requested" }, { runs: "parked" }] as const;
+  const queries = [...STATUSES.map((status) => ({ status })), { runs: "requested" }, { runs: "asking" }] as const;
   for (const query of queries) for (const id of await idsListed(store, query)) ids.add(id);
   for (const { header } of await store.listExpired(END_OF_TIME, PAGE_ITEMS_MAX)) ids.add(header.id);
   return [...ids];

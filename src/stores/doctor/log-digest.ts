@@ -1,3 +1,4 @@
+import { checkOptionsOf, checkStoreArgument, type KeysOf } from "../../session/check-arguments.ts";
 import { createHash } from "node:crypto";
 import type { Entry } from "../../session/log/entry.ts";
 import type { SessionHeader } from "../../session/log/header.ts";
@@ -27,6 +28,8 @@ export async function digestOf(
   sessionId: string,
   options: DigestOptions = {},
 ): Promise<LogDigest | null> {
+  checkStoreArgument(store, "digestOf");
+  checkOptionsOf(options, { version: true, signal: true } satisfies KeysOf<DigestOptions>, "digestOf");
   const head = await store.head(sessionId);
   if (head === null) return null;
   const hash = createHash("sha256").update(`${headerText(head.header)}\n`);

@@ -7,6 +7,7 @@ import type { CheckpointTable } from "../../session/store-driver.ts";
 import type { Checkpoint } from "../../session/store.ts";
 import { checkCheckpointId, oldestFirst } from "../complete/valid-checkpoint.ts";
 import { type FileStamp, sameStamp, stampOf } from "./log-index.ts";
+import { jsonErrorOf } from "./log-line.ts";
 import { writeAll } from "./new-file.ts";
 import { STATE_FOLDER } from "./file-names.ts";
 import type { SessionDirectory } from "./session-directory.ts";
@@ -51,9 +52,9 @@ export class CheckpointFiles implements CheckpointTable {
     return guarded(async () => (await this.#find(id))?.checkpoint ?? null);
   }
 
-  list(sessionId: string): Promise<Checkpoint[]> {
+  list(sessionId: string, deleted: boolean): Promise<Checkpoint[]> {
     return guarded(async () => {
-      const file = await this.#files.live.find(sessionId);
+      const file = await (deleted ? this.#files.trash : this.#files.live).find(sessionId);
       return file === null ? [] : oldestFirst([...(await this.#read(file.paths.checkpoints)).checkpoints.values()]);
     });
   }
@@ -65,6 +66,27 @@ export class CheckpointFiles implements CheckpointTable {
       const found = await this.#findIn(checkpoint.id, [this.#files.live, this.#files.trash]);
       if (found === null) await this.#append(paths.checkpoints, { save: checkpoint });
       else checkCheckpointId(found.checkpoint, checkpoint);
+    });
+  }
+
+  /** Overwrites a checkpoint, and leaves nothing of what its file said of it; false where there is none of that id. */
+  replace(checkpoint: Checkpoint): Promise<boolean> {
+    return this.#files.change(async () => {
+      const found = await this.#find(checkpoint.id);
+      if (found === null) return false;
+      const { checkpoints } = await this.#read(found.path);
+      await this.#rewrite(found.path, new Map([...checkpoints, [checkpoint.id, checkpoint]]).values());
+      return true;
+    });
+  }
+
+  /** Leaves out of every file what was deleted. */
+  rewrite(): Promise<void> {
+    return this.#files.change(async () => {
+      for (const path of await this.#pathsIn([this.#files.live, this.#files.trash])) {
+        const { records, checkpoints } = await this.#read(path);
+        if (records > checkpoints.size) await this.#rewrite(path, checkpoints.values());
+      }
     });
   }
 
@@ -83,16 +105,21 @@ export class CheckpointFiles implements CheckpointTable {
   }
 
   async #findIn(id: string, directories: readonly SessionDirectory[]): Promise<FoundCheckpoint | null> {
-    const paths = [...this.#known].filter(([, { checkpoints }]) => checkpoints.has(id)).map(([path]) => path);
-    for (const directory of directories) {
-      paths.push(...(await filesIn(join(directory.path, STATE_FOLDER))));
-      paths.push(...directory.outside().map(({ paths }) => paths.checkpoints));
-    }
-    for (const path of paths) {
+    const known = [...this.#known].filter(([, { checkpoints }]) => checkpoints.has(id)).map(([path]) => path);
+    for (const path of [...known, ...(await this.#pathsIn(directories))]) {
       const checkpoint = (await this.#read(path)).checkpoints.get(id);
       if (checkpoint !== undefined) return { path, checkpoint };
     }
     return null;
+  }
+
+  async #pathsIn(directories: readonly SessionDirectory[]): Promise<string[]> {
+    const paths: string[] = [];
+    for (const directory of directories) {
+      paths.push(...(await filesIn(join(directory.path, STATE_FOLDER))));
+      paths.push(...directory.outside().map(({ paths }) => paths.checkpoints));
+    }
+    return paths;
   }
 
   async #read(path: string): Promise<KnownFile> {
@@ -109,13 +136,17 @@ export class CheckpointFiles implements CheckpointTable {
     return file;
   }
 
+  async #rewrite(path: string, checkpoints: Iterable<Checkpoint>, ...more: CheckpointRecord[]): Promise<void> {
+    const records = [...[...checkpoints].map((save) => ({ save })), ...more];
+    const text = records.map((record) => `${JSON.stringify(record)}\n`).join("");
+    await replacePrivateFile(path, text, { flush: this.#files.options.durability === "fsync" });
+  }
+
   async #append(path: string, record: CheckpointRecord): Promise<void> {
     const { end, records, checkpoints } = await this.#read(path);
     const flush = this.#files.options.durability === "fsync";
-    if (records - checkpoints.size > DEAD_RECORDS_MAX + checkpoints.size) {
-      const all = [...[...checkpoints.values()].map((save) => ({ save })), record];
-      return replacePrivateFile(path, all.map((each) => `${JSON.stringify(each)}\n`).join(""), { flush });
-    }
+    if (records - checkpoints.size > DEAD_RECORDS_MAX + checkpoints.size)
+      return this.#rewrite(path, checkpoints.values(), record);
     await makePrivateDirectory(dirname(path));
     await using handle = await openPrivateFile(path, end === 0 ? "w" : "r+");
     try {
@@ -143,7 +174,8 @@ function parseFile(path: string, bytes: Buffer, stamp: FileStamp): KnownFile {
     const record = parseRecord(line);
     if (record === null) {
       const offset = Buffer.byteLength(lines.slice(0, index).join("\n"));
-      throw new SessionDamagedError({ path, line: index + 1, offset, reason: "it is not the record of a checkpoint" });
+      const reason = "it is not the record of a checkpoint";
+      throw new SessionDamagedError({ path, line: index + 1, offset, reason, cause: jsonErrorOf(line) });
     }
     if ("delete" in record) checkpoints.delete(record.delete);
     else checkpoints.set(record.save.id, freezeDeep(record.save));

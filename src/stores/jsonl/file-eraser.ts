@@ -2,12 +2,13 @@ import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { replacePrivateFile } from "../../internal/private-file.ts";
 import type { StoreEraser } from "../../session/store.ts";
+import type { CheckpointFiles } from "./checkpoint-files.ts";
 import { STATE_FOLDER } from "./file-names.ts";
 import type { SessionFiles } from "./session-files.ts";
 import { guarded, missingAsNull } from "./store-failure.ts";
 
 /** Replaces the logs of session files, and keeps marks in a file beside them. */
-export function createFileEraser(files: SessionFiles): StoreEraser {
+export function createFileEraser(files: SessionFiles, checkpoints: CheckpointFiles): StoreEraser {
   const path = join(files.options.directory, STATE_FOLDER, "marks.json");
   const readAll = async (): Promise<Map<string, string>> => {
     const text = await readFile(path, "utf8").catch(missingAsNull);
@@ -19,6 +20,8 @@ export function createFileEraser(files: SessionFiles): StoreEraser {
         files.checkWritable();
         return (await files.live.existing(sessionId)).writer.replace(version, entries);
       }),
+    replaceCheckpoint: (checkpoint) => checkpoints.replace(checkpoint),
+    rewrite: () => checkpoints.rewrite(),
     async readMarks(keys) {
       const marks = await guarded(readAll);
       if (keys === undefined) return marks;

@@ -1,3 +1,4 @@
+import { checkArgument, isObject } from "../../session/check-arguments.ts";
 import { basename, dirname, join } from "node:path";
 import type { SessionHeader } from "../../session/log/header.ts";
 import { isSessionId } from "../../session/id.ts";
@@ -28,6 +29,8 @@ export interface LogPaths {
 
 /** The name of a new session's file. */
 export function sessionFileName(header: Pick<SessionHeader, "id" | "createdAt">): string {
+  const named = isObject(header) && typeof header.createdAt === "string" && isSessionId(header.id);
+  checkArgument(named, header, "sessionFileName", "the header of a session");
   return `${toFileTime(header.createdAt)}_${header.id}.jsonl`;
 }
 
@@ -55,11 +58,13 @@ export function isLogName(name: string): boolean {
 
 /** The name that a session's file has once its run has ended in good order. */
 export function finalPathOf(path: string): string {
+  checkArgument(typeof path === "string", path, "finalPathOf", "a path");
   return join(dirname(path), finalName(basename(path)));
 }
 
 /** The name that a session's file has while one run writes it. */
 export function partialPathOf(path: string): string {
+  checkArgument(typeof path === "string", path, "partialPathOf", "a path");
   return `${finalPathOf(path)}${PARTIAL_SUFFIX}`;
 }
 

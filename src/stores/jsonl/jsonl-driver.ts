@@ -1,10 +1,9 @@
 import { constants } from "node:fs";
 import { access } from "node:fs/promises";
 import { basename } from "node:path";
-import { setImmediate as giveTurn } from "node:timers/promises";
 import type { StoredEntry } from "../../session/log/append-plan.ts";
 import type { CheckedDraft } from "../../session/log/draft.ts";
-import type { Entry } from "../../session/log/entry.ts";
+import { type Entry, entryCharacters } from "../../session/log/entry.ts";
 import type { SessionHead } from "../../session/log/fold.ts";
 import type { SessionHeader } from "../../session/log/header.ts";
 import { isOpen } from "../../session/query.ts";
@@ -26,6 +25,7 @@ import type {
   UndeleteOptions,
 } from "../../session/store.ts";
 import { freezeDeep } from "../../internal/freeze-deep.ts";
+import { nextSlice } from "../../internal/long-work.ts";
 import { PagedItems } from "../../internal/paged-items.ts";
 import { ScannedListing } from "../complete/scanned-listing.ts";
 import { CheckpointFiles } from "./checkpoint-files.ts";
@@ -41,6 +41,8 @@ import { asStoreError, guarded, missingAsNull, StaleView } from "./store-failure
 
 /** How often a session is looked for again when its file goes away while it is read. */
 const ATTEMPTS_MAX = 3;
+/** How many characters are read before others have their turn. */
+const SLICE_CHARACTERS = 256 * 1024;
 
 /** Keeps each session in a file of its own, which grows at its end and nowhere else. */
 export class JsonlDriver implements StoreDriver {
@@ -62,10 +64,11 @@ export class JsonlDriver implements StoreDriver {
       path: options.directory,
     };
     this.files = new SessionFiles(options);
-    this.checkpoints = new CheckpointFiles(this.files);
+    const checkpoints = new CheckpointFiles(this.files);
+    this.checkpoints = checkpoints;
     this.listing = new ScannedListing((deleted) => guarded(() => this.files.scan(deleted)));
     this.leases = createFileLeases(this.files);
-    this.eraser = createFileEraser(this.files);
+    this.eraser = createFileEraser(this.files, checkpoints);
   }
 
   async create(
@@ -169,11 +172,16 @@ export class JsonlDriver implements StoreDriver {
   async *#pages(sessionId: string, range: ReadRange): AsyncGenerator<readonly Entry[]> {
     type Pages = Iterable<readonly Entry[]>;
     try {
+      // Of a log with large entries not even the first is read before it may be; on average, as its file is known to be long.
+      const expected = (file: LogFile): Promise<number> =>
+        file.ask((log) => ("size" in log ? log.size / Math.max(1, log.head.version) : 0));
+      const bytes = await this.#with(sessionId, 0, expected, range.deleted);
+      if (bytes > SLICE_CHARACTERS) await nextSlice(bytes);
       const open = (file: LogFile): Promise<Pages> => file.ask((log) => log.readPages(range));
-      let begun = false;
+      let read = 0;
       for (const page of await this.#with<Pages>(sessionId, [], open, range.deleted)) {
-        if (begun) await giveTurn();
-        begun = true;
+        if (read > 0) await nextSlice(read);
+        read = page.reduce((sum, entry) => sum + entryCharacters(entry), 0);
         yield page;
       }
     } catch (error) {

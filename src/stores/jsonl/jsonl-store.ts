@@ -1,3 +1,4 @@
+import { checkOptionsOf, type KeysOf } from "../../session/check-arguments.ts";
 import { resolve } from "node:path";
 import { checkDrafts } from "../../session/log/draft.ts";
 import type { EntryDraft } from "../../session/log/entry.ts";
@@ -7,6 +8,7 @@ import type { SessionStore } from "../../session/store.ts";
 import { createStore } from "../complete/create-store.ts";
 import { storeClosed } from "../complete/store-closed.ts";
 import { checkChoice, checkPath, invalidOption } from "../complete/valid-arguments.ts";
+import { makeParent } from "../named-path.ts";
 import { finalPathOf, partialPathOf } from "./file-names.ts";
 import { JsonlDriver } from "./jsonl-driver.ts";
 import { createSession } from "./make-session.ts";
@@ -20,6 +22,8 @@ const LOCK_TIMEOUT_MS = 10_000;
 export interface JsonlStoreOptions {
   /** Where the files are; it is made with the first session. */
   readonly directory: string;
+  /** Makes the directories above it, too; without it, a missing one is refused. */
+  readonly create?: boolean;
   /** `"flush"` (default): an append survives the process; `"fsync"`: it survives a power cut too. */
   readonly durability?: "flush" | "fsync";
   /** Refuse every write, and make nothing. */
@@ -32,8 +36,18 @@ export interface JsonlStoreOptions {
   readonly clock?: () => Date;
 }
 
+const OPTIONS: KeysOf<JsonlStoreOptions> = {
+  directory: true,
+  durability: true,
+  readOnly: true,
+  salvage: true,
+  lockTimeoutMs: true,
+  create: true,
+  clock: true,
+};
+
 /** The same with all that was left out, and the whole path of the directory. */
-export type JsonlSettings = Required<JsonlStoreOptions>;
+export type JsonlSettings = Required<Omit<JsonlStoreOptions, "create">>;
 
 /** A store that keeps each session in a file of its own. */
 export interface JsonlStore extends SessionStore {
@@ -66,8 +80,10 @@ export interface JsonlStore extends SessionStore {
  * @throws {SessionError} `INVALID_OPTION`.
  */
 export async function openJsonlStore(options: JsonlStoreOptions): Promise<JsonlStore> {
+  checkOptionsOf(options, OPTIONS, "openJsonlStore");
   const {
     directory,
+    create = false,
     durability = "flush",
     readOnly = false,
     salvage = false,
@@ -78,8 +94,10 @@ export async function openJsonlStore(options: JsonlStoreOptions): Promise<JsonlS
   checkChoice(durability, "durability", ["flush", "fsync"]);
   if (!Number.isFinite(lockTimeoutMs) || lockTimeoutMs < 0)
     throw invalidOption("lockTimeoutMs", lockTimeoutMs, "a number of 0 or more");
+  const path = resolve(directory);
+  if (!readOnly) await makeParent(path, { create, what: "the store" });
   const driver = new JsonlDriver({
-    directory: resolve(directory),
+    directory: path,
     durability,
     readOnly,
     salvage,

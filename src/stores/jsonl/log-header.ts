@@ -3,7 +3,7 @@ import { crc32 } from "node:zlib";
 import { SessionDamagedError, SessionError, show } from "../../session/errors.ts";
 import { checkHeader, FORMAT_VERSION, type SessionHeader } from "../../session/log/header.ts";
 import { HEADER_BYTES_MAX } from "../../session/limits.ts";
-import { NEWLINE, parseJson, type RawLine } from "./log-line.ts";
+import { jsonErrorOf, NEWLINE, parseJson, type RawLine } from "./log-line.ts";
 import { parseFileName } from "./file-names.ts";
 import { readChunk } from "./read-lines.ts";
 
@@ -63,7 +63,7 @@ export function parseHeader(line: RawLine, path: string): SessionHeader {
   const value = parseJson(line);
   if (typeof value === "string") {
     if (!looksOurs) throw notASession(path, `of its first line, ${value}`);
-    throw damaged(`of the header, ${value}`);
+    throw damaged(`of the header, ${value}`, jsonErrorOf(line.bytes));
   }
   if ((value.json as { type?: unknown } | null)?.type !== "session")
     throw notASession(path, "its first line is no session header");

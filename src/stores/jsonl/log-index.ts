@@ -10,7 +10,7 @@ import type { LogPaths } from "./file-names.ts";
 import { OpenFile, readChunk } from "./read-lines.ts";
 
 /** Raise it with any change of the first line, or of the fold that made the head in it. */
-const FORMAT = 6;
+const FORMAT = 7;
 /** How many bytes a log grows by before its index is written anew. A shorter one has none, as to read it takes no longer. */
 export const INDEXED_BYTES_MIN: number = 64 * 1024;
 /** How many times as long as its index is the piece of log that comes before the next one: settings can make it long. */

@@ -78,6 +78,16 @@ export function parseJson({ bytes, length }: RawLine): { readonly json: unknown 
   }
 }
 
+/** The error of a text that is not JSON, as the cause of a damage that was found; undefined for one that is. */
+export function jsonErrorOf(text: Buffer | string): unknown {
+  try {
+    JSON.parse(text.toString("utf8"));
+    return undefined;
+  } catch (error) {
+    return error;
+  }
+}
+
 /** What is wrong with one entry as it stands in a file, or null. */
 export function entryProblem(item: unknown): string | null {
   if (typeof item !== "object" || item === null || Array.isArray(item)) return "it is not an entry";

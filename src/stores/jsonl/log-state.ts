@@ -7,7 +7,7 @@ import { EMPTY_PATH, type PathSummary, type SessionHead, stepHead, stepPath } fr
 import type { SettingsNode } from "../../session/log/settings.ts";
 import type { ReadRange } from "../../session/store-driver.ts";
 import type { Anchor, IndexReach, LogIdentity, LogPoint } from "./log-index.ts";
-import { knownEntries, parseLine, type RawLine, textsIn } from "./log-line.ts";
+import { jsonErrorOf, knownEntries, parseLine, type RawLine, textsIn } from "./log-line.ts";
 import { countLines, OpenFile, type Piece, readLines, readPieces } from "./read-lines.ts";
 import { ifThere, StaleView } from "./store-failure.ts";
 
@@ -245,7 +245,8 @@ function damageIn(identity: LogIdentity, fd: number, { offset, bytes }: Piece): 
   return new StaleView("The log is not what it was.");
 }
 
-function damageAt(identity: LogIdentity, { offset }: RawLine, reason: string): SessionDamagedError {
+function damageAt(identity: LogIdentity, { offset, bytes }: RawLine, reason: string): SessionDamagedError {
   using log = openLog(identity);
-  return new SessionDamagedError({ path: identity.paths.log, line: countLines(log.fd, offset) + 1, offset, reason });
+  const line = countLines(log.fd, offset) + 1;
+  return new SessionDamagedError({ path: identity.paths.log, line, offset, reason, cause: jsonErrorOf(bytes) });
 }

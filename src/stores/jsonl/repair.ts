@@ -1,9 +1,10 @@
-import { fstatSync, fsyncSync } from "node:fs";
+import { checkPath } from "../complete/valid-arguments.ts";
+import { existsSync, fstatSync, fsyncSync } from "node:fs";
 import { unlink } from "node:fs/promises";
 import { resolve } from "node:path";
 import { FileLock } from "../../internal/file-lock.ts";
 import type { Entry } from "../../session/log/entry.ts";
-import { SessionBusyError } from "../../session/errors.ts";
+import { SessionBusyError, SessionError, show } from "../../session/errors.ts";
 import { formatEntry } from "./log-line.ts";
 import { putFile, writeAll, writeLines } from "./new-file.ts";
 import { pathsOf } from "./file-names.ts";
@@ -28,9 +29,13 @@ export interface RepairReport {
  * beside the file.
  *
  * @throws {SessionBusyError} while another process writes to the file.
+ * @throws {SessionError} `SESSION_NOT_FOUND` when there is no such file, and as opening the file does.
  */
 export async function repairFile(path: string): Promise<RepairReport> {
+  checkPath(path, "path");
   const paths = pathsOf(resolve(path));
+  // Locking would make the folder of locks beside a file that is not there.
+  if (!existsSync(paths.log)) throw new SessionError("SESSION_NOT_FOUND", `There is no session file ${show(path)}.`);
   const lock = new FileLock(paths.lock);
   const holder = await lock.acquire(LOCK_TIMEOUT_MS);
   if (holder !== null) throw new SessionBusyError(path, `process ${holder.pid} on ${holder.host}`);

@@ -1,6 +1,6 @@
 import { planFirst, planNow, type StoredEntry } from "../../session/log/append-plan.ts";
 import type { CheckedDraft } from "../../session/log/draft.ts";
-import type { Entry } from "../../session/log/entry.ts";
+import { type Entry, entryCharacters } from "../../session/log/entry.ts";
 import { SessionNotFoundError, UnknownEntryError } from "../../session/errors.ts";
 import { emptyHead, type SessionHead } from "../../session/log/fold.ts";
 import { forkedHeader } from "../../session/log/forked-header.ts";
@@ -30,6 +30,7 @@ import { ScannedListing } from "../complete/scanned-listing.ts";
 import { checkCheckpointId, oldestFirst } from "../complete/valid-checkpoint.ts";
 import { sessionExists } from "../rows/row-maker.ts";
 import { freezeDeep } from "../../internal/freeze-deep.ts";
+import { nextSlice } from "../../internal/long-work.ts";
 import { lookInto, MemoryLog } from "./memory-log.ts";
 
 /** One session as it is kept. */
@@ -39,6 +40,9 @@ interface MemorySession {
   log: MemoryLog;
   deletedAt: string | null;
 }
+
+/** How many characters are read before others have their turn. */
+const SLICE_CHARACTERS = 256 * 1024;
 
 /** Keeps sessions in this process and nowhere else. Every operation is done in one go, so none can meet another. */
 export class MemoryDriver implements StoreDriver {
@@ -53,6 +57,11 @@ export class MemoryDriver implements StoreDriver {
   };
   readonly eraser: StoreEraser = {
     replace: (sessionId, version, entries) => this.#replace(sessionId, version, entries),
+    replaceCheckpoint: async (checkpoint) => {
+      if (this.#checkpoint(checkpoint.id) === null) return false;
+      this.#checkpoints.set(checkpoint.id, checkpoint);
+      return true;
+    },
     readMarks: async (keys = [...this.#marks.keys()]) =>
       new Map(keys.flatMap((key) => (this.#marks.has(key) ? [[key, this.#marks.get(key) as string]] : []))),
     writeMarks: async (changes) => {
@@ -77,7 +86,8 @@ export class MemoryDriver implements StoreDriver {
       this.#checkpoints.set(checkpoint.id, checkpoint);
     },
     load: async (id) => this.#checkpoint(id),
-    list: async (sessionId) => (this.#find(sessionId) === undefined ? [] : oldestFirst(this.#checkpointsOf(sessionId))),
+    list: async (sessionId, deleted) =>
+      this.#find(sessionId, deleted) === undefined ? [] : oldestFirst(this.#checkpointsOf(sessionId)),
     delete: async (id) => this.#checkpoint(id) !== null && this.#checkpoints.delete(id),
   };
   readonly leases: ProcessLeases;
@@ -125,7 +135,16 @@ export class MemoryDriver implements StoreDriver {
 
   async *read(sessionId: string, range: ReadRange): AsyncGenerator<Entry> {
     const session = this.#find(sessionId, range.deleted);
-    yield* session?.log.read(range) ?? [];
+    let read = 0;
+    for (const entry of session?.log.read(range) ?? []) {
+      // Whoever reads does something with each, and nothing here makes them wait.
+      read += entryCharacters(entry);
+      if (read > SLICE_CHARACTERS) {
+        await nextSlice(read);
+        read = 0;
+      }
+      yield entry;
+    }
   }
 
   async find(sessionId: string, entryId: string): Promise<StoredEntry | null> {

@@ -1,3 +1,5 @@
+import { checkClock } from "../complete/valid-arguments.ts";
+import { checkOptionsOf, type KeysOf } from "../../session/check-arguments.ts";
 import type { SessionStore } from "../../session/store.ts";
 import { createStore } from "../complete/create-store.ts";
 import { MemoryDriver } from "./memory-driver.ts";
@@ -10,6 +12,8 @@ export interface MemoryStoreOptions {
 
 /** Opens a store that keeps its sessions in this process, for tests and for runs that need not be kept. */
 export function openMemoryStore(options: MemoryStoreOptions = {}): SessionStore {
+  checkOptionsOf(options, { clock: true } satisfies KeysOf<MemoryStoreOptions>, "openMemoryStore");
+  checkClock(options.clock);
   const { clock = () => new Date() } = options;
   return createStore(new MemoryDriver(clock));
 }

@@ -51,7 +51,7 @@ export class LeaseColumns implements LeaseTable {
   }
 
   async renew(sessionId: string, token: number, ttlMs: number): Promise<number | null> {
-    const [row] = await this.#handle.write<LeaseRow>(
+    const [row] = await this.#handle.rows<LeaseRow>(
       `UPDATE ${this.#handle.schema}.heads SET lease_until_ms = ${now("$4")} + $3::bigint
        WHERE session_key = ${this.#key} AND lease_token = $2 AND ${leaseIsLive("$4")}
        RETURNING ${COLUMNS}`,

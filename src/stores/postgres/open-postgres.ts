@@ -1,6 +1,6 @@
 import type { Options, Sql } from "postgres";
 import { SessionError } from "../../session/errors.ts";
-import { isConnectionLost } from "./postgres-failure.ts";
+import { CALL_TIMEOUT, hasState, isConnectionLost } from "./postgres-failure.ts";
 import type { PostgresStoreOptions } from "./postgres-store.ts";
 import type { Answer, Ear, ListenHandlers, PostgresConnection, SqlValue, Statements } from "./postgres-connection.ts";
 
@@ -9,6 +9,8 @@ const CLOSE_TIMEOUT_SECONDS = 1;
 /** How long what still runs on a client that is given up may take. */
 const REPLACED_TIMEOUT_MS = 30_000;
 const RECONNECT_SECONDS_MAX = 1;
+/** How much longer than its server a client waits for a statement: a network that is cut says nothing. */
+const CALL_MORE_MS = 5000;
 
 /** A client made by the `postgres` package, as far as it can be told by its type; the rest is checked when it is given. */
 export interface PostgresClient {
@@ -39,12 +41,13 @@ export async function openPostgres(url: string, options: PostgresStoreOptions): 
         ...(statementTimeoutMs > 0 && { statement_timeout: statementTimeoutMs }),
       },
     });
-  return new ClientConnection(make(), postgres, { prepare, make });
+  const callMs = statementTimeoutMs > 0 ? statementTimeoutMs + CALL_MORE_MS : 0;
+  return new ClientConnection(make(), postgres, { prepare, make, callMs });
 }
 
 /** Uses a caller's client of the `postgres` package, which the caller closes. */
 export async function usePostgres(client: PostgresClient, prepare: boolean): Promise<PostgresConnection> {
-  return new ClientConnection(client as unknown as Sql, await loadPostgres(), { prepare, make: null });
+  return new ClientConnection(client as unknown as Sql, await loadPostgres(), { prepare, make: null, callMs: 0 });
 }
 
 /** Whether a value is a client of the `postgres` package. */
@@ -91,31 +94,41 @@ class ClientConnection implements PostgresConnection {
   readonly #prepare: boolean;
   /** Makes another client of the store's own; null where the client is the caller's. */
   readonly #make: (() => Sql) | null;
+  /** How long a statement may take; 0 where there is no limit. */
+  readonly #callMs: number;
   #current: ClientInUse;
   readonly #replaced = new Set<ClientInUse>();
 
-  constructor(client: Sql, postgres: Postgres, { prepare, make }: { prepare: boolean; make: (() => Sql) | null }) {
+  constructor(
+    client: Sql,
+    postgres: Postgres,
+    { prepare, make, callMs }: { prepare: boolean; make: (() => Sql) | null; callMs: number },
+  ) {
     const { host, port, database } = client.options;
     this.address = `${host[0]}:${port[0]}/${database}`;
     this.#current = { client, running: 0, expiry: null };
     this.#postgres = postgres;
     this.#prepare = prepare;
     this.#make = make;
+    this.#callMs = callMs;
   }
 
   query(sql: string, values: readonly SqlValue[]): Promise<Answer> {
-    return this.#attempt((client) => run(client, sql, values, this.#prepare));
+    return this.#attempt(({ client }) => this.#run(client, sql, values));
   }
 
   async transaction<T>(work: (statements: Statements) => Promise<T>): Promise<T> {
-    const result = await this.#attempt((client) =>
-      client.begin("isolation level read committed", async (sql) => {
+    const result = await this.#attempt((used) =>
+      used.client.begin("isolation level read committed", async (sql) => {
         try {
-          return await work({ query: (text, values) => run(sql as unknown as Sql, text, values, this.#prepare) });
+          return await work({ query: (text, values) => this.#run(sql as unknown as Sql, text, values) });
         } catch (error) {
           // The client would undo the transaction on the connection that is gone, which ends the process. As long as
           // this does not return, it only waits for the connection to close, and fails for that reason.
-          if (isConnectionLost(error)) await new Promise<never>(() => {});
+          if (isConnectionLost(error)) {
+            if (hasState(error, CALL_TIMEOUT)) this.#replace(used, 0);
+            await new Promise<never>(() => {});
+          }
           throw error;
         }
       }),
@@ -143,13 +156,13 @@ class ClientConnection implements PostgresConnection {
     await Promise.all([this.#current.client.end({ timeout: CLOSE_TIMEOUT_SECONDS }), ...ends]);
   }
 
-  async #attempt<T>(work: (client: Sql) => Promise<T>): Promise<T> {
+  async #attempt<T>(work: (used: ClientInUse) => Promise<T>): Promise<T> {
     const used = this.#current;
     used.running += 1;
     try {
-      return await work(used.client);
+      return await work(used);
     } catch (error) {
-      if (isConnectionLost(error)) this.#replace(used);
+      if (isConnectionLost(error)) this.#replace(used, hasState(error, CALL_TIMEOUT) ? 0 : REPLACED_TIMEOUT_MS);
       throw error;
     } finally {
       used.running -= 1;
@@ -157,11 +170,27 @@ class ClientConnection implements PostgresConnection {
     }
   }
 
+  async #run(client: Sql, sql: string, values: readonly SqlValue[]): Promise<Answer> {
+    const answer = run(client, sql, values, this.#prepare);
+    if (this.#callMs === 0) return answer;
+    let timer: NodeJS.Timeout | undefined;
+    const late = new Promise<never>((_, reject) => {
+      const fail = (): void =>
+        reject(Object.assign(new Error(`It took longer than ${this.#callMs} ms.`), { code: CALL_TIMEOUT }));
+      timer = setTimeout(fail, this.#callMs);
+    });
+    try {
+      return await Promise.race([answer, late]);
+    } finally {
+      clearTimeout(timer);
+    }
+  }
+
   /** A connection that breaks with something left to write is never of use again to the client that has it. */
-  #replace(broken: ClientInUse): void {
+  #replace(broken: ClientInUse, graceMs: number): void {
     if (this.#make === null || this.#current !== broken) return;
     this.#current = { client: this.#make(), running: 0, expiry: null };
-    broken.expiry = setTimeout(() => void this.#discard(broken), REPLACED_TIMEOUT_MS);
+    broken.expiry = setTimeout(() => void this.#discard(broken), graceMs);
     this.#replaced.add(broken);
   }
 

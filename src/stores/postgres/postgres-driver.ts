@@ -9,7 +9,7 @@ import type { PostgresHandle } from "./postgres-handle.ts";
 import { PostgresPort } from "./postgres-port.ts";
 import type { PostgresStoreOptions } from "./postgres-store.ts";
 import { removalSteps } from "./removal-steps.ts";
-import { leftoversOf, rewriteTables } from "./rewrite-tables.ts";
+import { clearStatistics, leftoversOf, rewriteTables } from "./rewrite-tables.ts";
 import { SearchIndex } from "./search-index.ts";
 import type { LoadedSession } from "./session-row.ts";
 import { Subscriptions } from "./subscriptions.ts";
@@ -33,6 +33,7 @@ export class PostgresDriver extends SqlDriver<LoadedSession> implements StoreDri
     super(handle, {
       ...{ port, cache, clock, listing, index, removal: removalSteps(handle) },
       rewrite: () => rewriteTables(handle),
+      clearStatistics: () => clearStatistics(handle),
       leftovers: () => leftoversOf(handle),
     });
     const subscriptions = new Subscriptions(handle);

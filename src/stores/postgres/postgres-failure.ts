@@ -1,4 +1,4 @@
-import { SessionError, type SessionErrorCode } from "../../session/errors.ts";
+import { SessionError, type SessionErrorCode, StoreUnreachableError } from "../../session/errors.ts";
 
 /** What a state of SQL means for the one who made the call; the text follows the name of the database. */
 const STATES: Readonly<Record<string, string>> = {
@@ -20,7 +20,10 @@ const STATES: Readonly<Record<string, string>> = {
 
 /** Failures of a connection, before or while it was used. */
 const UNREACHABLE = "cannot be reached; check the host and the port of the URL, and that the server runs";
-const UNREACHABLE_CODES = /^(?:ECONNREFUSED|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH|ENETUNREACH|ETIMEDOUT|CONNECT_TIMEOUT)$/;
+const UNREACHABLE_CODES =
+  /^(?:ECONNREFUSED|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH|ENETUNREACH|ETIMEDOUT|CONNECT_TIMEOUT|CALL_TIMEOUT)$/;
+/** Of a statement that was not answered in time, which the server's own limit should have ended before. */
+export const CALL_TIMEOUT = "CALL_TIMEOUT";
 const LOST =
   "lost the connection; whether the last call took effect must be looked up, or the call repeated with the same ids";
 const LOST_CODES = /^(?:ECONNRESET|EPIPE|CONNECTION_(?:CLOSED|DESTROYED|ENDED))$/;
@@ -63,7 +66,10 @@ export function hasState(error: unknown, ...states: readonly string[]): boolean 
 }
 
 function failure(code: SessionErrorCode, address: string, problem: string, cause: Error): SessionError {
-  return new SessionError(code, `The PostgreSQL database ${address} ${problem}.`, { cause });
+  const message = `The PostgreSQL database ${address} ${problem}.`;
+  return isConnectionLost(cause)
+    ? new StoreUnreachableError(message, { cause })
+    : new SessionError(code, message, { cause });
 }
 
 function isLost(error: Error): boolean {

@@ -2,12 +2,12 @@ import { setTimeout as wait } from "node:timers/promises";
 import { type Asking, runLater } from "../rows/asking.ts";
 import type { SqlDatabase, SqlDialect, SqlRunner } from "../sql/sql-database.ts";
 import { storeClosed } from "../complete/store-closed.ts";
-import { isConnectionLost, isRetryable, postgresFailure } from "./postgres-failure.ts";
+import { CALL_TIMEOUT, hasState, isConnectionLost, isRetryable, postgresFailure } from "./postgres-failure.ts";
 import type { Ear, ListenHandlers, PostgresConnection, Row, SqlValue, Statements } from "./postgres-connection.ts";
 
 const TRANSACTION_ATTEMPTS_MAX = 5;
-/** How long a read waits for a server that is away, such as one that is being restarted. */
-const READ_WAITS_MS: readonly number[] = [50, 100, 200, 400, 800, 1500];
+/** How long what may be repeated waits for a server that is away, such as one that is being restarted. */
+const WAITS_MS: readonly number[] = [50, 100, 200, 400, 800, 1500];
 
 /** How long closing waits for what is under way. */
 const CLOSE_WAIT_MS = 5000;
@@ -50,17 +50,24 @@ export class PostgresHandle implements SqlDatabase, Transaction {
     return this.#attempt(async () => (await this.#connection.query(numbered(sql), values)).count);
   }
 
-  /** Runs a statement that changes nothing, again if the connection goes away. */
+  /** Runs a statement that may be repeated, again if the connection goes away. */
   async rows<R = Row>(sql: string, values: readonly SqlValue[] = []): Promise<readonly R[]> {
-    for (const waitMs of READ_WAITS_MS) {
+    for (let times = 0; ; times++) {
       try {
         return await this.write<R>(sql, values);
       } catch (error) {
-        if (!isConnectionLost(error)) throw error;
+        const waitMs = this.waitAfter(error, times);
+        if (waitMs === null) throw error;
         await wait(waitMs);
       }
     }
-    return this.write<R>(sql, values);
+  }
+
+  /** How long to wait before something is tried again that failed so, of how many times before; null where it is not. */
+  waitAfter(error: unknown, times: number): number | null {
+    // Who has waited for an answer that never came has waited long enough.
+    if (this.#closed || !isConnectionLost(error) || hasState(error, CALL_TIMEOUT)) return null;
+    return WAITS_MS[times] ?? null;
   }
 
   enclose<T>(steps: (inside: SqlRunner) => Asking<T>): Promise<T> {

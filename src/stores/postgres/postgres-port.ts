@@ -28,6 +28,12 @@ import {
   sessionsIn,
 } from "./session-row.ts";
 
+/**
+ * How many stored bytes a page may have. What a body takes as text is known only when it has been read; stored, it may take
+ * a ninetieth of that, so that a page of the most regular texts is still 11 MiB.
+ */
+const STORED_BYTES = 128 * 1024;
+
 /** What a port needs of its store. */
 export interface PortParts {
   readonly handle: PostgresHandle;
@@ -127,9 +133,13 @@ export class PostgresPort implements SqlPort<LoadedSession> {
   }
 
   async page({ key, start, end }: Segment, count: number, reverse: boolean): Promise<readonly string[]> {
+    const order = reverse ? "seq DESC" : "seq";
     const rows = await this.runner.rows<{ body: string }>(
-      `SELECT body::text AS body FROM ${this.#handle.schema}.entries
-       WHERE session_key = $1 AND seq >= $2 AND seq < $3 ORDER BY seq ${reverse ? "DESC" : ""} LIMIT $4`,
+      `SELECT body::text AS body FROM (
+         SELECT seq, body, sum(pg_column_size(body)) OVER (ORDER BY ${order} ROWS UNBOUNDED PRECEDING) AS stored
+         FROM (SELECT seq, body FROM ${this.#handle.schema}.entries
+           WHERE session_key = $1 AND seq >= $2 AND seq < $3 ORDER BY ${order} LIMIT $4) AS page
+       ) AS sized WHERE stored <= ${STORED_BYTES} OR stored = pg_column_size(body) ORDER BY ${order}`,
       [key, start, end, count],
     );
     return rows.map(({ body }) => jsonOf(body));
@@ -166,6 +176,11 @@ export class PostgresPort implements SqlPort<LoadedSession> {
     }
     await this.#insert(key, others);
     return { ...plan.place, key, segments: session.segments, marked: true };
+  }
+
+  /** An append is looked for by its ids before it is tried again. */
+  waitAfter(error: unknown, times: number): number | null {
+    return this.#handle.waitAfter(error, times);
   }
 
   /** The same rows, as a transaction sees them. */

@@ -259,8 +259,8 @@ test("reads no other sessions than it finds where it is asked for open runs, or 
     expect(await sessionsReadBy(() => store.list(query))).toBeLessThan(10);
     expect(await sessionsReadBy(() => store.count(query))).toBeLessThan(10);
   }
-  expect(await sessionsReadBy(() => store.list({ runs: "parked", limit: 5 }))).toBeLessThan(50);
-  expect(await sessionsReadBy(() => store.list({ runs: "parked", userId: "u2", limit: 5 }))).toBeLessThan(50);
+  expect(await sessionsReadBy(() => store.list({ runs: "asking", limit: 5 }))).toBeLessThan(50);
+  expect(await sessionsReadBy(() => store.list({ runs: "asking", userId: "u2", limit: 5 }))).toBeLessThan(50);
 });
 
 /** The statements in a schema that wait for others, as a query. */

@@ -1,7 +1,8 @@
+import { checkOptionsOf, type KeysOf } from "../../session/check-arguments.ts";
 import { SessionError } from "../../session/errors.ts";
 import type { SessionStore } from "../../session/store.ts";
 import { createStore } from "../complete/create-store.ts";
-import { checkChoice, checkClock, checkCount, checkOptions, invalidOption } from "../complete/valid-arguments.ts";
+import { checkChoice, checkClock, checkCount, invalidOption } from "../complete/valid-arguments.ts";
 import { hasTransform, isPostgresClient, openPostgres, type PostgresClient, usePostgres } from "./open-postgres.ts";
 import { isPgClient, isPgPool, type PgClient, PgConnection, type PgPool } from "./pg-connection.ts";
 import type { PostgresConnection } from "./postgres-connection.ts";
@@ -57,8 +58,19 @@ async function connect(options: PostgresStoreOptions): Promise<PostgresConnectio
   return isPostgresClient(sql) ? usePostgres(sql, prepare) : new PgConnection(sql as PgPool | PgClient, prepare);
 }
 
+const OPTIONS: KeysOf<PostgresStoreOptions> = {
+  url: true,
+  sql: true,
+  schema: true,
+  statementTimeoutMs: true,
+  connectionsMax: true,
+  prepare: true,
+  watch: true,
+  clock: true,
+};
+
 function checkPostgresOptions(options: PostgresStoreOptions): void {
-  checkOptions(options);
+  checkOptionsOf(options, OPTIONS, "openPostgresStore");
   const { url, sql, schema, statementTimeoutMs, connectionsMax, prepare, watch, clock } = options;
   if ((url === undefined) === (sql === undefined)) {
     throw new SessionError("INVALID_OPTION", "A PostgreSQL store is opened with either a url or a client as sql.");

@@ -5,6 +5,19 @@ import type { PostgresHandle, Transaction } from "./postgres-handle.ts";
 /** How many entries one row of the search index covers. */
 export const SEARCH_BLOCK_ENTRIES = 64;
 
+const PLAIN_TEXT = 'text COLLATE "C"';
+
+/** The columns that hold words or names, with their types: PostgreSQL must not sample them for its statistics. */
+export const UNSAMPLED_COLUMNS: Readonly<Record<string, Readonly<Record<string, string>>>> = {
+  sessions: { id: PLAIN_TEXT, user_id: PLAIN_TEXT, cwd: PLAIN_TEXT, segments: "text", header: "jsonb" },
+  heads: { session_id: PLAIN_TEXT, lease_run: "text" },
+  entries: { id: PLAIN_TEXT, state: "text", body: "jsonb" },
+  session_parents: { parent_id: PLAIN_TEXT },
+  checkpoints: { id: PLAIN_TEXT, body: "text" },
+  search_index: { trigrams: "integer[]" },
+  marks: { key: PLAIN_TEXT, value: "text" },
+};
+
 /**
  * What brings a database from each version of the schema to the next, `$` standing for the schema's name. Released ones
  * are never changed.
@@ -118,6 +131,15 @@ const MIGRATIONS: readonly string[] = [
    CREATE INDEX sessions_due ON $.sessions (runs_due) WHERE deleted_at IS NULL AND runs_due IS NOT NULL;`,
   // What a head says beside that is read from the last entry's state, and what that refers to.
   `ALTER TABLE $.heads DROP COLUMN last_id, DROP COLUMN state, DROP COLUMN rest, DROP COLUMN settings`,
+  // ANALYZE, which autovacuum runs by itself, would copy words and names of users into pg_statistic, where no erasure finds them.
+  Object.entries(UNSAMPLED_COLUMNS)
+    .map(([table, columns]) => {
+      const changes = Object.keys(columns).map((column) => `ALTER COLUMN ${column} SET STATISTICS 0`);
+      return `ALTER TABLE $.${table} ${changes.join(", ")}`;
+    })
+    .join(";"),
+  // From here on logs of format 3 may be in it, which an earlier program must refuse.
+  `COMMENT ON COLUMN $.entries.body IS 'up to format 3 of the log since version 5'`,
 ];
 
 /**

@@ -1,7 +1,7 @@
+import { nextSlice } from "../../internal/long-work.ts";
 import { entryText } from "../../session/search.ts";
 import type { Entry } from "../../session/log/entry.ts";
 import type { SearchIndex as TextIndex } from "../sql/session-search.ts";
-import { fromJsonb } from "./jsonb-text.ts";
 import type { PostgresHandle, Transaction } from "./postgres-handle.ts";
 import type { PostgresPort } from "./postgres-port.ts";
 import { SEARCH_BLOCK_ENTRIES } from "./schema.ts";
@@ -70,7 +70,7 @@ export class SearchIndex implements TextIndex {
       for (; end < version && budget > 0; budget--) {
         const block = Math.floor(end / SEARCH_BLOCK_ENTRIES);
         end = Math.min(version, (block + 1) * SEARCH_BLOCK_ENTRIES);
-        await this.#put(transaction, row, block, await this.#textsOf(transaction, row, block));
+        await this.#put(transaction, row, block, this.#textsOf(transaction, row, block));
       }
       const set = `UPDATE ${schema}.sessions SET searched = $2, unsearched = $3 WHERE key = $1`;
       await transaction.change(set, [Number(key), end, end < version]);
@@ -78,18 +78,27 @@ export class SearchIndex implements TextIndex {
     }
   }
 
-  async #textsOf(transaction: Transaction, { key }: UnsearchedRow, block: number): Promise<readonly string[]> {
-    const rows = await transaction.rows<{ body: string }>(
-      `SELECT body::text AS body FROM ${this.#handle.schema}.entries
-       WHERE session_key = $1 AND seq >= $2 AND seq < $3 AND body ->> 'type' IN ('message', 'custom_message')`,
-      [Number(key), block * SEARCH_BLOCK_ENTRIES, (block + 1) * SEARCH_BLOCK_ENTRIES],
-    );
-    return rows.map(({ body }) => entryText(fromJsonb(body) as Entry));
+  /** Entry by entry, a page at a time: a block of them may be large. */
+  async *#textsOf(transaction: Transaction, { key }: UnsearchedRow, block: number): AsyncGenerator<string> {
+    const port = this.#port.inside(transaction);
+    const end = (block + 1) * SEARCH_BLOCK_ENTRIES;
+    for (let start = block * SEARCH_BLOCK_ENTRIES; start < end; ) {
+      const page = await port.page({ key: Number(key), start, end }, SEARCH_BLOCK_ENTRIES, false);
+      if (page.length === 0) return;
+      start += page.length;
+      for (const body of page) yield entryText(JSON.parse(body) as Entry);
+      await nextSlice();
+    }
   }
 
-  async #put(transaction: Transaction, row: UnsearchedRow, block: number, texts: readonly string[]): Promise<void> {
+  async #put(
+    transaction: Transaction,
+    row: UnsearchedRow,
+    block: number,
+    texts: Iterable<string> | AsyncIterable<string>,
+  ): Promise<void> {
     const trigrams = new Set<number>();
-    for (const text of texts) addTrigrams(trigrams, text);
+    for await (const text of texts) addTrigrams(trigrams, text);
     await transaction.change(
       `INSERT INTO ${this.#handle.schema}.search_index (session_key, block, trigrams)
        VALUES ($1, $2, $3::text::integer[])

@@ -6,7 +6,7 @@ import { checkCheckpointId, oldestFirst } from "../complete/valid-checkpoint.ts"
 import { DROP_CHECKPOINT, POINT_CHECKPOINT } from "./index-scripts.ts";
 import type { RedisHandle } from "./redis-handle.ts";
 import type { RedisPort } from "./redis-port.ts";
-import { PUT_CHECKPOINT, READ_ALL } from "./session-scripts.ts";
+import { PUT_CHECKPOINT, READ_ALL, REPLACE_CHECKPOINT } from "./session-scripts.ts";
 import type { StoredSession } from "./stored-session.ts";
 
 const ATTEMPTS_MAX = 20;
@@ -52,8 +52,8 @@ export class Checkpoints implements CheckpointTable {
     return pointer === null ? null : this.#read(await this.#port.load(pointer.id), pointer.token);
   }
 
-  async list(sessionId: string): Promise<Checkpoint[]> {
-    const session = await this.#port.load(sessionId);
+  async list(sessionId: string, deleted: boolean): Promise<Checkpoint[]> {
+    const session = await this.#port.load(sessionId, deleted);
     if (session === null) return [];
     const key = this.#handle.names.checkpoints(sessionId, session.stamp.uid);
     const list = (await this.#handle.run(READ_ALL, [key], [])) as [token: string, text: string][];
@@ -66,6 +66,16 @@ export class Checkpoints implements CheckpointTable {
     const shown = await this.#pointing(kept.map(({ checkpoint }) => checkpoint.id));
     const counted = kept.filter(({ token }, i) => shown[i]?.endsWith(` ${token}`) === true);
     return oldestFirst(counted.sort((a, b) => a.sequence - b.sequence).map(({ checkpoint }) => checkpoint));
+  }
+
+  /** Overwrites what an id leads to; false where that is nothing, or the session is deleted. */
+  async replace(checkpoint: Checkpoint): Promise<boolean> {
+    const pointer = await this.#pointerOf(checkpoint.id);
+    const session = pointer === null ? null : await this.#port.load(pointer.id);
+    if (pointer === null || session === null) return false;
+    const key = this.#handle.names.checkpoints(pointer.id, session.stamp.uid);
+    const [kind] = await this.#handle.run(REPLACE_CHECKPOINT, [key], [pointer.token, JSON.stringify(checkpoint)]);
+    return kind === "ok";
   }
 
   async delete(id: string): Promise<boolean> {

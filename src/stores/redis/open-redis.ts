@@ -7,6 +7,8 @@ const RECONNECT_WAIT_MS_MAX = 1000;
 const PING_MS = 10_000;
 /** A server that answers nothing for so long, not even a ping, is taken for gone. */
 const SILENCE_MS_MAX = 30_000;
+/** The same while calls wait for an answer: their connection is given up, and they fail or are made again. */
+const CALL_MS_MAX = 5000;
 
 /**
  * Connects to a server with the `redis` package.
@@ -40,13 +42,44 @@ export async function openRedis(url: string): Promise<RedisConnection> {
   };
   const client = open();
   await client.connect();
+  const { sent, answered } = watchAnswers(() => {
+    client.destroy();
+    void client.connect().catch(() => {});
+  });
   return {
-    send: (_firstKey, args) => client.sendCommand<RedisReply>(args),
+    send: (_firstKey, args) => {
+      sent();
+      const reply = client.sendCommand<RedisReply>(args);
+      reply.then(answered, answered);
+      return reply;
+    },
     openSubscriber: (onBack) => openOfficialSubscriber(open(), onBack),
     async close() {
       // Closing waits for answers, and a server that is away gives none.
       if (client.isReady) await client.close();
       else if (client.isOpen) client.destroy();
+    },
+  };
+}
+
+/** Counts calls and answers; `silent` is called where calls wait and none is answered for too long. One timer for all of them. */
+function watchAnswers(silent: () => void): { readonly sent: () => void; readonly answered: () => void } {
+  let [waiting, heardMs] = [0, 0];
+  let timer: NodeJS.Timeout | null = null;
+  const look = (): void => {
+    if (waiting > 0 && performance.now() - heardMs > CALL_MS_MAX) silent();
+    if (waiting > 0) return;
+    clearInterval(timer ?? undefined);
+    timer = null;
+  };
+  return {
+    sent: () => {
+      if (waiting++ === 0) heardMs = performance.now();
+      timer ??= setInterval(look, CALL_MS_MAX / 5).unref();
+    },
+    answered: () => {
+      waiting -= 1;
+      heardMs = performance.now();
     },
   };
 }

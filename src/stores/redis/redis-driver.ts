@@ -34,7 +34,7 @@ export class RedisDriver extends RowDriver<Segment, StoredSession> implements St
     const parts = { listing: new Listing(port), removal: new Removal(port), checkpoints: new Checkpoints(port) };
     super({ port, cache, clock, ...parts });
     this.leases = port.leases;
-    this.eraser = new RedisEraser(port);
+    this.eraser = new RedisEraser(port, parts.checkpoints);
     this.#handle = handle;
     this.#watchers = new SessionWatchers(handle);
   }

@@ -6,6 +6,7 @@ import { SessionError, SessionNotFoundError } from "../../session/errors.ts";
 import type { StoreEraser } from "../../session/store.ts";
 import { planAgain } from "../complete/plan-again.ts";
 import { encodePlan } from "../rows/encode-plan.ts";
+import type { Checkpoints } from "./checkpoints.ts";
 import { defineScript, type RedisHandle } from "./redis-handle.ts";
 import type { RedisPort } from "./redis-port.ts";
 import { REPLACE } from "./session-scripts.ts";
@@ -27,8 +28,10 @@ export class RedisEraser implements StoreEraser {
   readonly #handle: RedisHandle;
   readonly #port: RedisPort;
   readonly #marks: string;
+  readonly replaceCheckpoint: StoreEraser["replaceCheckpoint"];
 
-  constructor(port: RedisPort) {
+  constructor(port: RedisPort, checkpoints: Checkpoints) {
+    this.replaceCheckpoint = (checkpoint) => checkpoints.replace(checkpoint);
     this.#handle = port.handle;
     this.#port = port;
     this.#marks = port.handle.names.index("marks");

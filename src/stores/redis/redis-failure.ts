@@ -1,4 +1,4 @@
-import { SessionError } from "../../session/errors.ts";
+import { SessionError, StoreUnreachableError } from "../../session/errors.ts";
 
 /** What the beginning of a server's refusal means. */
 const REPLIES: Readonly<Record<string, string>> = {
@@ -41,6 +41,9 @@ const CONNECTIONS: Readonly<Record<string, string>> = {
   MaxRetriesPerRequestError: AWAY,
 };
 
+/** Problems that go away by themselves, as far as one can tell. */
+const UNREACHABLE = [...Object.values(CONNECTIONS), REPLIES["LOADING"]];
+
 /** Refusals of a server that can still be read. */
 const WRITES_REFUSED = ["OOM", "READONLY", "MISCONF", "NOREPLICAS"].map((word) => REPLIES[word]);
 
@@ -48,9 +51,11 @@ const WRITES_REFUSED = ["OOM", "READONLY", "MISCONF", "NOREPLICAS"].map((word) =
 export function redisFailure(error: unknown, address: string): unknown {
   if (error instanceof SessionError || !(error instanceof Error)) return error;
   const problem = problemOf(error);
-  return problem === null
-    ? error
-    : new SessionError("STORE_FAILED", `The Redis server ${address} ${problem}.`, { cause: error });
+  if (problem === null) return error;
+  const message = `The Redis server ${address} ${problem}.`;
+  return UNREACHABLE.includes(problem)
+    ? new StoreUnreachableError(message, { cause: error })
+    : new SessionError("STORE_FAILED", message, { cause: error });
 }
 
 /** Whether an error of ours says that the server takes no writes, though it can be read. */

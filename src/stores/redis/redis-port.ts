@@ -6,7 +6,14 @@ import { type Asking, runLater } from "../rows/asking.ts";
 import type { EncodedPlan } from "../rows/encode-plan.ts";
 import { sessionExists } from "../rows/row-maker.ts";
 import { limitsOf, type MakeLimits } from "../complete/check-limits.ts";
-import type { CommitConditions, NewRowSession, RowPort, StateRow, StoredRow } from "../rows/row-port.ts";
+import {
+  type CommitConditions,
+  type NewRowSession,
+  PAGE_BYTES,
+  type RowPort,
+  type StateRow,
+  type StoredRow,
+} from "../rows/row-port.ts";
 import { RowReader } from "../rows/row-reader.ts";
 import { clipSegments } from "../rows/segments.ts";
 import { SessionCache } from "../rows/session-cache.ts";
@@ -18,7 +25,7 @@ import type { RedisHandle } from "./redis-handle.ts";
 import type { RedisStoreOptions } from "./redis-store.ts";
 import { readSegments, type Segment, segmentsOf, writeSegments } from "./segments.ts";
 import { SessionIndex } from "./session-index.ts";
-import { APPEND, CREATE, FIND, LOAD_SESSION, ROW_AT } from "./session-scripts.ts";
+import { APPEND, CREATE, FIND, LOAD_SESSION, PAGE, ROW_AT } from "./session-scripts.ts";
 import { argsOf, positionOf, rowOf, rowsOf } from "./stream-rows.ts";
 import { type HeadText, nextStamp, readStamp, type StoredSession, writeHead } from "./stored-session.ts";
 
@@ -99,11 +106,8 @@ export class RedisPort implements RowPort<Segment, StoredSession> {
   }
 
   async page({ id, uid, start, end }: Segment, count: number, reverse: boolean): Promise<readonly string[]> {
-    const key = this.handle.names.entries(id, uid);
-    const [first, last] = [positionOf(start), positionOf(end - 1)];
-    const range = reverse ? ["XREVRANGE", key, last, first] : ["XRANGE", key, first, last];
-    const reply = await this.handle.command(...range, "COUNT", String(count));
-    return rowsOf(reply).map(({ body }) => body);
+    const args = [positionOf(start), positionOf(end - 1), count, PAGE_BYTES, reverse ? 1 : ""].map(String);
+    return rowsOf(await this.handle.run(PAGE, this.handle.names.all(id, uid), args)).map(({ body }) => body);
   }
 
   async leaseToken({ head }: StoredSession): Promise<number | null> {

@@ -1,7 +1,8 @@
+import { checkOptionsOf, type KeysOf } from "../../session/check-arguments.ts";
 import { SessionError, show } from "../../session/errors.ts";
 import type { SessionStore } from "../../session/store.ts";
 import { createStore } from "../complete/create-store.ts";
-import { checkClock, checkCount, checkOptions, invalidOption } from "../complete/valid-arguments.ts";
+import { checkClock, checkCount, invalidOption } from "../complete/valid-arguments.ts";
 import { MARK_ALL } from "./index-scripts.ts";
 import { openRedis } from "./open-redis.ts";
 import { connectionOf, isRedisClient, type RedisClient } from "./redis-client.ts";
@@ -27,7 +28,7 @@ export interface RedisStoreOptions {
 }
 
 const DEFAULT_URL = "redis://127.0.0.1:6379";
-const LAYOUT_VERSION = 3;
+const LAYOUT_VERSION = 4;
 const TTL_SECONDS_MAX = 10 * 366 * 86_400;
 
 /**
@@ -84,9 +85,9 @@ async function checkLayout(handle: RedisHandle): Promise<void> {
     version = await handle.command<string | null>("GET", key);
   }
   // What earlier layouts wrote is read as it is, but the index of the first knows of no runs; a program that knows no other
-  // layout must not write beside this one.
+  // layout must not write beside this one, and one that knows no format 3 of the log must not read it.
   if (version === "1") await handle.run(MARK_ALL, [names.index("unsettled"), names.index("records")], []);
-  if (version === "1" || version === "2") {
+  if (version === "1" || version === "2" || version === "3") {
     await handle.command("SET", key, String(LAYOUT_VERSION));
     return;
   }
@@ -97,8 +98,10 @@ async function checkLayout(handle: RedisHandle): Promise<void> {
   );
 }
 
+const OPTIONS: KeysOf<RedisStoreOptions> = { url: true, client: true, prefix: true, ttlSeconds: true, clock: true };
+
 function checkRedisOptions(options: RedisStoreOptions): void {
-  checkOptions(options);
+  checkOptionsOf(options, OPTIONS, "openRedisStore");
   const { url, client, prefix, ttlSeconds, clock } = options;
   if (url !== undefined && client !== undefined)
     throw new SessionError("INVALID_OPTION", "A Redis store takes a url or a client, not both.");

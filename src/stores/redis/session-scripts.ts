@@ -71,6 +71,28 @@ if not row then return {} end
 return {string.match(row[2][2], '^[^\\n]*\\n"[^\\n]*') or row[2][2]}`);
 
 /**
+ * Rows of a range, as many as are asked for and hold so many bytes, but one at least.
+ * ARGV: first position, last position, count, bytes, whether the last come first.
+ */
+export const PAGE: RedisScript = sessionScript(`
+local rows, bytes = {}, 0
+local first, last, count, most = ARGV[1], ARGV[2], tonumber(ARGV[3]), tonumber(ARGV[4])
+while #rows < count do
+  local row
+  if ARGV[5] == '' then row = redis.call('XRANGE', entries, first, last, 'COUNT', 1)[1]
+  else row = redis.call('XREVRANGE', entries, last, first, 'COUNT', 1)[1] end
+  if not row then break end
+  bytes = bytes + #row[2][2]
+  if #rows > 0 and bytes > most then break end
+  rows[#rows + 1] = row
+  local at = tonumber(string.match(row[1], '^%d+'))
+  if ARGV[5] == '' then first = string.format('%.0f', at + 1)
+  else last = string.format('%.0f', at - 1) end
+  if tonumber(first) > tonumber(last) then break end
+end
+return rows`);
+
+/**
  * Appends, if the session is what was planned on and, where that is asked for, no id is taken and a lease is the live one.
  * Answers with 1, or 0 where it did nothing.
  *
@@ -294,6 +316,13 @@ local sequence = redis.call('HINCRBY', checkpoints, '#', 1)
 redis.call('HSET', checkpoints, ARGV[2], cjson.encode({sequence, ARGV[3]}))
 local left = redis.call('TTL', session)
 if left > 0 then redis.call('EXPIRE', checkpoints, left) end
+return {'ok'}`);
+
+/** Gives a checkpoint other content and leaves its place in the order. KEYS: the hash. ARGV: token and content. */
+export const REPLACE_CHECKPOINT: RedisScript = defineScript(`
+local old = redis.call('HGET', KEYS[1], ARGV[1])
+if not old then return {'none'} end
+redis.call('HSET', KEYS[1], ARGV[1], cjson.encode({cjson.decode(old)[1], ARGV[2]}))
 return {'ok'}`);
 
 /** The fields of a hash, each with its value, as a list on every client. KEYS: the hash. */

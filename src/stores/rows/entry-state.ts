@@ -176,10 +176,10 @@ function addTotals(state: MutableState, { path, messageCount, usage, cost, close
   if (closed) state.closed = true;
 }
 
-/** The settings that the row at a position itself holds, or null. */
-export function ownSettings({ settings }: EntryState, seq: number): SettingsNode | null {
+/** The settings that the row at a position itself holds, or null. Not frozen for a caller who uses them up. */
+export function ownSettings({ settings }: EntryState, seq: number, frozen = true): SettingsNode | null {
   if (typeof settings !== "object") return null;
-  freezeDeep(settings);
+  if (frozen) freezeDeep(settings);
   if (!("n" in settings)) return wholeSettings(settings as Settings, seq);
   const { n: count, before = null, ...change } = settings;
   return Object.freeze({ count, seq, change: Object.freeze(change), before });

@@ -38,21 +38,30 @@ export function* appendRows<Part extends LogRange, Session extends RowSession<Pa
   const { cache, port } = reader;
   const { sessionId, drafts } = append;
   const known = cache.get(sessionId);
-  try {
-    let outcome: Outcome<Session> = known === undefined ? "behind" : yield* write(reader, known, append);
-    for (let count = 1; typeof outcome === "string"; count++) {
-      if (count > ATTEMPTS_MAX) throw new SessionBusyError(sessionId, "others that append to it all the time");
-      // Lets others go first who are in the way for the same reason.
-      if (count > ATTEMPTS_WITHOUT_WAIT) yield* ask(wait(Math.random() * Math.min(WAIT_MS_MAX, count)));
-      const next: RowAppend = outcome === "unsure" ? { ...append, drafts: drafts.map(notFresh) } : append;
-      outcome = yield* ask(port.locked((locked) => write(new RowReader(locked, cache), null, next)));
+  // Once an append may have been written, every later try looks for it.
+  let [lost, unsure] = [0, false];
+  for (let count = 0; ; count++) {
+    let outcome: Outcome<Session> = "behind";
+    try {
+      if (count > 0) {
+        if (count > ATTEMPTS_MAX) throw new SessionBusyError(sessionId, "others that append to it all the time");
+        // Lets others go first who are in the way for the same reason.
+        if (count > ATTEMPTS_WITHOUT_WAIT) yield* ask(wait(Math.random() * Math.min(WAIT_MS_MAX, count)));
+        const next: RowAppend = unsure ? { ...append, drafts: drafts.map(notFresh) } : append;
+        outcome = yield* ask(port.locked((locked) => write(new RowReader(locked, cache), null, next)));
+      } else if (known !== undefined) outcome = yield* write(reader, known, append);
+    } catch (error) {
+      cache.forget(sessionId);
+      const waitMs = port.waitAfter?.(error, lost++) ?? null;
+      if (waitMs === null) throw error;
+      yield* ask(wait(waitMs));
+      outcome = "unsure";
     }
-    cache.remember(outcome.session);
-    return outcome.result;
-  } catch (error) {
-    // Whether a write that failed left something behind is for the store to say.
-    cache.forget(sessionId);
-    throw error;
+    if (typeof outcome !== "string") {
+      cache.remember(outcome.session);
+      return outcome.result;
+    }
+    unsure ||= outcome === "unsure";
   }
 }
 

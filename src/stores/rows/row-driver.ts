@@ -1,3 +1,4 @@
+import { asSlice, nextSlice } from "../../internal/long-work.ts";
 import { PagedItems } from "../../internal/paged-items.ts";
 import { TimestampClock } from "../../internal/timestamp-clock.ts";
 import type { StoredEntry } from "../../session/log/append-plan.ts";
@@ -23,10 +24,11 @@ import { RowReader } from "./row-reader.ts";
 import { clipSegments, type LogRange } from "./segments.ts";
 import type { SessionCache } from "./session-cache.ts";
 
-/** Few, as nobody knows how large they are. */
+/** Few, as most readers of a log need only its last entries. */
 const PAGE_ENTRIES_FIRST = 32;
 const PAGE_ENTRIES_MAX = 256;
-const PAGE_CHARACTERS = 1024 * 1024;
+/** How many characters are read before others have their turn: a database in this process answers at once. */
+const SLICE_CHARACTERS = 256 * 1024;
 
 /** How a store deletes sessions, brings them back, and purges them, sparing what forks build on. */
 export type RowRemoval = Pick<StoreDriver, "delete" | "undelete" | "purge">;
@@ -97,19 +99,22 @@ export abstract class RowDriver<Part extends LogRange, Session extends RowSessio
   async find(sessionId: string, entryId: string): Promise<StoredEntry | null> {
     const session = await this.#load(sessionId);
     if (session === null) return null;
-    return (await runLater(this.#reader.find(session, [entryId]))).get(entryId) ?? null;
+    return (await asSlice(() => runLater(this.#reader.find(session, [entryId])))).get(entryId) ?? null;
   }
 
   async settings(sessionId: string, last: SettingsNode): Promise<Settings> {
     const session = await this.#load(sessionId);
     if (session === null) throw new SessionNotFoundError(sessionId);
-    return readSettings(last, (seq) => runLater(this.#reader.settingsAt(session.segments, seq)));
+    const nodeAt = (seq: number) => runLater(this.#reader.settingsAt(session.segments, seq, false));
+    return readSettings(last, nodeAt, { taken: true });
   }
 
   async fork(sourceId: string, header: SessionHeader, options: ForkOptions): Promise<SessionHead> {
     const { port, cache } = this.#parts;
     const limits = { ...options, now: this.#clock.now() };
-    return this.#made(ask(port.locked((locked) => forkRows(new RowReader(locked, cache), sourceId, header, limits))));
+    return asSlice(() =>
+      this.#made(ask(port.locked((locked) => forkRows(new RowReader(locked, cache), sourceId, header, limits)))),
+    );
   }
 
   delete(sessionId: string): Promise<boolean> {
@@ -137,18 +142,19 @@ export abstract class RowDriver<Part extends LogRange, Session extends RowSessio
     const { after, before, limit, reverse } = range;
     const parts = clipSegments(session.segments, after + 1, Math.min(before, session.head.version));
     if (reverse) parts.reverse();
+    const pages = new PageReader(this.#parts.port, reverse);
     let left = limit;
     let size = PAGE_ENTRIES_FIRST;
     for (const part of parts) {
       let rest: Part | null = part;
       while (rest !== null && left > 0) {
-        const page: readonly string[] = await this.#parts.port.page(rest, Math.min(size, left), reverse);
+        const page = await pages.read(rest, Math.min(size, left));
         // A session that was purged under its reader has nothing more to give.
         if (page.length === 0) return;
-        yield page;
         left -= page.length;
-        size = nextSize(size, page);
+        size = Math.min(PAGE_ENTRIES_MAX, size * 2);
         rest = without(rest, page.length, reverse);
+        yield page;
       }
     }
   }
@@ -158,10 +164,48 @@ export abstract class RowDriver<Part extends LogRange, Session extends RowSessio
   }
 }
 
-function nextSize(size: number, page: readonly string[]): number {
-  const characters = page.reduce((sum, body) => sum + body.length, 0);
-  if (characters > PAGE_CHARACTERS) return Math.max(1, Math.floor(size / 4));
-  return Math.min(PAGE_ENTRIES_MAX, size * 2);
+/**
+ * Reads one page after the other. One that is large is read only when it may be: whoever waits for others must not hold it
+ * meanwhile.
+ */
+class PageReader<Part extends LogRange, Session extends RowSession<Part>> {
+  readonly #port: RowPort<Part, Session>;
+  readonly #reverse: boolean;
+  /** How many characters were read since others had their turn. */
+  #read = 0;
+  /** Whether a large page was read before: then this reading is known to be large. */
+  #isLarge = false;
+
+  constructor(port: RowPort<Part, Session>, reverse: boolean) {
+    this.#port = port;
+    this.#reverse = reverse;
+  }
+
+  async read(part: Part, count: number): Promise<readonly string[]> {
+    const measured = this.#port.measure?.(part, count, this.#reverse) ?? { count, bytes: 0 };
+    await this.#turnFor(measured.bytes);
+    const page = await this.#port.page(part, measured.count, this.#reverse);
+    const characters = page.reduce((sum, body) => sum + body.length, 0);
+    if (this.#port.measure !== undefined) return page;
+    if (this.#isLarge || characters <= SLICE_CHARACTERS) {
+      this.#read += characters;
+      return page;
+    }
+    return this.#readAgain(part, count, characters);
+  }
+
+  async #readAgain(part: Part, count: number, characters: number): Promise<readonly string[]> {
+    await this.#turnFor(characters);
+    return this.#port.page(part, count, this.#reverse);
+  }
+
+  async #turnFor(characters: number): Promise<void> {
+    this.#read += characters;
+    if (this.#read <= SLICE_CHARACTERS) return;
+    this.#isLarge = true;
+    await nextSlice(this.#read);
+    this.#read = 0;
+  }
 }
 
 function without<Part extends LogRange>(part: Part, count: number, reverse: boolean): Part | null {

@@ -4,6 +4,9 @@ import type { EncodedPlan } from "./encode-plan.ts";
 import type { HeadPlace } from "./entry-state.ts";
 import type { LogRange } from "./segments.ts";
 
+/** How many bytes of entries a page holds at most, unless its first entry alone takes more. */
+export const PAGE_BYTES: number = 1024 * 1024;
+
 /** A session as it stood at one version. Its log only grows, so nothing of this is ever wrong, only behind. */
 export interface RowSession<Part extends LogRange> extends HeadPlace {
   /** The parts of its log, in order, and whose rows hold them; the last is its own and has no end. */
@@ -56,8 +59,10 @@ export interface RowPort<Part extends LogRange, Session extends RowSession<Part>
   rowAt(part: Part, seq: number): Reply<StateRow | undefined>;
   /** Rows of a session by their ids, as far as it was loaded; those that it does not have are left out. */
   findRows(session: Session, ids: readonly string[]): Reply<readonly StoredRow[]>;
-  /** The first or, in reverse, the last entries of a part, as JSON. */
+  /** The first or, in reverse, the last entries of a part, as JSON: no more than `PAGE_BYTES` hold, but one at least. */
   page(part: Part, count: number, reverse: boolean): Reply<readonly string[]>;
+  /** How many entries such a page holds, and their bytes, where that is known without reading them. */
+  measure?(part: Part, count: number, reverse: boolean): { readonly count: number; readonly bytes: number };
   /** The token of the session's live lease, or null. */
   leaseToken(session: Session): Reply<number | null>;
   /**
@@ -65,6 +70,11 @@ export interface RowPort<Part extends LogRange, Session extends RowSession<Part>
    * as it was planned on or a condition does not hold; or `unsure`, when in addition an earlier try may have been written.
    */
   commit(session: Session, plan: EncodedPlan, conditions: CommitConditions): Reply<Session | "behind" | "unsure">;
+  /**
+   * How long to wait before a write is tried again that failed with this error, of how many times before; null where it is
+   * not. It may have been carried out. Left out where no write fails that way.
+   */
+  waitAfter?(error: unknown, times: number): number | null;
   /** Runs steps on a port where, if the store can, nothing comes in between. They may be run several times. */
   locked<T>(steps: (port: RowPort<Part, Session>) => Asking<T>): Reply<T>;
   /** Makes a session. @throws {SessionError} `SESSION_EXISTS` or `CAPACITY`. Called under `locked`. */

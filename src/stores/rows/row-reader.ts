@@ -46,9 +46,9 @@ export class RowReader<Part extends LogRange, Session extends RowSession<Part>> 
     return found;
   }
 
-  /** The settings that the row at a position holds. */
-  *settingsAt(segments: readonly Part[], seq: number): Asking<SettingsNode> {
-    const own = ownSettings(stateOf(yield* this.#rowAt(segments, seq)), seq);
+  /** The settings that the row at a position holds; not frozen for a caller who uses them up. */
+  *settingsAt(segments: readonly Part[], seq: number, frozen = true): Asking<SettingsNode> {
+    const own = ownSettings(stateOf(yield* this.#rowAt(segments, seq)), seq, frozen);
     if (own === null) throw new Error(`Entry ${seq} was said to hold settings, but does not.`);
     return own;
   }

@@ -32,5 +32,6 @@ export function sameRuns(before: SessionHead, after: SessionHead): boolean {
 
 /** The kind of run that a word asks for; whether someone has a started one, only its lease tells. */
 export function kindOf(word: RunsWord): RunsKind {
-  return word === "running" || word === "interrupted" ? "started" : word;
+  if (word === "asking") return "parked";
+  return word === "requested" ? word : "started";
 }

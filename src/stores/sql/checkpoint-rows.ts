@@ -10,6 +10,8 @@ type CheckpointRow = { readonly body: string };
 export class CheckpointRows implements CheckpointTable {
   readonly #database: SqlDatabase;
   readonly #table: string;
+  /** The key of the session whose id is bound, as SQL. */
+  readonly #anyKey: string;
   /** The key of the live session whose id is bound, as SQL. */
   readonly #key: string;
   /** Whether the session of a checkpoint is live, as SQL. */
@@ -19,7 +21,8 @@ export class CheckpointRows implements CheckpointTable {
     const { prefix } = database.dialect;
     this.#database = database;
     this.#table = `${prefix}checkpoints`;
-    this.#key = `SELECT key FROM ${prefix}sessions WHERE id = ? AND deleted_at IS NULL`;
+    this.#anyKey = `SELECT key FROM ${prefix}sessions WHERE id = ?`;
+    this.#key = `${this.#anyKey} AND deleted_at IS NULL`;
     this.#isLive = `EXISTS (SELECT 1 FROM ${prefix}sessions WHERE key = session_key AND deleted_at IS NULL)`;
   }
 
@@ -44,9 +47,16 @@ export class CheckpointRows implements CheckpointTable {
     return row === undefined ? null : checkpointOf(row);
   }
 
-  async list(sessionId: string): Promise<Checkpoint[]> {
-    const sql = `SELECT body FROM ${this.#table} WHERE session_key = (${this.#key}) ORDER BY created_at, sequence`;
+  async list(sessionId: string, deleted: boolean): Promise<Checkpoint[]> {
+    const key = deleted ? `${this.#anyKey} AND deleted_at IS NOT NULL` : this.#key;
+    const sql = `SELECT body FROM ${this.#table} WHERE session_key = (${key}) ORDER BY created_at, sequence`;
     return (await this.#database.rows<CheckpointRow>(sql, [sessionId])).map(checkpointOf);
+  }
+
+  /** Overwrites what is stored under the id of a checkpoint; false where nothing is, or the session is deleted. */
+  async replace(checkpoint: Checkpoint): Promise<boolean> {
+    const sql = `UPDATE ${this.#table} SET body = ? WHERE id = ? AND ${this.#isLive}`;
+    return (await this.#database.change(sql, [JSON.stringify(checkpoint), checkpoint.id])) > 0;
   }
 
   async delete(id: string): Promise<boolean> {

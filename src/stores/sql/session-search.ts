@@ -1,14 +1,16 @@
+import { nextSlice } from "../../internal/long-work.ts";
 import { SessionError } from "../../session/errors.ts";
 import type { SessionHead } from "../../session/log/fold.ts";
 import { PAGE_ITEMS_MAX } from "../../session/limits.ts";
-import { listPosition } from "../../session/query.ts";
 import type { SearchTerm } from "../../session/search.ts";
-import type { ListPosition } from "../../session/store-driver.ts";
+import type { SessionPage } from "../../session/store.ts";
+import { decodeCursor, listPage } from "../complete/list-page.ts";
 import type { ListedQuery } from "./session-filter.ts";
 import type { SqlDatabase } from "./sql-database.ts";
 import type { SqlListing } from "./sql-driver.ts";
 
 const CANDIDATES_MAX = 20_000;
+const KEYS_AT_ONCE = 4;
 
 /** Says in which sessions a text may be. It holds no texts itself, so that what it finds is only a candidate. */
 export interface SearchIndex {
@@ -30,14 +32,11 @@ export async function* candidatesFor(
   // What was said in deleted sessions cannot be read, so that there is nothing to be found in the index.
   const keys = query.deleted === true ? null : await keysFor(database, index, terms);
   const listed = keys === null ? query : { ...query, keys };
-  let after: ListPosition | null = null;
-  for (;;) {
-    const heads: SessionHead[] = await listing.list(listed, PAGE_ITEMS_MAX, after);
-    yield* heads;
-    const last = heads.at(-1);
-    // Every page ends later in the listing than the one before, so a short page is the end.
-    if (last === undefined || heads.length < PAGE_ITEMS_MAX) return;
-    after = listPosition(last);
+  const list: SqlListing["list"] = (_query, limit, after) => listing.list(listed, limit, after);
+  for (let cursor: string | null | undefined; cursor !== null; ) {
+    const page: SessionPage = await listPage({ list }, query, PAGE_ITEMS_MAX, cursor ? decodeCursor(cursor) : null);
+    yield* page.items;
+    cursor = page.next;
   }
 }
 
@@ -50,7 +49,9 @@ async function keysFor(
   const found = terms.flatMap((term) => index.keyOf(term) ?? []);
   if (found.length === 0 || !(await isComplete(index))) return null;
   let rarest: ReadonlySet<number> | null = null;
-  for (const key of found) {
+  for (const [i, key] of found.entries()) {
+    // A database in this process answers at once, and would leave nobody else a turn.
+    if (i > 0 && i % KEYS_AT_ONCE === 0) await nextSlice();
     const rows = await database.rows<{ key: number | string }>(index.owners, [key, CANDIDATES_MAX + 1]);
     const owners = new Set(rows.map((row) => Number(row.key)));
     // With too many, it would be no use to look at these first.

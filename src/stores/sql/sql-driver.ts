@@ -29,6 +29,8 @@ export interface SqlParts<Session extends SqlSession>
   readonly removal: RemovalSteps;
   /** Writes the tables anew, so that nothing that was removed is left on their pages. */
   readonly rewrite: () => Promise<void>;
+  /** Removes what the database has sampled of the tables' contents to plan queries; left out where it samples nothing. */
+  readonly clearStatistics?: () => Promise<void>;
   /** What there may be that nothing refers to, and a query that counts it. */
   readonly leftovers: () => readonly Leftover[];
   /** Null where the database can index no texts. */
@@ -43,8 +45,9 @@ export abstract class SqlDriver<Session extends SqlSession> extends RowDriver<Se
   constructor(database: SqlDatabase, parts: SqlParts<Session>) {
     const { cache, clock, index, listing } = parts;
     const removal = new Removal(database, { steps: parts.removal, cache, clock });
-    super({ ...parts, removal, checkpoints: new CheckpointRows(database) });
-    this.eraser = new SqlEraser(database, { ...parts, removal });
+    const checkpoints = new CheckpointRows(database);
+    super({ ...parts, removal, checkpoints });
+    this.eraser = new SqlEraser(database, { ...parts, removal, checkpoints });
     if (index === null) return;
     const read = (sessionId: string): AsyncIterable<Entry> => this.read(sessionId, readRange({}));
     this.search = (terms, { limit = PAGE_ITEMS_MAX, ...query }) =>

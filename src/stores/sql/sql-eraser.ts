@@ -1,12 +1,13 @@
 import { NOTHING_FOUND } from "../../session/log/append-plan.ts";
 import type { Entry } from "../../session/log/entry.ts";
 import { SessionNotFoundError } from "../../session/errors.ts";
-import type { StoreEraser } from "../../session/store.ts";
+import type { Checkpoint, StoreEraser } from "../../session/store.ts";
 import { planAgain } from "../complete/plan-again.ts";
 import { type Asking, ask } from "../rows/asking.ts";
 import { encodePlan } from "../rows/encode-plan.ts";
 import type { RowPort, RowSession } from "../rows/row-port.ts";
 import type { Segment } from "../rows/segments.ts";
+import type { CheckpointRows } from "./checkpoint-rows.ts";
 import type { Removal } from "./removal.ts";
 import type { SqlDatabase, SqlRunner } from "./sql-database.ts";
 import type { SqlParts } from "./sql-driver.ts";
@@ -28,7 +29,10 @@ export interface Leftover {
   readonly sql: string;
 }
 
-type EraserParts<Session extends SqlSession> = Omit<SqlParts<Session>, "removal"> & { readonly removal: Removal };
+type EraserParts<Session extends SqlSession> = Omit<SqlParts<Session>, "removal"> & {
+  readonly removal: Removal;
+  readonly checkpoints: CheckpointRows;
+};
 
 /** How many sessions are looked through for what a user caused before others have their turn. */
 const KEYS_AT_ONCE = 50;
@@ -36,6 +40,7 @@ const KEYS_AT_ONCE = 50;
 /** Replaces logs and keeps marks in the tables of an SQL database. */
 export class SqlEraser<Session extends SqlSession> implements StoreEraser {
   readonly rewrite: () => Promise<void>;
+  readonly clearStatistics: (() => Promise<void>) | undefined;
   readonly #database: SqlDatabase;
   readonly #parts: EraserParts<Session>;
   readonly #marks: string;
@@ -45,6 +50,7 @@ export class SqlEraser<Session extends SqlSession> implements StoreEraser {
     this.#parts = parts;
     this.#marks = `${database.dialect.prefix}marks`;
     this.rewrite = parts.rewrite;
+    this.clearStatistics = parts.clearStatistics;
   }
 
   async replace(sessionId: string, version: number, entries: readonly Entry[]): Promise<boolean> {
@@ -54,6 +60,10 @@ export class SqlEraser<Session extends SqlSession> implements StoreEraser {
     } finally {
       cache.forget(sessionId);
     }
+  }
+
+  replaceCheckpoint(checkpoint: Checkpoint): Promise<boolean> {
+    return this.#parts.checkpoints.replace(checkpoint);
   }
 
   async *authored(userId: string): AsyncGenerator<readonly string[]> {
@@ -69,8 +79,20 @@ export class SqlEraser<Session extends SqlSession> implements StoreEraser {
       ) SELECT id FROM ${prefix}sessions JOIN family ON sessions.key = family.key WHERE id IS NOT NULL`;
     for (let after = 0; after < Number(last?.key ?? 0); after += KEYS_AT_ONCE) {
       const rows = await this.#database.rows<{ id: string }>(sql, [after, after + KEYS_AT_ONCE, userId]);
-      yield rows.map(({ id }) => id);
+      yield [...new Set([...rows.map(({ id }) => id), ...(await this.#withCheckpointsBy(userId, after))])];
     }
+  }
+
+  /** The sessions among the next ones after a key with a checkpoint that a user made. */
+  async #withCheckpointsBy(userId: string, after: number): Promise<readonly string[]> {
+    const { prefix } = this.#database.dialect;
+    // Compared here: the column is text, and PostgreSQL cannot read every JSON text that JavaScript writes.
+    const rows = await this.#database.rows<{ id: string; body: string }>(
+      `SELECT sessions.id, body FROM ${prefix}checkpoints JOIN ${prefix}sessions ON key = session_key
+       WHERE session_key > ? AND session_key <= ? AND body LIKE '%"by":%' AND sessions.id IS NOT NULL`,
+      [after, after + KEYS_AT_ONCE],
+    );
+    return rows.filter(({ body }) => (JSON.parse(body) as Checkpoint).by === userId).map(({ id }) => id);
   }
 
   async heirs(sessionIds: readonly string[]): Promise<readonly (readonly [string, string])[]> {

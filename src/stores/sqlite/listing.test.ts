@@ -115,8 +115,8 @@ test("lists, counts and expires as the model does, whoever appended and whenever
           { parentId },
           { userId, runs: "requested" },
           { userId, runs: "interrupted", dueBefore: time(3) },
-          { parentId, runs: "parked", deleted: true },
-          { cwd: `/${parentId}`, runs: "parked" },
+          { parentId, runs: "asking", deleted: true },
+          { cwd: `/${parentId}`, runs: "asking" },
           { userId, dueBefore: time(4) },
         ] as const) {
           expect(await pages(store, { ...query, limit: limit + 1 })).toEqual(
@@ -189,10 +189,10 @@ test("finds open runs in indexes that hold no other sessions, and what is due in
   await using store = await openSqliteStore({ path: ":memory:", database });
   const queries: readonly (readonly [SessionQuery, string])[] = [
     [{ runs: "requested" }, "sessions_requested"],
-    [{ runs: "parked", status: ["active"] }, "sessions_parked"],
+    [{ runs: "asking", status: ["active"] }, "sessions_parked"],
     [{ runs: "running" }, "sessions_started"],
     [{ runs: "interrupted", userId: "u" }, "sessions_started_by_user"],
-    [{ runs: "parked", userId: "u", cwd: "/w" }, "sessions_parked_by_user"],
+    [{ runs: "asking", userId: "u", cwd: "/w" }, "sessions_parked_by_user"],
     [{ runs: "requested", dueBefore: time(1) }, "sessions_due"],
     [{ userId: "u", dueBefore: time(1) }, "sessions_due"],
   ];

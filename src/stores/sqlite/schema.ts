@@ -112,6 +112,8 @@ const MIGRATIONS: readonly string[] = [
    CREATE INDEX sessions_started_by_user ON sessions (user_id, modified_at, id) WHERE deleted_at IS NULL AND runs & 2;
    CREATE INDEX sessions_parked_by_user ON sessions (user_id, modified_at, id) WHERE deleted_at IS NULL AND runs & 4;
    CREATE INDEX sessions_due ON sessions (runs_due) WHERE deleted_at IS NULL AND runs_due IS NOT NULL;`,
+  // From here on logs of format 3 may be in it, which an earlier program must refuse.
+  "SELECT 1",
 ];
 
 /**

@@ -1,3 +1,4 @@
+import { nextSlice } from "../../internal/long-work.ts";
 import type { Entry } from "../../session/log/entry.ts";
 import { entryText } from "../../session/search.ts";
 import { SEQ_MAX } from "../rows/segments.ts";
@@ -9,6 +10,10 @@ import { expressionOf, trigramText } from "./trigrams.ts";
 const BATCH_ENTRIES = 500;
 const BATCH_CHARACTERS = 1024 * 1024;
 const BATCH_SESSIONS = 200;
+/** To index a longer text would hold up everyone else; each search reads it instead. */
+const INDEXED_CHARACTERS_MAX = 256 * 1024;
+/** What stands in the index for such a text: every search finds it, and looks into the text. */
+const UNINDEXED = "\ue000\ue000\ue000";
 
 // Of a session's key and a `seq`; numbered parameters would not work on every driver.
 const ROWID = "(? << 32 | ?)";
@@ -40,15 +45,26 @@ interface UnindexedRow {
  * to be looked at. An entry is found under its own position, a session under the last one there is.
  */
 export class SearchIndex implements TextIndex {
-  readonly keyOf: TextIndex["keyOf"] = expressionOf;
+  readonly keyOf: TextIndex["keyOf"] = (term) => {
+    const expression = expressionOf(term);
+    return expression === null ? null : `(${expression}) OR "${UNINDEXED}"`;
+  };
   readonly owners = "SELECT rowid >> 32 AS key FROM search_index WHERE search_index MATCH ? LIMIT ?";
   readonly #handle: SqliteHandle;
+  #catching: Promise<void> = Promise.resolve();
 
   constructor(handle: SqliteHandle) {
     this.#handle = handle;
   }
 
-  async catchUp(): Promise<void> {
+  /** One after the other: the next finds done what the one before has done. */
+  catchUp(): Promise<void> {
+    const catching = this.#catching.then(() => this.#catchUp());
+    this.#catching = catching.catch(() => {});
+    return catching;
+  }
+
+  async #catchUp(): Promise<void> {
     settleDownTo(this.#handle, 0);
     this.#handle.exec(
       `CREATE VIRTUAL TABLE IF NOT EXISTS search_index USING
@@ -59,8 +75,8 @@ export class SearchIndex implements TextIndex {
     );
     // Every part covers at least one entry or one session, so there cannot be more of them.
     for (let parts = left?.count ?? 0; parts > 0; parts--) {
+      await nextSlice();
       if (!this.#handle.transaction(() => this.#indexPart())) return;
-      await new Promise((resolve) => setImmediate(resolve));
     }
   }
 
@@ -113,6 +129,6 @@ export class SearchIndex implements TextIndex {
 
   #add(key: number, seq: number, text: string): void {
     const sql = `INSERT INTO search_index (rowid, text) VALUES (${ROWID}, ?)`;
-    this.#handle.change(sql, [key, seq, trigramText(text)]);
+    this.#handle.change(sql, [key, seq, text.length > INDEXED_CHARACTERS_MAX ? UNINDEXED : trigramText(text)]);
   }
 }

@@ -6,7 +6,13 @@ import { type Asking, runNow } from "../rows/asking.ts";
 import type { EncodedPlan } from "../rows/encode-plan.ts";
 import { sessionExists } from "../rows/row-maker.ts";
 import { limitsOf, type MakeLimits } from "../complete/check-limits.ts";
-import type { CommitConditions, NewRowSession, StateRow, StoredRow } from "../rows/row-port.ts";
+import {
+  type CommitConditions,
+  type NewRowSession,
+  PAGE_BYTES,
+  type StateRow,
+  type StoredRow,
+} from "../rows/row-port.ts";
 import { RowReader } from "../rows/row-reader.ts";
 import { runsColumns, sameRuns } from "../rows/runs-columns.ts";
 import { SEQ_MAX, type Segment, segmentsAfter } from "../rows/segments.ts";
@@ -30,6 +36,8 @@ const FIND = `SELECT seq, id, state, body FROM entries WHERE session_key = ? AND
   LIMIT 1`;
 const PAGE = `SELECT body FROM entries WHERE ${IN_SEGMENT} ORDER BY seq LIMIT ?`;
 const PAGE_BACKWARD = `SELECT body FROM entries WHERE ${IN_SEGMENT} ORDER BY seq DESC LIMIT ?`;
+/** Looks at no more than where a row says how long it is; versions of SQLite before 3.43 have to read all of it. */
+const BYTES_OF = ["octet_length(body)", "length(CAST(body AS BLOB))"] as const;
 const INSERT = "INSERT OR IGNORE INTO entries SELECT session_key, ?2, ?3, ?4, ?5 FROM unsettled WHERE session_key = ?1";
 const INSERT_UNDER_LEASE = `INSERT OR IGNORE INTO entries SELECT session_key, ?2, ?3, ?4, ?5
   FROM unsettled JOIN leases USING (session_key) WHERE session_key = ?1 AND token = ?6 AND expires_ms > ?7`;
@@ -66,6 +74,7 @@ export class SqlitePort implements SqlPort<SqlSession> {
   readonly #reader: RowReader<Segment, SqlSession>;
   readonly #leases: LeaseRows;
   #isLocked = false;
+  #bytesOf: (typeof BYTES_OF)[number] | null = null;
 
   constructor(handle: SqliteHandle, cache: SessionCache<SqlSession>, leases: LeaseRows) {
     this.runner = handle;
@@ -108,6 +117,24 @@ export class SqlitePort implements SqlPort<SqlSession> {
   page({ key, start, end }: Segment, count: number, reverse: boolean): readonly string[] {
     const sql = reverse ? PAGE_BACKWARD : PAGE;
     return this.runner.rows<{ body: string }>(sql, [key, start, end, count]).map(({ body }) => body);
+  }
+
+  /** The driver reads all rows that it is asked for at once, so that their bytes are looked up before. */
+  measure({ key, start, end }: Segment, count: number, reverse: boolean): { count: number; bytes: number } {
+    const [newer, older] = BYTES_OF;
+    this.#bytesOf ??= this.runner.row("SELECT 1 FROM pragma_function_list WHERE name = 'octet_length'") ? newer : older;
+    const sizes = (reverse ? PAGE_BACKWARD : PAGE).replace("SELECT body", `SELECT ${this.#bytesOf} AS bytes`);
+    const values = [key, start, end, count];
+    // Most pages fit as a whole, which one row tells.
+    const all = this.runner.row<{ bytes: number | null }>(`SELECT sum(bytes) AS bytes FROM (${sizes})`, values);
+    if ((all?.bytes ?? 0) <= PAGE_BYTES) return { count, bytes: all?.bytes ?? 0 };
+    const fitting = { count: 0, bytes: 0 };
+    for (const { bytes } of this.runner.rows<{ bytes: number }>(sizes, values)) {
+      if (fitting.count > 0 && fitting.bytes + bytes > PAGE_BYTES) break;
+      fitting.count += 1;
+      fitting.bytes += bytes;
+    }
+    return fitting;
   }
 
   leaseToken({ key }: SqlSession): number | null {

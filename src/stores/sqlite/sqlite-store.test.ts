@@ -1,7 +1,7 @@
 import { existsSync, readdirSync, readlinkSync } from "node:fs";
 import { cp, mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
 import Database from "libsql";
@@ -17,9 +17,14 @@ async function makeDirectory(): Promise<string> {
   return directory;
 }
 
-test("makes the directories of its file", async () => {
+test("refuses a file in a directory that is missing, and makes the directory with create", async () => {
   const path = join(await makeDirectory(), "some", "where", "skein.db");
-  await using store = await openSqliteStore({ path });
+  await expect(openSqliteStore({ path })).rejects.toMatchObject({
+    code: "INVALID_OPTION",
+    message: expect.stringContaining("let --create make it (in code, create: true)"),
+  });
+  expect(existsSync(dirname(dirname(path)))).toBe(false);
+  await using store = await openSqliteStore({ path, create: true });
   await store.create(createHeader({ id: "a" }));
   expect(existsSync(path)).toBe(true);
 });

@@ -1,11 +1,13 @@
-import { dirname, resolve } from "node:path";
+import { checkOptionsOf, type KeysOf } from "../../session/check-arguments.ts";
+import { resolve } from "node:path";
 import { setTimeout as wait } from "node:timers/promises";
-import { claimPrivateFile, makePrivateDirectory, narrowPrivateFile } from "../../internal/private-file.ts";
+import { claimPrivateFile, narrowPrivateFile } from "../../internal/private-file.ts";
 import { SessionError } from "../../session/errors.ts";
 import { hideFromSandboxes } from "../../session/sandbox/sandbox-hidden-paths.ts";
 import type { SessionStore } from "../../session/store.ts";
 import { createStore } from "../complete/create-store.ts";
-import { checkChoice, checkClock, checkOptions, checkPath } from "../complete/valid-arguments.ts";
+import { checkChoice, checkClock, checkPath } from "../complete/valid-arguments.ts";
+import { makeParent } from "../named-path.ts";
 import { openSqlite } from "./open-sqlite.ts";
 import { rewriteFile } from "./rewrite-file.ts";
 import { prepareDatabase } from "./schema.ts";
@@ -20,6 +22,8 @@ export interface SqliteStoreOptions {
   readonly driver?: "node:sqlite" | "libsql";
   /** A connection of the caller's to use instead, of better-sqlite3 or one like it; the caller closes it. */
   readonly database?: SqliteDatabase;
+  /** Makes the directories above the file, too; without it, a missing one is refused. */
+  readonly create?: boolean;
   /** `"flush"` (default): an append survives the process; `"fsync"`: it survives a power cut too. */
   readonly durability?: "flush" | "fsync";
   /** What time it is; the system's clock unless given. */
@@ -47,10 +51,16 @@ const PREPARE_WAIT_MS = 50;
  * `SESSION_BUSY` for one that stays locked, `STORE_FAILED` for one that cannot be used.
  */
 export async function openSqliteStore(options: SqliteStoreOptions): Promise<SqliteStore> {
-  const { path, durability = "flush", database, clock = () => new Date() } = checkSqliteOptions(options);
+  const {
+    path,
+    create = false,
+    durability = "flush",
+    database,
+    clock = () => new Date(),
+  } = checkSqliteOptions(options);
   const address = path === MEMORY ? MEMORY : resolve(path);
   if (address !== MEMORY) hideFromSandboxes(address);
-  if (address !== MEMORY && database === undefined) await makeFile(address);
+  if (address !== MEMORY && database === undefined) await makeFile(address, create);
   const connection = database ?? (await openSqlite(address, options.driver));
   const handle = new SqliteHandle(connection, address, database === undefined);
   try {
@@ -69,13 +79,8 @@ export async function openSqliteStore(options: SqliteStoreOptions): Promise<Sqli
 }
 
 /** The file and those beside it, which take their mode from it, are for their owner alone. */
-async function makeFile(address: string): Promise<void> {
-  const directory = dirname(address);
-  try {
-    await makePrivateDirectory(directory);
-  } catch (cause) {
-    throw new SessionError("STORE_FAILED", `The directory ${directory} of the database cannot be made.`, { cause });
-  }
+async function makeFile(address: string, create: boolean): Promise<void> {
+  await makeParent(address, { create, what: "the store" });
   try {
     claimPrivateFile(address);
     for (const ending of ["-wal", "-shm"]) narrowPrivateFile(`${address}${ending}`);
@@ -97,8 +102,17 @@ async function prepare(handle: SqliteHandle, durability: "flush" | "fsync"): Pro
   }
 }
 
+const OPTIONS: KeysOf<SqliteStoreOptions> = {
+  path: true,
+  driver: true,
+  database: true,
+  durability: true,
+  clock: true,
+  create: true,
+};
+
 function checkSqliteOptions(options: SqliteStoreOptions): SqliteStoreOptions {
-  checkOptions(options);
+  checkOptionsOf(options, OPTIONS, "openSqliteStore");
   checkPath(options.path, "path");
   checkChoice(options.driver, "driver", ["node:sqlite", "libsql"]);
   checkChoice(options.durability, "durability", ["flush", "fsync"]);

@@ -97,8 +97,10 @@ export const checkpointCases: readonly StoreCase[] = [
         [await store.loadCheckpoint("c"), await store.listCheckpoints("a"), await store.deleteCheckpoint("c")],
         [null, [], false],
       );
+      assert.deepEqual(await store.listCheckpoints("a", { deleted: true }), [checkpoint("c")]);
       await store.undelete("a");
       assert.deepEqual(await store.listCheckpoints("a"), [checkpoint("c")]);
+      assert.deepEqual(await store.listCheckpoints("a", { deleted: true }), []);
       await store.delete("a");
       await store.purge("9999-12-31T23:59:59.999Z");
       await makeThree(store, "b");

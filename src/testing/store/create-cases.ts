@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import type { EntryDraft } from "../../session/log/entry.ts";
-import { createHeader } from "../../session/log/header.ts";
+import { createHeader, FORMAT_VERSION } from "../../session/log/header.ts";
 import type { SessionStore } from "../../session/store.ts";
 import { checkHeadIsFold } from "../check-head-is-fold.ts";
 import type { StoreCase } from "../store-case.ts";
@@ -177,7 +177,7 @@ export const createCases: readonly StoreCase[] = [
       await refuses(store.create({ ...header, createdAt: "yesterday" }), "INVALID_HEADER");
       await refuses(store.create({ ...header, metadata: { f: () => 1 } as never }), "INVALID_VALUE");
       await refuses(store.create({ ...header, metadata: { big: "x".repeat(300_000) } }), "TOO_LARGE");
-      await refuses(store.create({ ...header, version: 3 as 2 }), "UNSUPPORTED_VERSION");
+      await refuses(store.create({ ...header, version: (FORMAT_VERSION + 1) as 3 }), "UNSUPPORTED_VERSION");
       await refuses(store.create(null as never), "INVALID_HEADER");
       await refuses(store.create(header, { maxOpenPerUser: -1 }), "INVALID_OPTION");
       assert.equal(await store.head("a"), null);

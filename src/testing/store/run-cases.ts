@@ -7,7 +7,7 @@ import { entriesOf, headOf, listAll, make, openIn, refuses, unchanged } from "./
 import { status, user } from "./drafts.ts";
 
 const LONG_MS = 60_000;
-const WORDS: readonly RunsWord[] = ["requested", "running", "parked", "interrupted"];
+const WORDS: readonly RunsWord[] = ["requested", "running", "asking", "interrupted"];
 
 /** Runs that are asked for, wait, are answered and are found by that. */
 export const runCases: readonly StoreCase[] = [
@@ -101,8 +101,8 @@ export const runCases: readonly StoreCase[] = [
       assert.deepEqual(await found(store), {
         requested: ["answered", "later", "requested"],
         running: ["running"],
-        parked: ["expiring", "parked"],
-        interrupted: ["interrupted"],
+        asking: ["asks", "expiring", "parked"],
+        interrupted: ["asks", "interrupted"],
       });
       assert.equal(await store.count({ runs: "requested" }), 3);
       assert.deepEqual(await listAll(store, { runs: "requested", userId: "ann", limit: 1 }), ["requested"]);
@@ -110,13 +110,14 @@ export const runCases: readonly StoreCase[] = [
       assert.deepEqual(await listAll(store, { runs: "running" }), []);
       await store.append("requested", [cancel("r")]);
       await store.append("parked", [answer("q-parked", "c", true)]);
+      await store.append("asks", [answer("q-asks", "c", true)]);
       await store.append("interrupted", [run("r", "failed")]);
       await store.delete("later");
       assert.deepEqual(await found(store), {
         requested: ["answered", "parked"],
         running: [],
-        parked: ["expiring"],
-        interrupted: ["running"],
+        asking: ["expiring"],
+        interrupted: ["asks", "running"],
       });
       await store.undelete("later");
       assert.deepEqual(await listAll(store, { runs: "requested", limit: 2 }).then((ids) => ids.toSorted()), [
@@ -133,7 +134,7 @@ export const runCases: readonly StoreCase[] = [
       const due = async (dueBefore: string): Promise<string[]> => (await listAll(store, { dueBefore })).toSorted();
       assert.deepEqual(await due("2030-01-01T00:00:00.000Z"), ["answered", "requested"]);
       assert.deepEqual(await due("2040-01-01T00:00:00.001Z"), ["answered", "expiring", "later", "requested"]);
-      assert.deepEqual(await listAll(store, { runs: "parked", dueBefore: "2040-01-01T00:00:00.001Z" }), ["expiring"]);
+      assert.deepEqual(await listAll(store, { runs: "asking", dueBefore: "2040-01-01T00:00:00.001Z" }), ["expiring"]);
       await refuses(store.list({ runs: "open" as RunsWord }), "INVALID_QUERY");
       await refuses(store.list({ dueBefore: "tomorrow" }), "INVALID_QUERY");
     },
@@ -145,7 +146,7 @@ export const runCases: readonly StoreCase[] = [
       await makeOneOfEach(context.store);
       await context.store.close();
       const store = await openAgain(context);
-      assert.deepEqual((await found(store)).parked, ["expiring", "parked"]);
+      assert.deepEqual((await found(store)).asking, ["asks", "expiring", "parked"]);
       assert.deepEqual((await headOf(store, "parked")).openRuns, [
         { runId: "r", state: "parked", questions: ["q-parked"] },
       ]);
@@ -165,6 +166,7 @@ async function makeOneOfEach(store: SessionStore): Promise<void> {
     expiring: [...ask("expiring"), { ...parked("r", ["q-expiring"]), expiresAt: "2040-01-01T00:00:00.000Z" }],
     answered: [...ask("answered"), parked("r", ["q-answered"]), answer("q-answered", "c", true)],
     interrupted: [run("r", "started")],
+    asks: ask("asks"),
   };
   for (const [id, drafts] of Object.entries(logs)) {
     await make(store, id, id === "requested" ? { userId: "ann" } : {});

@@ -1,3 +1,4 @@
+import { withoutStop } from "../../internal/trim-text.ts";
 import { SessionError, show } from "../../session/errors.ts";
 import { streamWatch } from "./stream-watch.ts";
 
@@ -54,7 +55,7 @@ export async function connectMcp(server: Exclude<McpServer, { client: McpClient 
     await client.connect(transport as Parameters<SdkClient["connect"]>[0], { timeout: CONNECT_TIMEOUT_MS });
   } catch (cause) {
     await client.close().catch(() => {});
-    const reason = `${messageOf(cause)}${said()}`.replace(/[.\s]*$/, ".");
+    const reason = `${withoutStop(`${messageOf(cause)}${said()}`)}.`;
     throw new SessionError("INVALID_TOOL", `The MCP server ${serverName(server)} does not answer: ${reason}`, {
       cause,
     });

@@ -7,7 +7,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } fr
 import { asking, callOf, calling, someAgent } from "../../../test/sample-run.ts";
 import { runSessionLoop } from "../../agent/run-session-loop.ts";
 import type { Tool, ToolContent, ToolContext } from "../../agent/tools/tool.ts";
-import type { Unasked } from "../../agent/tools/unasked.ts";
+import type { AskPolicy } from "../../agent/tools/ask-policy.ts";
 import { scripted } from "../../models/scripted.ts";
 import { Session } from "../../session/value/session.ts";
 import { type McpTools, openMcpTools } from "./index.ts";
@@ -92,9 +92,9 @@ describe("the tools of a program", () => {
 describe("what a server says of its own tools", () => {
   /** `echo` says that it only reads, `silent` that it may run twice and destroys nothing, `fail` nothing at all. */
   const names = ["echo", "silent", "fail"];
-  const askedIn = async (tools: readonly Tool[], unasked?: Unasked): Promise<string[]> => {
+  const askedIn = async (tools: readonly Tool[], ask?: AskPolicy): Promise<string[]> => {
     const calls = names.map((name) => callOf(name, name, { text: "hi" }));
-    const options = { model: scripted([calling(...calls), "Done."]), tools, ...(unasked && { unasked }) };
+    const options = { model: scripted([calling(...calls), "Done."]), tools, ...(ask && { ask }) };
     const run = runSessionLoop(asking(), someAgent(), options);
     const asked: string[] = [];
     for await (const event of run) {
@@ -108,10 +108,10 @@ describe("what a server says of its own tools", () => {
   };
 
   test("counts for nothing: every tool asks, unless all is written out", async () => {
-    for (const unasked of [undefined, "nothing", "reads", "writes"] as const) {
-      expect(await askedIn(server.tools, unasked)).toEqual(names);
+    for (const ask of [undefined, "always", "writes", "commands"] as const) {
+      expect(await askedIn(server.tools, ask)).toEqual(names);
     }
-    expect(await askedIn(server.tools, "all")).toEqual([]);
+    expect(await askedIn(server.tools, "never")).toEqual([]);
   });
 
   test("counts for nothing after a crash either: a call that may have had its effect is not sent again", () => {
@@ -128,9 +128,9 @@ describe("what a server says of its own tools", () => {
       schema: { ...tool.schema, name: tool.schema.name.slice("my_".length) },
     }));
     expect(await askedIn(tools)).toEqual(["fail"]);
-    expect(await askedIn(tools, "writes")).toEqual(["fail"]);
-    expect(await askedIn(tools, "reads")).toEqual(["silent", "fail"]);
-    expect(await askedIn(tools, "nothing")).toEqual(names);
+    expect(await askedIn(tools, "commands")).toEqual(["fail"]);
+    expect(await askedIn(tools, "writes")).toEqual(["silent", "fail"]);
+    expect(await askedIn(tools, "always")).toEqual(names);
     expect(tools.filter(({ idempotent }) => idempotent).map(({ schema }) => schema.name)).toEqual(["echo"]);
     await using prefixed = await openMcpTools(opened, { trust: { my_echo: "reads" }, prefix: "my_" });
     expect(prefixed.tools.every(({ untrusted }) => untrusted === true)).toBe(true);
@@ -217,7 +217,9 @@ describe("opening and changing", () => {
   test("says which program does not start, and what it wrote", async () => {
     await expect(openMcpTools({ command: "no-such-program-anywhere" })).rejects.toMatchObject({
       code: "INVALID_TOOL",
-      message: expect.stringMatching(/^The MCP server "no-such-program-anywhere" does not answer: .*ENOENT.*\.$/),
+      message: expect.stringMatching(
+        /^The MCP server "no-such-program-anywhere" does not answer: .*(ENOENT|EACCES).*\.$/,
+      ),
     });
     await expect(openMcpTools({ command: process.execPath, args: [program, "--broken"] })).rejects.toMatchObject({
       code: "INVALID_TOOL",

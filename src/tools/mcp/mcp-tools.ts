@@ -1,3 +1,4 @@
+import { checkArgument, checkOptionsOf, type Habits, isObject, type KeysOf } from "../../session/check-arguments.ts";
 import { NO_PARAMETERS, type Tool, type ToolContent, type ToolContext } from "../../agent/tools/tool.ts";
 import { isToolEffects, type ToolEffects } from "../../agent/tools/tool-effects.ts";
 import { copyJson, type JsonObject, type JsonValue } from "../../internal/json.ts";
@@ -15,10 +16,29 @@ export interface McpToolsOptions {
   readonly timeoutMs?: number;
   /**
    * The tools that you vouch for, as the server names them, each with what it can do: `{ search: "reads" }`. These are
-   * asked about like your own. All others ask each time, unless the run says `unasked: "all"`; what the server says of its
+   * asked about like your own. All others ask each time, unless the run says `ask: "never"`; what the server says of its
    * own tools counts for nothing.
    */
   readonly trust?: Readonly<Record<string, ToolEffects>>;
+}
+
+/** The options that `mcpTools` takes. */
+export const MCP_TOOLS_KEYS: KeysOf<McpToolsOptions> = { prefix: true, timeoutMs: true, trust: true };
+
+/** Options of earlier programs, with what replaced them. */
+export const MCP_HABITS: Habits = {
+  approval: 'name the tools that you vouch for in trust, such as { search: "reads" }',
+  needsApproval: 'name the tools that you vouch for in trust, such as { search: "reads" }',
+};
+
+/** @throws {SessionError} `INVALID_OPTION` that names the call, unless the value is a client of an MCP server. */
+export function checkClient(client: unknown, call: string): void {
+  checkArgument(
+    isObject(client) && typeof client.request === "function",
+    client,
+    call,
+    "a connected client of an MCP server",
+  );
 }
 
 /** A tool that a server offers and no model can be told of, with the reason. */
@@ -46,6 +66,8 @@ const TOOLS_MAX = 1_000;
  * `INVALID_OPTION` for a `trust` that is none.
  */
 export async function mcpTools(client: McpClient, options: McpToolsOptions = {}): Promise<readonly Tool[]> {
+  checkOptionsOf(options, MCP_TOOLS_KEYS, "mcpTools", MCP_HABITS);
+  checkClient(client, "mcpTools");
   const { tools, refused } = await listMcpTools(client, options);
   if (refused[0] === undefined) return tools;
   throw new SessionError("INVALID_TOOL", `The tool ${show(refused[0].name)} cannot be used: ${refused[0].problem}.`);

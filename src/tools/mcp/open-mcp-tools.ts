@@ -1,6 +1,15 @@
+import { checkArgument, checkOptionsOf, isObject, type KeysOf } from "../../session/check-arguments.ts";
 import type { Tool } from "../../agent/tools/tool.ts";
 import { connectMcp, type McpClient, type McpConnection, type McpServer } from "./mcp-sdk.ts";
-import { listMcpTools, type McpToolList, type McpToolsOptions, type RefusedTool } from "./mcp-tools.ts";
+import {
+  checkClient,
+  listMcpTools,
+  MCP_HABITS,
+  MCP_TOOLS_KEYS,
+  type McpToolList,
+  type McpToolsOptions,
+  type RefusedTool,
+} from "./mcp-tools.ts";
 
 /** How a server's tools are opened. */
 export interface OpenMcpToolsOptions extends McpToolsOptions {
@@ -27,6 +36,14 @@ export interface McpTools extends AsyncDisposable {
  * `@modelcontextprotocol/sdk`.
  */
 export async function openMcpTools(server: McpServer, options: OpenMcpToolsOptions = {}): Promise<McpTools> {
+  checkArgument(isObject(server), server, "openMcpTools", "a server: { command, args }, { url } or { client }");
+  checkOptionsOf(
+    options,
+    { ...MCP_TOOLS_KEYS, onChanged: true } satisfies KeysOf<OpenMcpToolsOptions>,
+    "openMcpTools",
+    MCP_HABITS,
+  );
+  if ("client" in server) checkClient(server.client, "openMcpTools");
   const connection = "client" in server ? lentConnection(server.client) : await connectMcp(server);
   const ask = (): Promise<McpToolList> => listMcpTools(connection.client, options);
   let known: McpToolList;

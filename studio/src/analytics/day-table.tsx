@@ -1,6 +1,6 @@
 import { type ReactNode, useState } from "react";
 import { formatCost, formatCount, formatDuration } from "../sessions/list/amounts.ts";
-import type { AnalyticsRow } from "./metric.ts";
+import { type AnalyticsRow, unsplitTokens } from "./metric.ts";
 
 /** The numbers of every day on which something happened, the latest first. */
 export function DayTable({
@@ -56,6 +56,7 @@ const COLUMNS: readonly { readonly name: string; readonly text: (row: AnalyticsR
   { name: "Tool calls", text: ({ toolCalls }) => formatCount(toolCalls) },
   { name: "Input tokens", text: ({ usage }) => formatCount(usage.inputTokens) },
   { name: "Output tokens", text: ({ usage }) => formatCount(usage.outputTokens) },
+  { name: "Not split", text: ({ usage }) => formatCount(unsplitTokens(usage)) },
   { name: "Tokens", text: ({ usage }) => formatCount(usage.totalTokens) },
   { name: "Cost", text: ({ cost }) => formatCost(cost) },
   { name: "Median latency", text: ({ latency }) => (latency === undefined ? "–" : formatDuration(latency.medianMs)) },

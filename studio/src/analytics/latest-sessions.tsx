@@ -3,7 +3,7 @@ import type { Client, ListedSession } from "skein/client";
 import { Shown } from "../request/shown.tsx";
 import { useClient } from "../request/use-client.ts";
 import { useRevised } from "../request/use-revised.ts";
-import { formatCost, formatCount, formatDuration } from "../sessions/list/amounts.ts";
+import { COMPUTED_COST, formatCost, formatCount, formatDuration } from "../sessions/list/amounts.ts";
 import { titleOf } from "../sessions/session-look.ts";
 import { addressOf } from "../shell/route.ts";
 
@@ -97,7 +97,9 @@ function MeasuredTable({
               {sums.totalTurns < 2 ? "–" : formatDuration(sums.durationSeconds * 1000)}
             </td>
             <td className="analytics-number">{formatCount(sums.totalTurns)}</td>
-            <td className="analytics-number">{formatCost(sums.totalCost)}</td>
+            <td className="analytics-number" title={sums.costComputed ? COMPUTED_COST : undefined}>
+              {formatCost(sums.shownCost, sums.costComputed)}
+            </td>
             <td>{sums.toolsInvoked.length === 0 ? "–" : sums.toolsInvoked.join(", ")}</td>
           </tr>
         ))}

@@ -26,3 +26,14 @@ test("the bar of a latency is as high as its 95th percentile, with the median in
   expect(metric?.series.map(({ amountOf }) => amountOf(measured))).toEqual([200, 700]);
   expect(metric?.totalOf(row({}))).toBe(0);
 });
+
+test("the parts of the tokens add up to their sum, also where an answer only has a sum", () => {
+  const tokens = METRICS.find(({ id }) => id === "tokens");
+  for (const usage of [
+    { inputTokens: 3, outputTokens: 4, totalTokens: 7 },
+    { inputTokens: 3, outputTokens: 4, totalTokens: 250 },
+  ]) {
+    const parts = tokens?.series.map(({ amountOf }) => amountOf(row({ usage }))) ?? [];
+    expect(parts.reduce((sum, part) => sum + part, 0)).toBe(usage.totalTokens);
+  }
+});

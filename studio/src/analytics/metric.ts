@@ -1,5 +1,5 @@
 import type { AnalyticsView, Client } from "skein/client";
-import { formatCompact, formatCost, formatCount, formatDuration } from "../sessions/list/amounts.ts";
+import { formatCompact, formatCost, formatCount, formatDuration, formatMoney } from "../sessions/list/amounts.ts";
 
 /** How long answers took and which tools were called, as the server says it. */
 export type CallFigures = Awaited<ReturnType<Client["callAnalytics"]>>;
@@ -29,6 +29,11 @@ export interface Metric {
   readonly formatShort: (value: number) => string;
 }
 
+/** Tokens of which nobody said whether they were read or written. */
+export function unsplitTokens({ inputTokens, outputTokens, totalTokens }: AnalyticsRow["usage"]): number {
+  return Math.max(0, totalTokens - inputTokens - outputTokens);
+}
+
 /** What can be looked at. */
 export const METRICS: readonly [Metric, ...Metric[]] = [
   {
@@ -37,12 +42,13 @@ export const METRICS: readonly [Metric, ...Metric[]] = [
     series: [
       { name: "Input", colour: "var(--accent)", amountOf: ({ usage }) => usage.inputTokens },
       { name: "Output", colour: "var(--tool)", amountOf: ({ usage }) => usage.outputTokens },
+      { name: "Not split", colour: "var(--ink-soft)", amountOf: ({ usage }) => unsplitTokens(usage) },
     ],
     totalOf: ({ usage }) => usage.totalTokens,
     format: formatCount,
     formatShort: formatCompact,
   },
-  single("cost", "Cost", ({ cost }) => cost, formatCost, formatCost),
+  single("cost", "Cost", ({ cost }) => cost, formatCost, formatMoney),
   {
     id: "latency",
     name: "Latency",

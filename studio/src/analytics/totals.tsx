@@ -1,6 +1,6 @@
 import type { ReactNode } from "react";
-import { formatCompact, formatCost, formatCount, formatDuration } from "../sessions/list/amounts.ts";
-import type { AnalyticsRow, Latency } from "./metric.ts";
+import { COMPUTED_COST, formatCompact, formatCost, formatCount, formatDuration } from "../sessions/list/amounts.ts";
+import { type AnalyticsRow, type Latency, unsplitTokens } from "./metric.ts";
 
 /** What everything adds up to, as figures. */
 export function Totals({
@@ -19,7 +19,7 @@ export function Totals({
         name="Tokens"
         value={formatCompact(usage.totalTokens)}
         full={formatCount(usage.totalTokens)}
-        more={`${formatCompact(usage.inputTokens)} in, ${formatCompact(usage.outputTokens)} out`}
+        more={splitOf(usage)}
       />
       {/* Its room is kept while it is on its way. */}
       <Figure
@@ -27,6 +27,14 @@ export function Totals({
         value={latency == null ? "–" : formatDuration(latency.medianMs)}
         more={latency == null ? "\u00a0" : `95 % in ${formatDuration(latency.p95Ms)}`}
       />
+      {row?.imported !== undefined && (
+        <Figure
+          name="Imported, in no other figure"
+          value={`${formatCompact(row.imported.usage.totalTokens)} tokens`}
+          full={row.imported.costComputed ? COMPUTED_COST : undefined}
+          more={`${formatCount(row.imported.messages)} messages, ${formatCost(row.imported.cost, row.imported.costComputed)}`}
+        />
+      )}
       <Figure name="Messages" value={formatCount(row?.messages ?? 0)} />
       <Figure name="Tool calls" value={formatCount(row?.toolCalls ?? 0)} />
       <Figure name="Sessions" value={formatCount(row?.sessions ?? 0)} />
@@ -48,7 +56,7 @@ function Figure({
 }: {
   readonly name: string;
   readonly value: string;
-  readonly full?: string;
+  readonly full?: string | undefined;
   readonly more?: string;
 }): ReactNode {
   return (
@@ -62,4 +70,11 @@ function Figure({
       </dd>
     </div>
   );
+}
+
+/** What of the tokens was read and written, and the rest, so that the parts add up. */
+function splitOf(usage: AnalyticsRow["usage"]): string {
+  const rest = unsplitTokens(usage);
+  const parts = `${formatCompact(usage.inputTokens)} in, ${formatCompact(usage.outputTokens)} out`;
+  return rest === 0 ? parts : `${parts}, ${formatCompact(rest)} not split`;
 }

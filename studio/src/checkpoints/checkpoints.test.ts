@@ -54,7 +54,7 @@ describe("the changes between two states", () => {
 });
 
 test("a value is shown as what it is", () => {
-  expect(valueText(0.5, true)).toBe("$0.5000");
+  expect(valueText(0.5, true)).toBe("$0.50");
   expect(valueText({ a: 1 })).toBe('{"a":1}');
   expect(valueText(undefined)).toBe("none");
 });

@@ -1,6 +1,7 @@
 import type { JsonObject, JsonValue } from "../../../src/internal/json.ts";
 import type { SessionTurn } from "../../../src/session/state/state.ts";
 import type { KeyDiff, StateDiff } from "../../../src/session/state/state-diff.ts";
+import { formatCost } from "../sessions/list/amounts.ts";
 
 /** A value that two states have differently; undefined where one has none. */
 export interface ValueChange {
@@ -61,7 +62,7 @@ export function isNothing(changes: StateChanges): boolean {
 /** A value as a reader expects it. */
 export function valueText(value: JsonValue | undefined, money = false): string {
   if (value === undefined || value === null) return "none";
-  if (typeof value === "number") return money ? `$${value.toFixed(4)}` : value.toLocaleString("en");
+  if (typeof value === "number") return money ? formatCost(value) : value.toLocaleString("en");
   return typeof value === "string" ? value : JSON.stringify(value);
 }
 

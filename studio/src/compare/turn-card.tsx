@@ -38,7 +38,7 @@ export function TurnCard({
         {same && <span className="tag">same in both</span>}
         {row.tokens > 0 && (
           <span className="soft">
-            {formatCompact(row.tokens)} tokens · {formatCost(row.cost)}
+            {formatCompact(row.tokens)} tokens · {formatCost(row.cost?.cost ?? null, row.cost?.computed)}
           </span>
         )}
       </p>

@@ -1,3 +1,4 @@
+import { costOfAnswer, type ShownCost } from "../../../src/models/shown-cost.ts";
 import type { Entry } from "../../../src/session/log/entry.ts";
 import type { ToolCall } from "../../../src/session/message.ts";
 import { spokenText } from "../request/spoken-text.ts";
@@ -13,7 +14,7 @@ export interface TurnRow {
   readonly calls: readonly ToolCall[];
   readonly failed: boolean;
   readonly tokens: number;
-  readonly cost: number;
+  readonly cost: ShownCost | null;
 }
 
 /** The row of an entry; null for one that says nothing by itself, such as variables. */
@@ -51,10 +52,10 @@ function messageRow(id: string, message: Extract<Entry, { type: "message" }>["me
     calls: assistant?.toolCalls ?? [],
     failed: (message.role === "tool" && message.isError === true) || assistant?.stopReason === "error",
     tokens: assistant?.usage?.totalTokens ?? 0,
-    cost: assistant?.cost ?? 0,
+    cost: costOfAnswer(message),
   };
 }
 
 function note(id: string, kind: string, title: string, text: string): TurnRow {
-  return { id, kind, title, text, calls: [], failed: false, tokens: 0, cost: 0 };
+  return { id, kind, title, text, calls: [], failed: false, tokens: 0, cost: null };
 }

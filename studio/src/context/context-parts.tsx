@@ -4,7 +4,7 @@ import { LongText } from "../markdown/long-text.tsx";
 import { messageText } from "../request/message-text.ts";
 import { visibleText } from "../markdown/visible-text.ts";
 import { addressOf } from "../shell/route.ts";
-import { percent, tokensOfParts } from "./context-share.ts";
+import { percent, wholeOf } from "./context-share.ts";
 import "./context-parts.css";
 
 /** How many messages are on the page at first, and how many more each time. */
@@ -25,7 +25,7 @@ export function ContextParts({
 }): ReactNode {
   const [shown, setShown] = useState(PAGE);
   const { parts, compaction } = context;
-  const total = tokensOfParts(context);
+  const total = wholeOf(context);
   const cut = dropped > 0 && parts.length - dropped < CUT_MAX ? dropped - 1 : parts.length;
   const first = Math.max(0, Math.min(parts.length - shown, cut));
   if (parts.length === 0) {

@@ -1,6 +1,6 @@
 import type { ContextPartView } from "skein/client";
 import { expect, test } from "vitest";
-import { droppedParts, percent, sharesByRole } from "./context-share.ts";
+import { droppedParts, percent, sharesByRole, tokensBeyondParts, tokensOfParts } from "./context-share.ts";
 
 const part = (entryId: string | null, role: "user" | "system", tokens: number): ContextPartView => ({
   entryId,
@@ -10,14 +10,14 @@ const part = (entryId: string | null, role: "user" | "system", tokens: number): 
 const parts = [part("a", "user", 10), part(null, "system", 30), part("b", "user", 40)];
 
 test("the share of a role is that of all its messages together", () => {
-  expect(sharesByRole({ parts })).toEqual([
+  expect(sharesByRole({ parts, tokens: 80 })).toEqual([
     { role: "system", count: 1, tokens: 30, share: 0.375 },
     { role: "user", count: 2, tokens: 50, share: 0.625 },
   ]);
 });
 
 test("a context without tokens has shares of nothing", () => {
-  expect(sharesByRole({ parts: [part("a", "user", 0)] })[0]?.share).toBe(0);
+  expect(sharesByRole({ parts: [part("a", "user", 0)], tokens: 0 })[0]?.share).toBe(0);
 });
 
 test("a compaction drops the parts before the first that it keeps", () => {
@@ -29,4 +29,15 @@ test("a compaction drops the parts before the first that it keeps", () => {
 
 test("a share is said in as many digits as it needs", () => {
   expect([0, 0.0001, 0.034, 0.5, 1].map(percent)).toEqual(["0.0 %", "< 0.1 %", "3.4 %", "50 %", "100 %"]);
+});
+
+test("what the roles take and what is beyond the messages add up to the size of the context, also where a provider counts less", () => {
+  for (const tokens of [250, 80, 42]) {
+    const context = { parts, tokens };
+    const shown = sharesByRole(context).reduce((sum, share) => sum + share.tokens, 0);
+    expect(shown).toBe(tokensOfParts(context));
+    expect(shown + tokensBeyondParts(context)).toBe(tokens);
+  }
+  expect(tokensBeyondParts({ parts, tokens: 250 })).toBe(170);
+  expect(sharesByRole({ parts, tokens: 160 }).map(({ share }) => share)).toEqual([0.1875, 0.3125]);
 });

@@ -6,7 +6,7 @@ export interface RoleShare {
   readonly role: Message["role"];
   readonly count: number;
   readonly tokens: number;
-  /** Of all messages, from 0 to 1. */
+  /** Of the whole context, from 0 to 1. */
   readonly share: number;
 }
 
@@ -17,9 +17,22 @@ export function tokensOfParts({ parts }: Pick<ContextView, "parts">): number {
   return parts.reduce((sum, { tokens }) => sum + tokens, 0);
 }
 
+/**
+ * What a context takes beyond its messages: instructions, tools, and what the provider counts otherwise than we do. Below
+ * 0 where the provider counted less than our estimate of the messages.
+ */
+export function tokensBeyondParts(context: Pick<ContextView, "parts" | "tokens">): number {
+  return context.tokens - tokensOfParts(context);
+}
+
+/** What shares are shares of. */
+export function wholeOf(context: Pick<ContextView, "parts" | "tokens">): number {
+  return Math.max(context.tokens, tokensOfParts(context));
+}
+
 /** What each role takes of a context; roles that say nothing are left out. */
-export function sharesByRole(context: Pick<ContextView, "parts">): readonly RoleShare[] {
-  const all = tokensOfParts(context);
+export function sharesByRole(context: Pick<ContextView, "parts" | "tokens">): readonly RoleShare[] {
+  const all = wholeOf(context);
   return ROLES.flatMap((role) => {
     const parts = context.parts.filter(({ message }) => message.role === role);
     const tokens = tokensOfParts({ parts });

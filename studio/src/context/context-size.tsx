@@ -2,7 +2,7 @@ import type { ReactNode } from "react";
 import type { ContextView } from "skein/client";
 import { LongText } from "../markdown/long-text.tsx";
 import { visibleText } from "../markdown/visible-text.ts";
-import { percent, sharesByRole, tokensOfParts } from "./context-share.ts";
+import { percent, sharesByRole, tokensBeyondParts, wholeOf } from "./context-share.ts";
 
 /** How large a context is, and what of it each role takes; `limit` is what the model has room for. */
 export function ContextSize({
@@ -13,7 +13,7 @@ export function ContextSize({
   readonly limit: number | null;
 }): ReactNode {
   const shares = sharesByRole(context);
-  const counted = tokensOfParts(context);
+  const beyond = tokensBeyondParts(context);
   return (
     <section aria-label="Size of the context">
       <p className="context-total">
@@ -24,11 +24,12 @@ export function ContextSize({
           {limit !== null && ` · ${percent(context.tokens / limit)} of the model's ${limit.toLocaleString("en")}`}
         </span>
       </p>
-      {counted > 0 && (
+      {shares.length > 0 && (
         <div className="context-stack" aria-hidden="true">
           {shares.map(({ role, share }) => (
             <span key={role} className={`context-${role}`} style={{ flexGrow: share }} />
           ))}
+          {beyond > 0 && <span style={{ flexGrow: beyond / wholeOf(context) }} />}
         </div>
       )}
       <ul className="context-roles small">
@@ -39,11 +40,18 @@ export function ContextSize({
             {percent(share)})
           </li>
         ))}
+        {beyond > 0 && (
+          <li>
+            instructions, tools and the provider's own count {beyond.toLocaleString("en")} tokens (
+            {percent(beyond / wholeOf(context))})
+          </li>
+        )}
+        {beyond < 0 && <li>less by the provider's own count −{(-beyond).toLocaleString("en")} tokens</li>}
       </ul>
-      {counted !== context.tokens && counted > 0 && (
+      {beyond !== 0 && (
         <p className="small soft">
-          The messages alone come to {counted.toLocaleString("en")} tokens by the server's own count. The total starts
-          from what the provider last counted, which includes the instructions and the tools.
+          The total starts from what the provider last counted, which includes the instructions and the tools; the
+          messages are counted by the server.
         </p>
       )}
     </section>

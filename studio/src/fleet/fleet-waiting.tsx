@@ -29,6 +29,7 @@ export function FleetWaiting({ fleet }: { readonly fleet: FleetView }): ReactNod
 
 function WaitingFor({ runner, runs }: { readonly runner: string; readonly runs: readonly RunView[] }): ReactNode {
   const title = runner === "" ? "Any agent" : runner;
+  const blocked = runs.find(({ problem }) => problem !== null)?.problem ?? undefined;
   const kind = runs.some(({ group }) => group !== null) ? "group" : "agent";
   return (
     <article className="fleet-card" aria-label={`For ${title}`}>
@@ -36,8 +37,10 @@ function WaitingFor({ runner, runs }: { readonly runner: string; readonly runs: 
         <h3>
           <bdi>{visibleText(title)}</bdi>
         </h3>
-        {runs.some(({ withoutWorker }) => withoutWorker) && (
+        {runs.some(({ withoutWorker }) => withoutWorker) ? (
           <strong className="fleet-lack small">No worker has this {kind}</strong>
+        ) : (
+          blocked !== undefined && <strong className="fleet-lack small">{visibleText(blocked.detail)}</strong>
         )}
         <span className="fleet-amount small">{runs.length === 1 ? "1 run" : `${runs.length} runs`}</span>
       </header>

@@ -33,14 +33,13 @@ export function QuestionsPage(): ReactNode {
             )}
             {items.length === 0 ? (
               <p className="soft">
-                No run waits for an answer. A run that asks and has none after a while lets go of its session and is
-                listed here, until someone answers or its time is over.
+                No run waits for an answer. What a run asks is listed here until someone answers or its time is over.
               </p>
             ) : (
               <ul className="questions-runs">
                 {items.map((run) => (
                   <li key={`${run.sessionId} ${run.runId}`}>
-                    <ParkedRun run={run} />
+                    <AskingRun run={run} />
                   </li>
                 ))}
               </ul>
@@ -53,7 +52,7 @@ export function QuestionsPage(): ReactNode {
   );
 }
 
-function ParkedRun({ run }: { readonly run: RunView }): ReactNode {
+function AskingRun({ run }: { readonly run: RunView }): ReactNode {
   const client = useClient();
   const { sessionId, userId, agent, group, by } = run;
   const session = useRequest(sessionId, (signal) => client.sessions.get(sessionId, { signal }));

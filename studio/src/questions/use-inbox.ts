@@ -28,7 +28,7 @@ export function useInbox(): Inbox {
 export function useReadInbox(): Inbox {
   const client = useClient();
   const ask = (signal: AbortSignal): Promise<Page<RunView>> =>
-    client.runs.list({ state: "parked", limit: RUNS_MAX }, { signal });
+    client.runs.list({ state: "asking", limit: RUNS_MAX }, { signal });
   return useRevised("inbox", useTicks(POLL_MS), ask);
 }
 

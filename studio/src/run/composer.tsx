@@ -1,6 +1,6 @@
 import { type FormEvent, type KeyboardEvent, type ReactNode, useEffect, useRef } from "react";
 import type { Content } from "../../../src/session/message.ts";
-import type { SessionView } from "skein/client";
+import { ClientError, type SessionView } from "skein/client";
 import { useAction } from "../request/use-action.ts";
 import { useClient } from "../request/use-client.ts";
 import { useMay } from "../request/use-me.ts";
@@ -50,7 +50,13 @@ export function Composer({
   const state = composerState(session, run, catalogue.data, isGroup, useMay().run);
   const send = useAction(async (content: Content) => {
     if (state.can === "start" || run.id === null) return run.start(content, choice);
-    await client.runs[how](session.header.id, content);
+    try {
+      await client.runs[how](session.header.id, content);
+    } catch (error) {
+      if (!(error instanceof ClientError) || error.code !== "RUN_ENDED") throw error;
+      // The run ended before this page was notified of that; the user still expects an answer.
+      return run.start(content, choice);
+    }
     onSaid(how, content);
   });
   const isEmpty = text.trim() === "" && attachments.items.length === 0;

@@ -6,7 +6,9 @@ test("calls a session by what its runs wait for, or what its status says", () =>
   const having = (state: "requested" | "started" | "parked" | "answered") => [{ runId: "r", state }];
   expect(markOf({ status: "active", running, openRuns: having("started") })).toBe("running");
   expect(markOf({ status: "active", running: null, openRuns: having("started") })).toBe("interrupted");
-  expect(markOf({ status: "active", running: null, openRuns: having("parked") })).toBe("parked");
+  expect(markOf({ status: "active", running: null, openRuns: having("parked") })).toBe("asking");
+  const asking = [{ runId: "r", state: "started" as const, questions: ["q"] }];
+  expect(markOf({ status: "active", running, openRuns: asking })).toBe("asking");
   for (const state of ["requested", "answered"] as const) {
     expect(markOf({ status: "active", running: null, openRuns: having(state) })).toBe("requested");
   }

@@ -14,6 +14,6 @@ export function fileNameOf(session: Pick<ListedSession, "name" | "firstMessage">
     .normalize("NFC")
     .toLowerCase()
     .match(/[\p{L}\p{N}\p{M}]+/gu);
-  const name = (words ?? ["session"]).join("-").slice(0, NAME_CHARACTERS_MAX).replace(/-+$/, "");
+  const name = (words ?? ["session"]).join("-").slice(0, NAME_CHARACTERS_MAX).replace(/-$/, "");
   return `${name}.${ENDINGS[format]}`;
 }

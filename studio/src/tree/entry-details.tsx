@@ -1,10 +1,12 @@
 import type { ReactNode } from "react";
 import type { TreeNodeView } from "skein/client";
+import { costOfAnswer } from "../../../src/models/shown-cost.ts";
 import { bodyOf, type Entry } from "../../../src/session/log/entry.ts";
 import { LongText } from "../markdown/long-text.tsx";
 import { visibleText } from "../markdown/visible-text.ts";
 import { contentText, messageText } from "../request/message-text.ts";
 import { Shown } from "../request/shown.tsx";
+import { formatCost } from "../sessions/list/amounts.ts";
 import { useClient } from "../request/use-client.ts";
 import { useRequest } from "../request/use-request.ts";
 
@@ -46,10 +48,11 @@ function factsOf(entry: Entry): readonly (readonly [string, string])[] {
   if (entry.by !== undefined) facts.push(["By", visibleText(entry.by.slice(0, 120))]);
   if (entry.type === "compaction") facts.push(["Tokens before", entry.tokensBefore.toLocaleString("en")]);
   if (entry.type !== "message" || entry.message.role !== "assistant") return facts;
-  const { provider, model, usage, cost } = entry.message;
+  const { provider, model, usage } = entry.message;
   if (model !== undefined) facts.push(["Model", provider === undefined ? model : `${provider}/${model}`]);
   if (usage !== undefined) facts.push(["Tokens", usage.totalTokens.toLocaleString("en")]);
-  if (cost !== undefined) facts.push(["Cost", `$${cost.toFixed(4)}`]);
+  const shown = costOfAnswer(entry.message);
+  if (shown !== null) facts.push(["Cost", formatCost(shown.cost, shown.computed)]);
   return facts;
 }
 

@@ -1,5 +1,5 @@
 // Serves the studio with an agent, and a group of one, that calls what it is told to: a message is {"name","arguments"} as
-// JSON. Only reading runs unasked; where its tools act, commands can reach everything. `ask_helper` runs an agent itself.
+// JSON. Only reading runs without approval; where its tools act, commands can reach everything. `ask_helper` runs an agent itself.
 // node asking-server.mjs <path> <port>
 import { fileURLToPath } from "node:url";
 import { createAgent, defineTool, SessionManager } from "skein";
@@ -54,7 +54,7 @@ const server = await createServer({
   agents: [agent],
   groups: { crew },
   place: { backend: "open", spec: "/srv/work" },
-  unasked: "reads",
+  ask: "writes",
   port: Number(port),
   studioDirectory: fileURLToPath(new URL("../../../dist/studio", import.meta.url)),
 });

@@ -4,6 +4,8 @@ import { createHeader } from "skein";
 import { openSqliteStore } from "skein/sqlite";
 
 const [path = ""] = process.argv.slice(2);
+// Loads the driver, which the user without rights may not be able to reach.
+await (await openSqliteStore({ path: ":memory:" })).close();
 if (process.getuid?.() === 0) process.setuid?.(65534);
 /** @param {() => Promise<unknown>} call */
 const codeOf = async (call) => {
@@ -17,7 +19,7 @@ const codeOf = async (call) => {
 /** @type {import("skein").SessionStore | undefined} */
 let store;
 const opened = await codeOf(async () => {
-  store = await openSqliteStore({ path });
+  store = await openSqliteStore({ path, create: true });
 });
 const result = {
   opened,

@@ -17,7 +17,7 @@ for (const url of [
   `sqlite:${join(directory, "made/by/sqlite/skein.db")}`,
   `jsonl:${join(directory, "made/by/jsonl")}`,
 ]) {
-  const store = await openStore(url);
+  const store = await openStore(url, { create: true });
   stores.push(store);
   await store.create(createHeader({ id: "kept", userId: "ann" }));
   // So many that a log gets an index.
@@ -49,7 +49,7 @@ const answer = await agent.run(session, { persist: true });
 const sandbox = await answer.requireSandbox();
 await new PersistentSandboxRegistry().record(sandbox);
 await sandbox.snapshot?.();
-await exportJsonl([answer], join(directory, "lineage/of/all.jsonl"));
+await exportJsonl([answer], join(directory, "lineage.jsonl"));
 
 writeFileSync(1, "made\n");
 process.stdin.resume();

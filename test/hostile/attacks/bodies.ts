@@ -76,6 +76,23 @@ export const deepNesting: readonly Attack[] = attacks(
   onEach("nests 10,000 lists", () => nested("[", "", "]", 10_000)),
   onEach("nests 5,000 objects", () => nested('{"a":', "1", "}", 5000)),
   onEach("opens 400,000 lists and closes none", () => "[".repeat(400_000), { only: ["a run's input", "a recovery"] }),
+  {
+    name: "nests 190 schemas in an output, each twice in the next by a reference",
+    who: "user",
+    async send(attacker) {
+      const $defs: Record<string, object> = { d0: { type: "string" } };
+      for (let level = 1; level < 190; level++) {
+        const $ref = `#/$defs/d${level - 1}`;
+        $defs[`d${level}`] = { anyOf: [{ $ref }, { $ref }] };
+      }
+      const id = await attacker.session();
+      const output = { type: "object", $defs, properties: { a: { $ref: "#/$defs/d189" } } };
+      const asked = await attacker.call("POST", at(id, "/runs"), { input: 'call give_answer {"a":1}', output });
+      if (asked.status < 400) await attacker.settled(id, asked.body.runId);
+      return asked;
+    },
+    expect: { status: 202 },
+  },
   deepFile("nests 5,000 objects in the header of an import", () => [
     raw(header({ metadata: { x: "$" } }), nested('{"a":', "1", "}", 5000)),
     ...chain(said("Hi.")),
@@ -316,7 +333,7 @@ const WRONG: readonly (readonly [what: string, method: string, path: string, bod
   ["an entry that parks a run", "POST", "/entries", '{"entries":[{"type":"run_parked","runId":"r","questions":[]}]}'],
   ["an entry that stops a run", "POST", "/entries", '{"entries":[{"type":"cancel","runId":"r"}]}'],
   ["a run in another's name", "POST", "/runs", '{"input":"x","by":"canary"}'],
-  ["a run with options of its own", "POST", "/runs", '{"input":"x","options":{"unasked":"all"}}'],
+  ["a run with options of its own", "POST", "/runs", '{"input":"x","options":{"ask":"never"}}'],
   ["a run of a name that is a number", "POST", "/runs", '{"input":"x","runId":7}'],
   ["a run at a time that there is not", "POST", "/runs", '{"input":"x","notBefore":"2026-02-31T00:00:00.000Z"}'],
   ["a run at a time of a place", "POST", "/runs", '{"input":"x","deadline":"2026-02-01T00:00:00.000+02:00"}'],

@@ -4,6 +4,7 @@ import { runIn } from "../attackers.ts";
 import { chain, header, said } from "../log-lines.ts";
 
 const FULL = { status: 409, code: "CAPACITY" } as const;
+const OVER_QUOTA = { status: 409, code: "SESSIONS_QUOTA_EXCEEDED" } as const;
 const TOO_MANY_STREAMS = { status: 429, code: "TOO_MANY_STREAMS" } as const;
 
 /** Repeats something until it is refused; the refusal, or the last answer. */
@@ -114,6 +115,32 @@ export const runFloods: readonly Attack[] = attacks(
     expect: { status: 409, code: "SESSION_BUSY" },
   },
   {
+    name: "lets 100 runs wait behind one that never ends",
+    who: "user",
+    async send(attacker) {
+      const path = at(await attacker.session(), "/runs");
+      const first = await attacker.call("POST", path, { input: "wait" });
+      const refused = await untilRefused(100, () => attacker.call("POST", path, { input: "wait", ifBusy: "enqueue" }));
+      const { body } = await attacker.call("GET", path);
+      for (const { runId } of body.items ?? body) await attacker.call("POST", `${path}/${runId}/cancel`, {});
+      await attacker.call("POST", `${path}/${first.body.runId}/cancel`, {});
+      return refused;
+    },
+    expect: FULL,
+  },
+  {
+    name: "says 300 things to a run that hears none of them",
+    who: "user",
+    async send(attacker) {
+      const path = at(await attacker.session());
+      const { body } = await attacker.call("POST", `${path}/runs`, { input: "wait" });
+      const last = await untilRefused(300, () => attacker.call("POST", `${path}/steer`, { content: big(1000) }));
+      await attacker.call("POST", `${path}/runs/${body.runId}/cancel`, {});
+      return last;
+    },
+    expect: { status: [200, 409] },
+  },
+  {
     name: "recovers one session 30 times at once",
     who: "user",
     async send(attacker) {
@@ -170,6 +197,30 @@ export const sessionFloods: readonly Attack[] = attacks(
       return untilRefused(45, (index) => attacker.call("POST", at(ids[index] as string, "/undelete"), {}));
     },
     expect: FULL,
+  },
+);
+
+export const storedFloods: readonly Attack[] = attacks(
+  "floods of stored sessions",
+  {
+    name: "makes 200 sessions and closes each",
+    who: "user",
+    send: (attacker) =>
+      untilRefused(200, async () => {
+        const made = await attacker.call("POST", "/api/sessions", {});
+        return made.status < 400 ? attacker.call("POST", at(made.body.header.id, "/close"), {}) : made;
+      }),
+    expect: OVER_QUOTA,
+  },
+  {
+    name: "imports 200 sessions and deletes each",
+    who: "user",
+    send: (attacker) =>
+      untilRefused(200, async () => {
+        const made = await attacker.importLog([header(), ...chain(said("Hi."))]);
+        return made.status < 400 ? attacker.call("DELETE", at(made.body.header.id)) : made;
+      }),
+    expect: OVER_QUOTA,
   },
 );
 

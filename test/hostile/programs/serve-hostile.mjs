@@ -54,10 +54,12 @@ const server = await createServer({
   agents: [agent],
   groups: { crew },
   place: { backend: "local", spec: { workingDir, isolation: "required" } },
-  unasked: "reads",
+  ask: "writes",
+  // The canary's run must look the same all the time, on a slow machine too.
+  park: { afterMs: 3_600_000 },
   studioDirectory,
   tokens: await openTokenFile(join(directory, "tokens")),
-  limits: { rate: null, headersTimeoutMs: 1000, requestTimeoutMs: 2500 },
+  limits: { rate: null, storedSessionsPerUser: 150, headersTimeoutMs: 1000, requestTimeoutMs: 2500 },
   logger: (line) => process.stdout.write(`${JSON.stringify(line)}\n`),
 });
 process.stdout.write(`${JSON.stringify({ url: await server.listen() })}\n`);

@@ -62,7 +62,7 @@ const acts = {
   output: async () =>
     (await manager.request("s", { agent: "clerk", input: "Go.", runId: argument, options: { output } }, actor)).runId,
   request: async () => (await manager.request("s", { agent: "clerk", input: "Go.", runId: argument }, actor)).runId,
-  recover: () => recover(argument),
+  recover: () => recover(argument, { park: false }),
   park: () => recover("paying", { park: { afterMs: 0 } }),
   approve: () => manager.approve("s", argument, {}, { actor: { userId: "boss", admin: true } }),
   cancel: () => manager.cancel("s", {}, actor),

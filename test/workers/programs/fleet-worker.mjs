@@ -1,12 +1,12 @@
 // A worker in a process of its own, until SIGTERM. Each call of `note` leaves a line in a file: run and round.
-// node fleet-worker.mjs <store> <bell> <file of effects> <leaseMs> <sweepMs>
+// node fleet-worker.mjs <store> <queue> <file of effects> <leaseMs> <sweepMs>
 // Prints "ready", "round <run> <round>" and "closed".
 import { appendFileSync, closeSync, openSync, writeSync } from "node:fs";
 import { setTimeout as wait } from "node:timers/promises";
 import { createAgent, defineTool, openStore, SessionManager } from "skein";
-import { bullmqBell, startWorker } from "skein/workers";
+import { bullmqQueue, startWorker } from "skein/workers";
 
-const [storeUrl = "", bellUrl = "", effects = "", leaseMs = "2000", sweepMs = "1000"] = process.argv.slice(2);
+const [storeUrl = "", queueUrl = "", effects = "", leaseMs = "2000", sweepMs = "1000"] = process.argv.slice(2);
 const print = (/** @type {string} */ line) => writeSync(1, `${line}\n`);
 
 /**
@@ -88,11 +88,11 @@ const agent = createAgent({
 
 const store = await openStore(storeUrl);
 const manager = new SessionManager({ store });
-const bell = bullmqBell({ url: bellUrl });
+const queue = bullmqQueue({ url: queueUrl });
 const worker = await startWorker({
   manager,
   agents: [agent],
-  bell,
+  queue,
   leaseMs: Number(leaseMs),
   sweepMs: Number(sweepMs),
   park: { afterMs: 100 },
@@ -103,7 +103,7 @@ process.once("SIGTERM", () => void end());
 
 async function end() {
   await worker.close({ drainMs: 10_000 });
-  await bell.close();
+  await queue.close();
   await store.close();
   print("closed");
 }

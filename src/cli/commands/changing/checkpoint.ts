@@ -7,7 +7,7 @@ import {
 import { openManager } from "../../open-manager.ts";
 import { findSession, SESSION_ARGUMENT } from "../../options/session-reference.ts";
 import { SessionError } from "../../../index.ts";
-import { workspaceAt } from "../../options/workspace-option.ts";
+import { existingWorkspaceAt } from "../../options/workspace-option.ts";
 import { tableLines } from "../../table.ts";
 import { printable, counted } from "../../terminal.ts";
 
@@ -28,7 +28,7 @@ async function filesPlace(values: CommandValues): Promise<SessionFilesOptions["p
     if (given === undefined) return null;
     throw new SessionError("INVALID_OPTION", "--workspace says where the files are; add --files.");
   }
-  const directory = given === undefined ? null : await workspaceAt(given);
+  const directory = given === undefined ? null : await existingWorkspaceAt(given, "--workspace");
   return ({ sandbox }) => (directory === null ? sandbox : { backend: "local", spec: directory });
 }
 
@@ -85,6 +85,7 @@ export const checkpoints: Command = {
   examples: [{ line: "skein checkpoints last", what: "where the latest session can go back to" }],
   json: { sessionId: "the session's id", checkpoints: "the checkpoints, as in checkpoint" },
   store: "existing",
+  readsOnly: true,
   async run(context) {
     await using store = await context.openStore();
     const { header } = await findSession(store, context.positionals[0] as string);

@@ -1,7 +1,8 @@
 import { compact as compactTree } from "../../../agent/context/compact.ts";
-import { createModel, type Entry, SessionTree } from "../../../index.ts";
+import { type Entry, type SessionHead, SessionTree } from "../../../index.ts";
 import { type Command, type CommandContext, textOption } from "../../command.ts";
 import { countOption, MODEL_OPTION } from "../../options/option-values.ts";
+import { modelFor } from "../../options/session-model.ts";
 import { findSession, SESSION_ARGUMENT } from "../../options/session-reference.ts";
 
 /** Compacts a session. */
@@ -10,7 +11,7 @@ export const compact: Command = {
   summary: "Replace the older part of a session's context by a summary; the log keeps every word.",
   arguments: [SESSION_ARGUMENT],
   options: {
-    model: { ...MODEL_OPTION, what: "who writes the summary" },
+    model: { ...MODEL_OPTION, what: "who writes the summary (default: the session's last model)" },
     instructions: { value: "TEXT", what: "what the summary should look after in particular" },
     "keep-recent-tokens": { value: "N", what: "how much of the end stays word for word" },
     undo: { what: "bring what the last compaction left out back into the context" },
@@ -26,10 +27,10 @@ export const compact: Command = {
   store: "existing",
   async run(context) {
     await using store = await context.openStore();
-    const { header } = await findSession(store, context.positionals[0] as string);
-    const tree = await SessionTree.on(store, header.id);
+    const head = await findSession(store, context.positionals[0] as string);
+    const tree = await SessionTree.on(store, head.header.id);
     const undoes = context.values["undo"] === true;
-    const entry = undoes ? await undo(tree) : await compactNow(tree, context);
+    const entry = undoes ? await undo(tree) : await compactNow(tree, head, context);
     if (context.json) context.printJson({ sessionId: tree.id, entry });
     else
       context.print(
@@ -44,12 +45,16 @@ async function undo(tree: SessionTree): Promise<null> {
   return null;
 }
 
-async function compactNow(tree: SessionTree, { values, signal, progress }: CommandContext): Promise<Entry | null> {
+async function compactNow(
+  tree: SessionTree,
+  head: SessionHead,
+  { values, signal, progress }: CommandContext,
+): Promise<Entry | null> {
   const [instructions, keepRecentTokens] = [
     textOption(values, "instructions"),
     countOption(values, "keep-recent-tokens", 0),
   ];
-  const model = createModel(textOption(values, "model") ?? "offline");
+  const model = await modelFor(tree.store, head, textOption(values, "model"));
   progress(`${model.provider}/${model.id} writes the summary`);
   return compactTree(tree, {
     model,

@@ -1,10 +1,11 @@
 import { AppendMerge } from "../../../lifecycle/merge/append-merge.ts";
-import { createModel, SessionError, type SessionHead, type SessionStore } from "../../../index.ts";
+import { SessionError, type SessionHead, type SessionStore } from "../../../index.ts";
 import type { MergeResult, MergeStrategy } from "../../../lifecycle/merge/merge-strategy.ts";
 import { SelectiveMerge } from "../../../lifecycle/merge/selective-merge.ts";
 import { SummaryMerge } from "../../../lifecycle/merge/summary-merge.ts";
 import { type Command, type CommandContext, textOption, textsOption } from "../../command.ts";
 import { MODEL_OPTION } from "../../options/option-values.ts";
+import { modelFor } from "../../options/session-model.ts";
 import { openManager } from "../../open-manager.ts";
 import { entryIfAny, findSession } from "../../options/session-reference.ts";
 import { counted, printable } from "../../terminal.ts";
@@ -29,7 +30,10 @@ export const merge: Command = {
       repeated: true,
       what: "a turn to bring over, with --strategy selective: its number in skein tree, or its id",
     },
-    model: { ...MODEL_OPTION, what: "who writes the summary, with --strategy summary" },
+    model: {
+      ...MODEL_OPTION,
+      what: "who writes the summary, with --strategy summary (default: the branch's last model)",
+    },
     "dry-run": { what: "only say what would be done" },
   },
   examples: [
@@ -51,7 +55,7 @@ export const merge: Command = {
     await using manager = openManager(store);
     const parentId = (await findSession(store, parent)).header.id;
     const branchHead = await findSession(store, branch);
-    const strategy = strategyOf(context, await turnsOf(context, store, branchHead));
+    const strategy = await strategyOf(context, store, branchHead);
     const dryRun = context.values["dry-run"] === true;
     const result = await manager.merge(parentId, branchHead.header.id, { strategy, dryRun, turns: false });
     if (context.json) {
@@ -69,14 +73,16 @@ function turnsOf({ values }: CommandContext, store: SessionStore, branch: Sessio
   return Promise.all(named);
 }
 
-function strategyOf({ values, signal }: CommandContext, turns: readonly string[]): MergeStrategy {
+async function strategyOf(context: CommandContext, store: SessionStore, branch: SessionHead): Promise<MergeStrategy> {
+  const { values, signal } = context;
+  const turns = await turnsOf(context, store, branch);
   const name = textOption(values, "strategy");
   if ((name === "selective") !== turns.length > 0) {
     throw new SessionError("INVALID_OPTION", "--strategy selective and --turn belong together; give both or neither.");
   }
   if (name === "selective") return new SelectiveMerge(turns);
   if (name === "append") return new AppendMerge();
-  return new SummaryMerge({ model: createModel(textOption(values, "model") ?? "offline"), signal });
+  return new SummaryMerge({ model: await modelFor(store, branch, textOption(values, "model")), signal });
 }
 
 function print({ terminal }: CommandContext, parentId: string, result: MergeResult, dryRun: boolean): void {

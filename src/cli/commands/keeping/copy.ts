@@ -1,10 +1,10 @@
 import { counted } from "../../terminal.ts";
 import { copySession } from "../../../stores/copy/copy-session.ts";
 import { copyStore, type StoreCopy } from "../../../stores/copy/copy-store.ts";
-import { openStore, SessionError, type SessionStore } from "../../../index.ts";
+import { SessionError, type SessionStore } from "../../../index.ts";
 import { type Command, type CommandContext, textOption, textsOption } from "../../command.ts";
 import { countOption } from "../../options/option-values.ts";
-import { openExistingStore } from "../../open-existing-store.ts";
+import { CREATE_OPTION, TRUST_STORE_OPTION } from "../../parse-command-line.ts";
 
 /** Copies sessions from one store to another. */
 export const copy: Command = {
@@ -17,6 +17,8 @@ export const copy: Command = {
     session: { value: "ID", repeated: true, what: "copy only this session" },
     deleted: { what: "also copy deleted sessions, as deleted ones" },
     concurrency: { value: "N", default: "4", what: "how many sessions to copy at a time" },
+    "trust-store": TRUST_STORE_OPTION,
+    create: CREATE_OPTION,
   },
   examples: [
     { line: "skein copy --from sqlite:./skein.db --to jsonl:./sessions", what: "every session as a readable file" },
@@ -36,8 +38,13 @@ export const copy: Command = {
       throw new SessionError("INVALID_OPTION", "copy needs --to with the URL of another store than --from.");
     }
     const concurrency = countOption(values, "concurrency") ?? 4;
-    await using from = await openExistingStore(source);
-    await using to = await openStore(target);
+    const fromEnvironment = textOption(values, "from") === undefined;
+    await using from = await context.openNamed(source, {
+      fromEnvironment,
+      missingAdvice: "check the path",
+      copies: true,
+    });
+    await using to = await context.openNamed(target, { acts: false });
     const sessions = textsOption(values, "session");
     const result =
       sessions.length > 0 ? await copyEach(from, to, sessions, context) : await copyAll(from, to, concurrency, context);

@@ -32,6 +32,7 @@ export const doctor: Command = {
     repaired: "the files that were repaired: path, damage, sideFile",
   },
   store: "existing",
+  readsOnly: true,
   async run(context) {
     const { storeUrl: url } = context;
     const repairs = context.values["repair"] === true;

@@ -3,9 +3,10 @@ import { removeUserDirectory, userDirectoryName } from "../../../workers/user-pl
 import { counted } from "../../terminal.ts";
 import type { EraseProgress, EraseReport, EraseTarget } from "../../../lifecycle/erase/erase-report.ts";
 import { SessionError } from "../../../index.ts";
+import { CREATE_OPTION } from "../../parse-command-line.ts";
 import { type Command, type CommandContext, textOption } from "../../command.ts";
 import { openManager } from "../../open-manager.ts";
-import { writeNewFile } from "./write-new-file.ts";
+import { writeNewFile, writingOf } from "./write-new-file.ts";
 
 const BAR_CHARACTERS = 20;
 
@@ -127,10 +128,12 @@ export const exportUser: Command = {
   options: {
     output: { value: "FILE", what: "the file to write" },
     force: { what: "replace the file if it is there" },
+    create: CREATE_OPTION,
   },
   examples: [{ line: "skein export-user ada --output ada.tar", what: "hand someone what is theirs" }],
   json: { user: "the id of the user", output: "the file", bytes: "how large it is" },
   store: "existing",
+  readsOnly: true,
   async run(context) {
     const { values } = context;
     const user = context.positionals[0] as string;
@@ -138,7 +141,7 @@ export const exportUser: Command = {
     if (output === undefined || output === "")
       throw new SessionError("INVALID_OPTION", "export-user needs the name of a file with --output.");
     await using store = await context.openStore();
-    const bytes = await writeNewFile(output, openManager(store).exportUser(user), values["force"] === true);
+    const bytes = await writeNewFile(output, openManager(store).exportUser(user), writingOf(values));
     if (context.json) context.printJson({ user, output, bytes });
     else context.print(`${output}: ${bytes} bytes.`);
     return 0;

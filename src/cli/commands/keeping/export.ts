@@ -1,10 +1,11 @@
 import { extname } from "node:path";
 import { EXPORT_FORMATS, type ExportFormat, exportSession } from "../../../export/index.ts";
 import { SessionError } from "../../../index.ts";
+import { CREATE_OPTION } from "../../parse-command-line.ts";
 import { type Command, textOption } from "../../command.ts";
 import { exportForeign, FOREIGN_NAMES } from "./foreign-export.ts";
 import { ENTRY_NAMES, findEntry, findSession, SESSION_ARGUMENT } from "../../options/session-reference.ts";
-import { batches, refuseExisting, writeNewFile } from "./write-new-file.ts";
+import { batches, refuseExisting, writeNewFile, writingOf } from "./write-new-file.ts";
 
 const FORMAT_OF: Readonly<Record<string, ExportFormat>> = {
   ".jsonl": "jsonl",
@@ -31,6 +32,7 @@ export const exportCommand: Command = {
     cwd: { value: "DIRECTORY", what: "with --to, where the program is to work (default: the session's directory)" },
     output: { value: "FILE", what: "the file to write (default: the standard output)" },
     force: { what: "replace the file if it is there" },
+    create: CREATE_OPTION,
     sanitize: { what: "write [secret 1] for secrets and ~ for home directories" },
     leaf: { value: "ENTRY", what: `the entry where the path ends: ${ENTRY_NAMES} (default leaf)` },
   },
@@ -51,6 +53,7 @@ export const exportCommand: Command = {
       "with --to: how many entries were written, how many lines of the program's own came out verbatim, what it cannot hold, and how many secrets were seen",
   },
   store: "existing",
+  readsOnly: true,
   async run(context) {
     const { values } = context;
     const output = textOption(values, "output");
@@ -73,7 +76,7 @@ export const exportCommand: Command = {
       for await (const batch of batches(pieces, context.signal)) await context.write(escapeControls(batch));
       return 0;
     }
-    const bytes = await writeNewFile(output, batches(pieces, context.signal), values["force"] === true);
+    const bytes = await writeNewFile(output, batches(pieces, context.signal), writingOf(values));
     const session = head.header.id;
     if (context.json) context.printJson({ session, format, output, bytes });
     else context.print(`${output}: ${format}, ${bytes} bytes.`);

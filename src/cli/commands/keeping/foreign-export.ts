@@ -9,7 +9,7 @@ import type { SessionHead, SessionStore } from "../../../index.ts";
 import { type CommandContext, textOption } from "../../command.ts";
 import { counted } from "../../terminal.ts";
 import { findSession } from "../../options/session-reference.ts";
-import { batches, refuseExisting, writeNewFile } from "./write-new-file.ts";
+import { batches, refuseExisting, writeNewFile, writingOf } from "./write-new-file.ts";
 
 /** The names of the programs whose sessions can be written. */
 export const FOREIGN_NAMES: readonly string[] = FOREIGN_FORMATS.map(({ name }) => name);
@@ -27,7 +27,7 @@ export async function exportForeign(context: CommandContext, output: string | un
     for (const line of reportLines(writing.report, values["sanitize"] === true)) context.fail(line);
     return 0;
   }
-  const bytes = await writeNewFile(output, batches(writing.pieces, signal), replace);
+  const bytes = await writeNewFile(output, batches(writing.pieces, signal), writingOf(values));
   const [session, format] = [head.header.id, textOption(values, "to")];
   if (context.json) context.printJson({ session, format, output, bytes, report: reportJson(writing.report) });
   else {

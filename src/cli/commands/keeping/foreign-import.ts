@@ -8,10 +8,10 @@ import {
   importMemoryName,
   type ImportStep,
 } from "../../../interop/formats/index.ts";
-import { userHome } from "../../../tree/home.ts";
+import { skeinHome } from "../../../tree/home.ts";
 import { type CommandContext, textOption } from "../../command.ts";
 import { counted } from "../../terminal.ts";
-import { LOCAL_USER } from "../../open-manager.ts";
+import { LOCAL_USER } from "../../../lifecycle/access.ts";
 import { momentOption } from "../../options/option-values.ts";
 
 /** How many lines that could not be read are named. */
@@ -26,6 +26,8 @@ interface ImportSum {
   readonly sessions: { new: number; grown: number; same: number; deleted: number };
   readonly lines: { mapped: number; kept: number; tooLarge: number; doubled: number; lost: number };
   readonly lost: { readonly file: string; readonly line: number; readonly reason: string }[];
+  /** How many lines are of each kind that is not known. */
+  readonly kinds: Record<string, number>;
 }
 
 /** Imports the sessions of another program: a file, or all below a directory; null finds out which program it is. */
@@ -39,10 +41,10 @@ export async function importForeignFiles(
   const dryRun = values["dry-run"] === true;
   await using store = await context.openStore();
   const target: ImportTarget = { store, userId, dryRun };
-  const memory = await ImportMemory.open(join(userHome(), "imports", importMemoryName(context.storeUrl, userId)));
+  const memory = await ImportMemory.open(join(skeinHome(), "imports", importMemoryName(context.storeUrl, userId)));
   const since = momentOption(values, "since")?.getTime();
   const sum: ImportSum = {
-    ...{ files: 0, unknown: 0, entries: 0, lost: [] },
+    ...{ files: 0, unknown: 0, entries: 0, lost: [], kinds: {} },
     sessions: { new: 0, grown: 0, same: 0, deleted: 0 },
     lines: { mapped: 0, kept: 0, tooLarge: 0, doubled: 0, lost: 0 },
   };
@@ -93,6 +95,7 @@ function addStep(sum: ImportSum, { path, format, sessions, report }: ImportStep)
     sum.entries += added;
   }
   for (const field of ["mapped", "kept", "tooLarge", "doubled", "lost"] as const) sum.lines[field] += report[field];
+  for (const [kind, count] of report.unknownKinds) sum.kinds[kind] = (sum.kinds[kind] ?? 0) + count;
   for (const { line, reason } of report.lostLines) {
     if (sum.lost.length < LOST_NAMED_MAX) sum.lost.push({ file: path, line, reason });
   }
@@ -100,10 +103,11 @@ function addStep(sum: ImportSum, { path, format, sessions, report }: ImportStep)
 
 function printSum(
   { print, fail }: CommandContext,
-  { files, unknown, entries, sessions, lines, lost }: ImportSum,
+  { files, unknown, entries, sessions, lines, lost, kinds }: ImportSum,
   dryRun: boolean,
 ): void {
-  for (const { file, line, reason } of lost) fail(`${file}, line ${line}, could not be read: ${reason}.`);
+  for (const { file, line, reason } of lost)
+    fail(`${file}${line === 0 ? "" : `, line ${line},`} could not be read: ${reason}.`);
   const known = counted(files - unknown, "file", "files");
   const found = `${sessions.new} new, ${sessions.grown} with more than before, ${sessions.same} as they were`;
   print(
@@ -114,6 +118,11 @@ function printSum(
   if (lines.doubled > 0) read.push(`${lines.doubled} were there twice`);
   if (lines.lost > 0) read.push(`${lines.lost} could not be read`);
   if (lines.mapped + lines.kept + lines.lost > 0) print(`Of the lines that were read, ${read.join(", ")}.`);
+  const strange = Object.entries(kinds).map(([kind, count]) => `${kind} (${count})`);
+  if (strange.length > 0)
+    print(
+      `Of kinds that this version does not know, and kept as they are: ${strange.join(", ")}. Please report them, so that they can be read.`,
+    );
   if (sessions.deleted > 0)
     print(
       `${counted(sessions.deleted, "session was", "sessions were")} deleted here and left so; skein undelete brings one back.`,

@@ -3,6 +3,7 @@ import { randomUUID } from "node:crypto";
 import { once } from "node:events";
 import { dirname } from "node:path";
 import { SessionError, type SessionHead, type SessionStore } from "../../../index.ts";
+import { show } from "../../../session/errors.ts";
 import type { ForeignWriting } from "../../../interop/formats/index.ts";
 import { makePrivateDirectory } from "../../../internal/private-file.ts";
 import { type Command, type CommandContext, textOption } from "../../command.ts";
@@ -44,8 +45,8 @@ export const handoff: Command = {
     const { pieces, report, handoff, cwd } = await writingOf(context, store, head);
     const { path, commands } = handoff;
     const starts = values["exec"] === true;
-    await makePrivateDirectory(dirname(path));
-    await writeNewFile(path, batches(pieces, signal), false);
+    await makePrivateDirectory(dirname(path)).catch((error: unknown) => refuseLongName(error, cwd));
+    await writeNewFile(path, batches(pieces, signal));
     if (context.json) {
       context.printJson({ session: head.header.id, path, cwd, commands, report: reportJson(report) });
     } else {
@@ -57,7 +58,8 @@ export const handoff: Command = {
         );
       else if (!starts) {
         context.print("Go on with it:");
-        for (const line of [["cd", cwd], ...commands]) context.print(`  ${line.map(quoted).join(" ")}`);
+        for (const line of [["cd", ...(cwd.startsWith("-") ? ["--"] : []), cwd], ...commands])
+          context.print(`  ${line.map(quoted).join(" ")}`);
       }
     }
     return starts ? start(commands, cwd) : 0;
@@ -66,9 +68,19 @@ export const handoff: Command = {
 
 /** Under the id that the program knows it by, or, where it has a file of that id, under a new one. */
 async function writingOf(context: CommandContext, store: SessionStore, head: SessionHead): Promise<ForeignWriting> {
-  const writing = await beginWriting(context, store, head);
+  // The program works in the directory that the file names, so that it is written as it is.
+  const cwd = textOption(context.values, "cwd") ?? head.header.cwd ?? process.cwd();
+  const values = { ...context.values, cwd };
+  const writing = await beginWriting({ ...context, values }, store, head);
   if (!(await exists(writing.handoff.path))) return writing;
-  return beginWriting(context, store, head, randomUUID());
+  return beginWriting({ ...context, values }, store, head, randomUUID());
+}
+
+/** A program names a directory after the one that it works in, which the file of an import may have chosen. */
+function refuseLongName(cause: unknown, cwd: string): never {
+  if ((cause as NodeJS.ErrnoException).code !== "ENAMETOOLONG") throw cause;
+  const message = `The directory ${show(cwd)} is too long for the name of a file; choose another with --cwd.`;
+  throw new SessionError("INVALID_OPTION", message, { cause });
 }
 
 async function start(commands: readonly (readonly string[])[], cwd: string): Promise<number> {

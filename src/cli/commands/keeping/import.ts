@@ -53,6 +53,7 @@ export const importCommand: Command = {
     sessions: "how many sessions are new, grown, the same, or deleted here and left so",
     lines: "what became of the lines: mapped, kept, tooLarge (of those kept), doubled, lost",
     lost: "the first lines that could not be read: file, line and reason",
+    kinds: "how many lines are of each kind that this version does not know; they are kept",
   },
   store: "made",
   async run(context) {

@@ -1,6 +1,7 @@
 import { counted } from "../../terminal.ts";
 import { applyRetention, type RetentionOptions, type RetentionReport } from "../../../lifecycle/retention.ts";
-import { openStore, SessionError, type SessionStatus, type SessionStore } from "../../../index.ts";
+import { SessionError, type SessionStatus, type SessionStore } from "../../../index.ts";
+import { CREATE_OPTION } from "../../parse-command-line.ts";
 import { type Command, type CommandContext, textOption, textsOption } from "../../command.ts";
 import { ageOption, countOption, momentOption } from "../../options/option-values.ts";
 import { STATUS_OPTION } from "../reading/list.ts";
@@ -28,6 +29,7 @@ export const prune: Command = {
     vacuum: { what: "after --purge, give the space back to the file system where the store can" },
     limit: { value: "N", what: "delete at most so many" },
     "dry-run": { what: "only say what would be deleted" },
+    create: CREATE_OPTION,
   },
   examples: [
     { line: "skein prune --older-than 30d --status closed --dry-run", what: "see what would go" },
@@ -53,7 +55,7 @@ export const prune: Command = {
       throw new SessionError("INVALID_OPTION", "--archive is the store itself; name another one.");
     }
     await using store = await context.openStore();
-    await using archive = archiveUrl === undefined ? null : await openStore(archiveUrl);
+    await using archive = archiveUrl === undefined ? null : await context.openNamed(archiveUrl, { acts: false });
     const report = await applyRetention(store, { ...options, ...archiveOf(archive) });
     const failures = report.failures.map(({ sessionId, error }) => ({
       sessionId,

@@ -1,5 +1,5 @@
 import { counted } from "../../terminal.ts";
-import { SessionManager } from "../../../index.ts";
+import { SessionError, SessionManager } from "../../../index.ts";
 import { sessionConfigFromEnvironment } from "../../../lifecycle/config-from-environment.ts";
 import type { Command } from "../../command.ts";
 import { ageOption, countOption } from "../../options/option-values.ts";
@@ -10,7 +10,7 @@ export const sweep: Command = {
   summary: "Put on record which sessions were idle for too long: they expire, and take no more turns.",
   arguments: [],
   options: {
-    idle: { value: "AGE", what: "how long is too long, as in 24h (default: SKEIN_SESSION_TTL in seconds, else a day)" },
+    idle: { value: "AGE", what: "how long is too long, as in 24h; it must be given" },
     limit: { value: "N", default: "10000", what: "at most so many sessions" },
   },
   examples: [{ line: "skein sweep --idle 7d", what: "end what nobody has touched for a week" }],
@@ -19,7 +19,11 @@ export const sweep: Command = {
   async run(context) {
     const { values } = context;
     const config = sessionConfigFromEnvironment();
-    const sessionTtl = ageOption(values, "idle", 1) ?? config.sessionTtl;
+    const sessionTtl = ageOption(values, "idle", 1);
+    if (sessionTtl === undefined) {
+      const message = "Sessions expire for good, so say how long is too long: --idle 24h, or any other time.";
+      throw new SessionError("INVALID_OPTION", message);
+    }
     const limit = countOption(values, "limit");
     const failures: { readonly sessionId: string | null; readonly message: string }[] = [];
     await using store = await context.openStore();

@@ -3,6 +3,8 @@ import { basename, dirname, join } from "node:path";
 import { openPrivateFile } from "../../../internal/private-file.ts";
 import { SessionError } from "../../../index.ts";
 import { show } from "../../../session/errors.ts";
+import { makeParent, namedPath } from "../../../stores/named-path.ts";
+import type { CommandValues } from "../../command.ts";
 
 const BATCH_CHARACTERS = 64 * 1024;
 
@@ -22,13 +24,28 @@ export async function* batches(
   if (batch !== "") yield batch;
 }
 
+/** How a file is written that a command line names. */
+export interface NewFileOptions {
+  /** Takes the place of a file that is there. */
+  readonly replace?: boolean;
+  /** Makes the directories above it. */
+  readonly create?: boolean;
+}
+
+/** What `--force` and `--create` say of the file to write. */
+export function writingOf(values: CommandValues): NewFileOptions {
+  return { replace: values["force"] === true, create: values["create"] === true };
+}
+
 /** Writes beside the file and renames it when it is whole. Resolves to how many bytes it has. */
 export async function writeNewFile(
-  path: string,
+  named: string,
   batches: AsyncIterable<string | Uint8Array>,
-  replace: boolean,
+  { replace = false, create = false }: NewFileOptions = {},
 ): Promise<number> {
+  const path = namedPath(named);
   if (!replace) await refuseExisting(path);
+  await makeParent(path, { create, what: "the file" });
   const temporary = join(dirname(path), `.${basename(path)}.${process.pid}.tmp`);
   try {
     const handle = await openPrivateFile(temporary, "w");

@@ -1,13 +1,19 @@
-import { resolve } from "node:path";
+import { readdir } from "node:fs/promises";
+import { homedir } from "node:os";
+import { relative, resolve } from "node:path";
 import type { SessionHead, SessionStatus, SessionStore } from "../../../index.ts";
 import type { SessionPage, SessionQuery } from "../../../session/store.ts";
+import { asksOf } from "../../../session/log/open-runs.ts";
+import { isIn } from "../../../sandboxes/local/follow-links.ts";
 import { summaryOf } from "../../../session/listing.ts";
+import { storePathOf } from "../../../stores/open-store.ts";
+import { defaultSessionDirectory } from "../../../tree/home.ts";
 import { type Command, type CommandContext, type CommandOption, textOption, textsOption } from "../../command.ts";
-import { storeExists } from "../../open-existing-store.ts";
+import { storeExists } from "../../open-named-store.ts";
 import { countOption } from "../../options/option-values.ts";
 import { findSession, titleOf } from "../../options/session-reference.ts";
 import { tableLines } from "../../table.ts";
-import { printable, shortTime } from "../../terminal.ts";
+import { counted, printable, shortTime } from "../../terminal.ts";
 
 /** The statuses to choose from. */
 export const STATUS_OPTION: CommandOption = {
@@ -16,6 +22,8 @@ export const STATUS_OPTION: CommandOption = {
   choices: ["active", "suspended", "closed", "expired"],
   what: "only sessions of this status",
 };
+
+const FILTERS: readonly string[] = ["user", "cwd", "status", "parent", "deleted", "cursor"];
 
 const COLUMNS = [
   { title: "ID" },
@@ -55,10 +63,12 @@ export const list: Command = {
     next: "what to give as --cursor for those that follow, or null",
   },
   store: "existing",
+  readsOnly: true,
   async run(context) {
     if (textOption(context.values, "store") === undefined && !(await storeExists(context.storeUrl))) {
       if (context.json) context.printJson({ sessions: [], damaged: [], next: null });
-      else context.fail("There are no sessions yet; skein chat begins one, and --store URL looks elsewhere.");
+      else if (!(await tellOfSessionFiles(context)))
+        context.fail("There are no sessions yet; skein chat begins one, and --store URL looks elsewhere.");
       return 0;
     }
     await using store = await context.openStore();
@@ -67,11 +77,32 @@ export const list: Command = {
     else {
       for (const line of tableLines(COLUMNS, items.map(rowOf))) context.terminal.line(line);
       for (const { path, reason } of damaged) context.fail(`${path} cannot be read: ${reason}`);
+      if (items.length === 0) await tellOfSessionFiles(context);
       if (next !== null) context.fail(`There are more; go on with --cursor ${next} or --all.`);
     }
     return damaged.length === 0 ? 0 : 1;
   },
 };
+
+/** Says where sessions are that a program has kept in files, where the store has none; false where there are none either. */
+async function tellOfSessionFiles({ storeUrl, values, fail }: CommandContext): Promise<boolean> {
+  const directory = defaultSessionDirectory();
+  const isFiltered = FILTERS.some((name) => values[name] !== undefined && values[name] !== false);
+  if (isFiltered || resolve(storePathOf(storeUrl) ?? "") === directory) return false;
+  const names = await readdir(directory).catch(() => []);
+  const count = names.filter((name) => /\.jsonl(\.__partial__)?$/.test(name)).length;
+  if (count === 0) return false;
+  const shown = `jsonl:${tilde(directory)}`;
+  fail(
+    `There are no sessions in this store, and ${counted(count, "session file", "session files")} in ${tilde(directory)}; skein list --store ${shown} lists them.`,
+  );
+  return true;
+}
+
+/** A path as a shell and a store's URL both take it. */
+function tilde(path: string): string {
+  return isIn(path, homedir()) ? `~/${relative(homedir(), path)}` : path;
+}
 
 function jsonOf(head: SessionHead): object {
   return { ...summaryOf(head), openRuns: head.openRuns, branch: head.header.forkedFrom?.branchName ?? null };
@@ -80,7 +111,7 @@ function jsonOf(head: SessionHead): object {
 /** A session as a row of a listing: id, time, status and whether it waits for an answer, turns, name. */
 export function rowOf(head: SessionHead): readonly string[] {
   const { header, modifiedAt, status, messageCount, openRuns } = head;
-  const standing = openRuns.some(({ state }) => state === "parked") ? `${status}, asks` : status;
+  const standing = openRuns.some((run) => asksOf(run).length > 0) ? `${status}, asks` : status;
   return [printable(header.id, 512), shortTime(modifiedAt), standing, String(messageCount), titleOf(head)];
 }
 

@@ -26,6 +26,7 @@ export const search: Command = {
     hits: "the sessions that match: session (as in list) and matches, each with entryId, seq and the text around it",
   },
   store: "existing",
+  readsOnly: true,
   async run(context) {
     await using store = await context.openStore();
     const hits = await store.search(context.positionals.join(" "), queryOf(context.values));

@@ -6,13 +6,14 @@ import {
   SessionTree,
   UnknownEntryError,
 } from "../../../index.ts";
-import type { OpenRun } from "../../../session/log/open-runs.ts";
+import { asksOf, type OpenRun } from "../../../session/log/open-runs.ts";
 import { summaryOf } from "../../../session/listing.ts";
 import { type Command, textOption } from "../../command.ts";
 import { countOption } from "../../options/option-values.ts";
 import { printEntry } from "./print-entry.ts";
 import { ENTRY_NAMES, findEntry, findSession, SESSION_ARGUMENT } from "../../options/session-reference.ts";
-import { printable } from "../../terminal.ts";
+import { frameworkOf, recordOf } from "../../../session/framework.ts";
+import { counted, printable } from "../../terminal.ts";
 
 /** Shows what a session says. */
 export const show: Command = {
@@ -23,6 +24,7 @@ export const show: Command = {
     at: { value: "ENTRY", default: "leaf", what: `the entry where the path ends: ${ENTRY_NAMES}` },
     limit: { value: "N", default: "50", what: "how many entries, the latest" },
     all: { what: "the whole path, from its root" },
+    records: { what: "what LangGraph or the OpenAI Agents SDK recorded beside the turns, entry by entry" },
   },
   examples: [
     { line: "skein show last", what: "the end of the latest session" },
@@ -36,6 +38,7 @@ export const show: Command = {
     before: "what to give as --at for the entries before these, or null",
   },
   store: "existing",
+  readsOnly: true,
   async run(context) {
     const { terminal, values } = context;
     await using store = await context.openStore();
@@ -50,19 +53,47 @@ export const show: Command = {
       return 0;
     }
     const { header, name, status, openRuns } = head;
-    terminal.line(terminal.bold(`${printable(name ?? "Session", 100)}  ${printable(header.id, 512)}  ${status}`));
+    const kept = frameworkOf(header);
+    const heading = name ?? (kept === null ? "Session" : `${kept.framework} ${kept.thread}`);
+    terminal.line(terminal.bold(`${printable(heading, 100)}  ${printable(header.id, 512)}  ${status}`));
     for (const run of openRuns) terminal.line(`Run ${printable(run.runId, 512)} ${describeRun(run)}`);
     if (before !== null) terminal.line(terminal.dim(`… what comes before: --at ${printable(before, 512)}, or --all`));
-    for (const entry of entries) printEntry(terminal, entry, answerTo(entry, answers));
+    if (values["records"] === true) {
+      for (const entry of entries) printEntry(terminal, entry, answerTo(entry, answers));
+      return 0;
+    }
+    for (const part of foldRecords(entries)) {
+      if ("entry" in part) printEntry(terminal, part.entry, answerTo(part.entry, answers));
+      else
+        terminal.line(
+          `\n${terminal.dim(`${counted(part.records, "record", "records")} of ${part.framework}: --records`)}`,
+        );
+    }
     return 0;
   },
 };
 
-function describeRun({ state, cancelled, questions = [] }: OpenRun): string {
-  if (cancelled === true) return "was told to stop.";
-  switch (state) {
+/** Entries in their order, with what a framework recorded between them as a count. */
+function foldRecords(
+  entries: readonly Entry[],
+): readonly ({ readonly entry: Entry } | { readonly framework: string; readonly records: number })[] {
+  const parts: ({ entry: Entry } | { framework: string; records: number })[] = [];
+  for (const entry of entries) {
+    const framework = recordOf(entry);
+    const last = parts.at(-1);
+    if (framework === null) parts.push({ entry });
+    else if (last !== undefined && "records" in last && last.framework === framework) last.records += 1;
+    else parts.push({ framework, records: 1 });
+  }
+  return parts;
+}
+
+function describeRun(run: OpenRun): string {
+  if (run.cancelled === true) return "was told to stop.";
+  const asked = asksOf(run).length;
+  if (asked > 0) return `waits for ${asked === 1 ? "an answer" : `${asked} answers`}: see skein approvals.`;
+  switch (run.state) {
     case "parked":
-      return `waits for ${questions.length === 1 ? "an answer" : `${questions.length} answers`}: see skein approvals.`;
     case "answered":
       return "has its answers and waits to go on.";
     case "requested":

@@ -5,11 +5,16 @@ import {
   aggregateAnalytics,
 } from "../../../lifecycle/aggregate-analytics.ts";
 import { SessionError, type SessionStatus } from "../../../index.ts";
+import { costOfImported } from "../../../models/shown-cost.ts";
+import type { ImportedSums } from "../../../session/store.ts";
 import { show } from "../../../session/errors.ts";
 import { type Command, type CommandContext, type CommandValues, textOption, textsOption } from "../../command.ts";
 import { tableLines } from "../../table.ts";
 import { printable } from "../../terminal.ts";
 import { STATUS_OPTION } from "./list.ts";
+
+/** Stands for a figure that is not known. */
+const NONE = "–";
 
 const NUMBERS = ["SESSIONS", "TURNS", "TOOL CALLS", "TOKENS", "COST (USD)"].map((title) => ({ title, right: true }));
 
@@ -18,7 +23,7 @@ export const stats: Command = {
   name: "stats",
   summary: "Add up turns, tokens and cost, by day, by model and by user.",
   details:
-    "What a fork took over counts once, in the session where it was said; a session that has said nothing of its own is not counted.",
+    "Turns that a fork or a merge took over count once, in the session that appended them; a session without turns of its own is not counted.",
   arguments: [],
   options: {
     by: {
@@ -37,12 +42,14 @@ export const stats: Command = {
     { line: "skein stats --from 2026-01-01 --to 2026-02-01 --json", what: "a month, for a program" },
   ],
   json: {
-    totals: "the sums: sessions, totalTurns, toolCalls, totalTokens, totalCost (USD), usage",
+    totals:
+      "the sums: sessions, totalTurns, toolCalls, totalTokens, totalCost (USD), usage, and imported with the sums of imported work, which is in no other figure (uncosted: usage by model without a recorded cost)",
     byDay: "the same for each day (UTC), with day",
     byModel: "the same for each model, with model as provider/model, or null",
     byUser: "the same for each user, with user, or null",
   },
   store: "existing",
+  readsOnly: true,
   async run(context) {
     const query = queryOf(context.values);
     await using store = await context.openStore();
@@ -62,14 +69,33 @@ function print({ terminal, values }: CommandContext, { totals, byDay, byModel, b
   };
   for (const [name, rows] of Object.entries(tables)) {
     if (wanted.length > 0 && !wanted.includes(name)) continue;
-    const cells = [...rows, ["all", totals] as const].map(([key, sums]) => [printable(key, 60), ...numbersOf(sums)]);
-    for (const line of tableLines([{ title: name.toUpperCase() }, ...NUMBERS], cells)) terminal.line(line);
+    const own = rows.filter(([, { totalTurns }]) => totalTurns > 0);
+    const imports = [...rows, ["all", totals] as const].flatMap(([key, { imported }]) =>
+      imported === undefined ? [] : [[`${printable(key, 60)}, imported`, ...importedNumbersOf(imported)]],
+    );
+    const cells = [...own, ["all", totals] as const].map(([key, sums]) => [printable(key, 60), ...numbersOf(sums)]);
+    for (const line of tableLines([{ title: name.toUpperCase() }, ...NUMBERS], [...cells, ...imports]))
+      terminal.line(line);
     terminal.line();
   }
+  if (totals.imported === undefined) return;
+  terminal.line("Imported work is in no other row. A cost with ~ is computed from list prices and not on record.");
 }
 
 function numbersOf({ sessions, totalTurns, toolCalls, totalTokens, totalCost }: AnalyticsTotals): string[] {
-  return [sessions, totalTurns, toolCalls, totalTokens].map(String).concat(totalCost.toFixed(4));
+  return [sessions, totalTurns, toolCalls, totalTokens].map(String).concat(totalCost === 0 ? NONE : amount(totalCost));
+}
+
+function importedNumbersOf(imported: ImportedSums): string[] {
+  const { messages, toolCalls, usage } = imported;
+  const shown = costOfImported(imported);
+  const cost = shown === null ? NONE : `${shown.computed ? "~" : ""}${amount(shown.cost)}`;
+  return [NONE, String(messages), String(toolCalls), String(usage.totalTokens), cost];
+}
+
+/** Dollars with four digits, or with as many as a small amount needs to be seen. */
+function amount(cost: number): string {
+  return cost > 0 && cost < 0.0001 ? cost.toPrecision(1) : cost.toFixed(4);
 }
 
 function queryOf(values: CommandValues): AnalyticsQuery {

@@ -18,6 +18,7 @@ export const tree: Command = {
       "all nodes, a parent before its children: id, parentId, seq, type, timestamp, label or null, active (on the path to the leaf)",
   },
   store: "existing",
+  readsOnly: true,
   async run(context) {
     await using store = await context.openStore();
     const { header } = await findSession(store, context.positionals[0] as string);

@@ -20,9 +20,9 @@ const COLUMNS = [
 /** Lists the questions that wait for an answer. */
 export const approvals: Command = {
   name: "approvals",
-  summary: "List the questions of parked runs: the calls that wait for a person's word.",
+  summary: "List the questions of runs: the calls that wait for a person's word.",
   details:
-    "A run that has asked and has no answer after a while parks: it lets go of its session until skein approve or skein deny, the studio or a program answers. What nobody answers in time counts as denied.",
+    "A question is listed as soon as it is asked. A run that has no answer after a while parks: it releases its session until skein approve or skein deny, the studio or a program answers. What nobody answers in time counts as denied.",
   arguments: [],
   options: {
     user: { value: "ID", what: "only of sessions of this user" },
@@ -40,7 +40,7 @@ export const approvals: Command = {
     const userId = textOption(values, "user");
     await using store = await context.openStore();
     await using manager = openManager(store);
-    const { runs, more } = await readRuns(manager, ["parked"], {
+    const { runs, more } = await readRuns(manager, ["asking"], {
       ...(userId === undefined ? {} : { userId }),
       limit: countOption(values, "limit") ?? Number.MAX_SAFE_INTEGER,
     });

@@ -1,5 +1,6 @@
 import type { SessionManager } from "../../../index.ts";
 import { openRunsOf, type OpenRunView, type RunsQuery } from "../../../lifecycle/runs/list-runs.ts";
+import { CHAT_AGENT } from "../../chat/chat-turns.ts";
 import { type Command, type CommandContext, textOption } from "../../command.ts";
 import { openManager } from "../../open-manager.ts";
 import { countOption } from "../../options/option-values.ts";
@@ -35,7 +36,7 @@ export const runs: Command = {
     { line: "skein runs --state interrupted --json", what: "those whose process is gone, for a program" },
   ],
   json: {
-    runs: "the runs: sessionId, userId, runId, state, agent, group, requestedAt, by, notBefore, questions, expiresAt",
+    runs: "the runs: sessionId, userId, runId, state, agent, group, requestedAt, by, notBefore, questions, expiresAt, and blocked with the reason why no worker could begin it",
     more: "whether there are more",
   },
   store: "existing",
@@ -79,11 +80,18 @@ function rowOf(run: OpenRunView): readonly string[] {
   ];
 }
 
-function waitsFor({ state, questions, notBefore }: OpenRunView): string {
+function waitsFor({ state, agent, group, questions, notBefore, blocked }: OpenRunView): string {
+  if (blocked !== null) return `${printable(blocked.code)}: ${printable(blocked.message, BLOCK_CHARACTERS_MAX)}`;
   if (questions.length > 0) return `an answer: ${questions.map(({ name }) => printable(name ?? "a tool")).join(", ")}`;
   if (state === "requested") return notBefore === undefined ? "its turn" : shortTime(notBefore);
-  return state === "interrupted" ? "skein recover" : "";
+  if (state !== "interrupted") return "";
+  if (group !== null) return "its group";
+  if (agent === null) return "skein recover --agent";
+  return agent === CHAT_AGENT ? "skein recover" : `a program that has ${printable(agent)}`;
 }
+
+/** How much of the reason is shown why nobody could begin a run. */
+const BLOCK_CHARACTERS_MAX = 200;
 
 const PAGE = 100;
 

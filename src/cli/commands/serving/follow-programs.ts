@@ -7,9 +7,9 @@ import {
   importFiles,
   importMemoryName,
 } from "../../../interop/formats/index.ts";
-import { userHome } from "../../../tree/home.ts";
+import { skeinHome } from "../../../tree/home.ts";
 import { type CommandContext, textOption } from "../../command.ts";
-import { LOCAL_USER } from "../../open-manager.ts";
+import { LOCAL_USER } from "../../../lifecycle/access.ts";
 
 /** The option that takes in sessions of other programs as they grow. */
 export const FOLLOW_OPTION = {
@@ -39,7 +39,7 @@ export function followPrograms(context: CommandContext, store: SessionStore): Pr
   return importThenFollow();
 
   async function importThenFollow(): Promise<void> {
-    const memory = await ImportMemory.open(join(userHome(), "imports", importMemoryName(storeUrl, LOCAL_USER)));
+    const memory = await ImportMemory.open(join(skeinHome(), "imports", importMemoryName(storeUrl, LOCAL_USER)));
     for (const { format } of places) {
       try {
         for await (const _step of importFiles(target, { format, memory, storeUrl, signal })) if (signal.aborted) return;

@@ -1,3 +1,4 @@
+import type { ModelReply } from "../../../agent/model/model.ts";
 import { compact } from "../../../agent/context/compact.ts";
 import { createAgent, type SessionManager, type SessionTree } from "../../../index.ts";
 import { GroupSession } from "../../../group/group-session.ts";
@@ -129,11 +130,16 @@ async function makeCoded(manager: SessionManager): Promise<void> {
   ]);
 }
 
+/** An answer of a sample's. */
+function said(content: string): ModelReply {
+  return { role: "assistant", content, provider: "sample", model: "small", stopReason: "stop" };
+}
+
 async function makeGroup(manager: SessionManager): Promise<void> {
   const { sessionId } = await manager.create({ userId: USER });
   await (await manager.open(sessionId)).setName("A sentence about a cat");
   const agentOf = (name: string, says: readonly string[]) =>
-    createAgent({ name, prompt: `You are the ${name}.`, model: scripted(says) });
+    createAgent({ name, prompt: `You are the ${name}.`, model: scripted(says.map(said)) });
   const group = new GroupSession({ manager, turnManager: new RoundRobinTurnManager(1) });
   group.addAgent(agentOf("writer", ["A cat sat on a mat, at last."]), "author");
   group.addAgent(agentOf("critic", ["Plain, but do not tell the writer."]), "critic", { visibleTo: ["editor"] });
@@ -148,7 +154,7 @@ async function makeInterrupted(manager: SessionManager): Promise<void> {
   const call = { id: "call_1", name: "list_workspace_files", arguments: "{}" };
   await tree.appendAll([
     { type: "message", message: { role: "user", content: "list the files" } },
-    { type: "run", runId, phase: "started" },
+    { type: "run", runId, phase: "started", agent: "assistant", model: "sample/small", tools: [] },
     { type: "message", message: { role: "assistant", content: null, toolCalls: [call], stopReason: "tool_calls" } },
   ]);
 }

@@ -1,13 +1,13 @@
 import { once } from "node:events";
-import { SessionError, SessionManager } from "../../../index.ts";
-import { sessionConfigFromEnvironment } from "../../../lifecycle/config-from-environment.ts";
-import { bullmqBell } from "../../../workers/bullmq-bell.ts";
+import { SessionError } from "../../../index.ts";
+import { bullmqQueue } from "../../../workers/bullmq-queue.ts";
 import { startWorker, type WorkerInit } from "../../../workers/index.ts";
 import { AGENTS_OPTION, loadAgents } from "./agents-file.ts";
 import { type Command, type CommandContext, textOption } from "../../command.ts";
 import { offeredModels } from "../../options/offered-models.ts";
 import { ageOption, countOption } from "../../options/option-values.ts";
-import { UNASKED_OPTIONS, unaskedOption } from "../../options/unasked-option.ts";
+import { ASK_OPTIONS, askOption } from "../../options/ask-option.ts";
+import { openServiceManager } from "../../open-manager.ts";
 import { workspaceAt } from "../../options/workspace-option.ts";
 
 /** Runs what is asked for elsewhere. */
@@ -15,10 +15,10 @@ export const worker: Command = {
   name: "worker",
   summary: "Run what servers are asked for, on as many machines as you like, until it is told to stop.",
   details:
-    "Workers and servers share a store that several machines can use (PostgreSQL or Redis) and a bell, which only says that something waits: what there is to do is in the store, and an emptied bell loses nothing. A worker that dies is taken over when its lease ends. Tools act below the workspace in a directory of each user's own, isolated. The first SIGTERM or Ctrl-C hands runs over to other workers at the end of their round; a second one does not wait.",
+    "Workers and servers share a store that several machines can use (PostgreSQL or Redis) and a queue, which only says that something waits: what there is to do is in the store, and an emptied queue loses nothing. A worker that dies is taken over when its lease ends. Tools act below the workspace in a directory of each user's own, isolated. The first SIGTERM or Ctrl-C hands runs over to other workers at the end of their round; a second one does not wait.",
   arguments: [],
   options: {
-    bell: { value: "URL", what: "where servers ring: redis://host:6379 or postgres://host/database" },
+    queue: { value: "URL", what: "where servers send notifications: redis://host:6379 or postgres://host/database" },
     agents: AGENTS_OPTION,
     concurrency: { value: "N", default: "32", what: "how many runs it has at once" },
     "runs-per-user": { value: "N", default: "10", what: "how many of them may be one user's" },
@@ -30,13 +30,13 @@ export const worker: Command = {
     },
     webhook: { value: "URL", what: "where to post that a run has parked and waits for an answer" },
     workspace: { value: "DIRECTORY", what: "where the tools of the agents act; without it they have none" },
-    ...UNASKED_OPTIONS,
+    ...ASK_OPTIONS,
     drain: { value: "AGE", default: "30s", what: "how long a round may go on after it was told to stop" },
     "worker-name": { value: "NAME", what: "what it is called where workers are shown (default: its host and process)" },
   },
   examples: [
     {
-      line: "skein worker --store postgres://db/skein --bell redis://bell:6379 --agents ./agents.mjs --concurrency 8",
+      line: "skein worker --store postgres://db/skein --queue redis://queue:6379 --agents ./agents.mjs --concurrency 8",
       what: "eight runs at once, of the agents in a file",
     },
   ],
@@ -45,21 +45,21 @@ export const worker: Command = {
   runsTools: true,
   async run(context) {
     const { values, signal, fail } = context;
-    const [bellUrl, file] = [textOption(values, "bell"), textOption(values, "agents")];
-    if (bellUrl === undefined || file === undefined) {
-      throw new SessionError("INVALID_OPTION", "A worker needs --bell and --agents; skein worker --help shows how.");
+    const [queueUrl, file] = [textOption(values, "queue"), textOption(values, "agents")];
+    if (queueUrl === undefined || file === undefined) {
+      throw new SessionError("INVALID_OPTION", "A worker needs --queue and --agents; skein worker --help shows how.");
     }
     const { agents, models, groups } = await loadAgents(file);
     const options = await optionsOf(context);
     const drainMs = (ageOption(values, "drain") ?? 30) * 1000;
     await using store = await context.openStore();
-    await using manager = new SessionManager({ store, config: sessionConfigFromEnvironment() });
-    const bell = bullmqBell({ url: bellUrl });
+    await using manager = openServiceManager(store);
+    const queue = bullmqQueue({ url: queueUrl });
     try {
       const started = await startWorker({
         ...options,
         manager,
-        bell,
+        queue,
         agents,
         groups: groups(manager),
         models: [...models, ...offeredModels()],
@@ -72,7 +72,7 @@ export const worker: Command = {
       if (!signal.aborted) await once(signal, "abort");
       await started.close({ drainMs });
     } finally {
-      await bell.close();
+      await queue.close();
     }
     return 0;
   },
@@ -80,23 +80,23 @@ export const worker: Command = {
 
 type Options = Pick<
   WorkerInit,
-  "concurrency" | "maxRunsPerUser" | "leaseMs" | "park" | "webhook" | "place" | "unasked" | "name"
+  "concurrency" | "maxRunsPerUser" | "leaseMs" | "park" | "webhook" | "place" | "ask" | "name"
 >;
 
-async function optionsOf({ values, fail }: CommandContext): Promise<Options> {
+async function optionsOf({ values }: CommandContext): Promise<Options> {
   const [concurrency, maxRunsPerUser] = [countOption(values, "concurrency"), countOption(values, "runs-per-user")];
   const [lease, parkAfter] = [ageOption(values, "lease", 1), countOption(values, "park-after", 0)];
   const [webhook, workspace] = [textOption(values, "webhook"), textOption(values, "workspace")];
   const name = textOption(values, "worker-name");
   return {
-    unasked: unaskedOption({ values, fail }),
+    ask: askOption({ values }),
     ...(concurrency !== undefined && { concurrency }),
     ...(maxRunsPerUser !== undefined && { maxRunsPerUser }),
     ...(lease !== undefined && { leaseMs: lease * 1000 }),
     ...(parkAfter !== undefined && { park: { afterMs: parkAfter * 1000 } }),
     ...(webhook !== undefined && { webhook: { url: webhook } }),
     ...(workspace !== undefined && {
-      place: { backend: "local", spec: { workingDir: await workspaceAt(workspace) } },
+      place: { backend: "local", spec: { workingDir: await workspaceAt(workspace, values) } },
     }),
     ...(name !== undefined && { name }),
   };

@@ -54,6 +54,7 @@ export function mountChat(app: ServerApp, services: ServerServices, parts: Front
     method: "post",
     path: "/api/chat/:id/stop",
     operationId: "stopChat",
+    frees: true,
     summary: "Stops the run of a chat; what was said stays.",
     needs: "run",
     body: stopChat,

@@ -5,6 +5,7 @@ import type { RateLimit } from "./gate.ts";
 import { CONTENT_PARTS_CEILING } from "../schema.ts";
 
 const MIB = 1024 * 1024;
+const GIB = 1024 * MIB;
 const RATE_DEFAULT: RateLimit = { requestsPerSecond: 50, burst: 200 };
 const TIMEOUT_MS_MAX = 2 ** 31 - 1;
 
@@ -16,11 +17,12 @@ export interface CheckedLimits extends Required<ServerLimits> {
 /** @throws {SessionError} `INVALID_OPTION` for a limit that makes no sense. */
 export function checkLimits(limits: ServerLimits, guarded: boolean): CheckedLimits {
   const checked = withDefaults(limits, guarded);
-  const { headersTimeoutMs, requestTimeoutMs, contentPartsMax, rate, ...counts } = checked;
-  for (const [name, value] of Object.entries(counts)) checkCount(value, `limits.${name}`, 1);
+  const { headersTimeoutMs, requestTimeoutMs, answerTimeoutMs, contentPartsMax, rate, ...counts } = checked;
+  for (const [name, value] of Object.entries(counts)) if (value !== null) checkCount(value, `limits.${name}`, 1);
   checkCount(contentPartsMax, "limits.contentPartsMax", 1, CONTENT_PARTS_CEILING);
   checkCount(headersTimeoutMs, "limits.headersTimeoutMs", 1, TIMEOUT_MS_MAX);
   checkCount(requestTimeoutMs, "limits.requestTimeoutMs", headersTimeoutMs, TIMEOUT_MS_MAX);
+  checkCount(answerTimeoutMs, "limits.answerTimeoutMs", 1, TIMEOUT_MS_MAX);
   if (rate !== null && !(rate.requestsPerSecond > 0 && rate.burst >= 1)) {
     throw invalid("limits.rate needs requestsPerSecond above 0 and a burst of 1 or more.");
   }
@@ -44,11 +46,20 @@ function withDefaults(limits: ServerLimits, guarded: boolean): CheckedLimits {
   };
   // Four of the largest for each user, so that whoever raises one limit need not think of the other.
   const bodyBytesPerUser = limits.bodyBytesPerUser ?? Math.max(64 * MIB, 4 * largestBody(bodies));
+  const answerBytesPerUser = limits.answerBytesPerUser ?? 32 * MIB;
   return {
     ...bodies,
+    answerBytesPerUser,
+    answerBytesAtOnce: limits.answerBytesAtOnce ?? 4 * answerBytesPerUser,
+    heavyAtOnce: limits.heavyAtOnce ?? 4,
+    answerTimeoutMs: limits.answerTimeoutMs ?? 60_000,
     bodyBytesPerUser,
     bodyBytesAtOnce: limits.bodyBytesAtOnce ?? 3 * bodyBytesPerUser,
     streamsPerUser: limits.streamsPerUser ?? 20,
+    storedSessionsPerUser:
+      limits.storedSessionsPerUser === undefined ? (guarded ? 10_000 : null) : limits.storedSessionsPerUser,
+    storedBytesPerUser:
+      limits.storedBytesPerUser === undefined ? (guarded ? 2 * GIB : null) : limits.storedBytesPerUser,
     maxRunsPerUser: limits.maxRunsPerUser ?? 10,
     maxWaiting: limits.maxWaiting ?? 10_000,
     urlCharactersMax: limits.urlCharactersMax ?? 16_384,

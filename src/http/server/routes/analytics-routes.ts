@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { type CallQuery, callAnalytics } from "../../../lifecycle/call-analytics.ts";
-import { type SessionAnalytics, computeAnalytics } from "../../../session/state/analytics.ts";
+import { computeAnalytics } from "../../../session/state/analytics.ts";
 import { type CallAnalytics, CallSamples } from "../../../session/state/call-samples.ts";
 import { SessionNotFoundError, SessionCapacityError } from "../../../session/errors.ts";
 import { edges } from "../../../session/lineage/lineage.ts";
@@ -8,8 +8,18 @@ import { toDot, toMermaid } from "../../../session/lineage/lineage-diagram.ts";
 import { toJsonl } from "../../../session/lineage/lineage-export.ts";
 import { lineageUsage } from "../../../session/lineage/lineage-usage.ts";
 import type { AggregateQuery, AggregateRow } from "../../../session/store.ts";
-import type { AnalyticsView, LineageNodeView, LineageView } from "../../wire.ts";
-import { ANSWER_CHARACTERS_MAX } from "./answer-bytes.ts";
+import { costOf, priceOf } from "../../../models/prices.ts";
+import { costOfImported } from "../../../models/shown-cost.ts";
+import type { SessionState } from "../../../session/state/state.ts";
+import type {
+  AnalyticsRowView,
+  AnalyticsView,
+  ImportedFigures,
+  LineageNodeView,
+  LineageView,
+  SessionAnalyticsView,
+} from "../../wire.ts";
+import { WHOLE_CHARACTERS_MAX } from "./answer-bytes.ts";
 import { answer, route, type ServerApp } from "../route.ts";
 import { id, named, queryList } from "../schema.ts";
 import type { ServerServices, Caller } from "../server-services.ts";
@@ -23,7 +33,7 @@ import { ownSpending } from "../../../tree/own-spending.ts";
 const text = z.string();
 const amount = z.number().min(0);
 
-const sessionAnalytics = named<SessionAnalytics>(
+const sessionAnalytics = named<SessionAnalyticsView>(
   "SessionAnalytics",
   z.object({
     sessionId: text,
@@ -35,10 +45,17 @@ const sessionAnalytics = named<SessionAnalytics>(
     toolsInvoked: z.array(text),
     avgResponseTimeMs: amount,
     modelsUsed: z.array(text),
+    shownCost: amount.nullable(),
+    costComputed: z.boolean(),
   }),
 );
 
-const aggregateRow = named<AggregateRow>(
+const imported = named<ImportedFigures>(
+  "ImportedSums",
+  z.object({ messages: amount, toolCalls: amount, usage, cost: amount.nullable(), costComputed: z.boolean() }),
+);
+
+const aggregateRow = named<AnalyticsRowView>(
   "AnalyticsRow",
   z.object({
     day: text.optional(),
@@ -49,6 +66,7 @@ const aggregateRow = named<AggregateRow>(
     toolCalls: amount,
     usage,
     cost: amount,
+    imported: imported.optional(),
   }),
 );
 const analyticsView = named<AnalyticsView>("Analytics", z.object({ rows: z.array(aggregateRow) }));
@@ -108,9 +126,9 @@ function mountSums(app: ServerApp, services: ServerServices): void {
     summary: "What the turns of a session add up to.",
     answers: { 200: { description: "The sums.", schema: sessionAnalytics } },
     async handle({ param, as }) {
-      const state = await manager.getState(param("id"), { ...as, charactersMax: ANSWER_CHARACTERS_MAX });
+      const state = await manager.getState(param("id"), { ...as, charactersMax: WHOLE_CHARACTERS_MAX });
       if (state === null) throw new SessionNotFoundError(param("id"));
-      return answer(computeAnalytics(state));
+      return answer({ ...computeAnalytics(state), ...shownCostOf(state) });
     },
   });
   route(app, {
@@ -125,9 +143,31 @@ function mountSums(app: ServerApp, services: ServerServices): void {
       if (!caller.admin && userId !== undefined && userId !== caller.userId) return answer({ rows: [] });
       const whose = caller.admin ? userId : caller.userId;
       const asked = { ...times, groupBy, ...(whose === undefined ? {} : { userId: whose }) };
-      return answer({ rows: await store.aggregate(asked as AggregateQuery) });
+      const rows = await store.aggregate(asked as AggregateQuery);
+      return answer({ rows: rows.map(rowViewOf) });
     },
   });
+}
+
+function rowViewOf({ imported: sums, ...row }: AggregateRow): AnalyticsRowView {
+  if (sums === undefined) return row;
+  const { messages, toolCalls, usage: spent } = sums;
+  const shown = costOfImported(sums);
+  const cost = { cost: shown?.cost ?? null, costComputed: shown?.computed ?? false };
+  return { ...row, imported: { messages, toolCalls, usage: spent, ...cost } };
+}
+
+function shownCostOf({ turns }: SessionState): Pick<SessionAnalyticsView, "shownCost" | "costComputed"> {
+  const shown = turns.flatMap(({ provider, model, usage: spent, cost }) => {
+    if (cost > 0) return { cost, computed: false };
+    const computed = provider && model && spent ? costOf(spent, priceOf(provider, model)) : undefined;
+    return computed === undefined ? [] : { cost: computed, computed: computed > 0 };
+  });
+  if (shown.length === 0) return { shownCost: null, costComputed: false };
+  return {
+    shownCost: shown.reduce((sum, { cost }) => sum + cost, 0),
+    costComputed: shown.some(({ computed }) => computed),
+  };
 }
 
 function mountCalls(app: ServerApp, { store }: ServerServices): void {
@@ -240,10 +280,11 @@ async function readLineage(
     } while (cursor !== null);
   }
   await addAncestors();
+  const forked = new Set([...found.values()].map(({ header }) => header.forkedFrom?.sessionId));
   const sessions: LineageSession[] = [];
   for (const head of found.values()) {
     const { header, path } = head;
-    const { usage, cost } = (await ownSpending(store, head)) ?? head;
+    const { usage, cost } = (await ownSpending(store, head, { forked: forked.has(header.id) })) ?? head;
     sessions.push({
       id: header.id,
       lineage: header.lineage,

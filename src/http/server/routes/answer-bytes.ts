@@ -2,8 +2,12 @@ import { type Entry, entryCharacters } from "../../../session/log/entry.ts";
 import type { ReadOptions, SessionStore } from "../../../session/store.ts";
 import { walkUp } from "../../../tree/path-reader.ts";
 
-/** How much of what was said one answer may hold, about. */
-export const ANSWER_CHARACTERS_MAX: number = 32 * 1024 * 1024;
+/** How many characters of entries one page may hold, about; an entry that takes more is a page of its own. */
+const PAGE_CHARACTERS_MAX: number = 4 * 1024 * 1024;
+
+/** How many characters an answer may hold that has no pages, about; what is larger is refused with `TOO_LARGE`. */
+export const WHOLE_CHARACTERS_MAX: number = 16 * 1024 * 1024;
+
 /**
  * A page of the log as JSON texts, and whether more follow. It ends early, though not before its first entry, where the
  * entries take more than an answer may hold.
@@ -13,10 +17,11 @@ export async function readEntriesPage(
   sessionId: string,
   { limit, ...options }: ReadOptions & { readonly limit: number },
 ): Promise<{ readonly items: readonly string[]; readonly more: boolean }> {
-  const found = await store.readJson(sessionId, { ...options, limit: limit + 1, charactersMax: ANSWER_CHARACTERS_MAX });
-  // Cut short, it ends with the entry that was too much, after which there may be more.
-  const whole = found.reduce((sum, text) => sum + text.length, 0) <= ANSWER_CHARACTERS_MAX;
-  return { items: found.slice(0, limit), more: found.length > limit || !whole };
+  const found = await store.readJson(sessionId, { ...options, limit: limit + 1, charactersMax: PAGE_CHARACTERS_MAX });
+  // Cut short, it ends with the entry that was too much, which is left for the next page unless it is the first.
+  const whole = found.reduce((sum, text) => sum + text.length, 0) <= PAGE_CHARACTERS_MAX;
+  const items = found.slice(0, whole ? limit : Math.max(1, Math.min(limit, found.length - 1)));
+  return { items, more: found.length > limit || !whole };
 }
 
 /** The last nodes of the path to an entry, oldest first, and whether more stand before them; likewise. */
@@ -29,43 +34,67 @@ export async function readPathPage(
   const items: Entry[] = [];
   let characters = 0;
   for await (const entry of walkUp(store, sessionId, fromId)) {
-    if (items.length === limit || characters > ANSWER_CHARACTERS_MAX) return { items: items.reverse(), more: true };
-    items.push(entry);
     characters += entryCharacters(entry);
+    const isFull = items.length === limit || (items.length > 0 && characters > PAGE_CHARACTERS_MAX);
+    if (isFull) return { items: items.reverse(), more: true };
+    items.push(entry);
   }
   return { items: items.reverse(), more: false };
 }
 
 /**
  * The first nodes that come after an entry on the path to a leaf, oldest first, and whether more do; none come after what is
- * not on that path. Walks up from the leaf, and keeps little more on the way than the page holds.
+ * not on that path. Walks up from the leaf, and keeps no more on the way than the page holds.
  */
 export async function readPathAfter(
   store: SessionStore,
   sessionId: string,
-  { leafId, after, limit }: { readonly leafId: string | null; readonly after: Entry; readonly limit: number },
+  {
+    leafId,
+    after,
+    limit,
+  }: { readonly leafId: string | null; readonly after: Pick<Entry, "id" | "seq">; readonly limit: number },
 ): Promise<{ readonly items: readonly Entry[]; readonly more: boolean }> {
-  let nearest: Entry[] = [];
+  const nearest = new LastPassed(limit, PAGE_CHARACTERS_MAX);
   for await (const entry of leafId === null ? [] : walkUp(store, sessionId, leafId)) {
-    if (entry.id === after.id) return cutPage(nearest.reverse(), limit);
+    if (entry.id === after.id) return nearest.page();
     if (entry.seq < after.seq) break;
-    nearest.push(entry);
-    if (nearest.length > 2 * limit) nearest = nearest.slice(-limit - 1);
+    nearest.add(entry);
   }
   return { items: [], more: false };
 }
 
-/** The first of some entries, as many as an answer may hold and no more than so many, and whether more follow. */
-export function cutPage(
-  entries: readonly Entry[],
-  limit: number,
-): { readonly items: readonly Entry[]; readonly more: boolean } {
-  let characters = 0;
-  const tooMuch = entries.findIndex((entry) => {
-    const isFull = characters > ANSWER_CHARACTERS_MAX;
-    characters += entryCharacters(entry);
-    return isFull;
-  });
-  const count = Math.min(limit, tooMuch < 0 ? entries.length : tooMuch);
-  return { items: entries.slice(0, count), more: count < entries.length };
+/** The entries that were passed last on the way up a path: as many as a page holds, one at least. */
+export class LastPassed {
+  readonly #limit: number;
+  readonly #charactersMax: number;
+  /** The lowest first. */
+  readonly #entries: { readonly entry: Entry; readonly characters: number }[] = [];
+  #characters = 0;
+  #dropped = false;
+
+  constructor(limit: number, charactersMax: number = PAGE_CHARACTERS_MAX / 2) {
+    this.#limit = limit;
+    this.#charactersMax = charactersMax;
+  }
+
+  add(entry: Entry): void {
+    const characters = entryCharacters(entry);
+    this.#entries.push({ entry, characters });
+    this.#characters += characters;
+    while (this.#entries.length > 1 && this.#isTooMuch()) {
+      this.#characters -= this.#entries.shift()?.characters ?? 0;
+      this.#dropped = true;
+    }
+  }
+
+  /** They, the highest first, and whether others were passed before them. */
+  page(): { readonly items: readonly Entry[]; readonly more: boolean } {
+    const items = this.#entries.slice(-this.#limit).map(({ entry }) => entry);
+    return { items: items.reverse(), more: this.#dropped || this.#entries.length > this.#limit };
+  }
+
+  #isTooMuch(): boolean {
+    return this.#entries.length > this.#limit || this.#characters > this.#charactersMax;
+  }
 }

@@ -10,6 +10,7 @@ import { encodeSegment } from "../../path-segment.ts";
 import type { ComparedPath, ComparisonView } from "../../tree-wire.ts";
 import type { ForkRequest, MergeRequest, MergeView } from "../../wire.ts";
 import { checkRight } from "../gate/admission.ts";
+import { WHOLE_CHARACTERS_MAX } from "./answer-bytes.ts";
 import { comparePaths, type PathEnd } from "./compare-paths.ts";
 import { answer, route, type ServerApp } from "../route.ts";
 import { id, json, limit, list, type Loose, named, refuse } from "../schema.ts";
@@ -88,14 +89,17 @@ function mountForks(app: ServerApp, services: ServerServices): void {
     operationId: "forkSession",
     summary: "A new session that begins with what this one says, up to an entry or a checkpoint if one is named.",
     body: forkRequest,
+    heavy: true,
     answers: { 201: { description: "The new session.", schema: sessionView } },
     async handle({ param, body: { branchName, ...from }, caller, as }) {
+      await services.storage.addSession(caller.userId);
       const { sessionId } = await manager.fork(param("id"), branchName, {
         ...from,
         ...as,
         turns: false,
         counted: true,
       });
+      await services.storage.addLog(caller.userId, sessionId);
       const headers = { location: `/api/sessions/${encodeSegment(sessionId)}` };
       return answer(await readView(services, sessionId, caller), { status: 201, headers });
     },
@@ -152,6 +156,7 @@ function mountMerges(app: ServerApp, services: ServerServices): void {
     summary:
       "Brings what a fork said since it was made into this session; with `dryRun`, only says what that would do.",
     body: mergeRequest,
+    heavy: true,
     problems: [502],
     answers: { 200: { description: "What it did; the state comes without turns.", schema: mergeView } },
     async handle({ param, body, caller, as, signal }) {
@@ -161,23 +166,25 @@ function mountMerges(app: ServerApp, services: ServerServices): void {
       const { state, appended, skipped, conflicts } = await manager.merge(head.header.id, body.branchId, {
         ...as,
         turns: false,
-        strategy: strategyOf(services, body, head, signal),
+        strategy: await strategyOf(services, body, head, signal),
         dryRun: body.dryRun ?? false,
+        charactersMax: WHOLE_CHARACTERS_MAX,
       });
+      if (head.header.userId === caller.userId) await services.storage.addLog(caller.userId, head.header.id);
       return answer({ state, appended: appended.map((draft) => draft.id), skipped, conflicts });
     },
   });
 }
 
-function strategyOf(
+async function strategyOf(
   services: ServerServices,
   { strategy = "append", turnIds, model }: MergeRequest,
   head: SessionHead,
   signal: AbortSignal,
-): MergeStrategy {
+): Promise<MergeStrategy> {
   if (turnIds !== undefined && strategy !== "selective") refuse("body.turnIds", "Only a selective merge takes turns.");
   if (model !== undefined && strategy !== "summary") refuse("body.model", "Only a summary merge takes a model.");
   if (strategy === "append") return new AppendMerge();
-  if (strategy === "summary") return new SummaryMerge({ model: modelFor(services, model, head), signal });
+  if (strategy === "summary") return new SummaryMerge({ model: await modelFor(services, model, head), signal });
   return new SelectiveMerge(turnIds ?? refuse("body.turnIds", "A selective merge needs the ids of the turns."));
 }

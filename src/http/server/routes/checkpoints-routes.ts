@@ -6,6 +6,7 @@ import {
   restoreWithFiles,
   type SessionFilesOptions,
 } from "../../../lifecycle/checkpoints/session-files.ts";
+import { stricterPlacement } from "../../../sandboxes/stricter-spec.ts";
 import { CheckpointNotFoundError } from "../../../session/errors.ts";
 import type { FileChanges } from "../../../session/sandbox/sandbox.ts";
 import { StateDiff } from "../../../session/state/state-diff.ts";
@@ -13,6 +14,7 @@ import { encodeSegment } from "../../path-segment.ts";
 import type { CheckpointTimeline } from "../../tree-wire.ts";
 import type { CheckpointDiff, CheckpointList, NewCheckpoint, RestoredSession, RestoreRequest } from "../../wire.ts";
 import { checkRight } from "../gate/admission.ts";
+import { WHOLE_CHARACTERS_MAX } from "./answer-bytes.ts";
 import { readTimeline } from "./read-timeline.ts";
 import { answer, noContent, route, type ServerApp } from "../route.ts";
 import { jsonObject, limit, named, queryFlag, refuse } from "../schema.ts";
@@ -177,7 +179,9 @@ function mountComparing(app: ServerApp, services: ServerServices): void {
       const from = await visibleCheckpoint(services, param("from"), caller);
       const to = await visibleCheckpoint(services, param("to"), caller);
       if (from.sessionId !== to.sessionId) refuse("path.to", "The two checkpoints are of different sessions.");
-      const diff = StateDiff.compute(await checkpoints.restore(from.id), await checkpoints.restore(to.id));
+      const within = { charactersMax: WHOLE_CHARACTERS_MAX / 2 };
+      const states = [await checkpoints.restore(from.id, within), await checkpoints.restore(to.id, within)] as const;
+      const diff = StateDiff.compute(...states);
       const files = query.files === false ? null : await checkpoints.compareFiles(from.id, to.id);
       return answer({ from, to, state: diff as unknown as JsonObject, files } satisfies CheckpointDiff);
     },
@@ -186,5 +190,5 @@ function mountComparing(app: ServerApp, services: ServerServices): void {
 
 /** Where the files of sessions are: where tools act in them. */
 function placeIn({ placeOf }: ServerServices): SessionFilesOptions["placeOf"] {
-  return ({ sandbox, userId }) => sandbox ?? placeOf(userId);
+  return ({ sandbox, userId }) => stricterPlacement(placeOf(userId), sandbox);
 }

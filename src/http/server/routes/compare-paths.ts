@@ -3,7 +3,7 @@ import { EMPTY_PATH, type PathSummary } from "../../../session/log/fold.ts";
 import type { SessionStore } from "../../../session/store.ts";
 import { walkUp } from "../../../tree/path-reader.ts";
 import type { ComparedPath, ComparisonView } from "../../tree-wire.ts";
-import { cutPage } from "./answer-bytes.ts";
+import { LastPassed } from "./answer-bytes.ts";
 
 /** A path to compare: where it ends, and what it adds up to. */
 export interface PathEnd {
@@ -17,8 +17,8 @@ interface Climb {
   /** How many nodes there are down to `at`. */
   depth: number;
   at: Entry | null;
-  /** The nodes that were passed last, the lowest first. */
-  passed: Entry[];
+  /** The nodes that were passed last. */
+  readonly passed: LastPassed;
 }
 
 /**
@@ -31,10 +31,9 @@ export async function comparePaths(
   right: PathEnd,
   limit: number,
 ): Promise<ComparisonView> {
-  const [a, b] = [climbFrom(store, left), climbFrom(store, right)];
+  const [a, b] = [climbFrom(store, left, limit), climbFrom(store, right, limit)];
   const up = async (climb: Climb): Promise<void> => {
-    if (climb.at !== null) climb.passed.push(climb.at);
-    if (climb.passed.length > 2 * limit) climb.passed = climb.passed.slice(-limit - 1);
+    if (climb.at !== null) climb.passed.add(climb.at);
     const { value, done } = await climb.steps.next();
     climb.at = done === true ? null : (value as Entry);
     climb.depth -= 1;
@@ -49,16 +48,16 @@ export async function comparePaths(
   const ancestorId = a.at?.id ?? null;
   const common = (ancestorId === null ? null : await store.path(left.sessionId, ancestorId)) ?? EMPTY_PATH;
   const sideOf = async ({ sessionId, path }: PathEnd, { passed }: Climb): Promise<ComparedPath> => ({
-    ...cutPage(passed.reverse(), limit),
+    ...passed.page(),
     turns: path.turnCount - common.turnCount,
     settings: await store.settings(sessionId, path),
   });
   return { ancestorId, commonTurns: common.turnCount, left: await sideOf(left, a), right: await sideOf(right, b) };
 }
 
-function climbFrom(store: SessionStore, { sessionId, leafId, path }: PathEnd): Climb {
+function climbFrom(store: SessionStore, { sessionId, leafId, path }: PathEnd, limit: number): Climb {
   const steps = leafId === null ? nothing() : walkUp(store, sessionId, leafId);
-  return { steps, depth: path.depth + 1, at: null, passed: [] };
+  return { steps, depth: path.depth + 1, at: null, passed: new LastPassed(limit) };
 }
 
 async function* nothing(): AsyncGenerator<Entry, void, undefined> {}

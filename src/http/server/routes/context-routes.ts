@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { compact } from "../../../agent/context/compact.ts";
-import { loadTokenizer } from "../../../agent/context/tokenizer.ts";
+import { countAhead } from "../../../agent/context/tokenizer.ts";
 import { prepareCompaction, contextTokens } from "../../../session/context/compaction.ts";
 import { readContextEntries } from "../../../tree/path-reader.ts";
 import type {
@@ -11,7 +11,7 @@ import type {
   ContextView,
   UndoCompactionRequest,
 } from "../../wire.ts";
-import { ANSWER_CHARACTERS_MAX } from "./answer-bytes.ts";
+import { WHOLE_CHARACTERS_MAX } from "./answer-bytes.ts";
 import { answer, route, type ServerApp } from "../route.ts";
 import { id, jsonObject, named, queryInteger } from "../schema.ts";
 import type { ServerServices } from "../server-services.ts";
@@ -89,12 +89,11 @@ function mountReading(app: ServerApp, services: ServerServices): void {
     answers: { 200: { description: "The plan.", schema: compactionPreview } },
     async handle({ param, query, caller }) {
       const head = await visibleHead(services, param("id"), caller);
-      const path =
-        head.leafId === null ? [] : await readContextEntries(store, head, head.leafId, ANSWER_CHARACTERS_MAX);
+      const path = head.leafId === null ? [] : await readContextEntries(store, head, head.leafId, WHOLE_CHARACTERS_MAX);
       const { keepRecentTokens } = query;
       const plan = prepareCompaction(path, {
         ...(keepRecentTokens === undefined ? {} : { keepRecentTokens }),
-        tokenizer: await loadTokenizer(),
+        tokenizer: await countAhead(path),
         undone: head.undone,
       });
       if (plan === null) return answer({ plan });
@@ -113,6 +112,7 @@ function mountCompacting(app: ServerApp, services: ServerServices): void {
     summary: "Replaces the older part of the context by a summary that a model writes. The log keeps everything.",
     needs: "run",
     body: compactRequest,
+    heavy: true,
     problems: [502],
     answers: {
       200: { description: "The entry that does it, or null where nothing was to be done.", schema: compacted },
@@ -121,7 +121,7 @@ function mountCompacting(app: ServerApp, services: ServerServices): void {
       const tree = await openTree(services, param("id"), caller);
       const { model, instructions, keepRecentTokens } = body;
       const made = await compact(tree, {
-        model: modelFor(services, model, tree.head),
+        model: await modelFor(services, model, tree.head),
         signal,
         ...(instructions === undefined ? {} : { instructions }),
         ...(keepRecentTokens === undefined ? {} : { settings: { keepRecentTokens } }),
@@ -146,9 +146,9 @@ function mountCompacting(app: ServerApp, services: ServerServices): void {
 
 /** What a model would see next at the leaf, each message with the entry it comes from. Costs what the context contains. */
 async function readContextView(store: SessionStore, head: SessionHead): Promise<ContextView> {
-  const path = head.leafId === null ? [] : await readContextEntries(store, head, head.leafId, ANSWER_CHARACTERS_MAX);
+  const path = head.leafId === null ? [] : await readContextEntries(store, head, head.leafId, WHOLE_CHARACTERS_MAX);
   const { compaction, entries } = contextPath(path, new Set(head.undone));
-  const tokenizer = await loadTokenizer();
+  const tokenizer = await countAhead(path);
   const sources = new Map<Message, string>();
   if (compaction !== null) sources.set(compactionMessage(compaction.summary), compaction.id);
   for (const entry of entries) for (const message of messagesOf(entry)) sources.set(message, entry.id);

@@ -1,5 +1,7 @@
 import { z } from "zod";
-import { type Entry, type EntryDraft, isNode } from "../../../session/log/entry.ts";
+import { nextSlice } from "../../../internal/long-work.ts";
+import { type Entry, type EntryDraft, entryCharacters, isNode } from "../../../session/log/entry.ts";
+import { checkDistinctCalls } from "../../../session/log/distinct-calls.ts";
 import { SessionError, show, UnknownEntryError } from "../../../session/errors.ts";
 import { APPEND_ENTRIES_MAX } from "../../../session/limits.ts";
 import type { AppendOptions } from "../../../session/store.ts";
@@ -26,6 +28,8 @@ import { sessionView } from "./wire-schemas.ts";
 
 const PAGE_DEFAULT = 100;
 const TOOL_CALLS_MAX = 1000;
+/** An entry that takes more is read when there is room for it. */
+const ENTRY_CHARACTERS_LIGHT = 256 * 1024;
 
 /** The facts that anyone may append. The rest is written by runs and by the manager, or has a route that checks it first. */
 const FACTS: ReadonlySet<string> = new Set<Entry["type"]>(["leaf", "label", "session_info"]);
@@ -99,11 +103,18 @@ function mountReading(app: ServerApp, services: ServerServices): void {
     operationId: "getEntry",
     summary: "One entry.",
     answers: { 200: { description: "The entry.", schema: entry } },
-    async handle({ param, caller }) {
+    async handle({ param, caller, work }) {
       const { header } = await visibleHead(services, param("id"), caller);
-      const found = await store.getEntry(header.id, param("entryId"));
-      if (found === null) throw new UnknownEntryError(header.id, param("entryId"));
-      return answer(found);
+      const read = async (): Promise<Entry> => {
+        const found = await store.getEntry(header.id, param("entryId"));
+        if (found === null) throw new UnknownEntryError(header.id, param("entryId"));
+        return found;
+      };
+      if (entryCharacters(await read()) <= ENTRY_CHARACTERS_LIGHT) return answer(await read());
+      // Not held while others are before it.
+      await work.begin();
+      await nextSlice();
+      return answer(await read());
     },
   });
 }
@@ -123,6 +134,7 @@ function mountAppending(app: ServerApp, services: ServerServices): void {
         checkSpending(draft as unknown as Spending, caller, `entries.${i}`);
         checkSpending((draft as { readonly message?: Spending }).message, caller, `entries.${i}.message`);
       }
+      checkDistinctCalls(body.entries);
       const { expectedVersion, onto } = body;
       const options: AppendOptions = {
         ...(expectedVersion === undefined ? {} : { expectedVersion }),

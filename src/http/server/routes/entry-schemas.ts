@@ -21,6 +21,7 @@ function shapeOf(rules: Readonly<Record<string, FieldSchema>>): z.core.$ZodLoose
 const PARTS: Readonly<Record<Extract<FieldSchema["schema"], string>, () => z.ZodType>> = {
   content: () => content,
   message: () => message,
+  requestMessages: () => z.array(z.object({ role: z.enum(["system", "user", "assistant"]), content })).min(1),
   toolCalls: () => z.array(toolCall),
   usage: () => usage,
 };

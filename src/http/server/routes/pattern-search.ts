@@ -1,11 +1,14 @@
 import { Worker } from "node:worker_threads";
+import { nextSlice } from "../../../internal/long-work.ts";
 import { SessionError } from "../../../session/errors.ts";
+import type { Entry } from "../../../session/log/entry.ts";
 import type { SessionHead } from "../../../session/log/fold.ts";
 import { entryText, headTexts, matchOf } from "../../../session/search.ts";
 import type { SearchHit, SearchMatch, SessionStore } from "../../../session/store.ts";
 
 const MATCHES_MAX = 3;
 const BATCH_ENTRIES = 200;
+const BATCH_CHARACTERS = 1024 * 1024;
 
 /** Where a pattern is found in a text. */
 interface Span {
@@ -49,16 +52,23 @@ export class PatternSearch implements AsyncDisposable {
     const inHead = (await this.#find(headTexts(head))).some((span) => span !== null);
     const matches: SearchMatch[] = [];
     for (let after = -1; matches.length < MATCHES_MAX; ) {
-      const batch = [];
-      for await (const entry of store.read(head.header.id, { after, limit: BATCH_ENTRIES })) batch.push(entry);
+      const batch: { readonly entry: Pick<Entry, "id" | "seq">; readonly text: string }[] = [];
+      let characters = 0;
+      for await (const entry of store.read(head.header.id, { after, limit: BATCH_ENTRIES })) {
+        const text = entryText(entry);
+        batch.push({ entry: { id: entry.id, seq: entry.seq }, text });
+        characters += text.length;
+        if (characters > BATCH_CHARACTERS) break;
+      }
       const last = batch.at(-1);
       if (last === undefined) break;
-      after = last.seq;
-      const texts = batch.map(entryText);
-      for (const [i, span] of (await this.#find(texts)).entries()) {
-        const [entry, text] = [batch[i], texts[i]];
-        if (span === null || entry === undefined || !text || matches.length === MATCHES_MAX) continue;
-        matches.push(matchOf(entry, text, span));
+      after = last.entry.seq;
+      // To hand the texts to the thread takes as long as to read them.
+      await nextSlice(characters);
+      for (const [i, span] of (await this.#find(batch.map(({ text }) => text))).entries()) {
+        const found = batch[i];
+        if (span === null || !found?.text || matches.length === MATCHES_MAX) continue;
+        matches.push(matchOf(found.entry, found.text, span));
       }
     }
     return inHead || matches.length > 0 ? { head, matches } : null;

@@ -1,8 +1,10 @@
+import { nextSlice } from "../../../internal/long-work.ts";
+import { entryCharacters } from "../../../session/log/entry.ts";
 import type { SessionHead } from "../../../session/log/fold.ts";
 import type { SessionStore } from "../../../session/store.ts";
 import { walkUp } from "../../../tree/path-reader.ts";
 import { treeNodeOf } from "../../tree-node.ts";
-import type { CheckpointTimeline } from "../../tree-wire.ts";
+import type { CheckpointTimeline, TreeNodeView } from "../../tree-wire.ts";
 
 /** The latest checkpoints of a session with where they stand. Walks up the active path as far as the earliest of them. */
 export async function readTimeline(
@@ -13,9 +15,16 @@ export async function readTimeline(
   const all = await store.listCheckpoints(id);
   const latest = all.slice(-limit).reverse();
   const leaves = [...new Set(latest.map((one) => one.leafId))].filter((leaf) => leaf !== null);
-  const found = await Promise.all(leaves.map((leaf) => store.getEntry(id, leaf)));
-  const nodes = new Map(found.flatMap((entry) => (entry === null ? [] : [[entry.id, treeNodeOf(entry)]])));
-  const earliest = Math.min(...found.flatMap((entry) => entry?.seq ?? []));
+  const nodes = new Map<string, TreeNodeView | null>();
+  let earliest = Number.POSITIVE_INFINITY;
+  // One after the other: each may be large, and only little of it is shown.
+  for (const leaf of leaves) {
+    const entry = await store.getEntry(id, leaf);
+    if (entry === null) continue;
+    nodes.set(entry.id, treeNodeOf(entry));
+    earliest = Math.min(earliest, entry.seq);
+    await nextSlice(entryCharacters(entry));
+  }
   const steps = new Map<string, number>();
   if (leafId !== null && nodes.size > 0) {
     for await (const entry of walkUp(store, id, leafId)) {

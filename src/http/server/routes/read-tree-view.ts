@@ -1,19 +1,46 @@
-import { type Entry, isNode } from "../../../session/log/entry.ts";
+import { SessionError } from "../../../session/errors.ts";
+import { type Entry, entryCharacters, isNode } from "../../../session/log/entry.ts";
 import type { SessionHead } from "../../../session/log/fold.ts";
 import type { SessionStore } from "../../../session/store.ts";
 import { branchTo, buildTree, type TreeNode } from "../../../session/log/tree.ts";
 import { treeNodeOf } from "../../tree-node.ts";
 import type { TreeNodeView, TreeView } from "../../tree-wire.ts";
 
-/** The tree of a session: every node but the pruned ones, without what it says. Reads the whole log. */
+/** How many characters the nodes of a tree may take, about. */
+const TREE_CHARACTERS_MAX = 64 * 1024 * 1024;
+
+/**
+ * The tree of a session: every node but the pruned ones, without what it says. Reads the whole log, and keeps of each entry
+ * only what is shown.
+ *
+ * @throws {SessionError} `TOO_LARGE` for a session with so many nodes that they would not fit in memory.
+ */
 export async function readTreeView(store: SessionStore, head: SessionHead): Promise<TreeView> {
   const { id } = head.header;
   const entries: Entry[] = [];
+  const shown = new Map<string, TreeNodeView>();
+  let characters = 0;
   // Not beyond the head: leaf, version and nodes are then of one moment.
-  for await (const entry of store.read(id, { before: head.version })) entries.push(entry);
+  for await (const entry of store.read(id, { before: head.version })) {
+    const kept = linksOf(entry);
+    const node = treeNodeOf(entry);
+    entries.push(kept);
+    if (node !== null && !shown.has(entry.id)) shown.set(entry.id, node);
+    characters += entryCharacters(kept) + (node?.preview.length ?? 0);
+    if (characters > TREE_CHARACTERS_MAX) {
+      throw new SessionError(
+        "TOO_LARGE",
+        `Session ${id} has too many nodes to show as one tree; read it page by page.`,
+      );
+    }
+  }
   const checkpoints = await checkpointsByLeaf(store, id);
   const index = new Map(entries.filter(isNode).map((entry) => [entry.id, entry]));
-  const nodes = flatten(buildTree(entries)).flatMap((node) => nodeView(node, checkpoints.get(node.entry.id) ?? []));
+  const nodes = flatten(buildTree(entries)).flatMap(({ entry, label }): TreeNodeView[] => {
+    const node = shown.get(entry.id);
+    if (node === undefined) return [];
+    return [{ ...node, label: label ?? null, checkpoints: checkpoints.get(entry.id) ?? [] }];
+  });
   return {
     leafId: head.leafId,
     version: head.version,
@@ -29,9 +56,12 @@ function flatten(roots: readonly TreeNode[]): TreeNode[] {
   return all;
 }
 
-function nodeView({ entry, label }: TreeNode, checkpoints: readonly string[]): TreeNodeView[] {
-  const node = treeNodeOf(entry);
-  return node === null ? [] : [{ ...node, label: label ?? null, checkpoints }];
+/** Of an entry, what the tree is built from. */
+function linksOf(entry: Entry): Entry {
+  const { id, parentId, seq, type, timestamp } = entry;
+  const target = "targetId" in entry ? { targetId: entry.targetId } : {};
+  const label = "label" in entry ? { label: entry.label } : {};
+  return { id, parentId, seq, type, timestamp, ...target, ...label } as Entry;
 }
 
 async function checkpointsByLeaf(store: SessionStore, sessionId: string): Promise<ReadonlyMap<string, string[]>> {

@@ -3,6 +3,8 @@ import type { SessionStatus } from "../../../session/log/entry.ts";
 import { SessionCapacityError } from "../../../session/errors.ts";
 import { parseSearch, type SearchTerm } from "../../../session/search.ts";
 import type { SearchHit, SessionQuery } from "../../../session/store.ts";
+import { headWeight } from "../../../stores/complete/head-weight.ts";
+import { PAGE_CHARACTERS_MAX } from "../../../stores/complete/list-page.ts";
 import type { SearchHitView, SearchView } from "../../wire.ts";
 import { PatternSearch } from "./pattern-search.ts";
 import { answer, route, type ServerApp } from "../route.ts";
@@ -87,14 +89,13 @@ async function asSeen(
   caller: Caller,
   wanted: readonly SessionStatus[] | undefined,
 ): Promise<SearchHitView[]> {
-  const seen = await Promise.all(
-    hits.map(async ({ head: { header }, matches }) => {
-      const head = await services.manager.head(header.id, { actor: caller });
-      if (head === null || (wanted !== undefined && !wanted.includes(head.status))) return [];
-      return (await listedViews(services, [head])).map((listed) => ({ head: listed, matches }));
-    }),
-  );
-  return seen.flat();
+  const seen: SearchHitView[] = [];
+  for (const { head: found, matches } of hits) {
+    const head = await services.manager.head(found.header.id, { actor: caller });
+    if (head === null || (wanted !== undefined && !wanted.includes(head.status))) continue;
+    for (const listed of await listedViews(services, [head])) seen.push({ head: listed, matches });
+  }
+  return seen;
 }
 
 async function searchPattern(
@@ -104,9 +105,12 @@ async function searchPattern(
   const [pattern] = terms.flatMap((term) => (term.type === "pattern" ? [term.pattern] : []));
   await using search = new PatternSearch(pattern as RegExp, PATTERN_TIMEOUT_MS);
   const hits: SearchHit[] = [];
+  let characters = 0;
   for await (const head of candidates()) {
     const hit = await search.searchSession(store, head);
-    if (hit !== null && hits.push(hit) >= most) break;
+    if (hit === null) continue;
+    characters += headWeight(head);
+    if (hits.push(hit) >= most || characters > PAGE_CHARACTERS_MAX) break;
   }
   return hits;
 

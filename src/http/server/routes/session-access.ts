@@ -4,6 +4,7 @@ import type { SessionHead } from "../../../session/log/fold.ts";
 import type { Checkpoint } from "../../../session/store.ts";
 import type { SessionTree } from "../../../tree/session-tree.ts";
 import type { ListedSession, SessionView } from "../../wire.ts";
+import { answeredBy } from "../../../tree/answered-by.ts";
 import { HttpError } from "../http-error.ts";
 import type { Caller, ServerServices } from "../server-services.ts";
 
@@ -25,6 +26,7 @@ export async function mayBegin({ manager }: ServerServices, id: string): Promise
 /** A session that the caller may see; one that could begin under the id is made, and is the caller's. */
 export async function visibleOrNewHead(services: ServerServices, id: string, caller: Caller): Promise<SessionHead> {
   if (await mayBegin(services, id)) {
+    await services.storage.addSession(caller.userId);
     await services.manager.create({ id, userId: caller.userId }).catch((error: unknown) => {
       // Another request was faster.
       if (!(error instanceof SessionError && error.code === "SESSION_EXISTS")) throw error;
@@ -72,16 +74,24 @@ export async function visibleCheckpoint(services: ServerServices, id: string, ca
   return checkpoint;
 }
 
-/** The model to ask: the one that is named, else the session's own, else the first that the server offers. */
-export function modelFor({ models, modelInfos }: ServerServices, named: string | undefined, head: SessionHead): Model {
-  const { model: own } = head.path;
-  const model =
-    named === undefined
-      ? ((own && models(`${own.provider}/${own.modelId}`)) ?? models(modelInfos[0]?.id ?? ""))
-      : models(named);
+/**
+ * The model to ask: the one that is named, else the session's own, else the first that the server offers; the offline one
+ * only where nothing else has answered. @throws {HttpError} `MODEL_NOT_FOUND` where there is none.
+ */
+export async function modelFor(
+  { models, modelInfos, store }: ServerServices,
+  named: string | undefined,
+  head: SessionHead,
+): Promise<Model> {
+  if (named !== undefined) {
+    const model = models(named);
+    if (model !== null) return model;
+    throw new HttpError("MODEL_NOT_FOUND", `The server offers no model ${show(named)}.`);
+  }
+  const { byAnother, model: own } = await answeredBy(store, head);
+  const first = modelInfos.find(({ id }) => !byAnother || !id.startsWith("offline/"));
+  const model = (own === null ? null : models(own)) ?? models(first?.id ?? "");
   if (model !== null) return model;
-  throw new HttpError(
-    "MODEL_NOT_FOUND",
-    named === undefined ? "The server offers no model." : `The server offers no model ${show(named)}.`,
-  );
+  const why = byAnother ? " but the offline one, which does not go on where another model has answered; name it" : "";
+  throw new HttpError("MODEL_NOT_FOUND", `The server offers no model${why}.`);
 }

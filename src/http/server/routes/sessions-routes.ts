@@ -5,7 +5,7 @@ import { NAME_CHARACTERS_MAX } from "../../../session/limits.ts";
 import type { SessionQuery } from "../../../session/store.ts";
 import { encodeSegment } from "../../path-segment.ts";
 import type { NewSession, SessionPatch } from "../../wire.ts";
-import { ANSWER_CHARACTERS_MAX } from "./answer-bytes.ts";
+import { WHOLE_CHARACTERS_MAX } from "./answer-bytes.ts";
 import { HttpError } from "../http-error.ts";
 import { answer, noContent, route, type ServerApp } from "../route.ts";
 import { id, jsonObject, limit, list, named, queryFlag, queryList } from "../schema.ts";
@@ -58,7 +58,7 @@ function mountListing(app: ServerApp, services: ServerServices): void {
       cwd: z.string().min(1).optional(),
       status: queryList(status).optional(),
       parentId: id.optional(),
-      runs: z.enum(["requested", "running", "parked", "interrupted"]).optional(),
+      runs: z.enum(["requested", "running", "asking", "interrupted"]).optional(),
       deleted: queryFlag.optional(),
       limit: limit.optional(),
       cursor: z.string().optional(),
@@ -81,6 +81,7 @@ function mountListing(app: ServerApp, services: ServerServices): void {
       if (userId !== caller.userId && !caller.admin) {
         throw new HttpError("FORBIDDEN", "Only an administrator can make a session for another user.");
       }
+      await services.storage.addSession(userId);
       const { sessionId } = await manager.create({ ...rest, userId }, as);
       if (called !== undefined) await (await openTree(services, sessionId, caller)).setName(called);
       const headers = { location: `/api/sessions/${encodeSegment(sessionId)}` };
@@ -110,7 +111,7 @@ function mountOne(app: ServerApp, services: ServerServices): void {
       const state = await manager.getState(param("id"), {
         ...as,
         turns: query.turns ?? true,
-        charactersMax: ANSWER_CHARACTERS_MAX,
+        charactersMax: WHOLE_CHARACTERS_MAX,
       });
       if (state === null) throw new SessionNotFoundError(param("id"));
       return answer(state);
@@ -145,6 +146,7 @@ function mountOne(app: ServerApp, services: ServerServices): void {
     method: "post",
     path: "/api/sessions/:id/undelete",
     operationId: "undeleteSession",
+    frees: true,
     summary: "Brings a deleted session back, without its checkpoints.",
     body: emptyRequest,
     answers: one,
@@ -164,6 +166,7 @@ function mountStatus(app: ServerApp, services: ServerServices): void {
     method: "post",
     path: "/api/sessions/:id/suspend",
     operationId: "suspendSession",
+    frees: true,
     summary: "Pauses an active session.",
     body: emptyRequest,
     answers: one,
@@ -188,6 +191,7 @@ function mountStatus(app: ServerApp, services: ServerServices): void {
     method: "post",
     path: "/api/sessions/:id/close",
     operationId: "closeSession",
+    frees: true,
     summary: "Ends a session for good.",
     body: reasonRequest,
     answers: one,

@@ -13,7 +13,7 @@ import { encodeSegment } from "../../path-segment.ts";
 import type { ImportFound } from "../../wire.ts";
 import { HttpError } from "../http-error.ts";
 import { checkContentType } from "../read-body.ts";
-import { answer, route, type ServerApp } from "../route.ts";
+import { answer, answerStream, route, type ServerApp } from "../route.ts";
 import { id, queryFlag } from "../schema.ts";
 import type { ServerServices } from "../server-services.ts";
 import { readView, visibleHead } from "./session-access.ts";
@@ -52,17 +52,15 @@ export function mountTransfer(app: ServerApp, services: ServerServices): void {
       leafId: id.optional(),
     }),
     answers: { 200: { description: "The file.", contentType: JSONL } },
-    async handle({ param, query, caller }) {
+    async handle({ param, query, caller, work }) {
       const { header } = await visibleHead(services, param("id"), caller);
       const { format = "jsonl", sanitize = false, leafId } = query;
       const leaf = leafId === undefined ? {} : { leafId };
       const pieces = exportSession(services.store, header.id, { format, sanitize, ...leaf });
       const { contentType, ending } = TYPES[format];
-      return new Response(await streamOf(pieces), {
-        headers: {
-          "content-type": contentType,
-          "content-disposition": `attachment; filename="session-${header.id}.${ending}"`,
-        },
+      return answerStream(work, pieces, {
+        "content-type": contentType,
+        "content-disposition": `attachment; filename="session-${header.id}.${ending}"`,
       });
     },
   });
@@ -82,6 +80,7 @@ export function mountTransfer(app: ServerApp, services: ServerServices): void {
       const limits = { maxOpenPerUser, variablesBytesMax };
       const { importEntriesMax: entriesMax } = app.limits;
       const { userId, admin: counts } = caller;
+      await services.storage.addSession(userId);
       const file = await peek(bytes());
       const format = formatOfText(file.start);
       // Always as words: no request makes a log this server's own.
@@ -121,7 +120,7 @@ async function importOther(
   bytes: AsyncIterable<Uint8Array>,
   target: ImportTarget,
 ): Promise<Imported> {
-  const { sessions, report } = await importForeign(target, format, bytes);
+  const { sessions, report } = await importForeign(target, format, bytes).catch(asRefusal);
   const [main] = sessions;
   if (main === undefined) {
     throw new HttpError("INVALID_REQUEST", "The body is a file of another program without a session in it.");
@@ -133,7 +132,9 @@ async function importOther(
     );
   }
   const { mapped, kept, lost } = report;
-  return { sessionId: main.sessionId, found: { format: format.name, added: main.added, mapped, kept, lost } };
+  const unknownKinds = Object.fromEntries(report.unknownKinds);
+  const found = { format: format.name, added: main.added, mapped, kept, lost, unknownKinds };
+  return { sessionId: main.sessionId, found };
 }
 
 /** The beginning of a file as text, and all of it. */
@@ -159,22 +160,5 @@ function asRefusal(error: unknown): never {
   if (!(error instanceof SessionError) || !FILE_FAULTS.has(error.code)) throw error;
   throw new HttpError("INVALID_REQUEST", "The body is not the log of a session that this version can read.", {
     problems: [{ path: "body", message: error.message }],
-  });
-}
-
-/** The pieces as they are asked for; what fails before the first one is a problem document and not half a file. */
-async function streamOf(pieces: AsyncIterable<string>): Promise<ReadableStream<Uint8Array>> {
-  const iterator = pieces[Symbol.asyncIterator]();
-  const encoder = new TextEncoder();
-  let next = await iterator.next();
-  return new ReadableStream<Uint8Array>({
-    async pull(controller) {
-      if (next.done === true) return controller.close();
-      controller.enqueue(encoder.encode(next.value));
-      next = await iterator.next();
-    },
-    async cancel() {
-      await iterator.return?.();
-    },
   });
 }

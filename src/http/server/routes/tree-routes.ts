@@ -97,6 +97,7 @@ function mountMoving(app: ServerApp, services: ServerServices): void {
     summary:
       "Moves the leaf to a node, or before the root; with a summary, says there what the branch left behind did.",
     body: leafRequest,
+    heavy: true,
     answers: one,
     async handle({ param, body: { entryId, summary }, caller }) {
       const tree = await openTree(services, param("id"), caller);
@@ -131,9 +132,13 @@ function mountMoving(app: ServerApp, services: ServerServices): void {
   });
 }
 
-async function nodeOf(store: SessionStore, sessionId: string, entryId: string): Promise<Entry> {
+/** Where a node stands; what it says is not held. */
+async function nodeOf(store: SessionStore, sessionId: string, entryId: string): Promise<NodePlace> {
   const found = await store.getEntry(sessionId, entryId);
   if (found === null) throw new UnknownEntryError(sessionId, entryId);
   if (!isNode(found)) throw notANode(sessionId, entryId);
-  return found;
+  const { id: nodeId, seq, parentId } = found;
+  return { id: nodeId, seq, parentId };
 }
+
+type NodePlace = Pick<Entry, "id" | "seq" | "parentId">;

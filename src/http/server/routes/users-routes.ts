@@ -2,7 +2,7 @@ import { z } from "zod";
 import type { EraseReport } from "../../../lifecycle/erase/erase-report.ts";
 import { removeUserDirectory } from "../../../workers/user-places.ts";
 import { HttpError } from "../http-error.ts";
-import { answer, route, type ServerApp } from "../route.ts";
+import { answer, answerStream, route, type ServerApp } from "../route.ts";
 import { named, queryFlag } from "../schema.ts";
 import type { Caller, ServerServices } from "../server-services.ts";
 
@@ -46,11 +46,12 @@ export function mountUsers(app: ServerApp, { manager, placeOf }: ServerServices)
     operationId: "exportUser",
     summary: "What is held about a user, as one archive; for administrators, and for the user.",
     answers: { 200: { description: "The archive.", contentType: "application/x-tar" } },
-    async handle({ param, caller }) {
+    async handle({ param, caller, work }) {
       const userId = param("userId");
       if (userId !== caller.userId) checkAdministrator(caller);
-      return new Response(streamOf(manager.exportUser(userId)), {
-        headers: { "content-type": "application/x-tar", "content-disposition": 'attachment; filename="user.tar"' },
+      return answerStream(work, manager.exportUser(userId), {
+        "content-type": "application/x-tar",
+        "content-disposition": 'attachment; filename="user.tar"',
       });
     },
   });
@@ -58,18 +59,4 @@ export function mountUsers(app: ServerApp, { manager, placeOf }: ServerServices)
 
 function checkAdministrator({ admin }: Caller): void {
   if (!admin) throw new HttpError("FORBIDDEN", "Only an administrator can do this for a user.");
-}
-
-function streamOf(pieces: AsyncIterable<Uint8Array>): ReadableStream<Uint8Array> {
-  const iterator = pieces[Symbol.asyncIterator]();
-  return new ReadableStream<Uint8Array>({
-    async pull(controller) {
-      const next = await iterator.next();
-      if (next.done === true) controller.close();
-      else controller.enqueue(next.value);
-    },
-    async cancel() {
-      await iterator.return?.();
-    },
-  });
 }

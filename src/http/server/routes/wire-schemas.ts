@@ -102,7 +102,7 @@ const pathSummary = listedPath.extend({ settings });
 
 const header = z.object({
   type: z.literal("session"),
-  version: z.union([z.literal(1), z.literal(2)]),
+  version: z.union([z.literal(1), z.literal(2), z.literal(3)]),
   id: text,
   createdAt: text,
   userId: nullableText,
@@ -121,6 +121,7 @@ const openRun = z.object({
   state: z.enum(["requested", "started", "parked", "answered"]),
   notBefore: text.optional(),
   questions: z.array(text).optional(),
+  innerQuestions: z.array(text).optional(),
   expiresAt: text.optional(),
   cancelled: z.literal(true).optional(),
   claims: count.optional(),
@@ -158,7 +159,12 @@ export const importedView: z.ZodType<ImportedView> = named<ImportedView>(
   "ImportedSession",
   z.object({
     ...sessionFields,
-    found: z.object({ format: text, added: count, mapped: count, kept: count, lost: count }).optional(),
+    found: z
+      .object({
+        ...{ format: text, added: count, mapped: count, kept: count, lost: count },
+        unknownKinds: z.record(z.string(), count),
+      })
+      .optional(),
   }),
 );
 
@@ -200,6 +206,7 @@ const checkpointFields = {
   createdAt: text,
   parentCheckpointId: nullableText,
   metadata: jsonObject,
+  by: text.optional(),
   sandboxSnapshot: json.optional(),
 };
 

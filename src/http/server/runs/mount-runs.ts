@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { SessionBusyError, SessionError } from "../../../session/errors.ts";
-import { runnerOf } from "../../../workers/ring-session.ts";
+import { runnerOf } from "../../../workers/notify-session.ts";
 import { encodeSegment } from "../../path-segment.ts";
 import type { RunView, FleetView } from "../../run-wire.ts";
 import { mountAgUi } from "../ag-ui/ag-ui-routes.ts";
@@ -71,7 +71,7 @@ function mountAsking(app: ServerApp, services: ServerServices, backlog: Backlog)
       if (lease !== null) throw new SessionBusyError(sessionId, `run ${lease.runId}`);
       const due = await services.manager.due(sessionId);
       if (due === null) return noContent();
-      await services.bell.ring(sessionId, { runner: await runnerOf(services.store, due.head, due.run) });
+      await services.queue.notify(sessionId, { runner: await runnerOf(services.store, due.head, due.run) });
       return asked(await viewOf(services, sessionId, due.run.runId, caller));
     },
   });
@@ -121,7 +121,7 @@ function mountSaying(app: ServerApp, services: ServerServices): void {
   const { manager } = services;
   /** A route that says something to a run and answers with how that stands then. */
   const add = <Body>(
-    added: Pick<Route<unknown, Body>, "path" | "operationId" | "summary" | "needs" | "body" | "content">,
+    added: Pick<Route<unknown, Body>, "path" | "operationId" | "summary" | "needs" | "body" | "content" | "frees">,
     say: (call: RouteCall<unknown, Body>, sessionId: string) => Promise<string>,
   ): void =>
     route<unknown, Body>(app, {
@@ -138,6 +138,7 @@ function mountSaying(app: ServerApp, services: ServerServices): void {
     {
       path: "/api/sessions/:id/runs/:runId/cancel",
       operationId: "cancelRun",
+      frees: true,
       summary: "Tells a run to stop, wherever it is; what was said stays.",
       needs: "run",
       body: reasonRequest,
@@ -152,6 +153,7 @@ function mountSaying(app: ServerApp, services: ServerServices): void {
     {
       path: "/api/sessions/:id/questions/:question",
       operationId: "answerQuestion",
+      frees: true,
       summary: "Lets a call run that waits for approval, or refuses it. The first answer counts.",
       needs: "approve",
       body: schemas.answerRequest,

@@ -1,6 +1,7 @@
 import { outputSchema } from "../../../agent/output/run-output.ts";
-import { mapSchema } from "../../../agent/schema/json-schema-definition.ts";
+import { findSchemaProblem } from "../../../agent/schema/json-schema-definition.ts";
 import type { JsonObject } from "../../../internal/json.ts";
+import { checkUnnamed } from "../../../lifecycle/runs/recover-run.ts";
 import { statusError } from "../../../session/log/append-guard.ts";
 import { show } from "../../../session/errors.ts";
 import type { SessionHead } from "../../../session/log/fold.ts";
@@ -26,7 +27,7 @@ export async function requestRun(
   backlog: Backlog,
   { sessionId, request, caller }: { sessionId: string; request: AskedRun; caller: Caller },
 ): Promise<string> {
-  const { manager, store, bell, drain, report } = services;
+  const { manager, store, queue, drain, report } = services;
   const head = await visibleHead(services, sessionId, caller);
   const entry = request.runId === undefined ? null : await store.getEntry(sessionId, requestIdOf(request.runId));
   const earlier = entry?.type === "run_request" ? entry : null;
@@ -34,6 +35,8 @@ export async function requestRun(
   if (earlier === null) {
     if (drain.aborted) throw draining();
     if (head.status !== "active") throw statusError(sessionId, head.status);
+    const unnamed = services.agents.get(who.agent ?? "")?.model.unnamed === true;
+    if (unnamed && request.model === undefined) await checkUnnamed(store, head);
     await backlog.check();
   }
   const { agent: _agent, output, ...rest } = request;
@@ -42,16 +45,14 @@ export async function requestRun(
   const { runId } = await manager.request(sessionId, { ...rest, ...options, ...who }, { actor: caller });
   const runner = who.agent ?? request.group ?? "";
   // What is on record is found by the next sweep where nobody hears of it now.
-  await bell.ring(sessionId, { runner, priority: await backlog.priorityOf(head) }).catch(report);
+  await queue.notify(sessionId, { runner, priority: await backlog.priorityOf(head) }).catch(report);
   return runId;
 }
 
-/** @throws {HttpError} `INVALID_REQUEST` for a schema with a pattern: it can take for ever, and would stop a worker. */
+/** @throws {HttpError} `INVALID_REQUEST` for a schema with a pattern: a stranger's can backtrack for hours, and stop a worker. */
 function checkPatterns(output: JsonObject): void {
-  mapSchema(outputSchema(output), (schema) => {
-    if ((schema["pattern"] ?? schema["patternProperties"]) === undefined) return schema;
-    throw new HttpError("INVALID_REQUEST", "The schema of output has a pattern; leave it out.");
-  });
+  const problem = findSchemaProblem(outputSchema(output), { name: "output", patterns: false });
+  if (problem !== null) throw new HttpError("INVALID_REQUEST", `The schema of the output is refused: ${problem}.`);
 }
 
 /** What waits to be taken up, as the log has it. */

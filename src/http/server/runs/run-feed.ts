@@ -1,3 +1,4 @@
+import type { Entry } from "../../../session/log/entry.ts";
 import type { SessionHead } from "../../../session/log/fold.ts";
 import type { SessionStore } from "../../../session/store.ts";
 import type { EventPosition } from "../../../workers/live-event.ts";
@@ -9,7 +10,14 @@ import { RunStory, type StoryAbout } from "./run-story.ts";
 import type { EntryReader, SessionWatches } from "./session-watches.ts";
 import type { RunError } from "../../../agent/run-error.ts";
 import type { JsonObject } from "../../../internal/json.ts";
+import { textOf } from "../../../session/message.ts";
 import { recordedProblem } from "../problem.ts";
+
+/**
+ * How long an event of the log waits for what was told live before it. What is told goes in batches, over a queue, and the
+ * log is often quicker.
+ */
+const HOLD_MS = 1000;
 
 /** What it takes to follow a run. */
 export interface FeedInit extends StoryAbout {
@@ -37,20 +45,22 @@ export async function followRun(init: FeedInit, lastEventId: string | null): Pro
   const { first, head, watches } = init;
   const end = head.version - 1;
   if (lastEventId === null) {
-    return new RunFeed(init, story, watches.read(head.header.id, first - 1, end), { seq: first - 1, delta: 0 });
+    const start = { position: { seq: first - 1, delta: 0 }, started: null };
+    return new RunFeed(init, story, watches.read(head, first - 1), start);
   }
   const { seq, claim, delta } = positionOf(lastEventId);
   if (seq < first || seq > end) throw unknownId();
+  let started: number | null = null;
   for await (const entry of init.store.read(head.header.id, { after: first - 1, before: seq + 1 })) {
     if (entry.seq === seq && entry.type === "erased") {
       throw new HttpError("EVENT_GONE", "What that event said was erased; join without Last-Event-ID.");
     }
     if (story.end !== null) throw unknownId();
-    story.take(entry);
+    if (begins(story.take(entry))) started = entry.seq;
   }
   if (story.claim !== claim) throw unknownId();
   if (story.end !== null) return null;
-  return new RunFeed(init, story, watches.read(head.header.id, seq, end), { seq, delta });
+  return new RunFeed(init, story, watches.read(head, seq), { position: { seq, delta }, started });
 }
 
 function positionOf(id: string): EventPosition & { readonly claim: number } {
@@ -111,20 +121,54 @@ export function writtenFrames(feed: ToldFeed, writer: RunWriter): FrameSource {
   };
 }
 
+/** Where a reader is in a run. */
+interface FeedStart {
+  /** The latest event that the reader has. */
+  readonly position: EventPosition;
+  /** The entry with which whoever has the run began; null before anyone has. */
+  readonly started: number | null;
+}
+
+/** An entry, and what it tells of the run. */
+interface NextEntry {
+  readonly seq: number;
+  readonly event: WireRunEvent | null;
+  /** Whether whoever has the run tells of it, so that they tell first what came before. */
+  readonly isTold: boolean;
+  readonly claim: number;
+}
+
 /** One reader of a run's events. */
 export class RunFeed {
   readonly #init: FeedInit;
   readonly #story: RunStory;
   readonly #reader: EntryReader;
-  /** The latest event that the reader has. */
+  readonly #entries: Entry[] = [];
+  #next: NextEntry | null = null;
   #position: EventPosition;
+  #started: number | null;
+  #claim: number;
   #seen: number;
+  /** How many events were told live up to the position, as whoever has the run counts them; null where that is not known. */
+  #count: number | null = null;
+  #wake: () => void = () => {};
+  #timer: NodeJS.Timeout | undefined;
+  #heldSinceMs: number | null = null;
+  /** Whether nobody told anything about the run for as long as an event waited; no other one waits then. */
+  #untold = false;
+  /** What was told live of the round, where that is known from its beginning. */
+  #text: string | null = null;
+  /** Whether something of the round was said to be missing. */
+  #isCounted = false;
+  #ended = false;
 
-  constructor(init: FeedInit, story: RunStory, reader: EntryReader, position: EventPosition) {
+  constructor(init: FeedInit, story: RunStory, reader: EntryReader, { position, started }: FeedStart) {
     this.#init = init;
     this.#story = story;
     this.#reader = reader;
     this.#position = position;
+    this.#started = started;
+    this.#claim = story.claim;
     this.#seen = position.seq;
   }
 
@@ -140,50 +184,158 @@ export class RunFeed {
 
   /** From now on `wake` is called when there may be more; what comes back ends that. */
   attach(wake: () => void): () => void {
+    this.#wake = wake;
     const detach = [this.#reader.attach(wake), this.#init.live.listen(this.#init, wake)];
     return () => {
+      clearTimeout(this.#timer);
       for (const end of detach) end();
     };
   }
 
   /** What is there now; nothing when nothing is, null at the end. */
   async take(): Promise<readonly FedEvent[] | null> {
-    while (this.#story.end === null) {
-      const entries = await this.#reader.take();
-      if (entries === null) return null;
-      const fed: FedEvent[] = [];
-      for (const { entry } of entries) {
-        // An event that was told live goes before what the log says after it, as it was told before that was written.
-        fed.push(...this.#live(entry.seq - 1));
-        this.#seen = entry.seq;
-        const event = this.#story.take(entry);
-        if (event !== null) fed.push(this.#fed({ seq: entry.seq, delta: 0 }, event, frameOf(event)));
+    while (!this.#ended) {
+      let isLast = false;
+      if (this.#next === null && this.#entries.length === 0) {
+        const entries = await this.#reader.take();
+        if (entries === null) return null;
+        isLast = entries.length === 0;
+        this.#entries.push(...entries.map(({ entry }) => entry));
       }
-      if (this.#story.end === null) fed.push(...this.#live(this.#seen));
-      if (fed.length > 0 || entries.length === 0) return fed;
+      const fed: FedEvent[] = [];
+      const isHeld = !this.#takeEntries(fed);
+      if (!this.#ended && !isHeld) fed.push(...this.#live(this.#seen));
+      if (fed.length > 0 || isLast || isHeld) return fed;
     }
     return null;
   }
 
+  /** Takes entries one after the other; false where one has to wait. */
+  #takeEntries(fed: FedEvent[]): boolean {
+    for (;;) {
+      this.#next ??= this.#readNext();
+      if (this.#next === null) return true;
+      const { seq, event, claim } = this.#next;
+      // An event that was told live goes before what the log says after it, as it was told before that was written.
+      fed.push(...this.#live(seq - 1));
+      if (this.#waits(this.#next)) return false;
+      this.#next = null;
+      this.#seen = seq;
+      if (event === null) continue;
+      fed.push(...this.#dropped(this.#toldBefore(seq), seq));
+      fed.push(...this.#lost(seq, event));
+      if (begins(event)) {
+        // Who comes in the middle counts from what is told next.
+        this.#count = seq < this.#init.head.version ? null : 0;
+        [this.#started, this.#untold] = [seq, false];
+      }
+      this.#claim = claim;
+      fed.push(this.#fed({ seq, delta: 0 }, event, frameOf(event)));
+      this.#ended = this.#story.end !== null;
+      if (this.#ended) return true;
+    }
+  }
+
+  #readNext(): NextEntry | null {
+    const entry = this.#entries.shift();
+    if (entry === undefined) return null;
+    const { state } = this.#story;
+    const event = this.#story.take(entry);
+    // What was there when the reader came is long told.
+    const isTold = (state === "started" || begins(event)) && entry.seq >= this.#init.head.version;
+    return { seq: entry.seq, event, isTold, claim: this.#story.claim };
+  }
+
+  /** Whether an entry has to wait for what was told live before it. */
+  #waits({ seq, event, isTold }: NextEntry): boolean {
+    clearTimeout(this.#timer);
+    if (event === null || !isTold || this.#untold || this.#hasHeard(seq, event)) {
+      this.#heldSinceMs = null;
+      return false;
+    }
+    this.#heldSinceMs ??= performance.now();
+    const leftMs = this.#heldSinceMs + HOLD_MS - performance.now();
+    if (leftMs > 0) {
+      this.#timer = setTimeout(this.#wake, Math.ceil(leftMs)).unref();
+      return true;
+    }
+    this.#heldSinceMs = null;
+    this.#untold = (this.#init.live.last(this.#init)?.since ?? -1) < (this.#started ?? 0);
+    return false;
+  }
+
+  /** Whether whoever has the run has told all that came before an entry. */
+  #hasHeard(seq: number, event: WireRunEvent): boolean {
+    const last = this.#init.live.last(this.#init);
+    return last !== null && last.seq >= seq && last.since >= (begins(event) ? seq : (this.#started ?? 0));
+  }
+
   #live(upTo: number): FedEvent[] {
     const fed: FedEvent[] = [];
-    for (const { event, text, ...position } of this.#init.live.after(this.#init, this.#position)) {
-      if (position.seq > upTo) break;
-      const before = position.seq === this.#position.seq ? this.#position.delta : 0;
-      const count = position.delta - before - 1;
-      if (count > 0) {
-        const dropped: WireRunEvent = { type: "events-dropped", count, runId: this.#init.runId };
-        fed.push({ event: dropped, seq: position.seq, frame: frameOf(dropped) });
-      }
-      fed.push(this.#fed(position, event, text));
+    for (const notice of this.#init.live.after(this.#init, this.#position)) {
+      const { event, text, seq, delta, since, count } = notice;
+      if (seq > upTo) break;
+      // Who had the run before may go on to tell of it for a moment.
+      if (since < (this.#started ?? 0)) continue;
+      this.#count ??= count - delta + (seq === this.#position.seq ? this.#position.delta : 0);
+      fed.push(...this.#dropped(count - 1, seq));
+      this.#count = count;
+      if (event.type === "model-retry") this.#text = "";
+      if (event.type === "text-delta" && this.#text !== null) this.#text += event.text;
+      fed.push(this.#fed({ seq, delta }, event, text));
     }
     return fed;
   }
 
+  /** How many events were told live before an entry, as far as that is known. */
+  #toldBefore(seq: number): number {
+    const { live } = this.#init;
+    const isOurs = ({ since }: { readonly since: number }): boolean => since >= (this.#started ?? 0) && since < seq;
+    const after = live.after(this.#init, this.#position).find((notice) => notice.seq >= seq && isOurs(notice));
+    if (after !== undefined) return after.count - 1;
+    const last = live.last(this.#init);
+    return last !== null && last.seq >= seq && isOurs(last) ? last.count : 0;
+  }
+
+  /**
+   * Who has written a round may have died before its last words were published, and nobody knows how many those are: at
+   * least one is said to be missing then.
+   */
+  #lost(seq: number, event: WireRunEvent): FedEvent[] {
+    const [told, isCounted] = [this.#text, this.#isCounted];
+    const endsRound = event.type === "round-finished" && !("agent" in event);
+    if (endsRound || begins(event)) [this.#text, this.#isCounted] = ["", false];
+    // The text of a round follows the results of the calls before it.
+    this.#text ??= "";
+    // What was there when the reader came was told to others.
+    if (!endsRound || told === null || isCounted || seq < this.#init.head.version) return [];
+    if (told === textOf(event.message.content)) return [];
+    if (this.#count !== null) this.#count += 1;
+    return [this.#missing(1, seq)];
+  }
+
+  #dropped(before: number, seq: number): FedEvent[] {
+    const count = this.#count === null ? 0 : before - this.#count;
+    if (count <= 0) return [];
+    this.#count = before;
+    this.#isCounted = true;
+    return [this.#missing(count, seq)];
+  }
+
+  #missing(count: number, seq: number): FedEvent {
+    const event: WireRunEvent = { type: "events-dropped", count, runId: this.#init.runId };
+    return { event, seq, frame: frameOf(event) };
+  }
+
   #fed(position: EventPosition, event: WireRunEvent, frame: string): FedEvent {
     this.#position = position;
-    return { event, seq: position.seq, frame: `id: ${position.seq}.${this.#story.claim}.${position.delta}\n${frame}` };
+    return { event, seq: position.seq, frame: `id: ${position.seq}.${this.#claim}.${position.delta}\n${frame}` };
   }
+}
+
+/** Whether an event says that someone has the run from here on. */
+function begins(event: WireRunEvent | null): boolean {
+  return event?.type === "run-started" || event?.type === "group-started";
 }
 
 /** An event that was told live as a part of a stream: an error in it names nothing of the server. */

@@ -28,10 +28,10 @@ export interface FrontEndParts {
 
 /** Opens them; they end when the server shuts down. */
 export function openFeeds({ limits }: ServerApp, services: ServerServices): RunFeeds {
-  const { store, drain, bell } = services;
+  const { store, drain, queue } = services;
   const streams = new EventStreams(limits);
   const watches = new SessionWatches(store, services.report);
-  const live = new LiveHearer(bell, liveFrame, services.report);
+  const live = new LiveHearer(queue, liveFrame, services.report);
   drain.addEventListener("abort", () => streams.close(), { once: true });
   drain.addEventListener("abort", () => live.close(), { once: true });
   return {

@@ -1,7 +1,8 @@
 import { z } from "zod";
 import type { Approval } from "../../../agent/run-event.ts";
 import { REASON_CHARACTERS_MAX } from "../../../session/limits.ts";
-import type { Content } from "../../../session/message.ts";
+import type { Content, RequestMessage } from "../../../session/message.ts";
+import type { RunInput } from "../../../session/run-input.ts";
 import type { SandboxReach } from "../../../session/sandbox/sandbox.ts";
 import type {
   AnswerRequest,
@@ -13,7 +14,7 @@ import type {
   RunView,
 } from "../../run-wire.ts";
 import type { Page } from "../../wire.ts";
-import { content, id, json, jsonObject, limit, named, queryInteger } from "../schema.ts";
+import { content, id, json, jsonObject, limit, list, named, queryInteger } from "../schema.ts";
 import { problem } from "../routes/wire-schemas.ts";
 
 const text = z.string();
@@ -22,11 +23,25 @@ const reason = text.max(REASON_CHARACTERS_MAX);
 const time = z.iso.datetime({ precision: 3 });
 const openStatus = z.enum(["requested", "running", "parked", "interrupted"]);
 
+/** How many messages a run is asked for with at most. */
+const INPUT_MESSAGES_MAX = 1000;
+
+const requestMessage = named<RequestMessage>(
+  "RequestMessage",
+  z.strictObject({ role: z.enum(["system", "user", "assistant"]), content }),
+);
+
+/** What a run begins with. */
+const runInput: z.ZodType<RunInput> = named<RunInput>(
+  "RunInput",
+  z.union([content, list(requestMessage, INPUT_MESSAGES_MAX, 1)]) as unknown as z.ZodType<RunInput>,
+);
+
 /** What a run is asked for with. */
 export const runRequest: z.ZodType<RunRequest> = named<RunRequest>(
   "RunRequest",
   z.strictObject({
-    input: content,
+    input: runInput,
     agent: id.optional(),
     model: id.optional(),
     ifBusy: z.enum(["reject", "enqueue", "interrupt"]).optional(),
@@ -119,7 +134,7 @@ export const fleetView: z.ZodType<FleetView> = named<FleetView>(
 
 /** Which runs to list. */
 export const runsQuery: z.ZodType<ListRuns> = z.strictObject({
-  state: openStatus,
+  state: z.enum([...openStatus.options, "asking"]),
   userId: id.optional(),
   limit: limit.optional(),
   cursor: text.optional(),

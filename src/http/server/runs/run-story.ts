@@ -39,6 +39,8 @@ export class RunStory {
   output: JsonValue | undefined;
   #open: OpenRun | null = null;
   readonly #questions = new Map<string, QuestionView>();
+  /** Those of runs inside of tools. */
+  readonly #inner = new Set<string>();
   #round = 0;
   #messageId: string | null = null;
   /** Of a group: who of it speaks, who failed, and why it stopped. */
@@ -104,6 +106,9 @@ export class RunStory {
     const resumed = this.startedAt !== null;
     this.startedAt ??= timestamp;
     this.claim = claim;
+    // What runs inside of tools asked is gone with the process that had them.
+    for (const question of this.#inner) this.#questions.delete(question);
+    this.#inner.clear();
     this.#round = 0;
     if (this.#messageId === null) return { type: "run-started", claim };
     const { sessionId, agentsOf } = this.#about;
@@ -118,7 +123,8 @@ export class RunStory {
     }
     if (asked === undefined) return null;
     const approval = { ...asked, callId, question: id } as unknown as Approval;
-    const { innerRunId: _inner, following: _following, ...shown } = approval;
+    const { innerRunId, following: _following, ...shown } = approval;
+    if (innerRunId !== undefined) this.#inner.add(id);
     this.#questions.set(id, { ...shown, askedAt: timestamp });
     const agent = this.#isGroup && this.#agent !== null ? { agent: this.#agent } : {};
     return { type: "approval-required", round: this.#round, approval, ...agent };
@@ -138,7 +144,9 @@ export class RunStory {
       this.#isGroup = true;
       this.#messageId = entry.id;
     }
-    if (!running || entry.by !== undefined) return null;
+    // Only the holder of a run can append results; one that repeats the reason of a denial names who gave it.
+    const isResult = entry.type === "message" && entry.message.role === "tool";
+    if (!running || (entry.by !== undefined && !isResult)) return null;
     if (mark !== null) return this.#saidInGroup(entry, mark);
     if (entry.type !== "message") return null;
     const { message } = entry;

@@ -1,9 +1,11 @@
 import { parkedHost } from "../../../agent/persist/claim-run.ts";
 import { inheritedCount, isOwn, type SessionHead } from "../../../session/log/fold.ts";
 import { show } from "../../../session/errors.ts";
-import type { Entry, EntryOf } from "../../../session/log/entry.ts";
+import { type Entry, type EntryOf, entryCharacters } from "../../../session/log/entry.ts";
+import { type RunBlock, readBlock } from "../../../lifecycle/runs/list-runs.ts";
+import type { Message } from "../../../session/message.ts";
 import { type OpenRun, requestIdOf } from "../../../session/log/open-runs.ts";
-import { runnerOfHost } from "../../../workers/ring-session.ts";
+import { runnerOfHost } from "../../../workers/notify-session.ts";
 import type { ListRuns, QuestionView, RunView } from "../../run-wire.ts";
 import type { Page } from "../../wire.ts";
 import { HttpError } from "../http-error.ts";
@@ -14,6 +16,7 @@ import { RunStory, type StoryAbout } from "./run-story.ts";
 /** How far back the runs of a session are listed. */
 const LISTED_ENTRIES_MAX = 2000;
 const LISTED_DEFAULT = 100;
+const LISTED_CHARACTERS_MAX = 8 * 1024 * 1024;
 /** How far back a run is looked for that nobody asked for in the log. */
 const UNASKED_ENTRIES_MAX = 10_000;
 /** How long the end of a run is told to those who join: it may have come after they read what was said. */
@@ -94,14 +97,18 @@ export async function listSessionRuns(
   /** Up to where each run has written, the latest first. */
   const ends = new Map<string, number>();
   const range = { after: inheritedCount(header) - 1, reverse: true, limit: LISTED_ENTRIES_MAX };
-  let more = false;
+  let [more, characters] = [false, 0];
   for await (const entry of services.store.read(header.id, range)) {
     if (isOfRun(entry) && isOwn(header, entry, entry.seq) && !ends.has(entry.runId)) {
       more = ends.size === limit;
       if (more) break;
       ends.set(entry.runId, entry.seq + 1);
     }
-    passed.push(entry);
+    const kept = withoutText(entry);
+    passed.push(kept);
+    characters += entryCharacters(kept);
+    more = characters > LISTED_CHARACTERS_MAX;
+    if (more) break;
   }
   more ||= passed.length === LISTED_ENTRIES_MAX;
   const about = storyAbout(services, head);
@@ -124,6 +131,13 @@ export async function listSessionRuns(
   return views.sort((one, other) => timeOf(other).localeCompare(timeOf(one)));
 }
 
+/** An entry as far as it says how a run stands. */
+function withoutText(entry: Entry): Entry {
+  if (entry.type === "message") return { ...entry, message: { ...entry.message, content: "" } as Message };
+  if (entry.type === "custom_message") return { ...entry, content: "" };
+  return entry;
+}
+
 function isOfRun(entry: Entry): entry is EntryOf<"run" | "run_request"> {
   return entry.type === "run" || entry.type === "run_request";
 }
@@ -135,18 +149,17 @@ export async function listOpenRuns(
   as: { readonly actor: Caller },
 ): Promise<Page<RunView>> {
   const { items, next } = await services.manager.runs(query, as);
-  const views = items.map(async ({ state, notBefore = null, expiresAt, questions, ...run }) => ({
+  const views = items.map(async ({ state, notBefore = null, expiresAt, questions, blocked, ...run }) => ({
     ...run,
     status: state,
     notBefore,
     endedAt: null,
-    withoutWorker: await isWithoutWorker(services, { ...run, status: state }),
+    ...(await blockOf(services, { ...run, status: state }, blocked)),
     questions: questions.map((question) => ({
       ...(question as QuestionView),
       ...(expiresAt === undefined ? {} : { expiresAt }),
     })),
     output: null,
-    problem: null,
   }));
   return { items: await Promise.all(views), next };
 }
@@ -170,9 +183,26 @@ async function viewOf(services: ServerServices, head: SessionHead, story: RunSto
     endedAt,
     questions,
     output,
-    problem: end === "failed" && error !== null ? recordedProblem(error) : null,
   };
-  return { ...run, withoutWorker: await isWithoutWorker(services, run) };
+  const code = head.openRuns.find((open) => open.runId === runId)?.blocked;
+  const blocked = end !== null || code === undefined ? null : await readBlock(services.store, sessionId, runId, code);
+  const { withoutWorker, problem } = await blockOf(services, run, blocked);
+  return { ...run, withoutWorker, problem: end === "failed" && error !== null ? recordedProblem(error) : problem };
+}
+
+/** Whether no worker is there that could take a run, and why none can begin it, as far as that is known. */
+async function blockOf(
+  services: ServerServices,
+  run: Parameters<typeof isWithoutWorker>[1],
+  blocked: RunBlock | null,
+): Promise<Pick<RunView, "withoutWorker" | "problem">> {
+  const withoutWorker = await isWithoutWorker(services, run);
+  if (blocked !== null) return { withoutWorker, problem: recordedProblem(blocked) };
+  if (!withoutWorker) return { withoutWorker, problem: null };
+  const { agent, group } = run;
+  const which = agent === null && group === null ? "that could take it" : `that has ${show(agent ?? group)}`;
+  const message = `There is no worker ${which}; the run waits until one is started.`;
+  return { withoutWorker, problem: recordedProblem({ code: "AGENT_NOT_FOUND", message }) };
 }
 
 async function isWithoutWorker(

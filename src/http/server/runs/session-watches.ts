@@ -3,16 +3,20 @@ import { SessionNotFoundError } from "../../../session/errors.ts";
 import type { SessionHead } from "../../../session/log/fold.ts";
 import type { SessionStore } from "../../../session/store.ts";
 import { HttpError } from "../http-error.ts";
+import { type HeavyRequest, HeavyWork } from "../heavy-work.ts";
 import { FRAME_CHARACTERS_MAX, type FrameSource } from "./event-streams.ts";
 
 const RECENT_FRAMES_MAX = 64;
 const RECENT_CHARACTERS_MAX = 256 * 1024;
+/** How many that are behind may hold something large at once. */
+const BEHIND_AT_ONCE = 4;
 
 /** What is being watched: any number of clients watch a session, and the store is asked once. */
 export class SessionWatches {
   readonly #store: SessionStore;
   readonly #report: (error: unknown) => void;
   readonly #watches = new Map<string, SharedWatch>();
+  readonly #behind = new HeavyWork({ heavyAtOnce: BEHIND_AT_ONCE });
 
   constructor(store: SessionStore, report: (error: unknown) => void) {
     this.#store = store;
@@ -30,12 +34,12 @@ export class SessionWatches {
    *
    * @throws {HttpError} `EVENT_ID_UNKNOWN` for a position that the log has not reached.
    */
-  join({ header, version }: SessionHead, after: number | null): FrameSource {
-    const end = version - 1;
+  join(head: SessionHead, after: number | null): FrameSource {
+    const end = head.version - 1;
     if (after !== null && after > end) {
       throw new HttpError("EVENT_ID_UNKNOWN", `The session's log ends at ${end}; watch it from there or before.`);
     }
-    const reader = this.read(header.id, after ?? end, end);
+    const reader = this.read(head, after ?? end);
     let told = false;
     return {
       attach: reader.attach,
@@ -47,22 +51,28 @@ export class SessionWatches {
     };
   }
 
-  /** The entries of a session after a position, as they come; `end` is the position of the last one that is there. */
-  read(sessionId: string, after: number, end: number): EntryReader {
+  /**
+   * The entries of a session after a position, as they come. A reader that is behind what was said last reads the store, a
+   * few of them at once: what it has read is held until it comes for more.
+   */
+  read({ header: { id: sessionId, userId }, version }: SessionHead, after: number): EntryReader {
     let position = after;
     let watch: SharedWatch | null = null;
+    const behind = this.#behind.open(userId ?? "", null);
     return {
       take: async () => {
-        const taken = (await watch?.take(position)) ?? null;
+        behind.pause();
+        const taken = (await watch?.take(position, behind)) ?? null;
         position = taken?.at(-1)?.entry.seq ?? position;
         return taken;
       },
       attach: (wake) => {
-        const shared = this.#watchOf(sessionId, end);
+        const shared = this.#watchOf(sessionId, version - 1);
         watch = shared;
         shared.wakes.add(wake);
         return () => {
           shared.wakes.delete(wake);
+          behind[Symbol.dispose]();
           if (shared.wakes.size === 0) this.#end(sessionId, shared);
         };
       },
@@ -134,9 +144,12 @@ class SharedWatch {
   }
 
   /** What follows a position; null at the end of the watch. */
-  take(position: number): readonly WatchedEntry[] | null | Promise<readonly WatchedEntry[] | null> {
+  take(
+    position: number,
+    behind: HeavyRequest,
+  ): readonly WatchedEntry[] | null | Promise<readonly WatchedEntry[] | null> {
     const from = position + 1 - this.#first;
-    if (from < 0) return this.#read(position);
+    if (from < 0) return this.#read(position, behind);
     if (from >= this.#recent.length) return this.#controller.signal.aborted ? null : [];
     let [to, characters] = [from, 0];
     while (to < this.#recent.length && characters < FRAME_CHARACTERS_MAX) {
@@ -145,7 +158,8 @@ class SharedWatch {
     return this.#recent.slice(from, to);
   }
 
-  async #read(position: number): Promise<readonly WatchedEntry[] | null> {
+  async #read(position: number, behind: HeavyRequest): Promise<readonly WatchedEntry[] | null> {
+    await behind.begin();
     const taken: WatchedEntry[] = [];
     let characters = 0;
     for await (const entry of this.#store.read(this.#sessionId, { after: position, limit: RECENT_FRAMES_MAX })) {
@@ -154,6 +168,7 @@ class SharedWatch {
       characters += watched.frame.length;
       if (characters >= FRAME_CHARACTERS_MAX) break;
     }
+    if (characters <= RECENT_CHARACTERS_MAX) behind.pause();
     // What was there before the watch began is gone: the session was deleted.
     return taken.length === 0 ? null : taken;
   }

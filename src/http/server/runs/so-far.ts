@@ -2,8 +2,9 @@ import type { JsonObject } from "../../../internal/json.ts";
 import { SessionNotFoundError } from "../../../session/errors.ts";
 import type { SessionHead } from "../../../session/log/fold.ts";
 import { inputIdOf, requestIdOf } from "../../../session/log/open-runs.ts";
+import { messagesAsked, type RequestInput } from "../../../session/log/request-messages.ts";
 import type { ShownTurn } from "../../shown-turn.ts";
-import { ANSWER_CHARACTERS_MAX } from "../routes/answer-bytes.ts";
+import { WHOLE_CHARACTERS_MAX } from "../routes/answer-bytes.ts";
 import { mayBegin, visibleHead } from "../routes/session-access.ts";
 import type { Caller, ServerServices } from "../server-services.ts";
 import { openRunOf } from "./run-views.ts";
@@ -19,19 +20,26 @@ export interface SoFar {
   readonly version: number;
 }
 
+/** What a request says, as turns; the last has the id that its row will have. */
+function turnsAsked(request: RequestInput, turnId: string): readonly ShownTurn[] {
+  const messages = messagesAsked(request);
+  const last = messages.length - 1;
+  return messages.map((message, index) => ({ turnId: index === last ? turnId : `${turnId}/${index}`, ...message }));
+}
+
 /** What a session has come to, what waits to be answered included; nothing where it could begin here. */
 export async function readSoFar(services: ServerServices, id: string, caller: Caller): Promise<SoFar> {
   const { manager, store } = services;
   if (await mayBegin(services, id)) return { head: null, turns: [], variables: {}, version: 0 };
   const head = await visibleHead(services, id, caller);
-  const state = await manager.getState(id, { actor: caller, charactersMax: ANSWER_CHARACTERS_MAX });
+  const state = await manager.getState(id, { actor: caller, charactersMax: WHOLE_CHARACTERS_MAX });
   if (state === null) throw new SessionNotFoundError(id);
   const turns: ShownTurn[] = [...state.turns];
   const run = openRunOf(head);
   const request = run?.state === "requested" ? await store.getEntry(id, requestIdOf(run.runId)) : null;
-  if (request?.type === "run_request" && request.input.length > 0) {
+  if (request?.type === "run_request") {
     const turnId = inputIdOf(request.runId);
-    if (!turns.some((turn) => turn.turnId === turnId)) turns.push({ turnId, role: "user", content: request.input });
+    if (!turns.some((turn) => turn.turnId === turnId)) turns.push(...turnsAsked(request, turnId));
   }
   return { head, turns, variables: state.variables, version: state.version };
 }

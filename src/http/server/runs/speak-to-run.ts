@@ -1,6 +1,4 @@
-import { SessionError } from "../../../session/errors.ts";
-import { giveAnswer } from "../../../workers/inner-answers.ts";
-import { ringNext } from "../../../workers/ring-session.ts";
+import { notifyNext } from "../../../workers/notify-session.ts";
 import type { AnswerRequest } from "../../run-wire.ts";
 import { checkRight } from "../gate/admission.ts";
 import type { Caller, ServerServices } from "../server-services.ts";
@@ -17,11 +15,11 @@ export async function cancelRun(
 ): Promise<void> {
   const which = { runId, ...(reason === undefined ? {} : { reason }) };
   if (!(await services.manager.cancel(sessionId, which, as))) return;
-  await ringFree(services, sessionId);
+  await notifyFree(services, sessionId);
   await untilEnded(services, sessionId, runId);
 }
 
-/** Puts an answer on record, wherever the run is; the run's id. What a run inside of a tool asks, only its worker knows. */
+/** Puts an answer on record, wherever the run is; the run's id. */
 export async function answerQuestion(
   services: ServerServices,
   {
@@ -31,19 +29,11 @@ export async function answerQuestion(
     as,
   }: { sessionId: string; question: string; body: AnswerRequest; as: { actor: Caller } },
 ): Promise<string> {
-  const { manager, store, bell } = services;
+  const { manager, store } = services;
   const { approve, reason, note } = body;
   const words = { ...(reason === undefined ? {} : { reason }), ...(note === undefined ? {} : { note }) };
-  try {
-    await (approve ? manager.approve(sessionId, question, words, as) : manager.deny(sessionId, question, words, as));
-  } catch (error) {
-    const missing = error instanceof SessionError && error.code === "QUESTION_NOT_FOUND";
-    if (!missing || (await store.leaseOf(sessionId)) === null) throw error;
-    const runId = await giveAnswer(bell, { sessionId, question, approve, reason });
-    if (runId === null) throw error;
-    return runId;
-  }
-  await ringFree(services, sessionId);
+  await (approve ? manager.approve(sessionId, question, words, as) : manager.deny(sessionId, question, words, as));
+  await notifyFree(services, sessionId);
   const asked = await store.getEntry(sessionId, question);
   return asked?.type === "approval" ? asked.runId : "";
 }
@@ -66,10 +56,10 @@ export async function answerQuestions(
   return runId;
 }
 
-/** Rings for a session that nobody has: whoever has it hears what is said by the log. */
-async function ringFree({ store, bell, report }: ServerServices, sessionId: string): Promise<void> {
+/** Notifies the queue about a session that nobody has: whoever has it hears what is said by the log. */
+async function notifyFree({ store, queue, report }: ServerServices, sessionId: string): Promise<void> {
   if ((await store.leaseOf(sessionId)) !== null) return;
-  await ringNext({ store, bell, leaseMs: 0 }, sessionId).catch(report);
+  await notifyNext({ store, queue, leaseMs: 0 }, sessionId).catch(report);
 }
 
 /** Waits a little for the end of a run that was told to stop. */

@@ -4,6 +4,7 @@ import type { AssistantMessage } from "../../../session/message.ts";
 import type { ForeignLine } from "../foreign-format.ts";
 import { asUuid, uuidFrom } from "../foreign-id.ts";
 import type { WriteReport } from "../foreign-report.ts";
+import { isFields } from "../foreign-values.ts";
 import { foreignRest, type Rest, restOf, withRest } from "../rest-of.ts";
 import { blockOfResult, blocksOfAnswer, blocksOfContent, envelopeOfAnswer } from "./claude-code-message.ts";
 
@@ -89,17 +90,32 @@ export function isLeafMark(value: JsonObject): boolean {
 
 const LEAF_MARK = "The session goes on from here.";
 
-/** What the lines of a file say that those of `linesOfEntry` do not. */
-export function restOfLines(originals: readonly ForeignLine[], lines: readonly JsonObject[]): JsonValue | undefined {
+/** What the lines of a file say that those of `linesOfEntry` do not, and where `others` stood among them. */
+export function restOfLines(
+  originals: readonly ForeignLine[],
+  lines: readonly JsonObject[],
+  others: readonly ForeignLine[],
+): JsonValue | undefined {
   const rests = originals.map(({ value }, index) => restOf(value, lines[index] ?? {}) ?? null);
-  if (originals.length === lines.length && rests.every((rest) => rest === null)) return undefined;
-  return { lines: rests } as unknown as JsonValue;
+  let passed = 0;
+  const before = originals.map(({ number }) => {
+    while ((others[passed]?.number ?? number) < number) passed++;
+    return passed;
+  });
+  if (passed === 0 && originals.length === lines.length && rests.every((rest) => rest === null)) return undefined;
+  return { lines: rests, ...(passed === 0 ? {} : { before }) } as unknown as JsonValue;
+}
+
+/** How many other lines stood before each line of an answer, as an import kept it. */
+export function linesBefore(entry: Entry): readonly unknown[] {
+  const rest = foreignRest(entry, "claude-code");
+  return isFields(rest) && Array.isArray(rest.before) ? rest.before : [];
 }
 
 /** The lines of an entry with what an import kept beside it. Null inside stands for a line that needs nothing. */
 export function withRestOfLines(lines: readonly JsonObject[], entry: Entry): readonly JsonObject[] {
   const rest = foreignRest(entry, "claude-code") as { readonly lines?: readonly (Rest | null)[] } | undefined;
-  if (rest?.lines === undefined) return lines;
+  if (!Array.isArray(rest?.lines)) return lines;
   return rest.lines.map((each, index) => withRest<JsonObject>(lines[index] ?? {}, each ?? undefined));
 }
 

@@ -10,7 +10,8 @@ import {
 } from "../../../session/message.ts";
 import type { Usage } from "../../../session/usage.ts";
 import type { WriteReport } from "../foreign-report.ts";
-import { isFields, parseArguments, textIn, textOrParts } from "../foreign-values.ts";
+import { isFields, isFilled, parseArguments, textIn, textOrParts } from "../foreign-values.ts";
+import { placeholderOf } from "../placeholder.ts";
 
 const STOP_REASONS: readonly (readonly [string, StopReason])[] = [
   ["end_turn", "stop"],
@@ -22,25 +23,19 @@ const STOP_REASONS: readonly (readonly [string, StopReason])[] = [
   ["end_turn", "error"],
 ];
 
-/** What blocks of a user or of a tool say; null where one of them has no counterpart. */
+/** What blocks of a user or of a tool say, a placeholder for each that has no counterpart; null where there are no blocks. */
 export function contentOfBlocks(value: JsonValue | undefined): Content | null {
   if (typeof value === "string") return value;
-  if (!Array.isArray(value)) return null;
-  const parts: ContentPart[] = [];
-  for (const block of value as readonly JsonValue[]) {
-    const part = partOfBlock(block);
-    if (part === null) return null;
-    parts.push(part);
-  }
-  return parts;
+  return Array.isArray(value) ? (value as readonly JsonValue[]).map(partOfBlock) : null;
 }
 
-function partOfBlock(block: JsonValue): ContentPart | null {
-  if (!isFields(block)) return null;
+function partOfBlock(block: JsonValue): ContentPart {
+  if (!isFields(block)) return placeholderOf(block);
   if (block.type === "text" && typeof block.text === "string") return { type: "text", text: block.text };
-  if ((block.type !== "image" && block.type !== "document") || !isFields(block.source)) return null;
+  if ((block.type !== "image" && block.type !== "document") || !isFields(block.source)) return placeholderOf(block);
   const { type, media_type: mediaType, data } = block.source;
-  if (type !== "base64" || typeof mediaType !== "string" || typeof data !== "string") return null;
+  if (block.type === "document" && type === "text" && typeof data === "string") return { type: "text", text: data };
+  if (type !== "base64" || typeof mediaType !== "string" || typeof data !== "string") return placeholderOf(block);
   if (block.type === "image") return { type: "image", mediaType, data };
   return { type: "file", mediaType, data, ...(typeof block.title === "string" ? { name: block.title } : {}) };
 }
@@ -70,8 +65,7 @@ function blocksOfPart(part: ContentPart, report: WriteReport): JsonObject[] {
 /** The message of a tool's result; null for a block that is none. */
 export function resultOfBlock(block: JsonValue, nameOf: (callId: string) => string | undefined): ToolMessage | null {
   if (!isFields(block) || block.type !== "tool_result" || typeof block.tool_use_id !== "string") return null;
-  const content = contentOfBlocks(block.content ?? "");
-  if (content === null) return null;
+  const content = contentOfBlocks(block.content ?? "") ?? [placeholderOf(block.content)];
   const failed = block.is_error === true ? { isError: true } : {};
   const name = nameOf(block.tool_use_id) ?? "unknown";
   return { role: "tool", toolCallId: block.tool_use_id, name, content: textOrParts(content), ...failed };
@@ -117,15 +111,16 @@ export function answerOfLines(values: readonly JsonObject[]): AssistantMessage {
   };
 }
 
-/** A block that has no counterpart is not said here; it stays in what is kept beside the entry. */
+/** A placeholder stands for a block that has no counterpart; thinking that only the provider can read says nothing. */
 function takeBlock(block: JsonValue, parts: ContentPart[], toolCalls: ToolCall[]): void {
-  if (!isFields(block)) return;
-  if (block.type === "text" && typeof block.text === "string") parts.push({ type: "text", text: block.text });
+  if (!isFields(block)) parts.push(placeholderOf(block));
+  else if (block.type === "text" && typeof block.text === "string") parts.push({ type: "text", text: block.text });
   else if (block.type === "thinking" && typeof block.thinking === "string") {
     const signature = typeof block.signature === "string" ? { signature: block.signature } : {};
     parts.push({ type: "thinking", text: block.thinking, ...signature });
-  } else if (block.type === "tool_use" && typeof block.id === "string" && typeof block.name === "string")
+  } else if (block.type === "tool_use" && isFilled(block.id) && isFilled(block.name))
     toolCalls.push({ id: block.id, name: block.name, arguments: JSON.stringify(block.input ?? {}) });
+  else if (block.type !== "redacted_thinking") parts.push(placeholderOf(block));
 }
 
 /** The blocks of an answer, in order: what it says, then what it calls. */

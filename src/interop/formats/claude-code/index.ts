@@ -1,5 +1,6 @@
-import { join, sep } from "node:path";
+import { basename, join, sep } from "node:path";
 import type { ForeignFormat } from "../foreign-format.ts";
+import { isUuid, uuidFrom } from "../foreign-id.ts";
 import { firstObjects } from "../foreign-values.ts";
 import { programHome } from "../program-home.ts";
 import { ClaudeCodeReader } from "./read-claude-code.ts";
@@ -23,14 +24,23 @@ export const claudeCode: ForeignFormat = {
     );
   },
   home,
-  isSessionFile: (path) => path.endsWith(".jsonl") && !path.split(sep).includes("memory"),
+  isSessionFile,
   read: (sink, path) => new ClaudeCodeReader(sink, path),
   write: writeClaudeCode,
+  isSessionId: isUuid,
+  sessionIdFrom: uuidFrom,
   handoff({ cwd, foreignId }) {
     const path = join(home(), cwd.replaceAll(/[^A-Za-z0-9]/g, "-"), `${foreignId}.jsonl`);
     return { path, commands: [["claude", "--resume", foreignId]] };
   },
 };
+
+/** Beside the files of sub-agents lie others, as the journal of a workflow. */
+function isSessionFile(path: string): boolean {
+  const folders = path.split(sep);
+  if (!path.endsWith(".jsonl") || folders.includes("memory")) return false;
+  return !folders.includes("subagents") || basename(path).startsWith("agent-");
+}
 
 function home(): string {
   return join(programHome("CLAUDE_CONFIG_DIR", ".claude"), "projects");

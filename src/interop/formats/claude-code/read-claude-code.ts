@@ -1,7 +1,9 @@
 import { basename, dirname } from "node:path";
 import type { JsonObject } from "../../../internal/json.ts";
 import type { ForeignLine, ForeignReader, ForeignSink } from "../foreign-format.ts";
+import { isUuid } from "../foreign-id.ts";
 import { isFields, textIn } from "../foreign-values.ts";
+import { KNOWN_LINES } from "./known-kinds.ts";
 import { ConversationReader } from "./read-conversation.ts";
 
 /** The fields that most lines of a file share. */
@@ -26,6 +28,7 @@ export class ClaudeCodeReader implements ForeignReader {
   #early: ForeignLine[] = [];
   /** The sub-agent that each line of one belongs to. */
   readonly #sidechains = new Map<string, ConversationReader>();
+  readonly #sideReaders: ConversationReader[] = [];
 
   constructor(sink: ForeignSink, path: string | null) {
     this.#sink = sink;
@@ -37,6 +40,7 @@ export class ClaudeCodeReader implements ForeignReader {
       this.#sink.report.lose(line.number, "it is a list");
       return;
     }
+    if (!KNOWN_LINES.has(line.value.type)) this.#sink.report.meet(line.value.type);
     if (this.#main === null) {
       this.#early.push(line);
       if (typeof line.value.uuid === "string" && typeof line.value.sessionId === "string") this.#begin(line.value);
@@ -45,10 +49,21 @@ export class ClaudeCodeReader implements ForeignReader {
     this.#take(line, this.#main);
   }
 
-  rest(): void {
+  settle(): void {
+    for (const reader of this.#readers()) reader.settle();
+  }
+
+  get reopened(): boolean {
+    return this.#readers().some((reader) => reader.reopened);
+  }
+
+  end(): void {
     if (this.#main === null && this.#early.length > 0) this.#begin({});
-    this.#main?.reader.rest();
-    for (const reader of new Set(this.#sidechains.values())) reader.rest();
+    for (const reader of this.#readers()) reader.end();
+  }
+
+  #readers(): readonly ConversationReader[] {
+    return this.#main === null ? this.#sideReaders : [this.#main.reader, ...this.#sideReaders];
   }
 
   #begin(value: JsonObject): void {
@@ -92,10 +107,10 @@ export class ClaudeCodeReader implements ForeignReader {
   #beginSidechain(value: JsonObject, uuid: string, main: string): ConversationReader {
     const header = headerOf(value, []);
     const log = this.#sink.begin({ foreignId: `${main}/side-${uuid}`, parentForeignId: main, ...header });
-    return new ConversationReader(log, this.#sink.report, {
-      sessionId: main,
-      common: header.rest.common as JsonObject,
-    });
+    const common = header.rest.common as JsonObject;
+    const reader = new ConversationReader(log, this.#sink.report, { sessionId: main, common });
+    this.#sideReaders.push(reader);
+    return reader;
   }
 }
 
@@ -126,8 +141,4 @@ function originOf(path: string): { readonly sessionId: string; readonly agentId?
   const name = basename(path, ".jsonl");
   if (!name.startsWith("agent-")) return isUuid(name) ? { sessionId: name } : null;
   return { sessionId: basename(dirname(dirname(path))), agentId: name.slice("agent-".length) };
-}
-
-function isUuid(text: string): boolean {
-  return /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/.test(text);
 }

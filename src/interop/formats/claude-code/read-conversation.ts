@@ -1,25 +1,45 @@
 import type { JsonObject, JsonValue } from "../../../internal/json.ts";
 import type { NodeBody } from "../../../session/log/entry.ts";
+import type { AssistantMessage } from "../../../session/message.ts";
+import type { Usage } from "../../../session/usage.ts";
 import type { FindRest, ForeignBody, ForeignLine, ForeignLogSink } from "../foreign-format.ts";
 import { digest } from "../foreign-id.ts";
 import type { ReadReport } from "../foreign-report.ts";
 import { ForeignTree } from "../foreign-tree.ts";
-import { isFields, textIn } from "../foreign-values.ts";
+import { isFields, isFilled, textIn } from "../foreign-values.ts";
+import { usageBeyond } from "../usage-beyond.ts";
 import { isLeafMark, type LineContext, linesOfEntry, META, restOfLines } from "./claude-code-line.ts";
 import { answerOfLines, contentOfBlocks, messageIdOf, resultOfBlock } from "./claude-code-message.ts";
 
-/** How many lines are held back for an answer that goes on; a longer one is cut in two. */
-const HELD_LINES_MAX = 1000;
+/** How much text is held back for an answer that may go on. What comes after that much is a message of its own. */
+const HELD_CHARACTERS_MAX = 16 * 1024 * 1024;
 
 type ObjectLine = ForeignLine & { readonly value: JsonObject };
 
 /** An answer whose lines still come, with what stands among them in the file. */
 interface OpenAnswer {
   readonly messageId: string;
+  /** Its lines that are held back, and the lines among them: results of its calls and what is kept, which come after it. */
   readonly lines: ObjectLine[];
-  readonly callIds: Set<string>;
-  /** Results of its calls and lines that are kept, which come after it. */
   readonly after: ObjectLine[];
+  heldCharacters: number;
+  readonly callIds: Set<string>;
+  /** The uuids of all of these lines: what names one of them as its parent belongs to the answer. */
+  readonly uuids: Set<string>;
+  /** Whether the program has written what ends it. */
+  ended: boolean;
+  /** Whether it was let go because of that, before another answer began. */
+  settled: boolean;
+  /** The last of its lines that the log has; undefined while all are held back. */
+  last: string | undefined;
+}
+
+/** What was counted for an answer that was let go. */
+interface CountedAnswer {
+  /** How often the session had gone to another branch by then. */
+  readonly moves: number;
+  readonly usage: Usage | undefined;
+  readonly cost: number | undefined;
 }
 
 /**
@@ -35,6 +55,9 @@ export class ConversationReader {
   readonly #context: LineContext;
   readonly #tree = new ForeignTree();
   readonly #toolNames = new Map<string, string>();
+  /** How often the session had gone to another branch when each call was made. */
+  readonly #callMoves = new Map<string, number>();
+  readonly #counted = new Map<string, CountedAnswer>();
   /** The entry that holds each line of an answer. */
   readonly #entryOf = new Map<string, string>();
   /** The lines of boundaries and of their summaries. */
@@ -44,6 +67,8 @@ export class ConversationReader {
   #answer: OpenAnswer | null = null;
   /** A boundary that waits for its summary. */
   #boundary: ObjectLine | null = null;
+  /** Whether an answer went on after it was let go as ended. */
+  reopened = false;
 
   constructor(log: ForeignLogSink, report: ReadReport, context: LineContext) {
     this.#log = log;
@@ -62,17 +87,27 @@ export class ConversationReader {
       if (isEntryLine(value)) this.#closeBoundary();
     }
     if (value.type === "assistant" && this.#takeAnswer(line)) return;
-    if (this.#answer !== null && belongsTo(this.#answer, value)) {
-      this.#answer.after.push(line);
-      if (this.#answer.after.length < HELD_LINES_MAX) return;
+    const answer = this.#answer;
+    if (answer === null || !belongsTo(answer, value, this.#log)) {
       this.#closeAnswer();
+      this.#put(line);
       return;
     }
-    this.#closeAnswer();
-    this.#put(line);
+    if (endsTurn(value)) answer.ended = true;
+    if (typeof value.uuid === "string") answer.uuids.add(value.uuid);
+    if (answer.last === undefined) this.#hold(answer, answer.after, line);
+    else this.#putAfter(answer, answer.last, line);
   }
 
-  rest(): void {
+  /** Lets the answer go that the program has ended. */
+  settle(): void {
+    const answer = this.#answer;
+    if (answer?.ended !== true || answer.last !== undefined) return;
+    this.#release(answer);
+    answer.settled = true;
+  }
+
+  end(): void {
     this.#closeAnswer();
     this.#closeBoundary();
   }
@@ -86,40 +121,70 @@ export class ConversationReader {
     }
     if (this.#answer?.messageId !== messageId) {
       this.#closeAnswer();
-      this.#answer = { messageId, lines: [], callIds: new Set(), after: [] };
+      this.#answer = openAnswer(messageId);
     }
-    this.#entryOf.set(idOf(line), idOf(this.#answer.lines[0] ?? line));
-    this.#answer.lines.push(line);
+    const answer = this.#answer;
+    if (answer.settled) this.reopened = true;
+    if (isFilled(line.value.message.stop_reason)) answer.ended = true;
+    answer.uuids.add(idOf(line));
+    this.#entryOf.set(idOf(line), idOf(answer.lines[0] ?? line));
     for (const [id, name] of callsIn(line.value.message)) {
-      this.#answer.callIds.add(id);
+      answer.callIds.add(id);
       this.#toolNames.set(id, name);
     }
+    this.#hold(answer, answer.lines, line);
     return true;
+  }
+
+  #hold(answer: OpenAnswer, lines: ObjectLine[], line: ObjectLine): void {
+    lines.push(line);
+    answer.heldCharacters += line.text.length;
+    if (answer.last !== undefined || answer.heldCharacters > HELD_CHARACTERS_MAX) this.#release(answer);
   }
 
   #closeAnswer(): void {
     const answer = this.#answer;
     this.#answer = null;
-    if (answer === null) return;
-    const { lines } = answer;
-    const [first] = lines as [ObjectLine];
-    const message = answerOfLines(lines.map(({ value }) => value));
-    this.#add(first, { type: "message", message }, lines, parentIn(first.value, this.#log));
-    const group = lines.map(idOf);
-    let last = idOf(first);
-    for (const line of answer.after) {
-      this.#put(line, true);
-      if (typeof line.value.uuid !== "string") continue;
-      last = line.value.uuid;
-      group.push(last);
+    if (answer !== null) this.#release(answer);
+  }
+
+  /** Adds what is held back of an answer, and then what stood among its lines. */
+  #release(answer: OpenAnswer): void {
+    const [lines, after] = [answer.lines.splice(0), answer.after.splice(0)];
+    answer.heldCharacters = 0;
+    const [first] = lines;
+    if (first !== undefined) {
+      const [id, counted] = [idOf(first), this.#counted.get(answer.messageId)];
+      const message = answerOfLines(lines.map(({ value }) => value));
+      // A later part of an answer goes on where the session stands: no answer is a branch of itself.
+      const between = answer.last === undefined && counted?.moves === this.#log.moves;
+      const parentId = between || answer.last !== undefined ? undefined : parentIn(first.value, this.#log);
+      const whole = counted === undefined ? message : spendingBeyond(message, counted);
+      this.#add(first, { type: "message", message: whole }, lines, parentId, { between, others: after });
+      const { usage = counted?.usage, cost = counted?.cost } = message;
+      this.#counted.set(answer.messageId, { moves: this.#log.moves, usage, cost });
+      for (const line of lines) this.#log.alias(idOf(line), id);
+      if (answer.last !== undefined) this.#log.alias(answer.last, id);
+      answer.last = id;
+      for (const callId of answer.callIds) this.#callMoves.set(callId, this.#log.moves);
     }
-    for (const id of group) this.#log.alias(id, last);
+    for (const line of after) this.#putAfter(answer, answer.last ?? idOf(line), line);
+  }
+
+  /** Adds a line after an answer; whatever hangs on any line of the answer hangs on this one from now on. */
+  #putAfter(answer: OpenAnswer, last: string, line: ObjectLine): void {
+    this.#put(line, true);
+    if (typeof line.value.uuid !== "string") return;
+    this.#log.alias(last, line.value.uuid);
+    answer.last = line.value.uuid;
   }
 
   /** Adds or keeps a line that is no answer; `here`: where the session stands, whatever its parent is. */
   #put(line: ObjectLine, here = false): void {
     const { value } = line;
-    const parentId = here ? undefined : parentIn(value, this.#log);
+    // What a tool answers late, after others have spoken, is no branch.
+    const between = !here && this.#isLateResult(value);
+    const parentId = here || between ? undefined : parentIn(value, this.#log);
     if (value.type === "system" && value.subtype === "compact_boundary" && typeof value.uuid === "string") {
       this.#boundary = line;
       this.#compacted.add(value.uuid);
@@ -134,19 +199,31 @@ export class ConversationReader {
       this.#rename(line, title);
       return;
     }
-    const bodies = value.type === "user" ? this.#bodiesOf(value) : null;
+    const bodies = value.type === "user" ? this.#bodiesOf(value) : queuedIn(value);
     if (bodies === null) {
       this.#keep(line, parentId);
       return;
     }
     const [first, ...others] = bodies as [NodeBody, ...NodeBody[]];
-    this.#add(line, first, [line], parentId);
+    this.#add(line, first, [line], parentId, { between });
+    // Made once, as it may be the digest of a long line.
+    const lineId = others.length === 0 ? "" : idOf(line);
     others.forEach((body, index) => {
-      const id = `${idOf(line)}.${index + 1}`;
+      const id = `${lineId}.${index + 1}`;
       this.#log.add({ id, time: value.timestamp, body, rest: () => ({ lines: [] }) }, []);
-      this.#tree.put({ id: this.#log.leafId ?? id }, idOf(line));
-      this.#log.alias(idOf(line), id);
+      this.#tree.put({ id: this.#log.leafId ?? id }, lineId);
+      this.#log.alias(lineId, id);
     });
+  }
+
+  /** Whether a line holds only results of calls that were made on the branch that the session stands on. */
+  #isLateResult(value: JsonObject): boolean {
+    const blocks = value.type === "user" && isFields(value.message) ? value.message.content : undefined;
+    if (!Array.isArray(blocks) || blocks.length === 0) return false;
+    const { moves } = this.#log;
+    return (blocks as readonly JsonValue[]).every(
+      (block) => isFields(block) && this.#callMoves.get(textIn(block.tool_use_id) ?? "") === moves,
+    );
   }
 
   /** The program says the title again and again; only a new one is news. */
@@ -211,13 +288,13 @@ export class ConversationReader {
     body: ForeignBody,
     lines: readonly ObjectLine[],
     parentId: string | null | undefined,
-    { id = idOf(first), keptUuid }: { readonly id?: string; readonly keptUuid?: string | undefined } = {},
+    { id = idOf(first), keptUuid, between = false, others = [] }: AddOptions = {},
   ): void {
     const rest: FindRest = (entry, report) => {
       const written = linesOfEntry(entry, this.#context, { parentUuid: this.#tree.parentOf(entry), keptUuid }, report);
-      return restOfLines(lines, written ?? []);
+      return restOfLines(lines, written ?? [], others);
     };
-    this.#log.add({ id, parentId, time: first.value.timestamp, body, rest }, lines);
+    this.#log.add({ id, parentId, time: first.value.timestamp, body, rest, between }, lines);
     if (this.#log.leafId !== null && body.type !== "session_info")
       this.#tree.put({ id: this.#log.leafId }, textIn(lines.at(-1)?.value.uuid) ?? id);
   }
@@ -234,6 +311,46 @@ export class ConversationReader {
   }
 }
 
+/** How an entry is added. */
+interface AddOptions {
+  /** The id of the entry, where it is not that of its first line. */
+  readonly id?: string;
+  /** The line of the first entry that a compaction keeps. */
+  readonly keptUuid?: string | undefined;
+  /** Whether it lies between the entry before it and that one's children. */
+  readonly between?: boolean;
+  /** What stands among the lines of an answer in the file, and follows it here. */
+  readonly others?: readonly ForeignLine[];
+}
+
+function openAnswer(messageId: string): OpenAnswer {
+  const held = { lines: [], after: [], heldCharacters: 0 };
+  return {
+    ...{ messageId, ...held, callIds: new Set(), uuids: new Set() },
+    ...{ ended: false, settled: false, last: undefined },
+  };
+}
+
+/** A later part of an answer, with what the answer spent beyond what was counted. */
+function spendingBeyond({ usage: all, cost: paid, ...message }: AssistantMessage, counted: CountedAnswer) {
+  const usage = usageBeyond(all, counted.usage);
+  const cost = (paid ?? 0) - (counted.cost ?? 0);
+  return { ...message, ...(usage === undefined ? {} : { usage }), ...(cost > 0 ? { cost } : {}) };
+}
+
+/** Modes of a queued command that a person has typed. */
+const TYPED_MODES: readonly unknown[] = [undefined, "prompt", "bash"];
+
+/** What was said while the program worked, and told to the model when it could be; null for a line that is none of that. */
+function queuedIn({ type, attachment }: JsonObject): NodeBody[] | null {
+  if (type !== "attachment" || !isFields(attachment) || attachment.type !== "queued_command") return null;
+  const content = contentOfBlocks(attachment.prompt);
+  if (content === null || content.length === 0) return null;
+  if (TYPED_MODES.includes(attachment.commandMode) && attachment.isMeta !== true)
+    return [{ type: "message", message: { role: "user", content } }];
+  return [{ type: "custom_message", customType: META, content, display: false }];
+}
+
 /** The ids and names of the calls in a line of an answer. */
 function callsIn({ content }: JsonObject): [string, string][] {
   const blocks = Array.isArray(content) ? (content as readonly JsonValue[]) : [];
@@ -248,14 +365,37 @@ function isEntryLine(value: JsonObject): boolean {
   return typeof value.uuid === "string";
 }
 
-/** Whether a line stands among the lines of an open answer without ending it. */
-function belongsTo({ callIds }: OpenAnswer, value: JsonObject): boolean {
-  if (value.type !== "user") return value.type !== "system" && value.type !== "summary";
-  const blocks = isFields(value.message) ? value.message.content : undefined;
-  if (!Array.isArray(blocks) || blocks.length === 0) return false;
-  return (blocks as readonly JsonValue[]).every(
-    (block) => isFields(block) && callIds.has(textIn(block.tool_use_id) ?? ""),
-  );
+/**
+ * Whether a line stands among the lines of an open answer without ending it: a result of one of its calls, a line that is
+ * not on the tree, or one that names a line of the answer as its parent and is not the next thing that a person says.
+ */
+function belongsTo({ callIds, uuids }: OpenAnswer, value: JsonObject, log: ForeignLogSink): boolean {
+  if (value.type === "user" && namesCall(value.message, callIds)) return true;
+  if (value.type === "assistant" || isLeafMark(value) || value.subtype === "compact_boundary") return false;
+  if (typeof value.uuid !== "string") return value.type !== "user";
+  const parent = textIn(value.parentUuid);
+  const hangs = parent !== undefined && uuids.has(parent);
+  if (value.type === "user") return hangs && (value.isMeta === true || holdsResult(value.message));
+  if (value.type === "system" || queuedIn(value) !== null) return hangs || (parent !== undefined && !log.has(parent));
+  return true;
+}
+
+function blocksIn(message: JsonValue | undefined): readonly JsonObject[] {
+  const blocks = isFields(message) ? message.content : undefined;
+  return Array.isArray(blocks) ? (blocks as readonly JsonValue[]).filter(isFields) : [];
+}
+
+function namesCall(message: JsonValue | undefined, callIds: ReadonlySet<string>): boolean {
+  return blocksIn(message).some((block) => callIds.has(textIn(block.tool_use_id) ?? ""));
+}
+
+function holdsResult(message: JsonValue | undefined): boolean {
+  return blocksIn(message).some(({ type }) => type === "tool_result");
+}
+
+/** Whether the program writes such a line when a turn is over, so that its last answer is whole. */
+function endsTurn({ type, subtype }: JsonObject): boolean {
+  return type === "last-prompt" || subtype === "turn_duration" || subtype === "stop_hook_summary";
 }
 
 /** The parent that a line names; undefined where it goes after the one before. */

@@ -9,23 +9,26 @@ import {
 } from "../../../session/message.ts";
 import type { Usage } from "../../../session/usage.ts";
 import type { WriteReport } from "../foreign-report.ts";
-import { isFields, textIn, textOrParts } from "../foreign-values.ts";
+import { isFields, isFilled, textIn, textOrParts } from "../foreign-values.ts";
+import { placeholderOf } from "../placeholder.ts";
 
 /** What an item of a rollout says in a conversation; null for one that has no counterpart. */
 export type ItemKind = "input" | "reasoning" | "answer" | "call" | "output";
 
-const KINDS: Readonly<Record<string, ItemKind>> = {
-  reasoning: "reasoning",
-  function_call: "call",
-  custom_tool_call: "call",
-  local_shell_call: "call",
-  function_call_output: "output",
-  custom_tool_call_output: "output",
-};
+const KINDS: ReadonlyMap<string, ItemKind> = new Map([
+  ["reasoning", "reasoning"],
+  ["function_call", "call"],
+  ["custom_tool_call", "call"],
+  ["local_shell_call", "call"],
+  ["function_call_output", "output"],
+  ["custom_tool_call_output", "output"],
+]);
 
 /** Which part of a conversation an item is; null for one that has no counterpart. */
 export function kindOfItem(item: JsonObject): ItemKind | null {
-  if (item.type !== "message") return KINDS[textIn(item.type) ?? ""] ?? null;
+  const type = textIn(item.type) ?? "";
+  // What a model calls is a part of its answer, be it a tool that the provider runs.
+  if (type !== "message") return KINDS.get(type) ?? (type.endsWith("_call") ? "call" : null);
   if (item.role === "assistant") return "answer";
   return item.role === "user" && !isOfProgram(item) ? "input" : null;
 }
@@ -39,7 +42,7 @@ export function isOfProgram(item: JsonObject): boolean {
   const about = item.internal_chat_message_metadata_passthrough;
   const kinds = isFields(about) ? about.content_item_kinds : undefined;
   if (Array.isArray(kinds) && kinds.length > 0)
-    return !kinds.some((kind) => /^(?:user|compaction|unknown)\b/.test(String(kind)));
+    return !(kinds as readonly JsonValue[]).some((kind) => /^(?:user|compaction|unknown)\b/.test(textIn(kind) ?? ""));
   return OF_PROGRAM.test(textOfItem(item));
 }
 
@@ -49,21 +52,19 @@ export function textOfItem({ content }: JsonObject): string {
   return texts.filter((text) => text !== undefined).join("\n");
 }
 
-/** What an answer of a model says that was written as these items; null where one of them says nothing that is known. */
-export function answerOfItems(items: readonly JsonObject[]): AssistantMessage | null {
+/** What an answer of a model says that was written as these items. */
+export function answerOfItems(items: readonly JsonObject[]): AssistantMessage {
   const parts: ContentPart[] = [];
   const toolCalls: ToolCall[] = [];
   for (const item of items) {
     const kind = kindOfItem(item);
     if (kind === "reasoning") parts.push(thinkingOf(item));
     else if (kind === "answer") {
-      const content = contentOfItem(item.content);
-      if (content === null) return null;
-      parts.push(...content);
+      for (const part of contentOfItem(item.content) ?? [placeholderOf(item)]) parts.push(part);
     } else {
-      const call = callOf(item);
-      if (call === null) return null;
-      toolCalls.push(call);
+      const call = kind === "call" ? callOf(item) : null;
+      if (call === null) parts.push(placeholderOf(item));
+      else toolCalls.push(call);
     }
   }
   return {
@@ -73,20 +74,19 @@ export function answerOfItems(items: readonly JsonObject[]): AssistantMessage | 
   };
 }
 
-/** What a user or a tool says in an item, in parts; null where a part has no counterpart. */
+/** What a user or a tool says in an item, a placeholder for each part that has no counterpart; null where there are no parts. */
 export function contentOfItem(content: JsonValue | undefined): ContentPart[] | null {
   if (typeof content === "string") return [{ type: "text", text: content }];
   if (!Array.isArray(content)) return null;
-  const parts: ContentPart[] = [];
-  for (const part of content as readonly JsonValue[]) {
-    if (!isFields(part)) return null;
-    const text = textIn(part.text);
-    const image = /^data:([^;,]+);base64,(.*)$/s.exec(textIn(part.image_url) ?? "");
-    if (text !== undefined) parts.push({ type: "text", text });
-    else if (image !== null) parts.push({ type: "image", mediaType: image[1] ?? "", data: image[2] ?? "" });
-    else return null;
-  }
-  return parts;
+  return (content as readonly JsonValue[]).map(partOfItem);
+}
+
+function partOfItem(part: JsonValue): ContentPart {
+  if (!isFields(part)) return placeholderOf(part);
+  const text = textIn(part.text);
+  if (text !== undefined) return { type: "text", text };
+  const image = /^data:([^;,]+);base64,(.*)$/s.exec(textIn(part.image_url) ?? "");
+  return image === null ? placeholderOf(part) : { type: "image", mediaType: image[1] ?? "", data: image[2] ?? "" };
 }
 
 /** One part of an answer as an item. */
@@ -137,11 +137,11 @@ function thinkingOf({ summary, content, encrypted_content: sealed }: JsonObject)
 
 function callOf(item: JsonObject): ToolCall | null {
   const id = textIn(item.call_id) ?? textIn(item.id);
-  if (id === undefined) return null;
+  if (!isFilled(id)) return null;
   if (item.type === "local_shell_call")
     return { id, name: "local_shell", arguments: JSON.stringify(item.action ?? {}) };
-  const name = textIn(item.name);
-  if (name === undefined) return null;
+  const { name } = item;
+  if (!isFilled(name)) return null;
   // What a custom tool takes is no JSON, which other providers insist on.
   const text = item.type === "custom_tool_call" ? JSON.stringify({ input: item.input ?? "" }) : textIn(item.arguments);
   return text === undefined ? null : { id, name, arguments: text };

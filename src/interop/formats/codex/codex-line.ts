@@ -3,7 +3,7 @@ import type { Entry } from "../../../session/log/entry.ts";
 import { type AssistantMessage, type Message, partsOf } from "../../../session/message.ts";
 import { addUsage, NO_USAGE, type Usage } from "../../../session/usage.ts";
 import type { WriteReport } from "../foreign-report.ts";
-import { answerMarks, spokenMarks } from "../own-marks.ts";
+import { answerMarks, compactionMarks, spokenMarks } from "../own-marks.ts";
 import { codexOfUsage, itemOfCall, itemOfInput, itemOfOutput, itemOfPart } from "./codex-item.ts";
 
 /** A line of a rollout without its time. `skein` says what Codex cannot; Codex passes over it. */
@@ -64,9 +64,9 @@ export function lineOfCompaction(
   kept: readonly JsonObject[],
   report: WriteReport,
 ): CodexLine {
-  const { id, summary, firstKeptEntryId, tokensBefore, details } = entry;
+  const { id, summary } = entry;
   const replacement_history = [itemOfInput("user", summary, report), ...kept] as unknown as JsonValue;
-  const skein = { id, firstKeptEntryId, tokensBefore, ...(details === undefined ? {} : { details }) };
+  const skein = { id, ...compactionMarks(entry) };
   return { type: "compacted", payload: { message: summary, replacement_history }, skein };
 }
 

@@ -1,6 +1,7 @@
 import { createHash } from "node:crypto";
 import type { JsonObject } from "../../../internal/json.ts";
 import type { ForeignLine } from "../foreign-format.ts";
+import { timestampOf } from "../foreign-log.ts";
 import { isFields, textIn } from "../foreign-values.ts";
 
 /**
@@ -25,7 +26,7 @@ export class EarlyLines {
     const digest = createHash("sha1").update(text).digest("base64");
     const times = this.#times.get(digest) ?? 0;
     this.#times.set(digest, times + 1);
-    const timestamp = new Date(Date.parse(this.#startedAt) + times).toISOString();
+    const timestamp = timestampOf(Date.parse(this.#startedAt) + times);
     return formed(line, { timestamp, type: "response_item", payload: value });
   }
 }

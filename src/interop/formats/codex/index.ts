@@ -1,5 +1,6 @@
 import { basename, join } from "node:path";
 import type { ForeignFormat } from "../foreign-format.ts";
+import { isUuid, uuidFrom } from "../foreign-id.ts";
 import { programHome } from "../program-home.ts";
 import { CodexReader } from "./read-codex.ts";
 import { writeCodex } from "./write-codex.ts";
@@ -18,10 +19,12 @@ export const codex: ForeignFormat = {
   isSessionFile: (path) => /^rollout-.*\.jsonl$/.test(basename(path)),
   read: (sink) => new CodexReader(sink),
   write: writeCodex,
+  isSessionId: isUuid,
+  sessionIdFrom: uuidFrom,
   handoff({ header, foreignId }) {
     const [day = "", time = ""] = header.createdAt.slice(0, 19).split("T");
     const name = `rollout-${day}T${time.replaceAll(":", "-")}-${foreignId}.jsonl`;
-    return { path: join(home(), ...day.split("-"), name), commands: [["codex", "resume", foreignId]] };
+    return { path: join(home(), ...day.split("-"), name), commands: [["codex", "resume", "--", foreignId]] };
   },
 };
 

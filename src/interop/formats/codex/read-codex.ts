@@ -11,17 +11,21 @@ import type {
 } from "../foreign-format.ts";
 import { digest } from "../foreign-id.ts";
 import { isFields, textIn, textOrParts } from "../foreign-values.ts";
-import { answerSettings, spokenBody } from "../own-marks.ts";
+import { answerSettings, spendingIn, spokenBody } from "../own-marks.ts";
+import { placeholderOf } from "../placeholder.ts";
 import { restOf } from "../rest-of.ts";
 import { answerOfItems, contentOfItem, isOfProgram, kindOfItem, textOfItem, usageOfCodex } from "./codex-item.ts";
 import { itemsOfMessage } from "./codex-line.ts";
 import { EarlyLines } from "./early-lines.ts";
+import { unknownKindOf } from "./known-kinds.ts";
 
 /** The lines of an answer while more of them may come. */
 interface OpenAnswer {
   readonly lines: ForeignLine[];
   /** The items of it, by the index of their lines. */
   readonly items: Map<number, JsonObject>;
+  /** The index of the line of the last of them. */
+  lastItem: number;
   readonly marks: JsonObject | null;
   usage: Usage | null;
 }
@@ -52,6 +56,10 @@ export class CodexReader implements ForeignReader {
   #model: string | undefined;
   #effort: string | undefined;
   #tokens = 0;
+  /** Whether the counts of an answer came as a record, which a `token_count` repeats. */
+  #recorded = false;
+  /** What the model spent on a summary that is to come: undefined until it has said it, null until its counts come. */
+  #summaryUsage: Usage | null | undefined;
   readonly #callNames = new Map<string, string>();
   /** Where the session stood before each of the user's turns. */
   readonly #turns: (string | null)[] = [];
@@ -69,12 +77,14 @@ export class CodexReader implements ForeignReader {
     const line = this.#early.present(given);
     const { value } = line;
     const payload = isFields(value) ? value.payload : undefined;
+    const kind = unknownKindOf(value);
+    if (kind !== undefined) this.#sink.report.meet(kind);
     if (this.#log === null) this.#begin(line);
     else if (!isFields(value) || !isFields(payload)) this.#log.keep(line);
     else this.#take(line, value, payload, this.#log);
   }
 
-  rest(): void {
+  end(): void {
     this.#release();
   }
 
@@ -105,18 +115,24 @@ export class CodexReader implements ForeignReader {
     const kind = item === null ? null : kindOfItem(item);
     if (item !== null && (kind === "reasoning" || kind === "answer" || kind === "call")) this.#open(line, item, marks);
     else if (kind !== null && item !== null) this.#message(line, item, kind === "output", marks, log);
-    else if (value.type === "token_usage_record") this.#count(line, usageOfCodex(payload.usage), log);
-    else if (payload.type === "token_count" && isFields(payload.info))
-      this.#count(line, usageOfCodex(payload.info.last_token_usage), log);
-    else if (value.type === "turn_context") this.#settings(line, payload, marks, log);
+    else if (value.type === "token_usage_record") {
+      this.#recorded = true;
+      this.#count(line, usageOfCodex(payload.usage), log);
+    } else if (payload.type === "token_count" && isFields(payload.info)) {
+      // It repeats the record before it, also where more of the answer came in between.
+      const repeated = this.#recorded;
+      this.#recorded = false;
+      this.#count(line, repeated ? null : usageOfCodex(payload.info.last_token_usage), log);
+    } else if (value.type === "turn_context") this.#settings(line, payload, marks, log);
     else if (value.type === "compacted") this.#compaction(line, payload, marks, log);
     else if (payload.type === "thread_rolled_back") this.#back(line, payload, log);
     else if (payload.type === "thread_name_updated" && typeof payload.thread_name === "string")
       this.#add(line, { type: "session_info", name: payload.thread_name }, marks, log);
-    else if (this.#answer !== null && value.type === "event_msg" && !ENDS.has(textIn(payload.type) ?? ""))
+    else if (this.#answer !== null && !isOfSummary(value) && !ENDS.has(textIn(payload.type) ?? ""))
       this.#answer.lines.push(line);
     else {
       this.#release();
+      if (isOfSummary(value)) this.#summaryUsage ??= null;
       log.keep(line, { time: value.timestamp });
     }
   }
@@ -125,9 +141,16 @@ export class CodexReader implements ForeignReader {
   #open(line: ForeignLine, item: JsonObject, marks: JsonObject | null): void {
     if (this.#answer === null || marks?.id !== undefined || this.#after.length > 0) {
       this.#release();
-      this.#answer = { lines: [], items: new Map(), marks: marks?.id === undefined ? null : marks, usage: null };
+      this.#answer = {
+        lines: [],
+        items: new Map(),
+        lastItem: 0,
+        marks: marks?.id === undefined ? null : marks,
+        usage: null,
+      };
     }
-    this.#answer.items.set(this.#answer.lines.length, item);
+    this.#answer.lastItem = this.#answer.lines.length;
+    this.#answer.items.set(this.#answer.lastItem, item);
     this.#answer.lines.push(line);
     const [callId, name] = [textIn(item.call_id), textIn(item.name)];
     if (callId !== undefined) this.#callNames.set(callId, name ?? "local_shell");
@@ -138,6 +161,7 @@ export class CodexReader implements ForeignReader {
     if (usage !== null && usage.totalTokens > 0) this.#tokens = usage.totalTokens;
     const answer = this.#answer;
     if (answer === null) {
+      if (this.#summaryUsage === null) this.#summaryUsage = usage;
       log.keep(line, { time: timeOf(line) });
       return;
     }
@@ -172,8 +196,8 @@ export class CodexReader implements ForeignReader {
     const toolCallId = textIn(item.call_id);
     // The first Codex versions wrote an object here.
     const output = isFields(item.output) ? item.output.content : item.output;
-    const content = typeof output === "string" ? output : contentOfItem(output);
-    if (toolCallId === undefined || content === null) return null;
+    if (toolCallId === undefined) return null;
+    const content = typeof output === "string" ? output : (contentOfItem(output) ?? [placeholderOf(output)]);
     const failed = marks?.isError === true || (isFields(item.output) && item.output.success === false);
     const name = textIn(marks?.name) ?? this.#callNames.get(toolCallId) ?? "";
     const message = { role: "tool", toolCallId, name, content, ...(failed ? { isError: true } : {}) } as const;
@@ -203,7 +227,9 @@ export class CodexReader implements ForeignReader {
     this.#release();
     const message = textIn(payload.message) ?? "";
     const summary = marks === null ? historyOf(payload) || message || "(nothing)" : message;
-    const { firstKeptEntryId, tokensBefore, details } = marks ?? {};
+    const { firstKeptEntryId, tokensBefore, details, ...spent } = marks ?? {};
+    const usage = this.#summaryUsage ?? null;
+    this.#summaryUsage = undefined;
     const body: ForeignBody = {
       type: "compaction",
       summary,
@@ -211,6 +237,7 @@ export class CodexReader implements ForeignReader {
       firstKeptEntryId: textIn(firstKeptEntryId) ?? idOf(line),
       tokensBefore: typeof tokensBefore === "number" ? tokensBefore : this.#tokens,
       ...(details === undefined ? {} : { details }),
+      ...(usage === null || usage.totalTokens === 0 ? spendingIn(spent) : { usage }),
     };
     this.#add(line, body, marks, log);
   }
@@ -218,7 +245,8 @@ export class CodexReader implements ForeignReader {
   /** The user took back turns: the session goes on from before them. */
   #back(line: ForeignLine, { num_turns: count }: JsonObject, log: ForeignLogSink): void {
     this.#release();
-    const from = Math.max(0, this.#turns.length - (typeof count === "number" ? count : 0));
+    const taken = typeof count === "number" && Number.isInteger(count) && count > 0 ? count : 0;
+    const from = Math.max(0, this.#turns.length - taken);
     const turn = this.#turns[from];
     if (turn === undefined) log.keep(line, { time: timeOf(line) });
     else log.move(idOf(line), turn, line);
@@ -236,24 +264,19 @@ export class CodexReader implements ForeignReader {
     this.#answer = null;
     this.#after = [];
     if (answer === null || log === null) return;
-    const last = counted > 0 ? answer.lines.length : Math.max(...answer.items.keys()) + 1;
+    const last = counted > 0 ? answer.lines.length : answer.lastItem + 1;
     const lines = answer.lines.slice(0, last);
     const message = this.#messageOf(answer);
     const [first] = lines as [ForeignLine];
     const id = textIn(answer.marks?.id) ?? idOf(first);
-    if (message === null) for (const line of lines) log.keep(line, { time: timeOf(line) });
-    else {
-      const body: ForeignBody = { type: "message", message };
-      const rest = answer.marks === null ? restOfLines(lines, answer.items) : undefined;
-      log.add({ id, time: timeOf(first), body, rest }, lines);
-    }
+    const rest = answer.marks === null ? restOfLines(lines, answer.items) : undefined;
+    log.add({ id, time: timeOf(first), body: { type: "message", message }, rest }, lines);
     for (const line of answer.lines.slice(last)) log.keep(line, { time: timeOf(line) });
     for (const act of after) act();
   }
 
-  #messageOf({ items, marks, usage }: OpenAnswer): AssistantMessage | null {
+  #messageOf({ items, marks, usage }: OpenAnswer): AssistantMessage {
     const answer = answerOfItems([...items.values()]);
-    if (answer === null) return null;
     const model = this.#model === undefined ? {} : { model: this.#model };
     const counts = usage === null || usage.totalTokens === 0 ? {} : { usage };
     if (marks === null) return { provider: this.#provider, ...answer, ...model, ...counts };
@@ -265,12 +288,16 @@ export class CodexReader implements ForeignReader {
 function itemIn(value: JsonObject, payload: JsonObject, marks: JsonObject | null): JsonObject | null {
   if (value.type === "response_item") {
     // What a model said while it made a summary is no answer to anybody.
-    const about = value.metadata;
-    return isFields(about) && about.compaction_output === true ? null : marked(payload, marks);
+    return isOfSummary(value) ? null : marked(payload, marks);
   }
   if (payload.type !== "agent_reasoning" || marks?.thinking !== true) return null;
   const sealed = marks.signature === undefined ? {} : { encrypted_content: marks.signature };
   return { type: "reasoning", content: [{ text: payload.text ?? "" }], ...sealed };
+}
+
+/** Whether a model said it while it made a summary. */
+function isOfSummary({ metadata }: JsonObject): boolean {
+  return isFields(metadata) && metadata.compaction_output === true;
 }
 
 /** What Skein wrote is nothing that Codex says of its own, whatever its words and its role. */

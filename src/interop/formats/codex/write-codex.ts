@@ -4,7 +4,7 @@ import type { ForeignSource } from "../foreign-format.ts";
 import { WriteReport } from "../foreign-report.ts";
 import { pathOf } from "../foreign-path.ts";
 import { isFields } from "../foreign-values.ts";
-import { KeptLines } from "../kept-line.ts";
+import { isOneLine, KeptLines } from "../kept-line.ts";
 import { foreignRest, type Rest, withRest } from "../rest-of.ts";
 import { OWN_ORIGINATOR } from "./read-codex.ts";
 import { CodexWriting, itemsOfMessage, lineOfCompaction, linesOfEntry } from "./codex-line.ts";
@@ -43,7 +43,7 @@ export async function* writeCodex(source: ForeignSource, report: WriteReport): A
       continue;
     }
     report.written++;
-    kept?.push(...itemsIn(written));
+    if (kept !== null) for (const item of itemsIn(written)) kept.push(item);
     for (const line of written) yield line;
   }
   if (!begun) yield headerOf(source, undefined);
@@ -81,7 +81,7 @@ function linesOf(entry: Entry, writing: CodexWriting): string[] | null {
   const items = entry.type === "message" ? itemsOfMessage(entry.message, new WriteReport()) : [];
   let next = 0;
   return (rest as readonly JsonValue[]).map((change) => {
-    if (typeof change === "string") return `${change}\n`;
+    if (isJsonLine(change)) return `${change}\n`;
     const line = { type: "response_item", payload: items[next++] ?? {} };
     return `${JSON.stringify(withRest<JsonObject>(line, change as unknown as Rest))}\n`;
   });
@@ -93,8 +93,12 @@ function compacted(
   report: WriteReport,
 ): string[] {
   const rest = foreignRest(entry, "codex");
-  if (Array.isArray(rest)) return (rest as readonly string[]).map((line) => `${line}\n`);
+  if (Array.isArray(rest) && rest.every(isJsonLine)) return (rest as readonly string[]).map((line) => `${line}\n`);
   return [`${JSON.stringify({ timestamp: entry.timestamp, ...lineOfCompaction(entry, kept, report) })}\n`];
+}
+
+function isJsonLine(value: unknown): value is string {
+  return typeof value === "string" && isOneLine(value);
 }
 
 /** The items among the lines of an entry. */

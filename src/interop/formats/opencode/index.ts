@@ -1,7 +1,7 @@
 import { join } from "node:path";
 import type { ForeignFormat } from "../foreign-format.ts";
 import { programHome } from "../program-home.ts";
-import { opencodeSessionId } from "./opencode-id.ts";
+import { isOpencodeSessionId, opencodeSessionId } from "./opencode-id.ts";
 import { OpencodeReader } from "./read-opencode.ts";
 import { writeOpencode } from "./write-opencode.ts";
 
@@ -15,12 +15,13 @@ export const opencode: ForeignFormat = {
   isSessionFile: (path) => path.endsWith(".json"),
   read: (sink) => new OpencodeReader(sink),
   write: writeOpencode,
+  isSessionId: isOpencodeSessionId,
+  sessionIdFrom: opencodeSessionId,
   handoff({ foreignId }) {
-    const id = opencodeSessionId(foreignId);
-    const path = join(home(), `${id}.json`);
+    const path = join(home(), `${foreignId}.json`);
     const commands = [
       ["opencode", "import", path],
-      ["opencode", "--session", id],
+      ["opencode", "--session", foreignId],
     ];
     return { path, commands };
   },

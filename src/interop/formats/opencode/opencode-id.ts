@@ -1,8 +1,13 @@
 import { digest } from "../foreign-id.ts";
 
-/** The id of a session for opencode, which takes only its own kind. */
-export function opencodeSessionId(foreignId: string): string {
-  return foreignId.startsWith("ses_") ? foreignId : `ses_${digest(foreignId).slice(0, 26)}`;
+/** Whether opencode itself makes ids of this form for its sessions. */
+export function isOpencodeSessionId(id: string): boolean {
+  return /^ses_[0-9A-Za-z]{26}$/.test(id);
+}
+
+/** The id of a session for opencode, always the same for the same text. */
+export function opencodeSessionId(text: string): string {
+  return `ses_${digest(text).slice(0, 26)}`;
 }
 
 /**

@@ -2,16 +2,36 @@ import type { JsonObject, JsonValue } from "../../../internal/json.ts";
 import type { Content, ContentPart, ToolCall, ToolMessage } from "../../../session/message.ts";
 import type { Usage } from "../../../session/usage.ts";
 import type { WriteReport } from "../foreign-report.ts";
-import { isFields, parseArguments, textIn } from "../foreign-values.ts";
+import { isFields, isFilled, parseArguments, textIn } from "../foreign-values.ts";
+import { placeholderOf } from "../placeholder.ts";
 
-/** What a part of a message says; null for one that has no counterpart, as the beginning of a step. */
+const TELLING_PARTS: ReadonlySet<unknown> = new Set(["file", "reasoning", "subtask", "text", "tool"]);
+
+/** Parts that a model is told nothing of. */
+const SILENT_PARTS: ReadonlySet<unknown> = new Set([
+  "agent",
+  "compaction",
+  "patch",
+  "retry",
+  "snapshot",
+  "step-finish",
+  "step-start",
+]);
+
+/** Whether opencode is known to write parts of a type. */
+export function isKnownPart(type: JsonValue | undefined): boolean {
+  return SILENT_PARTS.has(type) || TELLING_PARTS.has(type);
+}
+
+/** What a part of a message says, a placeholder where that has no counterpart; null for a call, and for what says nothing. */
 export function contentOfPart(part: JsonObject): ContentPart | null {
+  if (SILENT_PARTS.has(part.type) || part.ignored === true || callOfPart(part) !== null) return null;
   const text = textIn(part.text);
-  if (part.type === "text" && text !== undefined && part.ignored !== true) return { type: "text", text };
+  if (part.type === "text" && text !== undefined) return { type: "text", text };
   if (part.type === "reasoning" && text !== undefined) return { type: "thinking", text, ...signatureIn(part.metadata) };
   const file = /^data:[^;,]*;base64,(.*)$/s.exec(textIn(part.url) ?? "");
   const mediaType = textIn(part.mime);
-  if (part.type !== "file" || file === null || mediaType === undefined) return null;
+  if (part.type !== "file" || file === null || mediaType === undefined) return placeholderOf(part);
   const name = textIn(part.filename);
   const type = mediaType.startsWith("image/") ? "image" : "file";
   return { type, mediaType, data: file[1] ?? "", ...(name === undefined ? {} : { name }) };
@@ -20,7 +40,7 @@ export function contentOfPart(part: JsonObject): ContentPart | null {
 /** The call that a part is; null for one that is none. */
 export function callOfPart(part: JsonObject): ToolCall | null {
   const [id, name] = [textIn(part.callID), textIn(part.tool)];
-  if (part.type !== "tool" || id === undefined || name === undefined || !isFields(part.state)) return null;
+  if (part.type !== "tool" || !isFilled(id) || !isFilled(name) || !isFields(part.state)) return null;
   return { id, name, arguments: JSON.stringify(part.state.input ?? {}) };
 }
 

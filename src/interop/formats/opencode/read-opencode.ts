@@ -8,12 +8,14 @@ import type {
   ForeignReader,
   ForeignSink,
 } from "../foreign-format.ts";
+import { timestampOf } from "../foreign-log.ts";
 import { isFields, textIn, textOrParts } from "../foreign-values.ts";
 import { answerSettings, spokenBody } from "../own-marks.ts";
 import { restOf } from "../rest-of.ts";
 import {
   callOfPart,
   contentOfPart,
+  isKnownPart,
   partOfCall,
   partOfContent,
   resultOfPart,
@@ -71,7 +73,7 @@ export class OpencodeReader implements ForeignReader {
     const log = this.#sink.begin({
       foreignId: id,
       ...(parent === undefined ? {} : { parentForeignId: parent }),
-      createdAt: typeof time === "number" ? new Date(time).toISOString() : null,
+      createdAt: timestampOf(time),
       cwd: textIn(info.directory) ?? null,
       version: textIn(info.version) ?? null,
       rest: info,
@@ -80,10 +82,15 @@ export class OpencodeReader implements ForeignReader {
     if (title !== undefined && !UNNAMED.test(title))
       log.add({ id: "title", time, body: { type: "session_info", name: title } }, []);
     const spoken = (messages as readonly JsonValue[]).map(spokenOf);
+    for (const { info: about, parts } of spoken) {
+      if (about.role !== "user" && about.role !== "assistant")
+        this.#sink.report.meet(`message/${textIn(about.role) ?? ""}`);
+      for (const { type } of parts) if (!isKnownPart(type)) this.#sink.report.meet(`part/${textIn(type) ?? ""}`);
+    }
     for (const [index, message] of spoken.entries()) readMessage(message, spoken[index - 1], spoken[index + 1], log);
   }
 
-  rest(): void {}
+  end(): void {}
 }
 
 function readMessage(
@@ -168,7 +175,7 @@ function answerOf(
     ...(provider === undefined ? {} : { provider }),
     ...(model === undefined ? {} : { model }),
     ...(usage === undefined ? {} : { usage }),
-    ...(typeof info.cost === "number" && info.cost > 0 ? { cost: info.cost } : {}),
+    ...costIn(info),
     ...(stopReason === undefined ? {} : { stopReason }),
     ...answerSettings(marks ?? {}),
   };
@@ -187,8 +194,14 @@ function compactionOf(
     summary: content.map((part) => (part.type === "text" ? part.text : "")).join("\n") || "(nothing)",
     firstKeptEntryId: textIn(firstKeptEntryId) ?? textIn(asked?.tail_start_id) ?? id,
     tokensBefore: typeof tokensBefore === "number" ? tokensBefore : (usage?.inputTokens ?? 0),
+    ...(usage === undefined ? {} : { usage }),
+    ...costIn(info),
     ...(details === undefined ? {} : { details }),
   };
+}
+
+function costIn({ cost }: JsonObject): { readonly cost?: number } {
+  return typeof cost === "number" && cost > 0 ? { cost } : {};
 }
 
 /** What the entry does not say of the message. */

@@ -1,6 +1,6 @@
 import { join } from "node:path";
 import type { ForeignFormat } from "../foreign-format.ts";
-import { asUuid } from "../foreign-id.ts";
+import { isUuid, uuidFrom } from "../foreign-id.ts";
 import { firstObjects } from "../foreign-values.ts";
 import { programHome } from "../program-home.ts";
 import { OpenRathReader } from "./read-openrath.ts";
@@ -17,8 +17,10 @@ export const openrath: ForeignFormat = {
   isSessionFile: (path) => /\.jsonl(?:\.__partial__)?$/.test(path),
   read: (sink) => new OpenRathReader(sink),
   write: writeOpenRath,
+  isSessionId: isUuid,
+  sessionIdFrom: uuidFrom,
   // It is a library: there is no command that goes on with a session.
-  handoff: ({ foreignId }) => ({ path: join(home(), `${asUuid(foreignId)}.jsonl`), commands: [] }),
+  handoff: ({ foreignId }) => ({ path: join(home(), `${foreignId}.jsonl`), commands: [] }),
 };
 
 function home(): string {

@@ -10,6 +10,15 @@ import { bodyOfRow, rowOfEntry, usageOfOpenRath } from "./openrath-row.ts";
 /** The `custom` entry that notes where OpenRath's tools acted; nothing acts there here. */
 const PLACEMENT = "openrath.placement";
 
+/** The types of records that OpenRath is known to write, and the kinds of its chunks. */
+const KNOWN_RECORDS: ReadonlySet<unknown> = new Set(["chunk", "header", "trailer"]);
+const KNOWN_CHUNKS: ReadonlySet<unknown> = new Set(["assistant", "system", "tool_result", "user"]);
+
+function unknownKindOf({ record_type: type, kind }: JsonObject): string | undefined {
+  if (!KNOWN_RECORDS.has(type)) return textIn(type) ?? "";
+  return type !== "chunk" || KNOWN_CHUNKS.has(kind) ? undefined : `chunk/${textIn(kind) ?? ""}`;
+}
+
 /** Reads a session of OpenRath: a header, rows, and a trailer where it was closed in good order. */
 export class OpenRathReader implements ForeignReader {
   readonly #sink: ForeignSink;
@@ -22,6 +31,8 @@ export class OpenRathReader implements ForeignReader {
 
   line(line: ForeignLine): void {
     const { value } = line;
+    const kind = isFields(value) ? unknownKindOf(value) : undefined;
+    if (kind !== undefined) this.#sink.report.meet(kind);
     if (this.#log === null) this.#begin(line);
     else if (line.text === this.#header) this.#sink.report.doubled++;
     else if (!isFields(value)) this.#log.keep(line);
@@ -30,7 +41,7 @@ export class OpenRathReader implements ForeignReader {
     else this.#log.keep(line);
   }
 
-  rest(): void {}
+  end(): void {}
 
   #begin(line: ForeignLine): void {
     const { value } = line;
@@ -105,9 +116,13 @@ function lineageOf(value: JsonObject): Lineage {
   return {
     parents: listOf(parents).filter((parent) => typeof parent === "string"),
     operator: textIn(value.lineage_operator) ?? "implicit",
-    kind: KINDS.includes(String(kind)) ? (kind as LineageKind) : "unknown",
-    extras: listOf(extras).filter((pair): pair is [string, JsonValue] => typeof (pair as JsonValue[])[0] === "string"),
+    kind: KINDS.includes(textIn(kind) ?? "") ? (kind as LineageKind) : "unknown",
+    extras: listOf(extras).filter(isExtra),
   };
+}
+
+function isExtra(pair: JsonValue): pair is [string, JsonValue] {
+  return Array.isArray(pair) && pair.length === 2 && typeof pair[0] === "string";
 }
 
 function listOf(value: JsonValue | undefined): readonly JsonValue[] {

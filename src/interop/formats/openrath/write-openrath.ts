@@ -60,7 +60,7 @@ function headerOf({ header, foreignId }: ForeignSource): JsonObject {
   const plain = {
     record_type: "header",
     schema_version: 1,
-    id: asUuid(foreignId),
+    id: foreignId,
     created_at: createdAt.replace("Z", "+00:00"),
     parent_session_ids: lineage.parents.map(asUuid),
     lineage_operator: lineage.operator,
@@ -70,7 +70,7 @@ function headerOf({ header, foreignId }: ForeignSource): JsonObject {
     sandbox_spec: null,
     sandbox_handle_id: null,
   };
-  return { ...plain, ...noteOf(header, "openrath")?.rest, id: asUuid(foreignId) };
+  return { ...plain, ...noteOf(header, "openrath")?.rest, id: foreignId };
 }
 
 function rowRecord(

@@ -1,5 +1,6 @@
 import { join } from "node:path";
 import type { ForeignFormat } from "../foreign-format.ts";
+import { isUuid, uuidFrom } from "../foreign-id.ts";
 import { firstObjects } from "../foreign-values.ts";
 import { programHome } from "../program-home.ts";
 import { isPiHeader, PiReader } from "./read-pi.ts";
@@ -15,6 +16,8 @@ export const pi: ForeignFormat = {
   isSessionFile: (path) => path.endsWith(".jsonl"),
   read: (sink) => new PiReader(sink),
   write: writePi,
+  isSessionId: isUuid,
+  sessionIdFrom: uuidFrom,
   handoff({ header, cwd, foreignId }) {
     const folder = `--${cwd.replace(/^[/\\]/, "").replaceAll(/[/\\:]/g, "-")}--`;
     const path = join(home(), folder, `${header.createdAt.replaceAll(/[:.]/g, "-")}_${foreignId}.jsonl`);

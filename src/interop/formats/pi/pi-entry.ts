@@ -1,9 +1,10 @@
 import type { JsonObject, JsonValue } from "../../../internal/json.ts";
 import type { Entry, NodeBody } from "../../../session/log/entry.ts";
+import type { Usage } from "../../../session/usage.ts";
 import type { ForeignBody } from "../foreign-format.ts";
 import type { WriteReport } from "../foreign-report.ts";
 import { isFields, textIn } from "../foreign-values.ts";
-import { contentOfPi, messageOfPi, piOfContent, piOfMessage } from "./pi-message.ts";
+import { contentOfPi, messageOfPi, piOfContent, piOfMessage, piOfUsage, usageOfPi } from "./pi-message.ts";
 
 /** The `custom_message` that a command of the user becomes, which pi tells the model about. */
 const BASH = "pi.bash";
@@ -24,6 +25,7 @@ export function bodyOfPi(value: JsonObject, id: string): ForeignBody | null {
         firstKeptEntryId: textIn(value.firstKeptEntryId) ?? id,
         tokensBefore: typeof value.tokensBefore === "number" ? value.tokensBefore : 0,
         ...(value.details === undefined ? {} : { details: value.details }),
+        ...usageOfPi(value.usage),
       };
     case "branch_summary":
       return {
@@ -31,6 +33,7 @@ export function bodyOfPi(value: JsonObject, id: string): ForeignBody | null {
         summary: textIn(value.summary) ?? "",
         fromId: value.fromId === "root" ? null : (textIn(value.fromId) ?? null),
         ...(value.details === undefined ? {} : { details: value.details }),
+        ...usageOfPi(value.usage),
       };
     case "custom_message":
       return bodyOfCustomMessage(value);
@@ -58,11 +61,18 @@ export function piOfEntry(entry: Entry, report: WriteReport): JsonObject | null 
     }
     case "compaction": {
       const { summary, firstKeptEntryId, tokensBefore, details } = entry;
-      return { type: "compaction", summary, firstKeptEntryId, tokensBefore, ...detailsOf(details) };
+      return {
+        type: "compaction",
+        summary,
+        firstKeptEntryId,
+        tokensBefore,
+        ...detailsOf(details),
+        ...spendingOf(entry),
+      };
     }
     case "branch_summary": {
       const { summary, fromId, details } = entry;
-      return { type: "branch_summary", fromId: fromId ?? "root", summary, ...detailsOf(details) };
+      return { type: "branch_summary", fromId: fromId ?? "root", summary, ...detailsOf(details), ...spendingOf(entry) };
     }
     case "custom_message":
       return piOfCustomMessage(entry, report);
@@ -111,8 +121,12 @@ function bodyOfCustom(value: JsonObject): NodeBody | null {
   const customType = textIn(value.customType);
   if (customType === undefined) return null;
   const { data } = value;
-  if (customType === OWN_TYPES.variables && isFields(data))
-    return { type: "variables", ...data } as unknown as NodeBody;
+  if (customType === OWN_TYPES.variables && isFields(data)) {
+    const { set, unset, systemPrompt, activeTools, activeSkills } = data;
+    const said = Object.entries({ set, unset, systemPrompt, activeTools, activeSkills });
+    const given = Object.fromEntries(said.filter(([, value]) => value !== undefined));
+    return { type: "variables", ...given } as unknown as NodeBody;
+  }
   if (customType === OWN_TYPES.system && isFields(data) && data.role === "system")
     return { type: "message", message: data } as unknown as NodeBody;
   return { type: "custom", customType, ...(data === undefined ? {} : { data }) };
@@ -128,6 +142,10 @@ function piOfCustomMessage(entry: Extract<Entry, { type: "custom_message" }>, re
     display,
     ...detailsOf(details),
   };
+}
+
+function spendingOf({ usage, cost }: { readonly usage?: Usage; readonly cost?: number }): JsonObject {
+  return usage === undefined ? {} : { usage: piOfUsage(usage, cost) };
 }
 
 function detailsOf(details: JsonValue | undefined): { readonly details?: JsonValue } {

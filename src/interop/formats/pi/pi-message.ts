@@ -9,7 +9,8 @@ import {
   partsOf,
 } from "../../../session/message.ts";
 import type { Usage } from "../../../session/usage.ts";
-import { isFields, parseArguments, textOrParts } from "../foreign-values.ts";
+import { isFields, isFilled, parseArguments, textOrParts } from "../foreign-values.ts";
+import { placeholderOf } from "../placeholder.ts";
 import type { WriteReport } from "../foreign-report.ts";
 
 const STOP_REASONS: readonly (readonly [string, StopReason])[] = [
@@ -29,9 +30,9 @@ export function messageOfPi(value: JsonValue | undefined): Message | null {
     return content === null ? null : { role: "user", content };
   }
   if (value.role === "toolResult") {
-    const content = contentOfPi(value.content);
     const { toolCallId, toolName } = value;
-    if (content === null || typeof toolCallId !== "string" || typeof toolName !== "string") return null;
+    if (typeof toolCallId !== "string" || typeof toolName !== "string") return null;
+    const content = contentOfPi(value.content) ?? [placeholderOf(value.content)];
     const failed = value.isError === true ? { isError: true } : {};
     return { role: "tool", toolCallId, name: toolName, content: textOrParts(content), ...failed };
   }
@@ -59,20 +60,18 @@ export function piOfMessage(message: Message, time: number, report: WriteReport)
   }
 }
 
-/** What a pi message says, in parts; null where one of them has no counterpart. */
+/** What a pi message says, a placeholder for each part that has no counterpart; null where there are no parts. */
 export function contentOfPi(value: JsonValue | undefined): Content | null {
   if (typeof value === "string") return value;
-  if (!Array.isArray(value)) return null;
-  const parts: ContentPart[] = [];
-  for (const part of value as readonly JsonValue[]) {
-    if (!isFields(part)) return null;
-    const { type, text, data, mimeType } = part;
-    if (type === "text" && typeof text === "string") parts.push({ type, text });
-    else if (type === "image" && typeof data === "string" && typeof mimeType === "string")
-      parts.push({ type, mediaType: mimeType, data });
-    else return null;
-  }
-  return parts;
+  return Array.isArray(value) ? (value as readonly JsonValue[]).map(partOfPi) : null;
+}
+
+function partOfPi(part: JsonValue): ContentPart {
+  const { type, text, data, mimeType } = isFields(part) ? part : {};
+  if (type === "text" && typeof text === "string") return { type, text };
+  if (type === "image" && typeof data === "string" && typeof mimeType === "string")
+    return { type, mediaType: mimeType, data };
+  return placeholderOf(part);
 }
 
 /** What is said, as pi has it: it knows no files and no thinking of others. */
@@ -91,14 +90,14 @@ function answerOfPi(value: JsonObject): AssistantMessage | null {
   const parts: ContentPart[] = [];
   const toolCalls: ToolCall[] = [];
   for (const part of value.content as readonly JsonValue[]) {
-    if (!isFields(part)) return null;
-    if (part.type === "text" && typeof part.text === "string") parts.push({ type: "text", text: part.text });
+    if (!isFields(part)) parts.push(placeholderOf(part));
+    else if (part.type === "text" && typeof part.text === "string") parts.push({ type: "text", text: part.text });
     else if (part.type === "thinking" && typeof part.thinking === "string") {
       const signature = typeof part.thinkingSignature === "string" ? { signature: part.thinkingSignature } : {};
       parts.push({ type: "thinking", text: part.thinking, ...signature });
-    } else if (part.type === "toolCall" && typeof part.id === "string" && typeof part.name === "string")
+    } else if (part.type === "toolCall" && isFilled(part.id) && isFilled(part.name))
       toolCalls.push({ id: part.id, name: part.name, arguments: JSON.stringify(part.arguments ?? {}) });
-    else return null;
+    else parts.push(placeholderOf(part));
   }
   const stop = STOP_REASONS.find(([reason]) => reason === value.stopReason)?.[1];
   const usage = usageOfPi(value.usage);
@@ -128,7 +127,7 @@ function piOfAnswer(message: AssistantMessage, time: number, report: WriteReport
   return {
     role: "assistant",
     content: [...said, ...calls],
-    api: API_OF[provider ?? ""] ?? "openai-completions",
+    api: API_OF.get(provider) ?? "openai-completions",
     provider: provider ?? "unknown",
     model: model ?? "unknown",
     usage: piOfUsage(message.usage, message.cost),
@@ -139,9 +138,13 @@ function piOfAnswer(message: AssistantMessage, time: number, report: WriteReport
 }
 
 /** Which of pi's dialects a provider speaks; only thinking is sent back in the dialect that it came in. */
-const API_OF: Readonly<Record<string, string>> = { anthropic: "anthropic-messages", openai: "openai-responses" };
+const API_OF: ReadonlyMap<string | undefined, string> = new Map([
+  ["anthropic", "anthropic-messages"],
+  ["openai", "openai-responses"],
+]);
 
-function usageOfPi(value: JsonValue | undefined): { readonly usage?: Usage; readonly cost?: number } {
+/** What pi says that an answer or a summary spent. */
+export function usageOfPi(value: JsonValue | undefined): { readonly usage?: Usage; readonly cost?: number } {
   if (!isFields(value)) return {};
   const [input, output, cacheRead, cacheWrite, total] = [
     "input",
@@ -162,7 +165,8 @@ function usageOfPi(value: JsonValue | undefined): { readonly usage?: Usage; read
   return usage.totalTokens === 0 && spent === 0 ? {} : { usage, ...(spent > 0 ? { cost: spent } : {}) };
 }
 
-function piOfUsage(usage: Usage | undefined, cost = 0): JsonObject {
+/** What was spent, as pi has it. */
+export function piOfUsage(usage: Usage | undefined, cost = 0): JsonObject {
   const { inputTokens = 0, outputTokens = 0, totalTokens = 0, cacheReadTokens = 0, cacheWriteTokens = 0 } = usage ?? {};
   return {
     input: Math.max(0, inputTokens - cacheReadTokens - cacheWriteTokens),

@@ -32,7 +32,7 @@ export class PiReader implements ForeignReader {
     else this.#log.keep(line);
   }
 
-  rest(): void {}
+  end(): void {}
 
   #begin(line: ForeignLine): void {
     const { value } = line;
@@ -50,7 +50,7 @@ export class PiReader implements ForeignReader {
     this.#log = this.#sink.begin({
       foreignId: id,
       ...(parent === undefined ? {} : { parentForeignId: parent }),
-      createdAt: typeof time === "number" ? new Date(time).toISOString() : (textIn(time) ?? null),
+      createdAt: timestampOf(time),
       cwd: textIn(value.cwd) ?? null,
       version: String(this.#version),
       rest: value,
@@ -58,6 +58,8 @@ export class PiReader implements ForeignReader {
   }
 
   #entry(line: ForeignLine, given: JsonObject, log: ForeignLogSink): void {
+    const kind = unknownKindOf(given);
+    if (kind !== undefined) this.#sink.report.meet(kind);
     const value = this.#version < 3 ? this.#migrated(line, given) : given;
     const [id, parentId] = [textIn(value.id), value.parentId === null ? null : textIn(value.parentId)];
     if (id === undefined) {
@@ -97,6 +99,7 @@ export class PiReader implements ForeignReader {
     const writes = (Array.isArray(line.value) ? line.value : [line.value]) as readonly JsonValue[];
     for (const write of writes) {
       const one = writes.length === 1 ? line : { ...line, value: write, text: JSON.stringify(write) };
+      if (isFields(write) && !KNOWN_WRITES.has(write.kind)) this.#sink.report.meet(write.kind);
       if (!isFields(write)) log.keep(one);
       else if (write.kind === "entry") this.#entry(one, this.#withoutStamps(write), log);
       else if (!this.#value(one, write, log)) log.keep(one);
@@ -117,7 +120,7 @@ export class PiReader implements ForeignReader {
   #value(line: ForeignLine, write: JsonObject, log: ForeignLogSink): boolean {
     const { namespace, key, value } = write;
     if (write.kind !== "value" || typeof key !== "string") return false;
-    const id = `write-${String(write.seq)}`;
+    const id = `write-${typeof write.seq === "number" ? write.seq : digest(line.text).slice(0, 24)}`;
     if (namespace === "pi.branch.tip" && key === "main") {
       const known = value === null || (typeof value === "string" && log.has(value));
       if (known) log.move(id, value, line);
@@ -131,6 +134,37 @@ export class PiReader implements ForeignReader {
     log.add({ id, body: { type: "label", targetId: key, label: textIn(value) ?? null } }, [line]);
     return true;
   }
+}
+
+/** The types of entries that pi is known to write, the roles of its messages, and the kinds of writes of version 4. */
+const KNOWN_ENTRIES: ReadonlySet<unknown> = new Set([
+  "branch_summary",
+  "compaction",
+  "custom",
+  "custom_message",
+  "label",
+  "message",
+  "model_change",
+  "session_info",
+  "thinking_level_change",
+]);
+const KNOWN_ROLES: ReadonlySet<unknown> = new Set([
+  "assistant",
+  "bashExecution",
+  "branchSummary",
+  "compactionSummary",
+  "custom",
+  "hookMessage",
+  "system",
+  "toolResult",
+  "user",
+]);
+const KNOWN_WRITES: ReadonlySet<unknown> = new Set(["entry", "list", "value"]);
+
+function unknownKindOf({ type, message }: JsonObject): string | undefined {
+  if (!KNOWN_ENTRIES.has(type)) return textIn(type) ?? "";
+  const role = isFields(message) ? message.role : undefined;
+  return type !== "message" || KNOWN_ROLES.has(role) ? undefined : `message/${textIn(role) ?? ""}`;
 }
 
 /** Whether the first line of a file is the header of a session of pi, and not one of Skein's own. */

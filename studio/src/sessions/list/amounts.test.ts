@@ -17,8 +17,8 @@ test.for([
 });
 
 test("shows as many digits of a cost as it takes to see it", () => {
-  expect([0, 0.00042, 0.015, 0.5, 1234.5].map(formatCost)).toEqual([
-    "$0.00",
+  expect([0, 0.00042, 0.015, 0.5, 1234.5].map((cost) => formatCost(cost))).toEqual([
+    "–",
     "$0.00042",
     "$0.015",
     "$0.50",
@@ -30,4 +30,8 @@ test("tells a span of time in the unit that suits it", () => {
   expect([0, 840, 1500, 90_000, 5_400_000, 172_800_000].map(formatDuration)).toEqual([
     ...["0 ms", "840 ms", "1.5 s", "1.5 min", "1.5 h", "2.0 days"],
   ]);
+});
+
+test("shows a dash for a cost that nobody knows, and a tilde where it was computed", () => {
+  expect([formatCost(null), formatCost(0, true), formatCost(1.25, true)]).toEqual(["–", "–", "~$1.25"]);
 });

@@ -28,8 +28,17 @@ export function fullTime(timestamp: string): string {
   return Number.isNaN(time) ? timestamp : TIME.format(time);
 }
 
+/** A cost in US dollars; a dash where none is known. One that was computed from prices, and is not on record, has a tilde. */
+export function formatCost(cost: number | null, computed = false): string {
+  if (cost === null || cost === 0) return "–";
+  return `${computed ? "~" : ""}${formatMoney(cost)}`;
+}
+
+/** What a cost with a tilde is. */
+export const COMPUTED_COST = "Computed from the list price of the model; not on record";
+
 /** US dollars, with as many digits as a small amount needs to be seen. */
-export function formatCost(cost: number): string {
+export function formatMoney(cost: number): string {
   return cost > 0 && cost < 0.1 ? SMALL_MONEY.format(cost) : MONEY.format(cost);
 }
 

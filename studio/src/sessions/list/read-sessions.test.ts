@@ -39,10 +39,10 @@ test("asks for no page that is larger than the server gives", async () => {
 
 test("lets the server find the sessions whose runs stand so", async () => {
   const { client, asked } = clientOf(1);
-  for (const show of ["parked", "interrupted", "closed"] as const)
+  for (const show of ["asking", "interrupted", "closed"] as const)
     await readSessions(client, { ...NO_FILTER, show }, 60, signal);
   expect(asked).toEqual([
-    { runs: "parked", limit: 60 },
+    { runs: "asking", limit: 60 },
     { runs: "interrupted", limit: 60 },
     { status: "closed", limit: 60 },
   ]);

@@ -9,7 +9,7 @@ test("asks the server for what it can answer, and for nothing when there is no f
     status: "closed",
   });
   expect([queryOf({ ...NO_FILTER, show: "interrupted" }), runsOf("interrupted")]).toEqual([{}, "interrupted"]);
-  expect([runsOf("all"), runsOf("closed"), runsOf("parked")]).toEqual([null, null, "parked"]);
+  expect([runsOf("all"), runsOf("closed"), runsOf("asking")]).toEqual([null, null, "asking"]);
   expect(queryOf({ ...NO_FILTER, show: "deleted" })).toEqual({});
 });
 

@@ -1,6 +1,6 @@
-import type { ListSessions, OpenRunStatus } from "skein/client";
+import type { ListSessions } from "skein/client";
 import type { SessionStatus } from "../../../../src/session/log/entry.ts";
-import { markOf, type SessionMark } from "../session-look.ts";
+import { asksSomething, markOf, type SessionMark } from "../session-look.ts";
 
 /** Which sessions someone wants to see. */
 export interface SessionFilter {
@@ -21,7 +21,7 @@ export const NO_FILTER: SessionFilter = { search: "", userId: "", cwd: "", show:
 export const SHOW_CHOICES: readonly { readonly value: ShowChoice; readonly name: string }[] = [
   { value: "all", name: "All" },
   { value: "running", name: "Running" },
-  { value: "parked", name: "Waits for an answer" },
+  { value: "asking", name: "Waits for an answer" },
   { value: "requested", name: "Waits its turn" },
   { value: "interrupted", name: "Interrupted" },
   { value: "active", name: "Active" },
@@ -31,12 +31,14 @@ export const SHOW_CHOICES: readonly { readonly value: ShowChoice; readonly name:
   { value: "deleted", name: "Deleted" },
 ];
 
+type RunsChoice = NonNullable<ListSessions["runs"]>;
+
 /** How an open run of the sessions must stand; null where that does not matter. */
-export function runsOf(show: ShowChoice): OpenRunStatus | null {
+export function runsOf(show: ShowChoice): RunsChoice | null {
   return RUNS.find((word) => word === show) ?? null;
 }
 
-const RUNS: readonly OpenRunStatus[] = ["running", "parked", "requested", "interrupted"];
+const RUNS: readonly RunsChoice[] = ["running", "asking", "requested", "interrupted"];
 
 /** The part of a filter that the server can answer, also for a search. */
 export function queryOf({ userId, cwd, show }: SessionFilter): Pick<ListSessions, "userId" | "cwd" | "status"> {
@@ -50,6 +52,8 @@ export function queryOf({ userId, cwd, show }: SessionFilter): Pick<ListSessions
 
 /** Whether a session that a search found is one of those that are to be shown. */
 export function isShown(session: Parameters<typeof markOf>[0], show: ShowChoice): boolean {
+  if (show === "running") return session.running !== null;
+  if (show === "asking") return asksSomething(session);
   return runsOf(show) === null || markOf(session) === show;
 }
 

@@ -1,4 +1,6 @@
 import type { ReactNode } from "react";
+import { frameworkOf } from "../../../../src/session/framework.ts";
+import { visibleText } from "../../markdown/visible-text.ts";
 import { addressOf } from "../../shell/route.ts";
 import { ageOf, formatCost, fullTime } from "./amounts.ts";
 import type { SessionRow as Row } from "./read-sessions.ts";
@@ -63,6 +65,7 @@ export interface SessionRowProps {
 
 function About({ row: { session }, deleted }: { readonly row: Row; readonly deleted: boolean }): ReactNode {
   const { userId, cwd, forkedFrom } = session.header;
+  const kept = frameworkOf(session.header);
   const whereabouts = [cwd, userId === null ? null : `User ${userId}`].filter((part) => part !== null).join("\n");
   return (
     <>
@@ -77,6 +80,11 @@ function About({ row: { session }, deleted }: { readonly row: Row; readonly dele
           <span className="sessions-branch" title={`Branch ${forkedFrom.branchName}`}>
             <span aria-hidden="true">↳ </span>
             <bdi>{forkedFrom.branchName}</bdi>
+          </span>
+        )}
+        {kept !== null && (
+          <span className="tag" title={`Thread ${visibleText(kept.thread)}`}>
+            {kept.framework}
           </span>
         )}
         {session.cost > 0 && <span title="Cost">{formatCost(session.cost)}</span>}

@@ -1,7 +1,7 @@
 import type { ReactNode } from "react";
 import type { AssistantMessage, StopReason } from "../../../../src/session/message.ts";
 import { visibleText } from "../../markdown/visible-text.ts";
-import { formatCompact, formatCost, formatDuration } from "../../sessions/list/amounts.ts";
+import { COMPUTED_COST, formatCompact, formatCost, formatDuration } from "../../sessions/list/amounts.ts";
 import type { Spent } from "./spent.ts";
 
 const STOPS: Readonly<Partial<Record<StopReason, string>>> = {
@@ -33,17 +33,29 @@ export function AnswerFacts({
 
 /** What was spent, as far as it is known. */
 export function SpentFacts({
-  spent: { tokens, tokensRead, tokensWritten, cost, tookMs },
+  spent: { tokens, tokensRead, tokensWritten, cost, costComputed, tookMs },
 }: {
   readonly spent: Spent;
 }): ReactNode {
   return (
     <>
       {tokens !== null && (
-        <span title={`${tokensRead} tokens read, ${tokensWritten} written`}>{formatCompact(tokens)} tokens</span>
+        <span title={splitOf({ tokens, tokensRead, tokensWritten })}>{formatCompact(tokens)} tokens</span>
       )}
-      {cost !== null && <span>{formatCost(cost)}</span>}
+      {cost !== null && cost > 0 && (
+        <span title={costComputed ? COMPUTED_COST : undefined}>{formatCost(cost, costComputed)}</span>
+      )}
       {tookMs !== null && <span>{formatDuration(tookMs)}</span>}
     </>
   );
+}
+
+/** How many tokens were read and written, and how many nobody says that of. */
+function splitOf({
+  tokens,
+  tokensRead,
+  tokensWritten,
+}: { readonly [K in "tokens" | "tokensRead" | "tokensWritten"]: number }): string {
+  const rest = tokens - tokensRead - tokensWritten;
+  return `${tokensRead} tokens read, ${tokensWritten} written${rest > 0 ? `, ${rest} not split` : ""}`;
 }

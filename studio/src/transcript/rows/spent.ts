@@ -1,3 +1,4 @@
+import { costOfAnswer } from "../../../../src/models/shown-cost.ts";
 import type { Round } from "./rows.ts";
 
 /** What some rounds took; what nobody measured is null. */
@@ -7,6 +8,8 @@ export interface Spent {
   readonly tokensWritten: number;
   readonly tokens: number | null;
   readonly cost: number | null;
+  /** Whether some of the cost was computed from prices, because nobody recorded it. */
+  readonly costComputed: boolean;
   readonly tookMs: number | null;
 }
 
@@ -14,13 +17,14 @@ export interface Spent {
 export function spentOn(rounds: readonly Round[]): Spent {
   const messages = rounds.map(({ entry }) => entry.message);
   const usages = messages.flatMap(({ usage }) => usage ?? []);
-  const costs = messages.flatMap(({ cost }) => cost ?? []);
+  const costs = messages.flatMap((message) => costOfAnswer(message) ?? []);
   return {
     calls: sum(messages.map(({ toolCalls = [] }) => toolCalls.length)),
     tokensRead: sum(usages.map(({ inputTokens }) => inputTokens)),
     tokensWritten: sum(usages.map(({ outputTokens }) => outputTokens)),
     tokens: usages.length === 0 ? null : sum(usages.map(({ totalTokens }) => totalTokens)),
-    cost: costs.length === 0 ? null : sum(costs),
+    cost: costs.length === 0 ? null : sum(costs.map(({ cost }) => cost)),
+    costComputed: costs.some(({ computed }) => computed),
     tookMs: timeOf(rounds),
   };
 }

@@ -1,0 +1,85 @@
+import { checkOptionsOf, type Habits, type KeysOf } from "../session/check-arguments.ts";
+import { isAbsolute } from "node:path";
+import { SessionError, show } from "../session/errors.ts";
+import type { SessionStore } from "../session/store.ts";
+import { makeWorkspace, namedPath } from "../stores/named-path.ts";
+import { openStore, storePathOf } from "../stores/open-store.ts";
+import { defaultStoreUrl, isChosenStore } from "../tree/home.ts";
+import { checkWorkspace, MANAGER_KEYS, type SessionManagerInit } from "./manager-options.ts";
+import { UNLIMITED_SESSIONS } from "./session-config.ts";
+import { SessionManager } from "./session-manager.ts";
+
+/** How a manager is opened. Everything that `new SessionManager` takes can be given too. */
+export interface OpenManagerOptions extends Omit<SessionManagerInit, "store"> {
+  /**
+   * Where the sessions are: a URL as `openStore` takes it, or an open store, which stays the caller's to close (default:
+   * `$SKEIN_STORE`, else `skein.db` in `$SKEIN_HOME` or `~/.skein`, as at the command line).
+   */
+  readonly store?: string | SessionStore;
+  /** Makes the directories above the store and the workspace, too; without it, a missing one is refused. */
+  readonly create?: boolean;
+}
+
+/** Options of other programs, with what to write here. */
+const HABITS: Habits = {
+  url: 'name a store as { store: "postgres://…" }',
+  path: 'name a store as { store: "sqlite:./sessions.db" }',
+  directory: 'name a store as { store: "jsonl:./sessions" }',
+  cwd: "the directory that tools act in is workspace",
+};
+
+/**
+ * Opens the sessions of this user, or of a program: those that `skein list`, `skein chat` and the studio show as well. A
+ * store that is opened here is closed with the manager.
+ *
+ * @example
+ * await using manager = await openManager({ workspace: "." });
+ * const agent = createAgent({ name: "helper", prompt: "You keep a small workspace.", model: "openai/gpt-5-mini" });
+ * const answer = await manager.run(agent, "write hello to a.txt");
+ * await manager.run(answer.sessionId, agent, "and now to b.txt");
+ *
+ * @throws {SessionError} `INVALID_OPTION` for a URL that names no store, a directory that is missing, or a `$SKEIN_STORE` with
+ * a relative path, and whatever keeps the store from being opened.
+ */
+export async function openManager(options: OpenManagerOptions = {}): Promise<SessionManager> {
+  checkOptionsOf(
+    options,
+    { ...MANAGER_KEYS, create: true } satisfies KeysOf<OpenManagerOptions>,
+    "openManager",
+    HABITS,
+  );
+  const { store: given = ownStoreUrl(), create = false, config, ...rest } = options;
+  checkWorkspace(rest.workspace);
+  const isOpened = typeof given === "string";
+  const store = isOpened ? await openStore(given, { create: create || isChosenStore(given) }) : given;
+  try {
+    if (rest.workspace !== undefined) await makeWorkspace(namedPath(rest.workspace), { create });
+    const init = { ...rest, store, config: { ...UNLIMITED_SESSIONS, ...config } };
+    return isOpened ? new OwningManager(init) : new SessionManager(init);
+  } catch (error) {
+    if (isOpened) await store.close();
+    throw error;
+  }
+}
+
+/** A manager that opened its store itself and closes it. */
+class OwningManager extends SessionManager {
+  override async [Symbol.asyncDispose](): Promise<void> {
+    try {
+      await super[Symbol.asyncDispose]();
+    } finally {
+      await this.store.close();
+    }
+  }
+}
+
+/** @throws {SessionError} `INVALID_OPTION` for a `$SKEIN_STORE` that another directory would make another store. */
+function ownStoreUrl(): string {
+  const url = defaultStoreUrl();
+  const path = storePathOf(url);
+  if (path === null || isAbsolute(path)) return url;
+  throw new SessionError(
+    "INVALID_OPTION",
+    `SKEIN_STORE is ${show(url)}, which means another store wherever a program starts; set it to an absolute path, or name the store in code: openManager({ store: ${show(url)} }).`,
+  );
+}

@@ -1,0 +1,61 @@
+import { SessionError, show } from "./errors.ts";
+import type { Content, RequestMessage } from "./message.ts";
+
+/**
+ * What a run begins with: a text, content parts, or messages. A session in which nothing was said yet takes messages of
+ * every role, one that goes on takes those of users. An empty list says nothing more, so that what was said last is answered.
+ */
+export type RunInput = Content | readonly RequestMessage[];
+
+const ROLES: readonly unknown[] = ["system", "user", "assistant"];
+
+/** An input as a request for a run holds it: the content of one user message, or several messages. */
+export type SaidInRequest = { readonly input: Content } | { readonly messages: readonly RequestMessage[] };
+
+/**
+ * An input as a request for a run holds it.
+ *
+ * @throws {SessionError} `INVALID_OPTION` for something else than a text, content parts or messages.
+ */
+export function saidInRequest(input: RunInput): SaidInRequest {
+  if (typeof input === "string") return { input };
+  if (!Array.isArray(input)) {
+    throw invalid(`The input is ${show(input)}; give a text, content parts, or messages with a role and a content.`);
+  }
+  const items = input as readonly unknown[];
+  if (!items.some(hasRole)) return { input: input as Content };
+  const messages = items.map((message, index): RequestMessage => {
+    const { role, content, ...rest } = (hasRole(message) ? message : {}) as Partial<RequestMessage>;
+    if (!ROLES.includes(role)) {
+      const what = role === undefined ? "no role" : `the role ${show(role)}`;
+      throw invalid(`Message ${index + 1} of the input has ${what}; give "system", "user" or "assistant".`);
+    }
+    const [other] = Object.keys(rest);
+    if (other !== undefined)
+      throw invalid(`Message ${index + 1} of the input has the field ${show(other)}; give its role and content alone.`);
+    return { role, content } as RequestMessage;
+  });
+  return { messages };
+}
+
+/**
+ * Refuses messages that only a new session takes: what an assistant or the system is said to have said would otherwise stand
+ * in the middle of a conversation that it was no part of.
+ *
+ * @throws {SessionError} `INVALID_OPTION` for a message that is not a user's.
+ */
+export function checkUserMessages(sessionId: string, messages: readonly RequestMessage[]): void {
+  const index = messages.findIndex(({ role }) => role !== "user");
+  if (index === -1) return;
+  throw invalid(
+    `Message ${index + 1} of the input has the role ${show(messages[index]?.role)}, and session ${sessionId} goes on with what users say; leave it out, or begin a new session.`,
+  );
+}
+
+function hasRole(item: unknown): item is { readonly role: unknown } {
+  return typeof item === "object" && item !== null && "role" in item;
+}
+
+function invalid(message: string): SessionError {
+  return new SessionError("INVALID_OPTION", message);
+}

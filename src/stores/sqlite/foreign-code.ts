@@ -1,0 +1,21 @@
+import { openSqlite } from "./open-sqlite.ts";
+import { sqliteFailure } from "./sqlite-failure.ts";
+
+/**
+ * SQL in a database file that runs by itself when others read or write it, as `trigger "name"`, `view "name"` or
+ * `generated column "name"`; null where there is none. Skein makes none, and each could change what Skein has just written.
+ */
+export async function findForeignCode(path: string): Promise<string | null> {
+  const database = await openSqlite(path);
+  try {
+    const query = `SELECT type, name FROM sqlite_schema WHERE type IN ('trigger', 'view')
+      UNION ALL SELECT 'generated column', columns.name FROM sqlite_schema AS tables, pragma_table_xinfo(tables.name) AS columns
+      WHERE tables.type = 'table' AND columns.hidden IN (2, 3) LIMIT 1`;
+    const found = database.prepare(query).get() as { readonly type: string; readonly name: string } | undefined;
+    return found == null ? null : `${found.type} ${JSON.stringify(found.name)}`;
+  } catch (error) {
+    throw sqliteFailure(error, path);
+  } finally {
+    database.close();
+  }
+}

@@ -1,0 +1,338 @@
+import { checkOptionsOf, type KeysOf } from "../session/check-arguments.ts";
+import { setTimeout as pause } from "node:timers/promises";
+import { LEASE_MS_DEFAULT } from "../agent/persist/lease-hold.ts";
+import { SessionError, show } from "../session/errors.ts";
+import { type QueuedJob, type JobQueue, type JobRelay, type BullMqBackend, openBullMq } from "./bullmq-backend.ts";
+import type {
+  QueueCounts,
+  Listening,
+  ListenOptions,
+  NotificationHandler,
+  QueueListening,
+  NotifyOptions,
+  RunQueue,
+} from "./run-queue.ts";
+
+/** What is published goes out so late at most, together with what came since. */
+const BATCH_MS = 50;
+/** About how many characters go out together; the relay takes twice as many. */
+const BATCH_CHARACTERS_MAX = 200_000;
+/** Of a listener that was frozen, or whose notification is gone: another has it by now, and the lease decides who runs. */
+const NOTIFICATION_LOST =
+  /^could not renew lock for job|^(?:Missing (?:key|lock)|Lock mismatch) for job|is not in the active state/;
+/** How PostgreSQL ends one of two statements of BullMQ's own that stood in each other's way; that one is tried again. */
+const DEADLOCK = "40P01";
+/** Errors that follow one another more closely are one trouble: a connection that is gone is tried again every second or so. */
+const QUIET_MS = 6000;
+/** How long closing waits for a server that does not answer, beside the notifications that are being answered. */
+const CLOSE_MS_MAX = 3000;
+/** How long a notification waits for a queue that was never used before; one for a server that is away is not waited for. */
+const READY_MS_MAX = 5000;
+/** What BullMQ takes. */
+const PRIORITY_MAX = 2 ** 21;
+
+const COUNTED = ["waiting", "prioritized", "active", "delayed"];
+
+/** Where a queue for many machines is. */
+export interface BullMqQueueInit {
+  /** `redis://…` or `postgres://…` (PostgreSQL 13 or later, with the package `pg`). */
+  readonly url: string;
+  /** On PostgreSQL: make or update its tables, in a schema of their own (default true). */
+  readonly migrate?: boolean;
+}
+
+/** A queue for many machines, on BullMQ. It connects when it is first used. @throws {SessionError} `INVALID_OPTION`. */
+export function bullmqQueue(init: BullMqQueueInit): RunQueue {
+  checkOptionsOf(init, { url: true, migrate: true } satisfies KeysOf<BullMqQueueInit>, "bullmqQueue");
+  const { url, migrate = true } = init;
+  if (typeof url === "string" && /^(?:rediss?|postgres(?:ql)?):\/\//.test(url) && URL.canParse(url)) {
+    return new BullMqQueue(url, migrate);
+  }
+  throw new SessionError(
+    "INVALID_OPTION",
+    `${show(withoutLogin(url))} names no queue; give redis://host:6379 or postgres://host/database.`,
+  );
+}
+
+/** A queue on BullMQ: one queue for each runner, as a job cannot be left to others. */
+class BullMqQueue implements RunQueue {
+  readonly #url: string;
+  readonly #migrate: boolean;
+  readonly #queues = new Map<string, Promise<JobQueue>>();
+  readonly #listening = new Set<Listening>();
+  readonly #batches = new Map<string, string[]>();
+  readonly #tells = new Set<(error: SessionError) => void>();
+  #failedMs = Number.NEGATIVE_INFINITY;
+  #opening: Promise<BullMqBackend> | null = null;
+  #relay: Promise<JobRelay> | null = null;
+  #timer: NodeJS.Timeout | null = null;
+  #sent: Promise<void> = Promise.resolve();
+
+  constructor(url: string, migrate: boolean) {
+    this.#url = url;
+    this.#migrate = migrate;
+  }
+
+  /**
+   * A job names its session only: of several, all but one are dropped. One for later has an id of its own, since it would
+   * keep those for now away, and only notifies again.
+   */
+  async notify(sessionId: string, { runner, at, priority = 0 }: NotifyOptions): Promise<void> {
+    const queue = await this.#queueOf(runner);
+    const delay = at === undefined ? 0 : at.getTime() - Date.now();
+    const order = priority === 0 ? {} : { priority: Math.min(priority, PRIORITY_MAX) };
+    const added =
+      delay > 0
+        ? queue.add(
+            "later",
+            { sessionId },
+            { ...order, delay, deduplication: { id: `later.${sessionId}`, reschedule: true } },
+          )
+        : queue.add("now", { sessionId }, { ...order, deduplication: { id: sessionId, keepLastIfActive: true } });
+    await added.catch((error: unknown) => {
+      throw this.#failure(error);
+    });
+  }
+
+  async listen(
+    runners: readonly string[],
+    handler: NotificationHandler,
+    { concurrency = 1, leaseMs = LEASE_MS_DEFAULT }: ListenOptions = {},
+  ): Promise<QueueListening> {
+    const backend = await this.#open();
+    const controller = new AbortController();
+    let paused = false;
+    const permits = new Permits(concurrency);
+    const workers = runners.map((runner) =>
+      backend.worker(queueName(runner), (job) => this.#process(runner, job, (id) => answer(id, runner)), {
+        concurrency,
+        leaseMs,
+      }),
+    );
+    const several = workers.length > 1 ? workers : [];
+    const resume = (): void => {
+      if (!paused && !controller.signal.aborted) for (const worker of workers) void worker.resume();
+    };
+    const answer = async (sessionId: string, runner: string): Promise<void> => {
+      await permits.take();
+      // Each queue has a worker of its own, and what one has taken no other can have: none takes more than fits.
+      if (permits.left === 0) for (const worker of several) void worker.pause(true);
+      try {
+        await handler(sessionId, controller.signal, runner).catch(() => {});
+      } finally {
+        permits.give();
+        if (several.length > 0) resume();
+      }
+    };
+    try {
+      await within(READY_MS_MAX, Promise.all(workers.map((worker) => worker.waitUntilReady())));
+    } catch (error) {
+      for (const worker of workers) void worker.close(true).catch(() => {});
+      throw this.#failure(error);
+    }
+    const listening: QueueListening = {
+      pause: () => {
+        paused = true;
+        for (const worker of workers) void worker.pause(true).catch(this.#report);
+      },
+      resume: () => {
+        paused = false;
+        resume();
+      },
+      close: async () => {
+        this.#listening.delete(listening);
+        controller.abort();
+        const closed = Promise.all(workers.map((worker) => worker.close()));
+        await permits.all();
+        // What is left is to say that the notifications were answered, to a server that may be away.
+        await within(CLOSE_MS_MAX, closed).catch(() => {});
+      },
+    };
+    this.#listening.add(listening);
+    return listening;
+  }
+
+  /** Of the runners that this queue has notified or listened for. */
+  async counts(): Promise<QueueCounts> {
+    const queues = await Promise.all(this.#queues.values());
+    const all = await Promise.all(queues.map((queue) => queue.getJobCounts(...COUNTED)));
+    const sum = (name: string): number => all.reduce((total, counts) => total + (counts[name] ?? 0), 0);
+    return { waiting: sum("waiting") + sum("prioritized"), active: sum("active"), delayed: sum("delayed") };
+  }
+
+  async publish(topic: string, data: Uint8Array): Promise<void> {
+    const batch = this.#batches.get(topic) ?? [];
+    batch.push(Buffer.from(data).toString("base64"));
+    this.#batches.set(topic, batch);
+    this.#timer ??= setTimeout(() => this.#send(), BATCH_MS).unref();
+  }
+
+  async subscribe(topic: string, hear: (data: Uint8Array) => void): Promise<Listening> {
+    const relay = await this.#openRelay();
+    const subscription = await relay.subscribe(topic, ({ data }) => {
+      for (const text of data as readonly string[]) hear(Buffer.from(text, "base64"));
+    });
+    return { close: () => subscription.unsubscribe() };
+  }
+
+  onError(tell: (error: SessionError) => void): () => void {
+    this.#tells.add(tell);
+    return () => void this.#tells.delete(tell);
+  }
+
+  async close(): Promise<void> {
+    this.#tells.clear();
+    if (this.#opening === null) return;
+    const backend = await this.#opening;
+    backend.leave();
+    await Promise.all([...this.#listening].map((listening) => listening.close()));
+    await within(CLOSE_MS_MAX, this.#closeParts()).catch(() => {});
+    backend.close();
+  }
+
+  async #closeParts(): Promise<void> {
+    this.#send();
+    await this.#sent;
+    await (await this.#relay)?.close();
+    for (const queue of await Promise.all(this.#queues.values())) await queue.close();
+  }
+
+  async #process(runner: string, job: QueuedJob, answer: (sessionId: string) => Promise<void>): Promise<void> {
+    const { sessionId } = job.data;
+    if (job.name === "now") return answer(sessionId);
+    await this.notify(sessionId, { runner, priority: job.opts.priority ?? 0 });
+  }
+
+  /** Sends what was published, after what is being sent: a publisher's order is kept. */
+  #send(): void {
+    if (this.#timer !== null) clearTimeout(this.#timer);
+    this.#timer = null;
+    const batches = [...this.#batches];
+    this.#batches.clear();
+    if (batches.length > 0) this.#sent = this.#sent.then(() => this.#sendAll(batches)).catch(() => {});
+  }
+
+  async #sendAll(batches: readonly (readonly [topic: string, batch: readonly string[]])[]): Promise<void> {
+    const relay = await this.#openRelay();
+    for (const [topic, batch] of batches) {
+      for (let from = 0; from < batch.length; ) {
+        let [to, characters] = [from, 0];
+        while (to < batch.length && (to === from || characters < BATCH_CHARACTERS_MAX)) {
+          characters += batch[to++]?.length ?? 0;
+        }
+        await relay.publish(topic, batch.slice(from, to));
+        from = to;
+      }
+    }
+  }
+
+  async #queueOf(runner: string): Promise<JobQueue> {
+    const backend = await this.#open();
+    const queue =
+      this.#queues.get(runner) ?? this.#ready(backend.queue(queueName(runner)), () => this.#queues.delete(runner));
+    this.#queues.set(runner, queue);
+    return queue;
+  }
+
+  async #openRelay(): Promise<JobRelay> {
+    const backend = await this.#open();
+    this.#relay ??= this.#ready(backend.relay(), () => {
+      this.#relay = null;
+    });
+    return this.#relay;
+  }
+
+  /** A part of BullMQ that is made while its server is away never works: it is forgotten, and made anew with the next call. */
+  async #ready<Part extends JobQueue | JobRelay>(part: Part, forget: () => void): Promise<Part> {
+    try {
+      await within(READY_MS_MAX, part.waitUntilReady());
+      return part;
+    } catch (error) {
+      forget();
+      void part.close().catch(() => {});
+      throw this.#failure(error);
+    }
+  }
+
+  #failure(cause: unknown): SessionError {
+    const { host } = new URL(this.#url);
+    const { message } = cause as Error;
+    return new SessionError("STORE_FAILED", `The queue at ${host} cannot be reached; try again: ${message}`, { cause });
+  }
+
+  /** A connection that fails is tried again with the next call. */
+  #open(): Promise<BullMqBackend> {
+    this.#opening ??= openBullMq(this.#url, this.#migrate, this.#report).catch((error: unknown) => {
+      this.#opening = null;
+      throw error;
+    });
+    return this.#opening;
+  }
+
+  /** Tells the first error of several: every part of BullMQ has its own of the same trouble, again and again. */
+  readonly #report = (cause: Error): void => {
+    if (NOTIFICATION_LOST.test(cause.message) || (cause as { readonly code?: string }).code === DEADLOCK) return;
+    const quietMs = performance.now() - this.#failedMs;
+    this.#failedMs = performance.now();
+    if (quietMs < QUIET_MS) return;
+    const { host } = new URL(this.#url);
+    const text = `The queue at ${host} has failed, and is tried again: ${cause.message || cause.name}`;
+    const error = new SessionError("STORE_FAILED", text, { cause });
+    for (const tell of this.#tells) tell(error);
+  };
+}
+
+/** How many may be at work at once. */
+class Permits {
+  left: number;
+  readonly #count: number;
+  readonly #waiting: (() => void)[] = [];
+  #free: (() => void) | null = null;
+
+  constructor(count: number) {
+    this.left = count;
+    this.#count = count;
+  }
+
+  /** Resolves once nobody is at work. */
+  async all(): Promise<void> {
+    if (this.left < this.#count) await new Promise<void>((resolve) => (this.#free = resolve));
+  }
+
+  async take(): Promise<void> {
+    if (this.left === 0) await new Promise<void>((resolve) => this.#waiting.push(resolve));
+    else this.left -= 1;
+  }
+
+  /** Hands it to whoever waits longest. */
+  give(): void {
+    const next = this.#waiting.shift();
+    if (next === undefined) this.left += 1;
+    else next();
+    if (this.left === this.#count) this.#free?.();
+  }
+}
+
+/** Fails where something takes longer; its own failure is nobody's then. */
+async function within<T>(ms: number, work: Promise<T>): Promise<T> {
+  const over = new AbortController();
+  const late = pause(ms, undefined, { signal: over.signal }).then(
+    () => Promise.reject(new Error(`It did not answer for ${ms} ms.`)),
+    () => new Promise<never>(() => {}),
+  );
+  try {
+    return await Promise.race([work, late]);
+  } finally {
+    over.abort();
+  }
+}
+
+/** BullMQ takes no colon in the name of a queue. */
+function queueName(runner: string): string {
+  return `runs.${encodeURIComponent(runner)}`;
+}
+
+/** A mistyped URL may still hold a password. */
+function withoutLogin(url: unknown): unknown {
+  return typeof url === "string" ? url.replace(/\/\/[^/]*@/, "//…@") : url;
+}

@@ -1,0 +1,73 @@
+import { parkedHost, readRequest } from "../agent/persist/claim-run.ts";
+import { agentOf } from "../lifecycle/runs/due-run.ts";
+import type { SessionHead } from "../session/log/fold.ts";
+import { nextRun, type OpenRun } from "../session/log/open-runs.ts";
+import type { SessionStore } from "../session/store.ts";
+import type { RunQueue } from "./run-queue.ts";
+import { readRunOrigin } from "./begin-run.ts";
+
+/** How soon a lease is looked at again at least, as clocks may be apart. */
+const LEASE_LOOK_MS_MIN = 250;
+
+/** What the runners of one machine are called together: what is left on it goes on there. */
+export function runnerOfHost(host: string): string {
+  return `@${host}`;
+}
+
+/** Who is to be told of a run: the agent or group that was asked, empty for none by name, or the machine that it is tied to. */
+export async function runnerOf(store: SessionStore, head: SessionHead, run: OpenRun): Promise<string> {
+  const { id } = head.header;
+  const host = await parkedHost(store, id, run);
+  if (host !== null) return runnerOfHost(host);
+  const request = await readRequest(store, id, run.runId);
+  const named = request?.group ?? (await agentOf(store, head, run, request));
+  if (named !== null || request !== null) return named ?? "";
+  const { agent, group } = await readRunOrigin(store, head);
+  return agent ?? group ?? "";
+}
+
+/** Where a session is notified about. */
+export interface SessionNotifier {
+  readonly store: SessionStore;
+  readonly queue: RunQueue;
+  /** How late a lease is looked at again at most. */
+  readonly leaseMs: number;
+}
+
+/**
+ * Notifies the queue about what is to be done next in a session: at once where something could be, when the lease ends that someone has,
+ * or when the time of the next one comes. With `now: false`, somebody has just found that nothing could be done at once.
+ */
+export async function notifyNext(
+  { store, queue, leaseMs }: SessionNotifier,
+  sessionId: string,
+  { now: atOnce = true }: { readonly now?: boolean } = {},
+): Promise<void> {
+  const head = await store.head(sessionId);
+  if (head === null || head.openRuns.length === 0) return;
+  const now = new Date();
+  const lease = await store.leaseOf(sessionId);
+  const due = nextRun(head.openRuns, now.toISOString());
+  if (lease !== null) {
+    const leftMs = Date.parse(lease.expiresAt) - now.getTime();
+    const at = new Date(now.getTime() + Math.min(Math.max(leftMs, LEASE_LOOK_MS_MIN), leaseMs));
+    return queue.notify(sessionId, { runner: await runnerOf(store, head, due ?? (head.openRuns[0] as OpenRun)), at });
+  }
+  if (due !== null) {
+    // The lease that stood in the way may have ended between that look and this one.
+    const at = atOnce ? {} : { at: new Date(now.getTime() + LEASE_LOOK_MS_MIN) };
+    if (atOnce || head.status === "active")
+      await queue.notify(sessionId, { runner: await runnerOf(store, head, due), ...at });
+    return;
+  }
+  const [next] = waitingOf(head).sort((one, other) => (one.notBefore < other.notBefore ? -1 : 1));
+  if (next !== undefined) {
+    await queue.notify(sessionId, { runner: await runnerOf(store, head, next), at: new Date(next.notBefore) });
+  }
+}
+
+/** The runs that wait for their time, where nothing else stands before them. */
+function waitingOf({ openRuns }: SessionHead): (OpenRun & { readonly notBefore: string })[] {
+  if (openRuns.some(({ state }) => state !== "requested")) return [];
+  return openRuns.flatMap((run) => (run.notBefore === undefined ? [] : { ...run, notBefore: run.notBefore }));
+}

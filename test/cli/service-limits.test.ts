@@ -1,0 +1,72 @@
+import { join } from "node:path";
+import { afterEach, expect, test, vi } from "vitest";
+import { createHeader } from "../../src/session/log/header.ts";
+import { tamper } from "../doctor/damage.ts";
+import { makeDirectory } from "../moving/sample-store.ts";
+import { runHere, sampleStore } from "./run-skein.ts";
+
+afterEach(() => vi.unstubAllEnvs());
+
+/** A store with a session of Ann that nobody has touched since 2001. */
+async function storeWithOldSession(): Promise<string> {
+  const store = await sampleStore(async (made) => {
+    await made.create(createHeader({ id: "old", userId: "ann" }));
+  });
+  tamper(store.slice("sqlite:".length), "UPDATE sessions SET updated_at = '2001-01-01T00:00:00.000Z' WHERE id = 'old'");
+  return store;
+}
+
+/** Serves with a token file until the session was asked for; what the start printed, and the session's status. */
+async function statusUnderServe(): Promise<{ readonly printed: string; readonly status: string }> {
+  const store = await storeWithOldSession();
+  const file = join(await makeDirectory(), "tokens");
+  const made = await runHere(["token", "--json", "--token-file", file, "--user", "ann"]);
+  const { token } = JSON.parse(made.stdout) as { token: string };
+  const stop = new AbortController();
+  let printed = "";
+  let ended: Promise<unknown> = Promise.resolve();
+  const started = new Promise<string>((resolve, reject) => {
+    const onOutput = (text: string): void => {
+      printed += text;
+      const [, url] = /listens on (\S+);[\s\S]*CAPACITY/.exec(printed) ?? [];
+      if (url !== undefined) resolve(url);
+    };
+    const line = ["serve", "--store", store, "--token-file", file, "--port", "0"];
+    ended = runHere(line, { signal: stop.signal, onOutput }).then((end) => reject(new Error(end.stderr)));
+  });
+  try {
+    const headers = { authorization: `Bearer ${token}` };
+    const response = await fetch(`${await started}/api/sessions/old`, { headers });
+    const { status } = (await response.json()) as { status: string };
+    return { printed, status };
+  } finally {
+    stop.abort();
+    await ended.catch(() => {});
+  }
+}
+
+test("serve --token-file expires no session, and says at the start which caps its users meet", async () => {
+  const { printed, status } = await statusUnderServe();
+  expect(status).toBe("active");
+  expect(printed).toMatch(/A user may have 100 open sessions of 1000 turns each; .* no session expires/);
+});
+
+test("serve --token-file expires sessions where SKEIN_SESSION_TTL says so, and has the caps of the environment", async () => {
+  vi.stubEnv("SKEIN_SESSION_TTL", "3600");
+  vi.stubEnv("SKEIN_MAX_SESSIONS_PER_USER", "3");
+  const { printed, status } = await statusUnderServe();
+  expect(status).toBe("expired");
+  expect(printed).toMatch(/A user may have 3 open sessions .* idle for 3600 s expires for good/);
+});
+
+test("sweep expires nothing unless it is told what is too long, whatever the environment says", async () => {
+  vi.stubEnv("SKEIN_SESSION_TTL", "60");
+  const store = await storeWithOldSession();
+  expect(await runHere(["sweep", "--store", store])).toEqual({
+    code: 2,
+    stdout: "",
+    stderr: expect.stringMatching(/^Sessions expire for good, so say how long is too long: --idle 24h/),
+  });
+  const listed = await runHere(["list", "--status", "active", "--json", "--store", store]);
+  expect(JSON.parse(listed.stdout)).toMatchObject({ sessions: [{ id: "old" }] });
+});

@@ -1,0 +1,93 @@
+import { setTimeout as pause } from "node:timers/promises";
+import { Client } from "pg";
+import { expect, onTestFinished, test } from "vitest";
+import { createAgent } from "../../src/agent/agent.ts";
+import { defineTool } from "../../src/agent/tools/define-tool.ts";
+import { SessionManager } from "../../src/lifecycle/session-manager.ts";
+import { inProcessQueue, startWorker } from "../../src/workers/index.ts";
+import { calling, callOf, modelOf, saying } from "../sample-run.ts";
+import { idle, phasesOf } from "../workers/fleet-support.ts";
+import { END_OTHERS, openStore, startServer } from "./postgres-support.ts";
+
+const RUNS = 10;
+/** How many rounds each of them has done before the server is harmed; they end after that. */
+const ROUNDS_BEFORE = 2;
+
+/** Runs of several rounds, each of which has an effect. */
+async function startRuns(url: string) {
+  const store = await openStore({ url });
+  const manager = new SessionManager({ store });
+  const effects: string[] = [];
+  const harm = { over: false };
+  const note = defineTool({
+    name: "note",
+    description: "Notes a round.",
+    parameters: { type: "object", properties: { round: { type: "integer" } }, required: ["round"] },
+    execute: async ({ round }, { runId }) => {
+      effects.push(`${runId} ${round}`);
+      await pause(5);
+      return "ok";
+    },
+  });
+  const model = modelOf(async ({ messages }) => {
+    await pause(5);
+    const round = messages.filter(({ role }) => role === "assistant").length;
+    return round < ROUNDS_BEFORE || !harm.over ? calling(callOf(`call-${round}`, "note", { round })) : saying("Done.");
+  });
+  const agents = [createAgent({ name: "helper", prompt: "", model, builtInTools: false, tools: [note] })];
+  const queue = inProcessQueue();
+  const worker = await startWorker({ manager, agents, queue, leaseMs: 2000, sweepMs: 500, onError: () => {} });
+  onTestFinished(() => worker.close({ drainMs: 0 }));
+  const sessions: string[] = [];
+  for (let run = 0; run < RUNS; run++) {
+    const { sessionId } = await manager.create({ userId: `user-${run}` });
+    await manager.request(sessionId, { agent: "helper", input: "Note it." });
+    await queue.notify(sessionId, { runner: "helper" });
+    sessions.push(sessionId);
+  }
+  return { store, sessions, effects, harm };
+}
+
+const harms = {
+  "is restarted": async (server: Awaited<ReturnType<typeof startServer>>) => {
+    await server.halt();
+    await server.resume();
+  },
+  "is killed and started again": async (server: Awaited<ReturnType<typeof startServer>>) => {
+    server.crash();
+    await server.halt();
+    await server.resume();
+  },
+  "ends all connections, again and again": async ({ url }: Awaited<ReturnType<typeof startServer>>) => {
+    const client = new Client(url);
+    await client.connect();
+    for (let times = 0; times < 60; times++) {
+      await client.query(END_OTHERS);
+      await pause(10);
+    }
+    await client.end();
+  },
+  // Longer than what is repeated waits.
+  "is away for five seconds": async (server: Awaited<ReturnType<typeof startServer>>) => {
+    await server.halt();
+    await pause(5000);
+    await server.resume();
+  },
+};
+
+test.for(Object.entries(harms))(
+  "runs on PostgreSQL, whose server %s, all finish, and do nothing twice",
+  { timeout: 120_000 },
+  async ([, doHarm]) => {
+    const server = await startServer();
+    const { store, sessions, effects, harm } = await startRuns(server.url);
+    const underWay = (): number => effects.filter((effect) => effect.endsWith(` ${ROUNDS_BEFORE - 1}`)).length;
+    await expect.poll(underWay, { timeout: 20_000 }).toBe(RUNS);
+    await doHarm(server);
+    harm.over = true;
+    for (const sessionId of sessions) await idle(store, sessionId, 60_000);
+    const ends = await Promise.all(sessions.map(async (id) => (await phasesOf(store, id)).at(-1)));
+    expect(ends).toEqual(sessions.map(() => "finished"));
+    expect(new Set(effects).size).toBe(effects.length);
+  },
+);

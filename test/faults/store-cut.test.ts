@@ -1,0 +1,108 @@
+import { monitorEventLoopDelay } from "node:perf_hooks";
+import { setTimeout as pause } from "node:timers/promises";
+import { describe, expect, onTestFinished, type TestContext, test } from "vitest";
+import { redisMissing, startRedis } from "../../scripts/redis.mjs";
+import { createAgent } from "../../src/agent/agent.ts";
+import { SessionManager } from "../../src/lifecycle/session-manager.ts";
+import { openStore } from "../../src/stores/open-store.ts";
+import { bullmqQueue, startWorker } from "../../src/workers/index.ts";
+import { postgresUrl } from "../postgres-server.ts";
+import { modelOf, saying } from "../sample-run.ts";
+import { skipBecause } from "../skip.ts";
+import { idle, phasesOf } from "../workers/fleet-support.ts";
+import { startProxy } from "./tcp-proxy.mjs";
+
+const LEASE_MS = 2000;
+const TIMEOUT_MS = 90_000;
+/** What is promised, whatever becomes of the worker that had a run. */
+const TAKEOVER_MS_MAX = LEASE_MS + 1000;
+/** How many of its turns a takeover waits for, on an event loop that is late. */
+const TURNS_MAX = 10;
+
+/** A store on the server, over a proxy and directly, and a queue on Redis. */
+async function openBoth(kind: "redis" | "postgres", context: TestContext) {
+  const missing = redisMissing();
+  if (missing !== null) skipBecause(context, missing);
+  const redis = await startRedis();
+  onTestFinished(() => redis.stop());
+  const storeUrl = kind === "redis" ? redis.url : await postgresUrl();
+  const proxy = await startProxy(Number(new URL(storeUrl).port));
+  onTestFinished(() => proxy.close());
+  const open = async (url: string) => {
+    const store = await openStore(url);
+    onTestFinished(() => store.close());
+    return new SessionManager({ store });
+  };
+  const queue = () => {
+    const made = bullmqQueue({ url: redis.url });
+    onTestFinished(() => made.close());
+    return made;
+  };
+  return { proxy, queue, cut: await open(proxy.through(storeUrl)), whole: await open(storeUrl) };
+}
+
+let tests = 0;
+
+/** A worker whose agent does as it is told. */
+async function work(
+  agent: string,
+  manager: SessionManager,
+  queue: ReturnType<typeof bullmqQueue>,
+  answer: () => Promise<void>,
+) {
+  const model = modelOf(async (_request, { signal } = {}) => {
+    await Promise.race([answer(), new Promise((_, reject) => signal?.addEventListener("abort", reject))]);
+    return saying("Done.");
+  });
+  const agents = [createAgent({ name: agent, prompt: "", model, builtInTools: false })];
+  const worker = await startWorker({ manager, agents, queue, leaseMs: LEASE_MS, sweepMs: 60_000, onError: () => {} });
+  onTestFinished(() => worker.close({ drainMs: 0 }));
+}
+
+/** How late the event loop was at most. */
+function measureLag(): () => number {
+  const lag = monitorEventLoopDelay({ resolution: 10 });
+  lag.enable();
+  onTestFinished(() => void lag.disable());
+  return () => lag.max / 1e6;
+}
+
+describe.for(["redis", "postgres"] as const)("a worker whose store on %s", (kind) => {
+  test.for(["is cut off without a word", "refuses connections"] as const)(
+    "%s gives its runs to others in time, takes no new ones, and works again afterwards",
+    { timeout: TIMEOUT_MS },
+    async (how, context) => {
+      const { proxy, queue, cut, whole } = await openBoth(kind, context);
+      const [notifying, held, agent] = [queue(), { count: 0 }, `helper-${++tests}`];
+      const ask = async (): Promise<string> => {
+        const { sessionId } = await whole.create({ userId: "ann" });
+        await whole.request(sessionId, { agent, input: "Go on." });
+        await notifying.notify(sessionId, { runner: agent });
+        return sessionId;
+      };
+      await work(agent, cut, queue(), () => new Promise(() => void held.count++));
+      const before = [await ask(), await ask()];
+      await expect.poll(() => held.count, { timeout: 10_000 }).toBe(before.length);
+      await work(agent, whole, queue(), async () => {});
+      const lag = measureLag();
+      if (how === "is cut off without a word") proxy.silence();
+      else await proxy.refuse();
+      const since = performance.now();
+      const after = await Promise.all(Array.from({ length: 8 }, ask));
+      for (const sessionId of [...before, ...after]) await idle(whole.store, sessionId, 80_000);
+      expect(performance.now() - since).toBeLessThan(TAKEOVER_MS_MAX + TURNS_MAX * lag());
+      for (const sessionId of before)
+        expect(await phasesOf(whole.store, sessionId)).toEqual(["started", "started", "finished"]);
+      for (const sessionId of after) expect((await phasesOf(whole.store, sessionId)).at(-1)).toBe("finished");
+      await proxy.heal();
+      const count = held.count;
+      // Of many, some come to the one that was cut off.
+      const takes = async (): Promise<boolean> => {
+        await ask();
+        await pause(50);
+        return held.count > count;
+      };
+      await expect.poll(takes, { timeout: 30_000 }).toBe(true);
+    },
+  );
+});

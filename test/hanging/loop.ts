@@ -1,0 +1,7 @@
+import { describe, test } from "vitest";
+
+describe("a group", () => {
+  test("never returns", () => {
+    for (;;);
+  });
+});

@@ -1,0 +1,113 @@
+import { describe, expect, test } from "vitest";
+import { compact, registerPrices } from "../src/context/index.ts";
+import {
+  createAgent,
+  createModel,
+  createTree,
+  defineTool,
+  openManager,
+  openStore,
+  runSessionLoop,
+  Session,
+} from "../src/index.ts";
+import { offline } from "../src/models/index.ts";
+import { inProcessQueue, startWorker } from "../src/workers/index.ts";
+import { createServer } from "../src/http/index.ts";
+
+const init = { name: "helper", prompt: "You are brief.", model: offline() };
+const agent = createAgent(init);
+const tool = {
+  name: "find_order",
+  description: "Finds an order.",
+  parameters: { type: "object" },
+  execute: () => "found",
+};
+
+/** Calls that somebody gets wrong, with a part of the sentence that they are answered with. */
+const mistakes: Readonly<Record<string, readonly [call: () => unknown, says: string]>> = {
+  "an agent without anything": [() => createAgent(undefined as never), "createAgent takes an object of options"],
+  "an agent with instructions": [() => createAgent({ ...init, instructions: "x" } as never), "are its prompt"],
+  "an agent with tools by name": [
+    () => createAgent({ ...init, tools: { find_order: tool } } as never),
+    "a list of tools",
+  ],
+  "an agent with no tools in an object": [() => createAgent({ ...init, tools: {} } as never), "a list of tools"],
+  "an agent with one tool": [() => createAgent({ ...init, tool } as never), "did you mean tools?"],
+  "a tool of another SDK": [
+    () => createAgent({ ...init, tools: [{ description: "x", inputSchema: {}, execute: () => 1 }] } as never),
+    "what other SDKs call inputSchema is parameters",
+  ],
+  "a tool with inputSchema": [
+    () => defineTool({ name: "a", description: "b", inputSchema: {}, execute: () => 1 } as never),
+    "is its parameters",
+  ],
+  "a tool with run": [() => defineTool({ ...tool, execute: undefined, run: () => 1 } as never), "is execute"],
+  "a tool whose parameters are no schema": [
+    () => defineTool({ ...tool, parameters: { city: "string" } as never }),
+    '"city" is no keyword of JSON Schema',
+  ],
+  "an output that is no schema": [() => agent.run("hi", { output: { city: "string" } }), '"city" is no keyword'],
+  "a run with persit": [() => agent.run("hi", { persit: true } as never), "did you mean persist?"],
+  "a budget with totalToken": [
+    () => agent.run("hi", { budget: { totalToken: 1 } } as never),
+    "did you mean totalTokens?",
+  ],
+  "a loop with maxSteps": [
+    () => runSessionLoop(Session.fromUserMessage("hi"), agent.session, { model: offline(), maxSteps: 3 } as never),
+    "are maxToolRounds",
+  ],
+  "a run without an input": [
+    () => agent.run(undefined as never),
+    "agent.run takes a text, content parts or messages, too",
+  ],
+  "an image of another SDK": [
+    () => agent.run([{ type: "image_url", image_url: { url: "https://host/a.png" } }] as never),
+    'give an image as { type: "image", mediaType, data }',
+  ],
+  "a model without a provider": [() => createModel("gpt-5-mini"), "There is no model provider"],
+  "a model that is no text": [() => createModel(42 as never), "createModel takes a name"],
+  "options of a model by another name": [
+    () => createModel("openai/gpt-5-mini", { api_key: "x" } as never),
+    "it is called apiKey",
+  ],
+  "a manager with a url": [() => openManager({ url: "memory:" } as never), "name a store as"],
+  "a run of a manager with persist": [
+    async () => (await openManager({ store: "memory:" })).run(agent, "hi", { persist: true } as never),
+    "a manager stores every run",
+  ],
+  "a worker without a manager": [
+    () => startWorker({ agents: [agent], queue: inProcessQueue() } as never),
+    "a manager, such as openManager makes",
+  ],
+  "a worker without anything": [() => startWorker(undefined as never), "startWorker takes an object of options"],
+  "a server with a misspelt option": [() => createServer({ agent } as never), "did you mean agents?"],
+  "a tree on a URL": [() => createTree("sqlite:./a.db" as never), "no open store"],
+  "a compaction without a tree": [() => compact({} as never, { model: offline() }), "a tree, such as createTree makes"],
+  "prices in a list": [() => registerPrices([] as never), "an object of prices by model"],
+  "a store with a misspelt option": [
+    () => openStore("memory:", { durabilty: "fsync" } as never),
+    "did you mean durability?",
+  ],
+};
+
+describe("a mistake at a call", () => {
+  test.for(Object.entries(mistakes))(
+    "%s is refused with a sentence that says what to write",
+    async ([, [call, says]]) => {
+      const answered = Promise.resolve().then(call);
+      await expect(answered).rejects.toMatchObject({
+        name: expect.stringMatching(/^SessionError$/),
+        code: expect.stringMatching(/^INVALID_/),
+        message: expect.stringContaining(says),
+      });
+    },
+  );
+
+  test("is not looked for in metadata, variables, provider options and schemas, which are the caller's own", async () => {
+    await using manager = await openManager({ store: "memory:" });
+    const answer = await manager.run(agent, "hi", { providerOptions: { anything: { at: "all" } } });
+    await manager.create({ userId: "local", metadata: { anything: 1 } });
+    const anything = defineTool({ ...tool, parameters: { type: "object", properties: { anything: {} } } });
+    expect([answer.text(), anything.schema.name]).toEqual([expect.stringContaining("offline"), "find_order"]);
+  });
+});

@@ -1,0 +1,92 @@
+// Calls functions and classes of the package with missing and wrong arguments, and writes down each call that ended with anything
+// else than a result or an error of ours. It acts in the current directory, which must be a temporary one.
+import { writeFileSync } from "node:fs";
+import { setTimeout as wait } from "node:timers/promises";
+import { SessionError } from "skein";
+import { ClientError } from "skein/client";
+
+/** @typedef {{ call: string, how: string, error: string, at: string }} Failure */
+
+const [, , namesText = "[]", reportPath = ""] = process.argv;
+/** @type {{ subpath: string, name: string, kind: string }[]} */
+const names = JSON.parse(namesText);
+const ANSWER_MS_MAX = 10_000;
+
+/** @type {unknown[][]} */
+const wrong = [
+  [],
+  [{}],
+  [null],
+  [42],
+  ["wrong"],
+  [[]],
+  [true],
+  [() => undefined],
+  [{ wrong: 1 }],
+  [[null]],
+  [["wrong"]],
+  [null, null],
+  [{}, {}],
+  [{}, null],
+  ["wrong", null],
+  ["wrong", {}],
+  ["wrong", "wrong"],
+  ["wrong", { wrong: 1 }],
+  [[], {}],
+  [{}, "wrong"],
+  [{}, "wrong", null],
+  [{}, {}, {}],
+  ["wrong", {}, {}],
+  ["wrong", "wrong", "wrong"],
+  ["wrong", "wrong", "wrong", "wrong"],
+];
+
+/** @type {Failure[]} */
+const failures = [];
+let call = "";
+
+/** @type {(error: unknown, how: string) => void} */
+function report(error, how) {
+  if (error instanceof SessionError || error instanceof ClientError) return;
+  const { name = "", message = String(error), stack = "" } = error instanceof Error ? error : {};
+  const at = stack.split("\n").find((line) => line.includes("/dist/")) ?? "";
+  failures.push({ call, how, error: `${name}: ${message}`.slice(0, 160), at: at.trim() });
+}
+
+process.on("unhandledRejection", (error) => report(error, "is not handled"));
+process.on("uncaughtException", (error) => report(error, "is not caught"));
+
+/** Waits for what a call gave, and ends what it opened. @type {(value: any) => Promise<void>} */
+async function settle(value) {
+  if (value === null || (typeof value !== "object" && typeof value !== "function")) return;
+  if (typeof value.then === "function") {
+    const late = Symbol("late");
+    const given = await Promise.race([Promise.resolve(value), wait(ANSWER_MS_MAX, late)]);
+    if (given === late) failures.push({ call, how: "gives no answer", error: "", at: "" });
+    else await settle(given);
+  } else if (typeof value.next === "function") {
+    await value.next();
+    await value.return?.();
+  } else if (typeof value[Symbol.asyncDispose] === "function") {
+    await value[Symbol.asyncDispose]();
+  } else if (typeof value.close === "function") {
+    await value.close();
+  }
+}
+
+/** @type {(value: unknown) => string} */
+const show = (value) => (typeof value === "function" ? "() => undefined" : JSON.stringify(value));
+
+for (const { subpath, name, kind } of names) {
+  const made = (await import(subpath))[name];
+  for (const given of wrong) {
+    call = `${subpath}: ${kind === "class" ? "new " : ""}${name}(${given.map(show).join(", ")})`;
+    try {
+      await settle(kind === "class" ? new made(...given) : made(...given));
+    } catch (error) {
+      report(error, "fails");
+    }
+  }
+}
+writeFileSync(reportPath, JSON.stringify(failures));
+process.exit(0);

@@ -1,0 +1,3 @@
+import { testStores } from "./store-suite.ts";
+
+testStores(["postgres"]);
