@@ -26,9 +26,10 @@ export {
 } from "./agent/model/model-providers.ts";
 export type { RetryOptions } from "./agent/model/retry.ts";
 export { type ResumedSession, type ResumeOptions, resumeSession } from "./agent/persist/resume-session.ts";
-export type { Persist } from "./agent/persist/run-sink.ts";
-export type { RunError } from "./agent/run-error.ts";
-export type { Approval, RunEvent } from "./agent/run-event.ts";
+export type { Persist } from "./agent/persist/persist-option.ts";
+export type { RunError } from "./session/log/run-event.ts";
+export type { RunEvent } from "./agent/run-event.ts";
+export type { Approval } from "./session/log/run-event.ts";
 export { type CompressOptions, runSessionCompress } from "./agent/run-session-compress.ts";
 export { runSessionLoop, type SessionInput } from "./agent/run-session-loop.ts";
 export type { StandardSchema } from "./agent/schema/standard-schema.ts";

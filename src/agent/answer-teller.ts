@@ -1,7 +1,8 @@
 import type { JsonValue } from "../internal/json.ts";
 import type { AssistantMessage, Content, ToolCall } from "../session/message.ts";
-import type { RunError } from "./run-error.ts";
-import type { Approval, RunEvent } from "./run-event.ts";
+import type { RunError } from "../session/log/run-event.ts";
+import type { RunEvent } from "./run-event.ts";
+import type { Approval } from "../session/log/run-event.ts";
 import { SaidOnce, type SaidPiece } from "./said-once.ts";
 
 /** A call of an answer, as far as it is known what became of it. */

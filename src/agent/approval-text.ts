@@ -1,5 +1,5 @@
 import type { JsonValue } from "../internal/json.ts";
-import type { Approval } from "./run-event.ts";
+import type { Approval } from "../session/log/run-event.ts";
 
 /** What a call would do, taken apart for whoever is asked: together, the parts are all of its arguments. */
 export interface CallParts {

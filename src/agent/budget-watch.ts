@@ -1,7 +1,7 @@
 import { lineageUsage } from "../session/lineage/lineage-usage.ts";
 import type { Session } from "../session/value/session.ts";
 import { sessionRegistry } from "../session/value/session-registry.ts";
-import { addCost, addUsage, NO_USAGE } from "../session/usage.ts";
+import { addCost, addUsage, NO_USAGE, withoutUsage } from "../session/usage.ts";
 import type { Budget, LoopOptions, Spending } from "./loop-options.ts";
 
 /** Watches what a run spends. */
@@ -30,10 +30,12 @@ export class BudgetWatch {
   }
 }
 
-/** What counts against a budget before the run has spent anything. */
-export function spentBefore(budget: Budget, input: Session): Spending {
+/** What counts against a budget beside what the run itself spends, over all of its claims. */
+export function spentBefore(budget: Budget, input: Session, { recovered }: Session): Spending {
   if (budget.over !== "lineage") return { usage: NO_USAGE, cost: 0 };
-  return lineageUsage(knownLineage(input), input.id);
+  const { usage, cost } = lineageUsage(knownLineage(input), input.id);
+  if (recovered?.sessionId !== input.id) return { usage, cost };
+  return { usage: withoutUsage(usage, recovered.usage), cost: Math.max(0, cost - (recovered.cost ?? 0)) };
 }
 
 /** A session and those it was made from, as far as the process still knows them. */

@@ -10,8 +10,14 @@ export type EventsDropped = Extract<RunEvent, { type: "events-dropped" }>;
 /** An event as it is told to a log, which adds whose it is. */
 export type Unsigned<Event> = Event extends unknown ? Omit<Event, "runId"> : never;
 
-/** Told of an event, with the position of the run's last entry in its log then, or -1. */
-export type EventListener<Event> = (event: Event, position: number) => void;
+/**
+ * Where an event comes from: the log of the run records it, it happens between entries, or it repeats for the listeners of this
+ * process what the log recorded before they came.
+ */
+export type EventOrigin = "recorded" | "live" | "repeated";
+
+/** Called with an event, the position of the run's last entry in its log then (-1 before the first), and its source. */
+export type EventListener<Event> = (event: Event, position: number, source: EventOrigin) => void;
 
 /** What a log of events starts with. */
 export interface EventLogInit<Event> {
@@ -31,6 +37,7 @@ export class EventLog<Event extends { readonly type: string; readonly runId: str
   readonly #listeners = new Set<EventListener<Event>>();
   #events: Event[] = [];
   #positions: number[] = [];
+  #sources: EventOrigin[] = [];
   /** How many events were dropped from the front. */
   #dropped = 0;
   #ended = false;
@@ -55,14 +62,14 @@ export class EventLog<Event extends { readonly type: string; readonly runId: str
   listen(listener: EventListener<Event>): () => void {
     this.#subscribed = true;
     this.#events.forEach((event, index) => {
-      this.#tell(listener, event, this.#positions[index] as number);
+      this.#tell(listener, event, this.#positions[index] as number, this.#sources[index] as EventOrigin);
     });
     this.#listeners.add(listener);
     return () => this.#listeners.delete(listener);
   }
 
   /** Takes over an event that nobody else has yet: it is signed and frozen. */
-  add(told: Unsigned<Event>): void {
+  add(told: Unsigned<Event>, source: EventOrigin = "live"): void {
     if (this.#ended) return;
     const event = told as unknown as Event & { runId: string };
     event.runId = this.#runId;
@@ -70,13 +77,15 @@ export class EventLog<Event extends { readonly type: string; readonly runId: str
     const position = this.#position();
     this.#events.push(event);
     this.#positions.push(position);
+    this.#sources.push(source);
     // Dropping half at a time keeps the cost of an event constant.
     if (this.#events.length >= EVENTS_MAX * 2) {
       this.#dropped += EVENTS_MAX;
       this.#events = this.#events.slice(EVENTS_MAX);
       this.#positions = this.#positions.slice(EVENTS_MAX);
+      this.#sources = this.#sources.slice(EVENTS_MAX);
     }
-    for (const listener of this.#listeners) this.#tell(listener, event, position);
+    for (const listener of this.#listeners) this.#tell(listener, event, position, source);
     if (this.#waiting.length > 0) this.#wake();
   }
 
@@ -108,9 +117,9 @@ export class EventLog<Event extends { readonly type: string; readonly runId: str
     }
   }
 
-  #tell(listener: EventListener<Event>, event: Event, position: number): void {
+  #tell(listener: EventListener<Event>, event: Event, position: number, source: EventOrigin): void {
     try {
-      const returned: unknown = listener(event, position);
+      const returned: unknown = listener(event, position, source);
       // A listener may be an async function, whatever its type says.
       if (isThenable(returned)) Promise.resolve(returned).catch(this.#report);
     } catch (error) {

@@ -10,20 +10,21 @@ import { sessionRegistry } from "../session/value/session-registry.ts";
 import type { Transcript } from "../session/value/transcript.ts";
 import { trackRun } from "./active-runs.ts";
 import { describeThrown } from "./describe-thrown.ts";
-import { EventLog, type Unsigned } from "./event-log.ts";
+import { EventLog, type EventListener } from "./event-log.ts";
 import { followAbort } from "./follow-abort.ts";
 import type { LoopOptions } from "./loop-options.ts";
 import type { GivenOutput } from "./output/run-output.ts";
-import { resumedRunId, sessionIdOf } from "./persist/open-run-sink.ts";
+import { resumedRunId, sessionIdOf } from "./persist/open-run-log.ts";
 import { RunApprovals } from "./run-approvals.ts";
 import { RunDeadline } from "./run-deadline.ts";
 import { errorRecord, runErrorOf } from "./run-error.ts";
-import type { Approval, RunEvent } from "./run-event.ts";
+import type { RunEvent } from "./run-event.ts";
+import type { Approval, RunError } from "../session/log/run-event.ts";
 import { RunInputs } from "./run-inputs.ts";
 import { isInside, runInside, runsAround } from "./run-inside.ts";
 import { keepsFiles, RunParked } from "./run-parked.ts";
-import { RunProgress } from "./run-progress.ts";
-import type { HeardFact, RunOutcome, RunSink } from "./persist/run-sink.ts";
+import { type RunBeginning, RunLog, type RunOutcome } from "./persist/run-log.ts";
+import type { RunMessage } from "./persist/log-follower.ts";
 import type { Answer, RunStatus, SessionRun } from "./session-run.ts";
 import { stricterOf, type AskPolicy } from "./tools/ask-policy.ts";
 
@@ -45,7 +46,16 @@ export interface RunStart {
   readonly output: Session;
   readonly options: Pick<
     LoopOptions,
-    "onEvent" | "signal" | "persist" | "register" | "ask" | "runId" | "deadline" | "park" | "onApproval"
+    | "onEvent"
+    | "signal"
+    | "persist"
+    | "register"
+    | "ask"
+    | "runId"
+    | "deadline"
+    | "park"
+    | "onApproval"
+    | "sandboxHandleId"
   >;
   readonly work: RunWork;
 }
@@ -59,7 +69,7 @@ export interface RunEnd {
 
 /** A run that goes on; it begins with its making. */
 export class LoopRun implements SessionRun {
-  readonly progress: RunProgress;
+  readonly log: RunLog;
   readonly inputs: RunInputs;
   readonly approvals: RunApprovals;
   /** Which calls run without a question: a run that a tool starts is never freer than the run of that tool. */
@@ -81,22 +91,23 @@ export class LoopRun implements SessionRun {
       runId,
       listener: onEvent,
       report: (error) => process.emitWarning(`A listener of run ${output.id} failed: ${describeThrown(error)}`),
-      position: () => (this.progress.sink?.version ?? 0) - 1,
+      position: () => this.log.position,
     });
     const { signal } = this.#controller;
     // Every tool of a round waits for this signal, and there may be any number of them.
     setMaxListeners(0, signal);
     // Whoever follows it later then need not add a listener, which takes longer than all else about it.
     followAbort(signal, () => {});
-    this.progress = new RunProgress({ runId, output, events, signal, kept: persist !== false });
-    this.inputs = new RunInputs(this.progress);
+    const { sandboxHandleId } = options;
+    this.log = new RunLog({ runId, output, events, signal, kept: persist !== false, sandboxHandleId });
+    this.inputs = new RunInputs(this.log);
     const around = runsAround().findLast((run) => run instanceof LoopRun) ?? null;
     this.ask = stricterOf(options.ask, around?.ask);
     const { park, onApproval } = options;
     const ask = onApproval && ((question: Approval) => this.inside(() => onApproval(question)));
-    this.approvals = new RunApprovals(this.progress, around?.approvals ?? null, {
+    this.approvals = new RunApprovals(this.log, around?.approvals ?? null, {
       ...defined({ park, onApproval: ask }),
-      isFollowed: () => this.progress.sink?.isFollowed?.() ?? events.subscribed,
+      isFollowed: () => this.log.isFollowed,
     });
     this.#deadline = new RunDeadline(options.deadline, (error) => this.#controller.abort(error));
     this.#work = work;
@@ -113,27 +124,27 @@ export class LoopRun implements SessionRun {
   }
 
   get id(): string {
-    return this.progress.output.id;
+    return this.log.output.id;
   }
 
   get sessionId(): string | null {
-    return this.progress.sink?.sessionId ?? this.#sessionId;
+    return this.log.sessionId ?? this.#sessionId;
   }
 
   get lineage(): Lineage {
-    return this.progress.output.lineage;
+    return this.log.output.lineage;
   }
 
   get sandbox(): Sandbox | null {
-    return this.progress.output.sandbox;
+    return this.log.output.sandbox;
   }
 
   get transcript(): Transcript {
-    return this.progress.output.transcript;
+    return this.log.output.transcript;
   }
 
   get runId(): string {
-    return this.progress.runId;
+    return this.log.runId;
   }
 
   get status(): RunStatus {
@@ -160,8 +171,8 @@ export class LoopRun implements SessionRun {
     return this.synchronize().then(fulfilled, rejected);
   }
 
-  listen(listener: (event: RunEvent, position: number) => void): () => void {
-    return this.progress.events.listen(listener);
+  listen(listener: EventListener<RunEvent>): () => void {
+    return this.log.events.listen(listener);
   }
 
   synchronize(): Promise<Answer<undefined>> {
@@ -176,7 +187,7 @@ export class LoopRun implements SessionRun {
   }
 
   [Symbol.asyncIterator](): AsyncIterator<RunEvent> {
-    return this.progress.events[Symbol.asyncIterator]();
+    return this.log.events[Symbol.asyncIterator]();
   }
 
   abort(reason?: unknown): void {
@@ -187,11 +198,13 @@ export class LoopRun implements SessionRun {
   /** Stops the run, whose session is another's by now. */
   readonly lose = (error: SessionError): void => this.#controller.abort(error);
 
-  /** From here on the run is kept, and hears what others say about it. */
-  keepIn(sink: RunSink): void {
-    this.progress.keepIn(sink);
+  /** Records the start of the run, which has its session from here on and gets what others say to it. */
+  async begin(beginning: RunBeginning): Promise<void> {
+    await this.log.begin(beginning, (user) => {
+      if (user !== this.#source) Session.place(this.log.output, user);
+    });
+    this.log.listen((message) => this.#hear(message));
     this.#admission.admit();
-    sink.listen?.((fact) => this.#hear(fact));
     this.#deadline.check();
   }
 
@@ -214,10 +227,10 @@ export class LoopRun implements SessionRun {
   /** Runs code that the run waits for, which is told when it waits for the run in turn; see `runInside`. */
   readonly inside = <T>(work: () => T, code?: object): T => runInside(this, work, code);
 
-  #hear(fact: HeardFact): void {
-    if (fact.type === "queued") this.inputs.hear(fact);
-    else if (fact.type === "approval") this.approvals.hear(fact);
-    else this.abort(fact.reason ?? "It was cancelled.");
+  #hear(message: RunMessage): void {
+    if (message.type === "queued") this.inputs.hear(message);
+    else if (message.type === "approval") this.approvals.hear(message);
+    else this.abort(message.reason ?? "It was cancelled.");
   }
 
   async #run(callersSignal: AbortSignal | undefined): Promise<Answer<undefined>> {
@@ -226,16 +239,12 @@ export class LoopRun implements SessionRun {
     // Whoever starts a run gets it before anything happens, and can listen from the first event on.
     await null;
     try {
-      this.progress.signal.throwIfAborted();
+      this.log.signal.throwIfAborted();
       this.#deadline.start();
-      if (!this.progress.kept) {
-        this.#admission.admit();
-        this.#deadline.check();
-      }
       await this.#work.perform(this);
-      return this.progress.output as Answer<undefined>;
+      return this.log.output as Answer<undefined>;
     } catch (error) {
-      const { signal } = this.progress;
+      const { signal } = this.log;
       if (error instanceof RunParked && !signal.aborted) return await this.#parked(error);
       const cause = error instanceof RunParked ? signal.reason : error;
       await this.#fail(cause);
@@ -247,70 +256,76 @@ export class LoopRun implements SessionRun {
 
   /** Puts the end of the run on record; false where someone has said something that the run has not answered. */
   async finish({ truncated, given }: RunEnd): Promise<boolean> {
-    const { output, sink, signal } = this.progress;
+    const { output, signal } = this.log;
     const usage = output.usage === null ? {} : { usage: output.usage };
     const value = given === null ? {} : { output: given.json };
     const outcome = { phase: "finished", ...usage, ...(truncated ? { truncated } : {}), ...value } as const;
     for (let tries = 1; ; tries++) {
-      await this.progress.idle();
+      await this.log.idle();
       if (this.inputs.hasMore) return false;
       this.inputs.close();
-      if (sink === null || (await sink.end({ ...outcome, ...this.progress.openPlace }))) break;
+      if (await this.log.end(outcome)) break;
       this.inputs.open();
       signal.throwIfAborted();
-      if (tries === END_TRIES_MAX) throw new SessionBusyError(sink.sessionId, "others, who append without a pause");
+      if (tries === END_TRIES_MAX)
+        throw new SessionBusyError(this.sessionId ?? this.id, "others, who append without a pause");
     }
     this.#close();
     if (truncated) Session.addExtras(output, [["loop.truncated", true]]);
     if (given !== null) Session.grow(output, { output: given.value });
     Session.grow(output, { result: { sessionId: this.sessionId, status: "finished", questions: [] } });
-    this.#ended("finished", { type: "run-finished", truncated, usage: output.usage, ...value });
+    this.#ended("finished");
     return true;
   }
 
   /** Lets go of the session. What the run said stays, and so does the place of its tools. */
-  async #parked({ questions, expiresAt }: RunParked): Promise<Answer<undefined>> {
-    const { output, sink } = this.progress;
+  async #parked({ questions }: RunParked): Promise<Answer<undefined>> {
+    const { output } = this.log;
     this.#close();
     // From here on it is too late to abort the run: someone else may have it.
     this.#status = "parked";
     // An answer that came while the run parked goes on record first.
-    await this.progress.idle();
-    await sink?.abandon().catch(() => {});
+    await this.log.idle();
+    await this.log.abandon().catch(() => {});
     if (output.sandbox === this.#source.sandbox || (await keepsFiles(output)))
       await output.closeSandbox().catch(() => {});
     Session.grow(output, { result: { sessionId: this.sessionId, status: "parked", questions } });
-    this.#ended("parked", { type: "run-parked", questions, expiresAt });
+    this.#ended("parked");
     return output as Answer<undefined>;
   }
 
   async #fail(error: unknown): Promise<void> {
-    const { output, sink, signal } = this.progress;
+    const { output, signal, kept } = this.log;
     this.#close();
     const ended = new SessionError("RUN_ENDED", `Run ${this.id} has ended.`, { cause: error });
-    this.progress.giveUp(ended);
+    this.log.giveUp(ended);
     this.#admission.refuse(error);
     if (signal.aborted && !this.#abandoned) await this.#work.stopped?.().catch(() => {});
-    await this.progress.idle();
+    await this.log.idle();
     const usage = output.usage === null ? {} : { usage: output.usage };
     const stopped = signal.aborted && !this.#deadline.isOver;
     const phase = stopped ? "cancelled" : "failed";
-    const outcome: RunOutcome = { phase, error: errorRecord(error), ...usage, ...this.progress.openPlace };
+    const outcome: RunOutcome = { phase, error: errorRecord(error), ...usage };
     // A run that has lost its session, or the store, is another's to go on with: it is left as a crash would leave it. So is
     // one whose end cannot be recorded.
     const isLost = [error, signal.reason].some(isOfStore);
-    const ending = this.#abandoned || isLost ? sink?.abandon() : sink?.end(outcome);
-    await ending?.catch(() => sink?.abandon()).catch(() => {});
+    if (this.log.isOpen)
+      await (this.#abandoned || isLost ? this.log.abandon() : this.log.end(outcome))
+        .catch(() => this.log.abandon())
+        .catch(() => {});
     // Nobody gets this session to close it. A workspace of its own is left to whoever resumes the run.
-    if (sink === null || output.sandbox === this.#source.sandbox) await output.closeSandbox().catch(() => {});
-    this.#ended(stopped ? "aborted" : "failed", { type: "run-failed", error: runErrorOf(error) });
+    if (!kept || !this.log.isOpen || output.sandbox === this.#source.sandbox)
+      await output.closeSandbox().catch(() => {});
+    this.#ended(stopped ? "aborted" : "failed", runErrorOf(error));
   }
 
-  #ended(status: RunStatus, event: Unsigned<RunEvent>): void {
-    const { events } = this.progress;
-    this.progress.settleOrigin();
+  /** The last event is the one that the log recorded. A run whose end is not on record ends in this process only. */
+  #ended(status: RunStatus, error: RunError | null = null): void {
+    const { events, last } = this.log;
+    this.log.settleOrigin();
     this.#status = status;
-    events.add(event);
+    if (error !== null) events.add({ type: "run-failed", error }, last === null ? "repeated" : "recorded");
+    else if (last !== null) events.add(last as RunEvent, "recorded");
     events.end();
   }
 

@@ -1,10 +1,8 @@
 import { withoutStop } from "../internal/trim-text.ts";
 import { defined } from "../internal/defined.ts";
-import type { EntryDraft } from "../session/log/entry.ts";
 import { SessionCapacityError, SessionError } from "../session/errors.ts";
 import { type AssistantMessage, type Message, textOf, type ToolCall } from "../session/message.ts";
 import type { Session } from "../session/value/session.ts";
-import type { Row } from "../session/value/transcript.ts";
 import type { BudgetWatch } from "./budget-watch.ts";
 import { askModel, parametersOf } from "./model/ask-model.ts";
 import type { PartialReply } from "./model/collect-reply.ts";
@@ -18,7 +16,7 @@ import { checkWhole } from "./model/read-reply.ts";
 import { type GivenOutput, isAnswer, lastAnswerIn, RunOutput } from "./output/run-output.ts";
 import type { ResumeState } from "./persist/resume-state.ts";
 import type { RunInputs } from "./run-inputs.ts";
-import type { RunProgress } from "./run-progress.ts";
+import type { RunLog } from "./persist/run-log.ts";
 import type { RunTelemetry } from "./telemetry.ts";
 import { type DispatchHost, ToolDispatch } from "./tools/tool-dispatch.ts";
 import { errorMessage, resultMessage, type ToolFailure } from "./tools/tool-result.ts";
@@ -39,13 +37,10 @@ export interface LoopParts {
 /** One pass of a session through an agent: ask, run tools, ask again, until the model stops. */
 export class Loop {
   readonly #parts: LoopParts;
-  readonly #progress: RunProgress;
+  readonly #log: RunLog;
   /** What the run answers, where something asks for it. */
   readonly #question: Message | null;
   readonly #parameters: ReturnType<typeof parametersOf>;
-  readonly #heard = (row: Row): void => this.#parts.context.push(row);
-  #round = 0;
-  #toolRounds = 0;
   /** Whether the run has asked for anything, or answered a call. */
   #begun = false;
   #partial: PartialReply | null = null;
@@ -59,9 +54,10 @@ export class Loop {
     this.#parts = parts;
     const { output } = parts.options;
     this.#output = output === undefined ? null : new RunOutput(output, parts.options);
-    this.#progress = parts.host.progress;
+    this.#log = parts.host.log;
+    this.#log.onRow = (row) => parts.context.push(row);
     this.#parameters = parametersOf(parts.options);
-    this.#question = transformsOf(parts).length === 0 ? null : questionOf(this.#progress.output.transcript);
+    this.#question = transformsOf(parts).length === 0 ? null : questionOf(this.#log.output.transcript);
   }
 
   /** The value that the model gave last, where the run was asked for one. */
@@ -80,8 +76,7 @@ export class Loop {
     // What led here may have spent it all.
     if (this.#budgetStops()) return this.#end(true);
     // Its process died after the last answer: asking again would pay for another one.
-    if (resume?.answered === true && (await this.#accepts(lastAnswerIn(this.#progress.output.transcript))))
-      return false;
+    if (resume?.answered === true && (await this.#accepts(lastAnswerIn(this.#log.output.transcript)))) return false;
     return this.#end(await this.#runRounds());
   }
 
@@ -99,20 +94,17 @@ export class Loop {
   async #runRounds(): Promise<boolean> {
     const { maxToolRounds = MAX_TOOL_ROUNDS_DEFAULT } = this.#parts.options;
     for (;;) {
-      this.#progress.signal.throwIfAborted();
+      this.#log.signal.throwIfAborted();
       await this.#say(this.#parts.inputs.take("steer"));
       if (!this.#hasRoomFor(1)) return true;
       const { message, calls, stopped } = await this.#runRound();
-      const stopReason = message.stopReason ?? "stop";
-      this.#progress.events.add({ type: "round-finished", round: this.#round, message, stopReason });
       const ends = calls === 0 ? await this.#accepts(textOf(message.content)) : this.#given !== null;
       if (ends || stopped) return !ends;
       // The model was told that its answer lacks the value.
       if (calls === 0) continue;
-      this.#toolRounds += 1;
-      if (this.#toolRounds < maxToolRounds) continue;
+      if (this.#log.state.toolRounds < maxToolRounds) continue;
       process.emitWarning(
-        `Run ${this.#progress.output.id} was cut short after ${maxToolRounds} rounds with tool calls; raise maxToolRounds to let it go on.`,
+        `Run ${this.#log.output.id} was cut short after ${maxToolRounds} rounds with tool calls; raise maxToolRounds to let it go on.`,
       );
       return true;
     }
@@ -124,14 +116,13 @@ export class Loop {
     if (text.trim() === "") return;
     const { model, agentName: agent } = this.#parts.options;
     const author = defined({ provider: model?.provider, model: model?.id, agent });
-    await this.#add([{ role: "assistant", content: text, ...author, stopReason: "aborted" }]);
+    await this.#log.add([{ role: "assistant", content: text, ...author, stopReason: "aborted" }]);
   }
 
   async #runRound(): Promise<{ message: AssistantMessage; calls: number; stopped: boolean }> {
-    this.#round += 1;
     this.#begun = true;
     this.#given = null;
-    const making = this.#parts.room.makeBefore(this.#round);
+    const making = this.#parts.room.makeBefore();
     if (making !== null) await making;
     const message = await this.#ask();
     checkWhole(message, this.#parts.options.model);
@@ -140,31 +131,31 @@ export class Loop {
     let dispatch: ToolDispatch | null = null;
     try {
       const run = this.#withoutAnswers(calls);
-      const prepared = run.length === 0 ? null : ToolDispatch.prepare(this.#parts.host, this.#round, run, { calls });
+      const prepared = run.length === 0 ? null : ToolDispatch.prepare(this.#parts.host, run, { calls });
       dispatch = prepared instanceof Promise ? await prepared : prepared;
     } finally {
       // The answer is paid for, so that it is kept even if the run is stopped while its calls are being checked.
-      await this.#add([message], dispatch?.takeEffects());
-      this.#spend(message);
+      const { usage, cost } = message;
+      if (usage !== undefined) this.#log.events.add({ type: "usage", round: this.#round, usage, ...defined({ cost }) });
+      await this.#log.add([message], dispatch?.takeEffects());
     }
     const why = this.#budgetStops() ? OVER_BUDGET : this.#hasRoomFor(calls.length) ? null : NO_ROOM;
     if (why !== null) await this.#answerCalls(this.#withoutAnswers(calls), () => why);
-    else if (dispatch !== null) await dispatch.run(this.#heard);
+    else if (dispatch !== null) await dispatch.run();
     await this.#takeAnswers(calls);
     return { message, calls: calls.length, stopped: why !== null };
   }
 
-  #spend({ usage, cost }: AssistantMessage): void {
-    this.#progress.spend(usage, cost);
-    if (usage === undefined) return;
-    this.#progress.events.add({ type: "usage", round: this.#round, usage, ...defined({ cost }) });
+  /** The round that the run is in: the answer to come, of all that it gets. */
+  get #round(): number {
+    return this.#log.state.round + 1;
   }
 
   #ask(): Promise<AssistantMessage> {
-    this.#progress.events.add({ type: "round-started", round: this.#round });
+    this.#log.events.add({ type: "round-started", round: this.#round });
     return this.#complete().catch(async (error) => {
       if (!(error instanceof ModelError) || error.kind !== "context_overflow") throw error;
-      await this.#parts.room.makeAfter(error, this.#round);
+      await this.#parts.room.makeAfter(error);
       return this.#complete();
     });
   }
@@ -181,11 +172,11 @@ export class Loop {
     const onPartial = (partial: PartialReply | null): void => {
       this.#partial = partial;
     };
-    return askModel(request, { options, progress: this.#progress, telemetry, round: this.#round, onPartial });
+    return askModel(request, { options, log: this.#log, telemetry, round: this.#round, onPartial });
   }
 
   async #transform(messages: readonly Message[], transforms: readonly ContextTransform[]): Promise<Messages> {
-    const { output, signal } = this.#progress;
+    const { output, signal } = this.#log;
     const info = { sessionId: output.id, round: this.#round, question: this.#question, signal };
     const work = this.#parts.host.inside(() => transformContext(messages, transforms, info));
     const made = await untilAborted(work, signal);
@@ -218,12 +209,12 @@ export class Loop {
   async #accepts(text: string): Promise<boolean> {
     const output = this.#output;
     if (output === null) return true;
-    const reading = await untilAborted(output.read(text), this.#progress.signal);
+    const reading = await untilAborted(output.read(text), this.#log.signal);
     if ("given" in reading) {
       this.#given = reading.given;
       return true;
     }
-    if (output.isExhausted(this.#progress.output.transcript)) throw this.#invalid(reading.problem);
+    if (output.isExhausted(this.#log.output.transcript)) throw this.#invalid(reading.problem);
     this.#again = true;
     await this.#say([output.again(reading.problem)]);
     return false;
@@ -233,15 +224,14 @@ export class Loop {
   async #takeAnswers(calls: readonly ToolCall[]): Promise<void> {
     const output = this.#output;
     if (output === null) return;
-    const { events, signal } = this.#progress;
+    const { signal } = this.#log;
     for (const call of calls.filter(isAnswer)) {
-      const exhausted = output.isExhausted(this.#progress.output.transcript);
+      const exhausted = output.isExhausted(this.#log.output.transcript);
       const reading = await untilAborted(output.read(call.arguments), signal);
       const message =
         "given" in reading
           ? resultMessage(call, "The answer was taken.")
           : errorMessage(call, "invalid_tool_arguments", reading.problem);
-      events.add({ type: "tool-finished", round: this.#round, callId: call.id, message });
       await this.#say([message]);
       if ("given" in reading) this.#given = reading.given;
       else if (exhausted) throw this.#invalid(reading.problem);
@@ -251,19 +241,16 @@ export class Loop {
 
   #invalid(problem: string): SessionError {
     const why = withoutStop(problem);
-    return new SessionError(
-      "OUTPUT_INVALID",
-      `Run ${this.#progress.runId} gave no value that fits its output: ${why}.`,
-    );
+    return new SessionError("OUTPUT_INVALID", `Run ${this.#log.runId} gave no value that fits its output: ${why}.`);
   }
 
   #budgetStops(): boolean {
-    return this.#parts.budget?.stops(this.#progress.output) === true;
+    return this.#parts.budget?.stops(this.#log.output) === true;
   }
 
   /** Answers the calls that an interrupted run left open, so that the next request is whole. */
   async #settleOpenCalls(resume: ResumeState | null): Promise<void> {
-    const { calls, open } = openCalls(this.#progress.output, { besideOthers: resume !== null });
+    const { calls, open } = openCalls(this.#log.output, { besideOthers: resume !== null });
     if (open.length === 0) return;
     this.#begun = true;
     // Nothing says what became of them: they may have run, or be running now, as for an agent that one of them started, or a
@@ -273,9 +260,9 @@ export class Loop {
       return this.#answerCalls(open, (call) => (resume.effects.has(calls.indexOf(call)) ? UNKNOWN : NO_ROOM));
     }
     const run = this.#withoutAnswers(open);
-    const dispatch = await ToolDispatch.prepare(this.#parts.host, this.#round, run, { calls, resume });
-    await this.#progress.note(dispatch.takeEffects());
-    await dispatch.run(this.#heard);
+    const dispatch = await ToolDispatch.prepare(this.#parts.host, run, { calls, resume });
+    await this.#log.note(dispatch.takeEffects());
+    await dispatch.run();
     await this.#takeAnswers(open);
   }
 
@@ -285,7 +272,7 @@ export class Loop {
 
   /** Whether the session takes so many more turns. */
   #hasRoomFor(turns: number): boolean {
-    const { room } = this.#progress;
+    const { room } = this.#log;
     if (room === null || room.left >= turns) return true;
     // A run that has not asked for anything yet has nothing to show for itself.
     if (!this.#begun) throw new SessionCapacityError("turns in a session", room.limit);
@@ -293,11 +280,7 @@ export class Loop {
   }
 
   async #say(messages: readonly Message[]): Promise<void> {
-    if (messages.length > 0) await this.#add(messages);
-  }
-
-  #add(messages: readonly Message[], facts?: readonly EntryDraft[]): Promise<void> {
-    return this.#progress.add(messages, this.#heard, facts);
+    if (messages.length > 0) await this.#log.add(messages);
   }
 }
 

@@ -16,7 +16,7 @@ import {
   someAgent,
   toolOf,
 } from "../../test/sample-run.ts";
-import { entriesOf } from "../../test/sample-sink.ts";
+import { entriesOf } from "../../test/sample-run-log.ts";
 import { scripted } from "../models/scripted.ts";
 import type { EntryDraft } from "../session/log/entry.ts";
 import { answerIdOf } from "../session/log/open-runs.ts";
@@ -25,9 +25,9 @@ import { openMemoryStore } from "../stores/memory/index.ts";
 import { openSqliteStore } from "../stores/sqlite/index.ts";
 import { drainRuns } from "./active-runs.ts";
 import { createAgent } from "./agent.ts";
-import { hearNow } from "./persist/run-ears.ts";
+import { pollFollowers } from "./persist/log-follower.ts";
 import { resumeSession } from "./persist/resume-session.ts";
-import type { Approval } from "./run-event.ts";
+import type { Approval } from "../session/log/run-event.ts";
 import { runSessionLoop } from "./run-session-loop.ts";
 import type { SessionRun } from "./session-run.ts";
 import type { Tool } from "./tools/tool.ts";
@@ -208,7 +208,7 @@ describe.each(Object.entries(pairs))("a run in a store of %s, hears from others"
     const { run } = paying(store);
     const { approval } = await nextEvent(run, "approval-required");
     await store.append(run.id, [answerTo(approval, run.runId, YES)]);
-    await hearNow(store, run.id);
+    await pollFollowers(store, run.id);
     expect(run.pendingApprovals).toEqual([]);
     await run;
   });

@@ -6,9 +6,9 @@ import { SessionError, show } from "../session/errors.ts";
 import { answerIdOf } from "../session/log/open-runs.ts";
 import type { LoopOptions, OnApproval, ParkOptions } from "./loop-options.ts";
 import { type ApprovalDecision, type AskedBefore, decisionOf } from "./persist/resume-state.ts";
-import type { Approval } from "./run-event.ts";
+import type { Approval } from "../session/log/run-event.ts";
 import { canBeFound, RunParked } from "./run-parked.ts";
-import type { RunProgress } from "./run-progress.ts";
+import type { RunLog } from "./persist/run-log.ts";
 
 const PARK_TRIES_MAX = 100;
 /** How long a question waits by default where someone has subscribed to the events of its run. */
@@ -46,9 +46,7 @@ interface Relayed {
  * outwards, since whoever can answer follows the outermost one.
  */
 export class RunApprovals {
-  /** The round that the run is in. */
-  round = 0;
-  readonly #progress: RunProgress;
+  readonly #log: RunLog;
   readonly #around: RunApprovals | null;
   readonly #options: ApprovalOptions;
   /** By their questions. */
@@ -62,8 +60,8 @@ export class RunApprovals {
   #inHand: Promise<void> = Promise.resolve();
   #ended = false;
 
-  constructor(progress: RunProgress, around: RunApprovals | null, options: ApprovalOptions) {
-    this.#progress = progress;
+  constructor(log: RunLog, around: RunApprovals | null, options: ApprovalOptions) {
+    this.#log = log;
     this.#around = around;
     this.#options = options;
   }
@@ -91,7 +89,7 @@ export class RunApprovals {
     about: { readonly index: number; readonly digest: string },
     before: AskedBefore | undefined,
   ): Promise<void> {
-    const { runId, events } = this.#progress;
+    const { runId, events, state } = this.#log;
     const waiting = waitingFor(approval);
     this.#waiting.set(approval.question, waiting);
     const heard = this.#heard.get(approval.question);
@@ -106,9 +104,8 @@ export class RunApprovals {
     if (before?.question == null) {
       const { callId, question: id, ...shown } = approval;
       const question = { type: "approval", id, runId, callId, ...about } as const;
-      await this.#progress.note([{ ...question, asked: shown as unknown as JsonObject }]);
-    }
-    events.add({ type: "approval-required", round: this.round, approval });
+      await this.#log.note([{ ...question, asked: shown as unknown as JsonObject }]);
+    } else events.add({ type: "approval-required", round: state.round, approval }, "repeated");
     this.#tellAround(approval);
   }
 
@@ -134,7 +131,7 @@ export class RunApprovals {
     if (this.#ended) {
       throw new SessionError(
         "RUN_ENDED",
-        `Run ${this.#progress.runId} has ended or is parked; answer a parked one with manager.approve or manager.deny.`,
+        `Run ${this.#log.runId} has ended or is parked; answer a parked one with manager.approve or manager.deny.`,
       );
     }
     const own = this.#waiting.get(questionOrCallId) ?? this.#relayed.get(questionOrCallId);
@@ -181,13 +178,13 @@ export class RunApprovals {
   }
 
   #refusal(problem: string): SessionError {
-    return new SessionError("INVALID_OPTION", `${problem} in run ${this.#progress.runId}; see pendingApprovals.`);
+    return new SessionError("INVALID_OPTION", `${problem} in run ${this.#log.runId}; see pendingApprovals.`);
   }
 
   #tellAround(approval: Approval): void {
     const { question } = approval;
     if (this.#around === null) return;
-    const innerRunId = approval.innerRunId ?? this.#progress.runId;
+    const innerRunId = approval.innerRunId ?? this.#log.runId;
     const settle = (decision: ApprovalDecision): Promise<void> => this.settle(question, decision);
     // A run whose log takes nothing more fails by itself.
     this.#around.#relay({ approval: { ...approval, innerRunId }, settle }).catch(() => {});
@@ -197,12 +194,10 @@ export class RunApprovals {
   async #relay(relayed: Relayed): Promise<void> {
     if (this.#ended) return;
     const { callId, question: id, ...shown } = relayed.approval;
-    const { runId } = this.#progress;
+    const { runId } = this.#log;
     this.#relayed.set(id, relayed);
-    await this.#progress.note([{ type: "approval", id, runId, callId, asked: shown as unknown as JsonObject }]);
-    if (!this.#relayed.has(id)) return;
-    this.#progress.events.add({ type: "approval-required", round: this.round, approval: relayed.approval });
-    this.#tellAround(relayed.approval);
+    await this.#log.note([{ type: "approval", id, runId, callId, asked: shown as unknown as JsonObject }]);
+    if (this.#relayed.has(id)) this.#tellAround(relayed.approval);
   }
 
   #settledAround(question: string, decision: ApprovalDecision): void {
@@ -214,14 +209,14 @@ export class RunApprovals {
     const { callId } = approval;
     // The answer may be on record already: that is where it came from.
     around.#note(approval, decision).catch(() => {});
-    around.#progress.events.add({ type: "approval-settled", round: around.round, callId, question });
+    around.#log.events.add({ type: "approval-settled", round: around.#log.state.round, callId, question });
     around.#settledAround(question, decision);
   }
 
   #note({ callId, question }: Approval, decision: ApprovalDecision): Promise<void> {
-    const { runId } = this.#progress;
+    const { runId } = this.#log;
     const answer = { id: answerIdOf(question), runId, callId, question, decision: decision as unknown as JsonValue };
-    return this.#progress.note([{ type: "approval", ...answer }], { alone: true });
+    return this.#log.note([{ type: "approval", ...answer }], { alone: true });
   }
 
   /** Waits for a word as long as the outermost run says: that is where someone may answer. */
@@ -250,7 +245,7 @@ export class RunApprovals {
 
   async #askInPlace(waiting: Waiting, asker: RunApprovals): Promise<void> {
     const { approval } = waiting;
-    const asked = asker === this ? approval : { ...approval, innerRunId: this.#progress.runId };
+    const asked = asker === this ? approval : { ...approval, innerRunId: this.#log.runId };
     const earlier = asker.#inHand;
     const isSettled = (): boolean => waiting.deciding || this.#ended;
     const answering = earlier.then(async () => {
@@ -269,11 +264,11 @@ export class RunApprovals {
 
   /** Parks the run. Where it cannot park, it fails, or the call is denied, unless someone may answer from elsewhere. */
   async #stopWaiting(waiting: Waiting, park: ParkOptions | undefined): Promise<void> {
-    const { output, sink, kept } = this.#progress;
+    const { output, parks, kept } = this.#log;
     const isOutermost = this.#around === null;
     if (waiting.deciding || this.#ended) return;
     if (isOutermost && !kept) throw this.#neededError(waiting);
-    const mayPark = isOutermost && this.#relayed.size === 0 && sink?.park !== undefined && (await canBeFound(output));
+    const mayPark = isOutermost && this.#relayed.size === 0 && parks && (await canBeFound(output));
     if (waiting.deciding || this.#ended) return;
     if (mayPark) await this.#park(waiting, park?.expireMs ?? EXPIRE_MS_DEFAULT);
     else if (park === undefined) await this.#decide(waiting, NOBODY);
@@ -281,7 +276,7 @@ export class RunApprovals {
   }
 
   #neededError({ approval: { name, callId } }: Waiting): SessionError {
-    const { runId } = this.#progress;
+    const { runId } = this.#log;
     return new SessionError(
       "APPROVAL_NEEDED",
       `Run ${runId} needs approval of the call ${show(callId)} of ${show(name)} and got none: give onApproval, or keep the run with manager.run or persist, so that it parks until manager.approve.`,
@@ -290,7 +285,7 @@ export class RunApprovals {
 
   /** Puts on record which questions are open, once nothing else is being written. */
   async #park(waiting: Waiting, expireMs: number): Promise<void> {
-    const { output } = this.#progress;
+    const { output } = this.#log;
     const host = output.sandboxPlacement?.backend === "local" ? { host: hostname() } : {};
     // What others say at the same moment may be the answer.
     for (let tries = 0; tries < PARK_TRIES_MAX && !waiting.deciding && !this.#ended; tries++) {
@@ -301,7 +296,7 @@ export class RunApprovals {
         approvals = this.#open.map(({ approval }) => approval);
         return { questions: approvals.map(({ callId, question }) => ({ callId, question })), expiresAt, ...host };
       };
-      await this.#progress.park(factNow, () => {
+      await this.#log.park(factNow, () => {
         this.#ended = true;
         waiting.fail(new RunParked(approvals, expiresAt));
       });
@@ -315,7 +310,7 @@ export class RunApprovals {
     } catch (error) {
       waiting.deciding = false;
       // Where someone else has answered before, that counts.
-      await this.#progress.sink?.look?.().catch(() => {});
+      await this.#log.poll().catch(() => {});
       throw error;
     }
     this.#settled(waiting, decision);

@@ -1,17 +1,7 @@
 import { copyJsonWithout, type JsonObject } from "../internal/json.ts";
 import { SessionError } from "../session/errors.ts";
+import type { RunError } from "../session/log/run-event.ts";
 import { describeThrown } from "./describe-thrown.ts";
-
-/** Why something in a run failed, as plain data: an event with it in goes to JSON and back without loss. */
-export interface RunError {
-  /** One of docs/errors.md where Skein says so; else the code that the error has of its own, or null. */
-  readonly code: string | null;
-  readonly message: string;
-  /** What an error of Skein says of itself beside that: which session, which limit, how long to wait. */
-  readonly details?: JsonObject;
-  /** What was thrown, in the process where it was; JSON and copies of this object do not carry it. */
-  readonly cause?: unknown;
-}
 
 const TOLD_ELSEWHERE: ReadonlySet<string> = new Set(["code", "message", "name", "stack", "cause"]);
 

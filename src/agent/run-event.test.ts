@@ -32,15 +32,15 @@ describe("the events of a run", () => {
     const answers = session.transcript.toMessages().filter(({ role }) => role === "assistant");
     const result = session.transcript.toMessages().find(({ role }) => role === "tool");
     const { runId, ...first } = heard[0] as RunEvent;
-    expect([first, typeof runId]).toEqual([{ type: "run-started" }, "string"]);
+    expect([first, typeof runId]).toEqual([{ type: "run-started", claim: 0 }, "string"]);
     const steps = heard.slice(1).filter(({ type }) => !type.endsWith("-delta"));
     expect(steps).toEqual(
       [
         { type: "round-started", round: 1 },
         { type: "usage", round: 1, usage: usage(10, 2), cost: 0.5 },
+        { type: "round-finished", round: 1, message: answers[0], stopReason: "tool_calls" },
         { type: "tool-started", round: 1, callId: "a", name: "look", arguments: {} },
         { type: "tool-finished", round: 1, callId: "a", message: result },
-        { type: "round-finished", round: 1, message: answers[0], stopReason: "tool_calls" },
         { type: "round-started", round: 2 },
         { type: "usage", round: 2, usage: usage(20, 2) },
         { type: "round-finished", round: 2, message: answers[1], stopReason: "stop" },

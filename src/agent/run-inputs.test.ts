@@ -14,11 +14,11 @@ import {
   streamOf,
   toolOf,
 } from "../../test/sample-run.ts";
-import { actingBefore, entriesOf } from "../../test/sample-sink.ts";
+import { actingBefore, entriesOf } from "../../test/sample-run-log.ts";
 import { scripted } from "../models/scripted.ts";
 import { openMemoryStore } from "../stores/memory/index.ts";
 import type { EntryDraft } from "../session/log/entry.ts";
-import { QUEUED_KEY } from "./persist/resume-state.ts";
+import { QUEUED_KEY } from "../session/log/run-fold.ts";
 import { runSessionLoop } from "./run-session-loop.ts";
 import type { SessionRun } from "./session-run.ts";
 

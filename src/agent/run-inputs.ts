@@ -2,20 +2,20 @@ import { uuidv7 } from "../internal/uuid.ts";
 import { SessionError } from "../session/errors.ts";
 import { checkedMessage } from "../session/checked-message.ts";
 import type { Content, Message } from "../session/message.ts";
-import { QUEUED_KEY, type QueuedInput } from "./persist/resume-state.ts";
-import type { RunProgress } from "./run-progress.ts";
+import { QUEUED_KEY, type QueuedInput } from "../session/log/run-fold.ts";
+import type { RunLog } from "./persist/run-log.ts";
 
 /** What people say while a run goes on, until its moment comes. */
 export class RunInputs {
-  readonly #progress: RunProgress;
+  readonly #log: RunLog;
   readonly #waiting: QueuedInput[] = [];
   readonly #known = new Set<string>();
   #writing = 0;
   #settled: (() => void)[] = [];
   #closed = false;
 
-  constructor(progress: RunProgress) {
-    this.#progress = progress;
+  constructor(log: RunLog) {
+    this.#log = log;
   }
 
   /** Takes over what an interrupted run never delivered. */
@@ -40,9 +40,9 @@ export class RunInputs {
     this.#writing += 1;
     this.#known.add(id);
     try {
-      await this.#progress.note([{ type: "queued", id, runId: this.#progress.runId, kind, content }]);
+      await this.#log.note([{ type: "queued", id, runId: this.#log.runId, kind, content }]);
       // The run failed meanwhile. What is on record is for whoever recovers it; anything else is lost.
-      if (this.#closed && !this.#progress.kept) throw this.#ended();
+      if (this.#closed && !this.#log.kept) throw this.#ended();
       this.#waiting.push({ id, kind, content });
     } finally {
       this.#writing -= 1;
@@ -80,14 +80,14 @@ export class RunInputs {
 
   readonly #deliver = (input: QueuedInput): Message => {
     const message = messageFor(input);
-    this.#progress.setAuthor(message, input.by);
+    this.#log.setAuthor(message, input.by);
     return message;
   };
 
   #ended(): SessionError {
     return new SessionError(
       "RUN_ENDED",
-      `Run ${this.#progress.runId} has ended; start another one with what you want to say.`,
+      `Run ${this.#log.runId} has ended; start another one with what you want to say.`,
     );
   }
 }

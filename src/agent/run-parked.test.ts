@@ -14,7 +14,7 @@ import {
   someAgent,
   toolOf,
 } from "../../test/sample-run.ts";
-import { actingBefore, entriesOf } from "../../test/sample-sink.ts";
+import { actingBefore, entriesOf } from "../../test/sample-run-log.ts";
 import { scripted } from "../models/scripted.ts";
 import type { EntryDraft } from "../session/log/entry.ts";
 import { answerIdOf } from "../session/log/open-runs.ts";
@@ -28,7 +28,7 @@ import { loadSession } from "../tree/persisted-session.ts";
 import { createAgent } from "./agent.ts";
 import type { LoopOptions } from "./loop-options.ts";
 import { resumeSession } from "./persist/resume-session.ts";
-import type { Approval } from "./run-event.ts";
+import type { Approval } from "../session/log/run-event.ts";
 import { runSessionLoop } from "./run-session-loop.ts";
 import type { SessionRun } from "./session-run.ts";
 import type { Tool } from "./tools/tool.ts";
@@ -96,7 +96,7 @@ describe("a run that waits for a word longer than it may", () => {
     const { questions, expiresAt } = last as Extract<typeof last, { type: "run-parked" }>;
     expect(questions).toEqual(asked.map((event) => (event as { approval: Approval }).approval));
     expect((await store.head(run.id))?.openRuns).toEqual([
-      { runId: run.runId, state: "parked", questions: questions.map(({ question }) => question), expiresAt },
+      { runId: run.runId, state: "parked", questions: questions.map(({ question }) => question), expiresAt, first: 1 },
     ]);
     await expect(run.approve("1")).rejects.toMatchObject({ code: "RUN_ENDED" });
     await expect(run.steer("More.")).rejects.toMatchObject({ code: "RUN_ENDED" });
@@ -110,7 +110,7 @@ describe("a run that waits for a word longer than it may", () => {
     await store.append(run.id, [answerTo(one, run.runId, YES)]);
     expect((await store.head(run.id))?.openRuns).toMatchObject([{ state: "parked", questions: [two.question] }]);
     await store.append(run.id, [answerTo(two, run.runId, { approved: false })]);
-    expect((await store.head(run.id))?.openRuns).toEqual([{ runId: run.runId, state: "answered" }]);
+    expect((await store.head(run.id))?.openRuns).toEqual([{ runId: run.runId, state: "answered", first: 1 }]);
     const { on } = await resume();
     expect(on.runId).toBe(run.runId);
     expect(resultsOf((await on).transcript)).toMatchObject(["seen", "paid 1", { error_kind: "denied" }]);
@@ -172,7 +172,7 @@ describe("a run that waits for a word longer than it may", () => {
     await run;
     await answer;
     expect([run.status, paid]).toEqual(["parked", []]);
-    expect((await store.head(run.id))?.openRuns).toEqual([{ runId: run.runId, state: "answered" }]);
+    expect((await store.head(run.id))?.openRuns).toEqual([{ runId: run.runId, state: "answered", first: 1 }]);
     await expect(run.approve("1")).rejects.toMatchObject({ code: "RUN_ENDED", message: /is parked; answer/ });
     const { on } = await resume();
     expect(resultsOf((await on).transcript)).toEqual(["seen", "paid 1", "paid 2"]);

@@ -1,6 +1,6 @@
 import { sandboxBackend } from "../session/sandbox/sandbox-backends.ts";
 import type { Session } from "../session/value/session.ts";
-import type { Approval } from "./run-event.ts";
+import type { Approval } from "../session/log/run-event.ts";
 
 /** How a run stops that waits for answers with nobody at work: it is on record, and goes on once they are there. */
 export class RunParked extends Error {

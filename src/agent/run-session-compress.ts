@@ -62,15 +62,16 @@ export function runSessionCompress(user: SessionInput, agent: Session, options: 
 
 async function compress(run: LoopRun, user: SessionInput, agent: Session, options: CompressOptions): Promise<void> {
   const input = await inputOf(user, run);
-  const { progress } = run;
-  progress.events.add({ type: "run-started" });
+  const { log } = run;
+  log.announce();
   const reply = await ask(run, requestOf(input, agent, options), options);
   const text = summaryIn(reply);
-  progress.spend(reply.usage, reply.cost);
   // Nothing of the conversation is kept, and the output says nothing yet.
-  await keep(run, progress.output, agent, options);
-  await progress.add([{ role: "user", content: text }]);
-  while (!(await run.finish({ truncated: false, given: null }))) await progress.add(await run.inputs.takeAll());
+  await keep(run, log.output, agent, options);
+  const { usage, cost } = reply;
+  Session.grow(log.output, defined({ usage, cost }));
+  await log.add([{ role: "user", content: text }]);
+  while (!(await run.finish({ truncated: false, given: null }))) await log.add(await run.inputs.takeAll());
 }
 
 function requestOf(input: Session, agent: Session, options: CompressOptions): ModelRequest {
@@ -82,11 +83,11 @@ function requestOf(input: Session, agent: Session, options: CompressOptions): Mo
   };
 }
 
-async function ask({ progress }: LoopRun, request: ModelRequest, options: CompressOptions): Promise<AssistantMessage> {
-  const { events, output } = progress;
+async function ask({ log }: LoopRun, request: ModelRequest, options: CompressOptions): Promise<AssistantMessage> {
+  const { events, output } = log;
   const telemetry = await RunTelemetry.load(output.id, options.telemetry);
   events.add({ type: "round-started", round: 1 });
-  const message = await askModel(request, { options, progress, telemetry, round: 1 });
+  const message = await askModel(request, { options, log, telemetry, round: 1 });
   const { usage, cost, stopReason = "stop" } = message;
   if (usage !== undefined) events.add({ type: "usage", round: 1, usage, ...defined({ cost }) });
   events.add({ type: "round-finished", round: 1, message, stopReason });

@@ -18,9 +18,9 @@ import { LoopContext } from "./context/loop-context.ts";
 import { LOOP_HABITS, LOOP_KEYS, type LoopOptions, type RunOptions } from "./loop-options.ts";
 import { LoopRun } from "./loop-run.ts";
 import type { OfferedTools } from "./tools/offer-tools.ts";
-import { openRunSink } from "./persist/open-run-sink.ts";
+import { openRunLog } from "./persist/open-run-log.ts";
 import { type ResumeState, resumeStateOf } from "./persist/resume-state.ts";
-import type { RunAgent, RunSink } from "./persist/run-sink.ts";
+import type { RunAgent } from "./persist/persist-option.ts";
 import type { OutputSchema, SessionRun } from "./session-run.ts";
 import { RunTelemetry } from "./telemetry.ts";
 import { untilAborted } from "./follow-abort.ts";
@@ -84,7 +84,7 @@ export function runSessionLoop<const S extends OutputSchema = undefined>(
 export function checkInputs(user: SessionInput, agent: Session): Session {
   if (!(agent instanceof Session)) throw new SessionError("INVALID_OPTION", "The agent is not a session.");
   if (user instanceof Session) return user;
-  if (user instanceof LoopRun) return user.progress.output;
+  if (user instanceof LoopRun) return user.log.output;
   throw new SessionError(
     "INVALID_OPTION",
     "The input is not a session, such as Session.fromUserMessage makes, and not a run; agent.run takes a text, content parts or messages, too.",
@@ -103,14 +103,14 @@ export function registerInputs(...sessions: readonly Session[]): void {
 /** The finished input; the output takes its place for a sandbox, which may have been opened meanwhile. */
 export async function inputOf(input: SessionInput, run: LoopRun): Promise<Session> {
   if (input instanceof Session) return input;
-  const session = await untilAborted(input, run.progress.signal);
+  const session = await untilAborted(input, run.log.signal);
   if (session.status === "parked") {
     throw new SessionError(
       "APPROVAL_NEEDED",
       `Run ${input.runId}, which this one starts from, is parked; answer its questions and recover it first.`,
     );
   }
-  Session.place(run.progress.output, session);
+  Session.place(run.log.output, session);
   return session;
 }
 
@@ -124,13 +124,11 @@ interface LoopStart {
 }
 
 async function startLoop({ run, input, agent, options, offered, telemetry }: LoopStart) {
-  const { progress, inputs, approvals } = run;
+  const { log, inputs, approvals } = run;
   checkOpenCalls(run, input, options, offered);
-  const user = await keep(run, input, agent, options, offered);
-  if (user !== input) Session.place(progress.output, user);
-  const resume = resumeIn(progress.sink, resumeStateOf(input.transcript));
-  progress.events.add({ type: "run-started" });
-  Session.grow(progress.output, { transcript: user.transcript });
+  await keep(run, input, agent, options, offered);
+  const user = log.output;
+  const resume = resumeIn(log.sessionId, resumeStateOf(input.transcript));
   inputs.restore(resume?.queued ?? []);
   const { budget, executor, persist, compaction } = options;
   const treeHooks = persist instanceof SessionTree ? persist.hooks : noHooks();
@@ -142,11 +140,12 @@ async function startLoop({ run, input, agent, options, offered, telemetry }: Loo
     schemas,
     inputs,
     context,
-    room: new ContextRoom({ options, context, hooks, progress, inside: run.inside }),
-    budget: budget === undefined ? null : new BudgetWatch(budget, options.onBudget, spentBefore(budget, input)),
+    room: new ContextRoom({ options, context, hooks, log, inside: run.inside }),
+    budget:
+      budget === undefined ? null : new BudgetWatch(budget, options.onBudget, spentBefore(budget, input, log.output)),
     telemetry,
     host: {
-      progress,
+      log,
       approvals,
       tools,
       ask: run.ask,
@@ -166,7 +165,7 @@ async function startLoop({ run, input, agent, options, offered, telemetry }: Loo
  */
 function checkOpenCalls(run: LoopRun, input: Session, { agentName }: LoopOptions, { tools }: OfferedTools): void {
   const resume = resumeStateOf(input.transcript);
-  const { runId } = run.progress;
+  const { runId } = run.log;
   if (resume === null || resume.inherited || resume.runId !== runId) return;
   const { open } = openCalls(input, { besideOthers: true });
   const had = (name: string): boolean => resume.tools === null || resume.tools.includes(name);
@@ -180,25 +179,24 @@ function checkOpenCalls(run: LoopRun, input: Session, { agentName }: LoopOptions
 }
 
 /** Only the session that a run was in lets one of many go on with it: elsewhere its calls and input are another's. */
-function resumeIn(sink: RunSink | null, resume: ResumeState | null): ResumeState | null {
-  if (resume === null || sink?.sessionId === resume.sessionId) return resume;
+function resumeIn(sessionId: string | null, resume: ResumeState | null): ResumeState | null {
+  if (resume === null || sessionId === resume.sessionId) return resume;
   return { ...resume, inherited: true, answered: false, queued: [] };
 }
 
-/** Opens the sink. Returns the session to start from: the stored history, if the sink has one, followed by the input. */
+/** Opens the log of a run and begins it there. The run works on the stored history, if its log has one, followed by the input. */
 export async function keep(
   run: LoopRun,
   input: Session,
   agent: Session,
   options: RunOptions,
   offered?: OfferedTools,
-): Promise<Session> {
+): Promise<void> {
   const { persist = false, sandboxHandleId, leaseMs, executor, model } = options;
   // A missing package is found out before a session is made for a run that cannot ask anything.
   if (executor === undefined) await model?.prepare?.();
-  if (persist === false) return input;
-  const { runId, output, signal } = run.progress;
-  const { sink, user } = await openRunSink(persist, {
+  const { runId, output, signal } = run.log;
+  await openRunLog(persist, {
     runId,
     answers: answersOf(options, offered),
     output,
@@ -206,10 +204,9 @@ export async function keep(
     systemPrompt: systemPromptOf(agent),
     signal,
     onLost: run.lose,
+    begin: (beginning) => run.begin(beginning),
     ...defined({ leaseMs, sandboxHandleId }),
   });
-  run.keepIn(sink);
-  return user;
 }
 
 function answersOf({ agentName, model }: RunOptions, offered: OfferedTools | undefined): RunAgent {

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { usage } from "../../test/sample-log.ts";
 import { asking, callOf, calling, saying, someAgent, toolOf } from "../../test/sample-run.ts";
-import { openSink } from "../../test/sample-sink.ts";
+import { openLog } from "../../test/sample-run-log.ts";
 import { ModelError } from "./model/model-error.ts";
 import { scripted } from "../models/scripted.ts";
 import { lineageUsage } from "../session/lineage/lineage-usage.ts";
@@ -84,12 +84,12 @@ describe("what a run over a merged session spent is the same live and later", ()
   });
 });
 
-test("a run that died without a word has spent what its answers say, and one that goes on there is counted once", async () => {
+test("a run that is recovered has spent what all of its claims spent, live and loaded, and its lineage counts it once", async () => {
   const { merge } = await mergedRuns();
   const path = join(directory, "run.jsonl");
-  const { sink } = await openSink(path, merge);
-  await sink.append([{ type: "message", message: { ...calling(callOf("a", "look")), usage: usage(40, 0) } }]);
-  await sink.abandon();
+  const { log } = await openLog(path, merge);
+  await log.append([{ type: "message", message: { ...calling(callOf("a", "look")), usage: usage(40, 0) } }]);
+  await log.abandon();
   const { user, agent } = await resumeSession(path);
   expect(tokensOf(user)).toBe(40);
   const output = await runSessionLoop(user, agent, {
@@ -97,7 +97,7 @@ test("a run that died without a word has spent what its answers say, and one tha
     tools: [toolOf("look")],
     persist: path,
   });
-  expect(tokensOf(output)).toBe(10);
+  expect(tokensOf(output)).toBe(50);
   expect(lineageUsage([user, output], output.id).usage.totalTokens).toBe(50);
   const loaded = await loadSession(path);
   expect([tokensOf(loaded), loaded.trailer?.usage.totalTokens]).toEqual([50, 50]);
@@ -128,9 +128,9 @@ test("a fork has spent what was spent in it since, and so has a run there that d
   expect(tokensOf(await fork.toSession())).toBeUndefined();
   await fork.appendMessage(spending(3));
   expect(tokensOf(await fork.toSession())).toBe(3);
-  const { sink, request } = await openSink(store, left);
-  await sink.append([{ type: "message", message: spending(40) }]);
-  await sink.abandon();
+  const { log, request } = await openLog(store, left);
+  await log.append([{ type: "message", message: spending(40) }]);
+  await log.abandon();
   expect(tokensOf((await resumeSession({ store, sessionId: request.output.id })).user)).toBe(40);
 });
 

@@ -1,6 +1,6 @@
 import { describe, expect, test, vi } from "vitest";
 import { asking, callOf, calling, nextEvent, resultsOf, someAgent, toolOf } from "../../test/sample-run.ts";
-import { entriesOf } from "../../test/sample-sink.ts";
+import { entriesOf } from "../../test/sample-run-log.ts";
 import { CountedBackend } from "../../test/counted-sandbox.ts";
 import { scripted } from "../models/scripted.ts";
 import type { SandboxBackend } from "../session/sandbox/sandbox.ts";
@@ -8,7 +8,7 @@ import { registerSandboxBackend } from "../session/sandbox/sandbox-backends.ts";
 import { openMemoryStore } from "../stores/memory/index.ts";
 import { createAgent } from "./agent.ts";
 import type { LoopOptions, OnApproval } from "./loop-options.ts";
-import type { Approval } from "./run-event.ts";
+import type { Approval } from "../session/log/run-event.ts";
 import { runSessionLoop } from "./run-session-loop.ts";
 import type { SessionRun } from "./session-run.ts";
 

@@ -4,7 +4,9 @@ import type { Sandbox } from "../session/sandbox/sandbox.ts";
 import type { RunResult } from "../session/value/run-result.ts";
 import type { Session } from "../session/value/session.ts";
 import type { Transcript } from "../session/value/transcript.ts";
-import type { Approval, RunEvent } from "./run-event.ts";
+import type { EventListener } from "./event-log.ts";
+import type { RunEvent } from "./run-event.ts";
+import type { Approval } from "../session/log/run-event.ts";
 import type { ValueOf, ValueSchema } from "./schema/value-schema.ts";
 
 /** How a run stands. */
@@ -49,10 +51,10 @@ export interface SessionRun<S = undefined, Id extends string | null = string | n
   readonly pending: boolean;
   readonly pendingApprovals: readonly Approval[];
   /**
-   * Tells what happened and what happens, each event at once, with the position of the run's last entry in its log (-1
-   * where it has none); what comes back ends that.
+   * Calls the listener with each event so far and then with each new one synchronously, with the position of the run's last entry
+   * in its log (-1 before the first) and whether the log records the event; the returned function ends that.
    */
-  listen(listener: (event: RunEvent, position: number) => void): () => void;
+  listen(listener: EventListener<RunEvent>): () => void;
   /** The finished session; the same as awaiting the run. */
   synchronize(): Promise<Answer<S, Id>>;
   /** Stops the run at once. What was said stays. */

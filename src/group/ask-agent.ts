@@ -2,7 +2,6 @@ import type { Agent } from "../agent/agent.ts";
 import type { Unsigned } from "../agent/event-log.ts";
 import { followAbort, untilAborted } from "../agent/follow-abort.ts";
 import type { LoopOptions } from "../agent/loop-options.ts";
-import { runErrorOf } from "../agent/run-error.ts";
 import type { SessionRun } from "../agent/session-run.ts";
 import type { AskPolicy } from "../agent/tools/ask-policy.ts";
 import { SessionError, show } from "../session/errors.ts";
@@ -14,7 +13,9 @@ import { type ExecutingAgent, type GroupSeat, isExecuting, type GroupAnswer } fr
 import { answerMessage, passDraft, refusalDraft } from "./group-drafts.ts";
 import type { GroupEvent } from "./group-event.ts";
 import type { GroupLog } from "./group-log.ts";
-import { GroupSink } from "./group-sink.ts";
+import { GroupAccess } from "./group-access.ts";
+import { startedFirst } from "../agent/persist/start-drafts.ts";
+import { newRun } from "../session/log/run-fold.ts";
 import type { GroupMember } from "./turns/turn-manager.ts";
 
 /** What it takes to ask an agent. */
@@ -40,13 +41,11 @@ export interface Asking {
   readonly atWork: (run: SessionRun | null) => void;
 }
 
-type Finished = Unsigned<Extract<GroupEvent, { type: "agent-finished" }>>;
-
 /**
  * Lets an agent have its go; what it says is durable when this resolves. Rejects with why the agent failed, or with the
  * signal's reason.
  */
-export async function askAgent(seat: GroupSeat, visible: readonly GroupItem[], asking: Asking): Promise<Finished> {
+export async function askAgent(seat: GroupSeat, visible: readonly GroupItem[], asking: Asking): Promise<void> {
   const controller = new AbortController();
   const { timeoutMs, signal } = asking;
   const unfollow = followAbort(signal, () => controller.abort(signal.reason));
@@ -54,9 +53,7 @@ export async function askAgent(seat: GroupSeat, visible: readonly GroupItem[], a
   const timer = timeoutMs === null ? undefined : setTimeout(() => controller.abort(late), timeoutMs);
   try {
     const own = { ...asking, signal: controller.signal };
-    return await (isExecuting(seat.agent)
-      ? execute(seat, seat.agent, visible, own)
-      : runLoop(seat, seat.agent, visible, own));
+    await (isExecuting(seat.agent) ? execute(seat, seat.agent, visible, own) : runLoop(seat, seat.agent, visible, own));
   } catch (error) {
     // A run that was stopped says so in its own words; why it was stopped says more.
     throw controller.signal.aborted ? controller.signal.reason : error;
@@ -71,7 +68,7 @@ async function execute(
   agent: ExecutingAgent,
   visible: readonly GroupItem[],
   { sessionId, log, agents, messageId, signal }: Asking,
-): Promise<Finished> {
+): Promise<void> {
   const { name, role, visibility } = seat;
   const turns = visible.map(({ turn }) => turn);
   const question = textOf(turns.find(({ turnId }) => turnId === messageId)?.content ?? null);
@@ -79,25 +76,21 @@ async function execute(
   const answer = readAnswer(name, await untilAborted(given, signal));
   if (answer.kind === "refused") {
     await log.append([refusalDraft(name, answer.error)]);
-    return { ...finished(name, "refused"), error: runErrorOf(answer.error) };
-  }
-  if (answer.kind === "passed") {
+  } else if (answer.kind === "passed") {
     await log.append([passDraft(name, answer.message ?? {})]);
-    return finished(name, "passed");
+  } else {
+    await log.append([{ type: "message", message: answerMessage(name, visibility, answer.message) }]);
   }
-  const message = answerMessage(name, visibility, answer.message);
-  const [entry] = await log.append([{ type: "message", message }]);
-  return { ...finished(name, "spoke"), turnId: entry?.id ?? null, text: textOf(message.content) };
 }
 
 async function runLoop(
   seat: GroupSeat,
   agent: Agent,
   visible: readonly GroupItem[],
-  { sessionId, runId, log, place, ask, waiting, isFollowed, signal, emit, atWork }: Asking,
-): Promise<Finished> {
+  { runId, log, place, ask, waiting, isFollowed, signal, emit, atWork }: Asking,
+): Promise<void> {
   const { name } = seat;
-  const sink = new GroupSink({ sessionId, runId, log, seat, isFollowed });
+  const access = new GroupAccess({ log, seat, isFollowed });
   const user = Session.derive(place, Transcript.of(rowsFor(name, visible)), {
     lineage: operation("op_fork", "group", [place.id]),
   });
@@ -107,27 +100,29 @@ async function runLoop(
       register: false,
       ...(ask && { ask }),
       ...waiting,
-      persist: { openSink: async () => ({ sink, user }) },
+      // What the run records is the group's: its questions are found by the run that is open.
+      runId,
+      persist: {
+        openLog: ({ begin, answers = {} }) =>
+          begin({
+            ...{ access, state: newRun(runId), from: 0, lastId: log.leafId, atLeaf: true, user, append: {} },
+            drafts: [startedFirst({ runId, answers }, 0)],
+          }),
+      },
     });
     atWork(run);
-    run.listen((event) => emit({ ...event, agent: name }));
+    // The group's log records the questions of its agents.
+    run.listen((event, _position, source) => {
+      if (event.type !== "approval-required" || source === "repeated") emit({ ...event, agent: name });
+    });
     const output = await run.synchronize();
     await output.closeSandbox();
   } finally {
     atWork(null);
     await user.closeSandbox();
   }
-  const { answer } = sink;
-  if (answer !== null) {
-    return { ...finished(name, "spoke"), turnId: answer.id, text: textOf(answer.message.content) };
-  }
   // Cut short by its rounds or its budget, the agent has nothing for the group.
-  if (!sink.passed) await log.append([passDraft(name)]);
-  return finished(name, "passed");
-}
-
-function finished(agent: string, kind: Finished["kind"]): Finished {
-  return { type: "agent-finished", agent, kind, turnId: null, text: "" };
+  if (access.answer === null && !access.passed) await log.append([passDraft(name)]);
 }
 
 /** What an agent's answer comes to. */

@@ -1,9 +1,10 @@
 import { runErrorOf } from "../agent/run-error.ts";
 import type { JsonObject } from "../internal/json.ts";
+import { uuidv7 } from "../internal/uuid.ts";
 import type { EntryDraft } from "../session/log/entry.ts";
 import type { AssistantMessage, Content, Message } from "../session/message.ts";
 import type { Usage } from "../session/usage.ts";
-import { GROUP_KEY, type GroupEnd } from "./group-progress.ts";
+import { GROUP_KEY, type GroupEnd } from "../session/log/group-state.ts";
 
 const REASON_CHARACTERS_MAX = 2000;
 
@@ -17,14 +18,14 @@ export interface Visibility {
 export function questionDraft(
   content: Content,
   options: { readonly maxRounds: number; readonly turnId?: string; readonly metadata?: JsonObject },
-): EntryDraft {
-  const { maxRounds, turnId, metadata } = options;
+): EntryDraft & { readonly id: string } {
+  const { maxRounds, turnId: id = uuidv7(), metadata } = options;
   const message: Message = {
     role: "user",
     content,
     metadata: { ...metadata, [GROUP_KEY]: { kind: "message", maxRounds } },
   };
-  return { type: "message", message, ...(turnId === undefined ? {} : { id: turnId }) };
+  return { type: "message", message, id };
 }
 
 /** An agent's answer to the group. */

@@ -1,18 +1,32 @@
-import { LogEar } from "../agent/persist/run-ears.ts";
+import { LogFollower } from "../agent/persist/log-follower.ts";
 import type { SessionRoom } from "../tree/tree-backing.ts";
 import { contextPath } from "../session/context/context.ts";
 import { type Entry, type EntryDraft, isNode } from "../session/log/entry.ts";
 import { SessionConflictError, SessionError } from "../session/errors.ts";
-import { inheritedCount } from "../session/log/fold.ts";
-import type { Guard } from "../session/store.ts";
+import { inheritedCount, type SessionHead } from "../session/log/fold.ts";
+import { type GroupState, stepGroup } from "../session/log/group-state.ts";
+import type { RecordedEvent } from "../session/log/run-event.ts";
+import { type RunState, stepRun } from "../session/log/run-fold.ts";
+import type { Guard, SessionStore } from "../session/store.ts";
 import { readBranch, readContextEntries } from "../tree/path-reader.ts";
 import type { SessionTree } from "../tree/session-tree.ts";
 import { contextItems, type GroupItem, itemsOf } from "./agent-view.ts";
-import { type GroupProgress, stepProgress } from "./group-progress.ts";
 
 const TRIES_MAX = 100;
 /** What is wrong with the entry and not with the session or the store. */
 const ENTRY_FAULTS: ReadonlySet<string> = new Set(["INVALID_ENTRY", "INVALID_VALUE", "INVALID_ID", "TOO_LARGE"]);
+
+/** What a group's log is opened with. */
+export interface GroupLogInit {
+  readonly tree: SessionTree;
+  /** What must hold for each append. */
+  readonly guard: Guard;
+  /** The group's run as its log told it before this claim, and up to which position that was. */
+  readonly run: RunState;
+  readonly from: number;
+  /** Called with each event that the log records from there on. */
+  readonly onEvent: (event: RecordedEvent, seq: number) => void;
+}
 
 /**
  * A session's log as a group works on it.
@@ -23,26 +37,54 @@ const ENTRY_FAULTS: ReadonlySet<string> = new Set(["INVALID_ENTRY", "INVALID_VAL
 export class GroupLog {
   readonly #tree: SessionTree;
   readonly #guard: Guard;
+  readonly #onEvent: (event: RecordedEvent, seq: number) => void;
+  #run: RunState;
+  /** Up to which position the entries were folded into the run. */
+  #folded: number;
   #items: GroupItem[] = [];
-  #progress: GroupProgress | null = null;
+  #progress: GroupState | null = null;
   #version = 0;
   #leafId: string | null = null;
   #messageId: string | null = null;
   #broken: unknown = null;
 
-  private constructor(tree: SessionTree, guard: Guard) {
+  private constructor({ tree, guard, run, from, onEvent }: GroupLogInit) {
     this.#tree = tree;
     this.#guard = guard;
+    this.#run = run;
+    this.#folded = from;
+    this.#onEvent = onEvent;
   }
 
-  static async open(tree: SessionTree, guard: Guard): Promise<GroupLog> {
-    const log = new GroupLog(tree, guard);
+  static async open(init: GroupLogInit): Promise<GroupLog> {
+    const log = new GroupLog(init);
     await log.#load();
     return log;
   }
 
+  get store(): SessionStore {
+    return this.#tree.store;
+  }
+
+  get header(): SessionHead["header"] {
+    return this.#tree.head.header;
+  }
+
+  get leafId(): string | null {
+    return this.#leafId;
+  }
+
+  head(): Promise<SessionHead> {
+    return this.#tree.refresh();
+  }
+
+  /** The group's run as the log tells it. */
+  get run(): RunState {
+    return this.#run;
+  }
+
   /** How far the group has come with the latest message that it was given; null when it was never given one. */
-  get progress(): GroupProgress | null {
+  get progress(): GroupState | null {
     return this.#progress;
   }
 
@@ -70,19 +112,20 @@ export class GroupLog {
     return this.#tree.room;
   }
 
-  /** Hears what others append from here on. */
-  earFor(tell: (entry: Entry) => void): LogEar {
-    return new LogEar(this.#tree.store, this.#tree.id, this.#version, tell);
+  /** Follows what others append from here on. */
+  follow(onEntry: (entry: Entry) => void): LogFollower {
+    return new LogFollower(this.#tree.store, this.#tree.id, this.#version, onEntry);
   }
 
   /** Reads what others have appended meanwhile. */
   async refresh(): Promise<void> {
     const { store, id } = this.#tree;
+    let isElsewhere = false;
     for await (const entry of store.read(id, { after: this.#version - 1 })) {
-      const { type } = entry;
-      if (type === "leaf" || type === "compaction" || type === "compaction_undone") return this.#load();
+      isElsewhere ||= ["leaf", "compaction", "compaction_undone"].includes(entry.type);
       this.#take(entry);
     }
+    if (isElsewhere) await this.#load();
   }
 
   /** Appends at the end of the path; `guard` goes before what holds for every append. */
@@ -97,13 +140,14 @@ export class GroupLog {
 
   /** Appends facts about the run, wherever the leaf is. */
   async note(drafts: readonly EntryDraft[]): Promise<void> {
-    await this.#tree.appendAll(drafts, { guard: this.#guard });
+    await this.#tree.appendAll(drafts, { guard: this.#guard, run: this.#run.runId });
+    await this.refresh();
   }
 
   async #append(drafts: readonly EntryDraft[], guard: Guard): Promise<readonly Entry[]> {
     for (let tries = 1; ; tries++) {
       try {
-        const options = { guard, expectedVersion: this.#version };
+        const options = { guard, expectedVersion: this.#version, run: this.#run.runId };
         const { entries } = await this.#tree.appendAll(drafts, options);
         for (const entry of entries) this.#take(entry);
         return entries;
@@ -117,14 +161,15 @@ export class GroupLog {
   async #load(): Promise<void> {
     const head = await this.#tree.refresh();
     const { store, id } = this.#tree;
+    for await (const entry of store.read(id, { after: this.#folded - 1, before: head.version })) this.#fold(entry);
     const entries = head.leafId === null ? [] : await readContextEntries(store, head, head.leafId);
     this.#version = head.version;
     this.#leafId = head.leafId;
     const { compaction, entries: visible } = contextPath(entries, new Set(head.undone));
     this.#items = [...contextItems({ compaction, entries: visible })];
     // A group that came with a fork or an import works elsewhere, if at all.
-    const stepOwn = (progress: GroupProgress | null, entry: Entry): GroupProgress | null =>
-      entry.seq < inheritedCount(head.header) ? progress : stepProgress(progress, entry);
+    const stepOwn = (progress: GroupState | null, entry: Entry): GroupState | null =>
+      entry.seq < inheritedCount(head.header) ? progress : stepGroup(progress, entry);
     this.#progress = entries.reduce(stepOwn, null);
     // A compaction may have left the message behind that the group still answers.
     if (this.#progress === null && compaction !== null && head.leafId !== null) {
@@ -135,10 +180,19 @@ export class GroupLog {
 
   #take(entry: Entry): void {
     this.#version = Math.max(this.#version, entry.seq + 1);
+    this.#fold(entry);
     if (!isNode(entry) || entry.parentId !== this.#leafId) return;
     this.#leafId = entry.id;
-    this.#progress = stepProgress(this.#progress, entry);
+    this.#progress = stepGroup(this.#progress, entry);
     this.#items.push(...itemsOf(entry));
+  }
+
+  #fold(entry: Entry): void {
+    if (entry.seq < this.#folded) return;
+    this.#folded = entry.seq + 1;
+    const { state, event } = stepRun(this.#run, entry, this.header);
+    this.#run = state;
+    if (event !== null) this.#onEvent(event, entry.seq);
   }
 
   #movedAway(): SessionError {

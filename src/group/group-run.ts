@@ -1,5 +1,7 @@
+import type { EventListener } from "../agent/event-log.ts";
 import type { SessionState } from "../session/state/state.ts";
-import type { GroupEvent, GroupOutcome } from "./group-event.ts";
+import type { GroupEvent } from "./group-event.ts";
+import type { GroupOutcome } from "../session/log/run-event.ts";
 
 /**
  * A group at work. `await run` gives the session's final state; `for await (const event of run)` tells what happens.
@@ -18,7 +20,7 @@ export interface GroupRun extends PromiseLike<SessionState>, AsyncIterable<Group
   /** How the group came to its end; null before that, and for a run that failed. */
   readonly outcome: GroupOutcome | null;
   /** Tells what happened and what happens, each event at once, with the position of the log as far as the group knows it. */
-  listen(listener: (event: GroupEvent, position: number) => void): () => void;
+  listen(listener: EventListener<GroupEvent>): () => void;
   /** Stops the run at once. */
   abort(reason?: unknown): void;
   /** Lets a call of the agent at work run that waits for approval. */

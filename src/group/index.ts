@@ -1,9 +1,10 @@
 export type { TurnFilter } from "./agent-view.ts";
 export type { ExecutingAgent, GroupAgent, GroupAgentContext, GroupAnswer, GroupReply } from "./group-agent.ts";
 export type { Visibility } from "./group-drafts.ts";
-export type { GroupEvent, GroupOutcome } from "./group-event.ts";
+export type { GroupEvent } from "./group-event.ts";
+export type { GroupOutcome } from "../session/log/run-event.ts";
 export type { GroupRunOptions } from "./group-options.ts";
-export type { GroupEnd } from "./group-progress.ts";
+export type { GroupEnd } from "../session/log/group-state.ts";
 export type { GroupRun } from "./group-run.ts";
 export { GroupSession, type GroupSessionInit } from "./group-session.ts";
 export { RoleIsolation } from "./role-isolation.ts";

@@ -1,10 +1,11 @@
 import { setMaxListeners } from "node:events";
 import { trackRun } from "../agent/active-runs.ts";
 import { describeThrown } from "../agent/describe-thrown.ts";
-import { EventLog } from "../agent/event-log.ts";
+import { EventLog, type EventListener, type Unsigned } from "../agent/event-log.ts";
 import { followAbort } from "../agent/follow-abort.ts";
-import { type Claim, type Claimable, claimRun } from "../agent/persist/claim-run.ts";
-import { isSaidTo, LogEar } from "../agent/persist/run-ears.ts";
+import { type Claim, claimRun } from "../agent/persist/claim-run.ts";
+import { StoreAccess } from "../agent/persist/log-access.ts";
+import { isSaidTo, LogFollower } from "../agent/persist/log-follower.ts";
 import { RunDeadline } from "../agent/run-deadline.ts";
 import { runErrorOf } from "../agent/run-error.ts";
 import type { SessionRun } from "../agent/session-run.ts";
@@ -23,9 +24,11 @@ import { sessionOf } from "../tree/read-session.ts";
 import type { SessionTree } from "../tree/session-tree.ts";
 import { isExecuting } from "./group-agent.ts";
 import { endDraft, questionDraft, reasonOf } from "./group-drafts.ts";
-import type { GroupEvent, GroupOutcome } from "./group-event.ts";
+import type { GroupEvent } from "./group-event.ts";
+import type { GroupOutcome, RecordedEvent } from "../session/log/run-event.ts";
 import { GroupLog } from "./group-log.ts";
-import type { GroupProgress } from "./group-progress.ts";
+import type { GroupState } from "../session/log/group-state.ts";
+import { newRun } from "../session/log/run-fold.ts";
 import type { GroupRun } from "./group-run.ts";
 import type { CheckedGroupOptions } from "./group-options.ts";
 import { takeSession } from "./take-session.ts";
@@ -93,7 +96,7 @@ export class RunningGroup implements GroupRun {
     return this.#done.then(fulfilled, rejected);
   }
 
-  listen(listener: (event: GroupEvent, position: number) => void): () => void {
+  listen(listener: EventListener<GroupEvent>): () => void {
     return this.#events.listen(listener);
   }
 
@@ -123,11 +126,12 @@ export class RunningGroup implements GroupRun {
       const state = await this.#state();
       this.#outcome = outcome;
       this.#pending = false;
-      this.#events.add({ type: "group-finished", outcome });
+      this.#events.add({ type: "group-finished", outcome }, "recorded");
       return state;
     } catch (error) {
       this.#pending = false;
-      this.#events.add({ type: "group-failed", error: runErrorOf(error) });
+      const source = this.#log?.run.end == null ? "repeated" : "recorded";
+      this.#events.add({ type: "group-failed", error: runErrorOf(error) }, source);
       throw error;
     } finally {
       unfollow?.();
@@ -145,10 +149,11 @@ export class RunningGroup implements GroupRun {
     let tree = await this.#open();
     const known = tree.head.openRuns.some(({ runId }) => runId === this.id);
     if (!known && options.runId !== undefined) await this.#checkNew(tree);
-    const session: Claimable = {
+    const access = new StoreAccess({
       store: manager.store,
+      sessionId,
       append: (drafts, how) => manager.store.append(sessionId, drafts, how),
-      hold: () =>
+      acquire: () =>
         takeSession(manager.store, sessionId, this.id, {
           waitMs,
           signal,
@@ -161,17 +166,24 @@ export class RunningGroup implements GroupRun {
         tree = await this.#open();
         return tree.refresh();
       },
-    };
+    });
     // What others did about a run that is on record counts from here on.
     const version = known ? tree.head.version : undefined;
-    return claimRun(session, { runId: this.id, version }, async (claim) => {
-      const log = await GroupLog.open(tree, claim.hold.guard ?? {});
+    return claimRun(access, { runId: this.id, version }, async (claim) => {
+      const { openRuns, version: now } = claim.head;
+      // A run that goes on is folded from its first entry, which precedes its message.
+      const from = openRuns.find(({ runId }) => runId === this.id)?.first ?? now;
+      const onEvent = (event: RecordedEvent, seq: number): void => {
+        // What was recorded before this claim was emitted by those before; the end is emitted once the session is released.
+        if (seq >= now && !isLast(event)) this.#events.add(event as Unsigned<GroupEvent>, "recorded");
+      };
+      const log = await GroupLog.open({ tree, guard: access.guard, run: newRun(this.id), from, onEvent });
       this.#log = log;
-      const ear = new LogEar(manager.store, sessionId, claim.head.version, (entry) => this.#hear(entry));
-      const unhear = ear.listen();
-      const outcome = await this.#work(tree, log, claim).finally(unhear);
+      const follower = new LogFollower(manager.store, sessionId, now, (entry) => this.#hear(entry));
+      const unsubscribe = follower.subscribe();
+      const outcome = await this.#work(tree, log, claim).finally(unsubscribe);
       if (outcome.reason !== "agent-failed") this.#tellEnd(log);
-      await claim.hold.letGo();
+      await access.release();
       return outcome;
     });
   }
@@ -186,16 +198,13 @@ export class RunningGroup implements GroupRun {
     const { place: placed = (session) => session } = this.#start.options;
     const place = placed(sessionOf(tree.head, Transcript.empty));
     await using _held = await this.#holdPlace(place);
-    const resumed = await this.#begin(tree, log, claim);
+    await this.#begin(tree, log, claim);
     this.#deadline.start();
     try {
       this.#deadline.check();
       this.#controller.signal.throwIfAborted();
-      const { messageId, ended } = log.progress as GroupProgress;
+      const { messageId, ended } = log.progress as GroupState;
       log.answer(messageId);
-      const { sessionId, parts } = this.#start;
-      const agents = [...parts.seats.keys()];
-      this.#events.add({ type: "group-started", sessionId, messageId, agents, resumed });
       if (ended !== null) {
         await log.note([this.#fact("finished")]);
         return { reason: ended };
@@ -245,18 +254,24 @@ export class RunningGroup implements GroupRun {
     });
   }
 
-  /** Puts the message on record with the start of the run; whether it was there before. */
-  async #begin(tree: SessionTree, log: GroupLog, { guard, ends, started, request }: Claim): Promise<boolean> {
-    const { sessionId, options } = this.#start;
+  /** Records the message, unless it is recorded already, and the start of the run. */
+  async #begin(tree: SessionTree, log: GroupLog, { guard, ends, started, request, isFirst }: Claim): Promise<void> {
+    const { sessionId, options, parts } = this.#start;
     const { turnId } = options;
     const message = request?.input ?? this.#start.message;
     const { by } = request ?? byOf(options.actor);
-    const start = [...ends, started];
+    const agents = [...parts.seats.keys()];
+    const startOn = (messageId: string, before: number): EntryDraft => ({
+      ...started,
+      group: { messageId, agents },
+      ...(isFirst ? { before } : {}),
+    });
     const repeated = turnId === undefined ? null : await tree.getEntry(turnId);
     if (message !== null && repeated === null) {
       const question = questionDraft(message, { ...options, maxRounds: options.maxRounds ?? 10 });
-      await log.append([by === undefined ? question : { ...question, by }, ...start], guard);
-      return false;
+      const drafts = [by === undefined ? question : { ...question, by }, ...ends];
+      await log.append([...drafts, startOn(question.id, drafts.length)], guard);
+      return;
     }
     if (log.progress === null) {
       throw new SessionError(
@@ -268,8 +283,7 @@ export class RunningGroup implements GroupRun {
       const same = repeated.type === "message" && sameJson(repeated.message.content, message);
       if (!same || log.progress.messageId !== turnId) throw taken(sessionId, turnId as string);
     }
-    await log.append(start, guard);
-    return true;
+    await log.append([...ends, startOn(log.progress.messageId, ends.length)], guard);
   }
 
   async #holdPlace(place: Session): Promise<AsyncDisposable | null> {
@@ -306,6 +320,10 @@ export class RunningGroup implements GroupRun {
     this.abort("The process is about to end.");
     await ended;
   }
+}
+
+function isLast({ type }: RecordedEvent): boolean {
+  return type === "group-finished" || type === "group-failed";
 }
 
 function taken(sessionId: string, turnId: string): SessionError {

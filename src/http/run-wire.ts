@@ -1,4 +1,5 @@
-import type { Approval, RunEvent } from "../agent/run-event.ts";
+import type { RunEvent } from "../agent/run-event.ts";
+import type { Approval } from "../session/log/run-event.ts";
 import type { GroupEvent } from "../group/group-event.ts";
 import type { JsonObject, JsonValue } from "../internal/json.ts";
 import type { RunInput } from "../session/run-input.ts";

@@ -41,6 +41,8 @@ export interface AppendOptions {
   readonly guard?: Guard;
   /** The user who causes the entries; left out, it is the program itself. Not compared when an append is retried. */
   readonly by?: string;
+  /** The run that appends the entries, which holds the session: `guard` has its lease. Not compared when an append is retried. */
+  readonly run?: string;
   /** The drafts are a copy of another log: their `parentId` is kept, and so are types this version does not know. */
   readonly verbatim?: boolean;
 }

@@ -48,6 +48,16 @@ export function addUsage(a: Usage, b: Usage | undefined): Usage {
   return Object.freeze(sum);
 }
 
+/** A usage without a part of it. */
+export function withoutUsage(usage: Usage, part: Usage | null): Usage {
+  if (part === null) return usage;
+  const rest: Record<string, number> = {};
+  for (const field of USAGE_FIELDS) {
+    if (usage[field] !== undefined) rest[field] = Math.max(0, usage[field] - (part[field] ?? 0));
+  }
+  return Object.freeze(rest) as unknown as Usage;
+}
+
 const REQUIRED_FIELDS = 3;
 
 /** A frozen copy of a usage. @throws {SessionError} `INVALID_VALUE` when a counter is missing or not an amount. */

@@ -45,9 +45,10 @@ export async function ownSpending(
 
 class Tally implements OwnSpending {
   readonly #runsOnly: boolean;
-  readonly #open = new Set<string>();
+  /** What had been spent when each open run was first started. */
+  readonly #open = new Map<string, Usage>();
   #own: SessionHead;
-  /** What had been spent when the run began that is open now. */
+  /** What had been spent at the last claim of the open run. */
   #before: Usage;
   ran = false;
 
@@ -72,15 +73,16 @@ class Tally implements OwnSpending {
       this.#own = stepHead(this.#own, entry, EMPTY_PATH, entry.timestamp);
   }
 
-  #takeRun({ runId, phase, usage, sandbox }: Extract<Entry, { type: "run" }>): void {
+  #takeRun({ runId, phase, usage, sandbox, run }: Extract<Entry, { type: "run" }>): void {
     this.ran = true;
     if (phase === "started") {
-      // One that goes on is counted once: its end says what it spent since.
       const begins = this.#open.size === 0 || (this.#open.has(runId) && sandbox === undefined);
       if (begins) this.#before = this.usage;
-      this.#open.add(runId);
+      if (!this.#open.has(runId)) this.#open.set(runId, this.usage);
       return;
     }
+    // Before format 3, the end of a run that was recovered says what its last claim spent; since then, what all of them did.
+    if (run !== undefined) this.#before = this.#open.get(runId) ?? this.#before;
     this.#open.delete(runId);
     // It knows of summaries and answers that are no rows, too.
     if (this.#runsOnly && usage !== undefined) this.#own = { ...this.#own, usage: addUsage(this.#before, usage) };

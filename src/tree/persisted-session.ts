@@ -64,8 +64,8 @@ export async function loadSession(idOrPath: string, options: PersistedOptions = 
  *
  * @throws {SessionNotFoundError} when there is none.
  */
-export async function findSessionFile(idOrPath: string, options: PersistedOptions): Promise<string> {
-  if (isPath(idOrPath)) {
+export async function findSessionFile(idOrPath: string, options: PersistedOptions = {}): Promise<string> {
+  if (isFilePath(idOrPath)) {
     for (const path of [idOrPath, finalPathOf(idOrPath), partialPathOf(idOrPath)])
       if (await isFile(path)) return resolve(path);
     throw new SessionError("SESSION_NOT_FOUND", `There is no session file ${show(idOrPath)}.`);
@@ -78,7 +78,8 @@ export async function findSessionFile(idOrPath: string, options: PersistedOption
   return path;
 }
 
-function isPath(idOrPath: string): boolean {
+/** Whether a text names a file, and not a session in the default directory. */
+export function isFilePath(idOrPath: string): boolean {
   if (typeof idOrPath !== "string") return false;
   return idOrPath.includes("/") || idOrPath.includes(sep) || finalPathOf(idOrPath).endsWith(".jsonl");
 }

@@ -13,7 +13,7 @@ import { Session } from "../session/value/session.ts";
 import { stricterPlacement } from "../sandboxes/stricter-spec.ts";
 import { knownPlacement } from "../tree/read-session.ts";
 import type { PlaceOf } from "./user-places.ts";
-import { GROUP_KEY } from "../group/group-progress.ts";
+import { GROUP_KEY } from "../session/log/group-state.ts";
 import type { OpenRun } from "../session/log/open-runs.ts";
 import type { JsonObject } from "../internal/json.ts";
 import type { SessionStore } from "../session/store.ts";

@@ -1,3 +1,4 @@
+import type { EventListener } from "../agent/event-log.ts";
 import type { SessionRun } from "../agent/session-run.ts";
 import type { GroupRun } from "../group/group-run.ts";
 import {
@@ -18,7 +19,7 @@ type Event = LiveEvent["event"];
 
 /** A run of this process, and who hears of it. */
 interface ToldRun {
-  readonly listen: (listener: (event: Event, position: number) => void) => () => void;
+  readonly listen: (listener: EventListener<Event>) => () => void;
   /** What is published about each event. */
   readonly notices: WeakMap<Event, LiveNotice>;
   stop: (() => void) | null;
@@ -45,12 +46,12 @@ export class LiveTeller {
     const topic = topicOf(key);
     const told: ToldRun = { listen: run.listen.bind(run), notices: new WeakMap(), stop: null };
     let last: LiveNotice | null = null;
-    told.listen((event, seq) => {
+    told.listen((event, seq, origin) => {
       const since: number = last?.since ?? seq;
       const [delta, count]: [number, number] = [last?.seq === seq ? last.delta : 0, last?.count ?? 0];
-      last = isLasting(event)
-        ? { seq, delta, since, count }
-        : { seq, delta: delta + 1, since, count: count + 1, event };
+      // Who follows the run has what the log records from there.
+      last =
+        origin !== "live" ? { seq, delta, since, count } : { seq, delta: delta + 1, since, count: count + 1, event };
       told.notices.set(event, last);
     });
     this.#runs.set(topic, told);
@@ -94,30 +95,4 @@ export class LiveTeller {
   #isLookedAt(topic: string): boolean {
     return (this.#lookers.get(topic) ?? 0) > Date.now();
   }
-}
-
-/** What the log tells of an agent's run, and of a group's: those who follow a run have it from there. */
-const LASTING: ReadonlySet<string> = new Set<Event["type"]>([
-  "run-started",
-  "round-finished",
-  "tool-finished",
-  "approval-required",
-  "compaction",
-  "run-parked",
-  "run-finished",
-  "run-failed",
-]);
-const LASTING_OF_GROUPS: ReadonlySet<string> = new Set<Event["type"]>([
-  "group-started",
-  "agent-finished",
-  "agent-failed",
-  "approval-required",
-  "group-finished",
-  "group-failed",
-]);
-/** What an agent of a group tells of itself lasts in the log only as the group tells it. */
-const isOfGroup = (event: Event): boolean => "agent" in event || event.type.startsWith("group-");
-
-function isLasting(event: Event): boolean {
-  return (isOfGroup(event) ? LASTING_OF_GROUPS : LASTING).has(event.type);
 }

@@ -3,7 +3,7 @@ import { type Agent, checkIsAgent } from "../agent/agent.ts";
 import { checkLeaseMs, checkPark } from "../agent/check-options.ts";
 import type { ParkOptions } from "../agent/loop-options.ts";
 import type { Model } from "../agent/model/model.ts";
-import type { Approval } from "../agent/run-event.ts";
+import type { Approval } from "../session/log/run-event.ts";
 import { checkAskPolicy, type AskPolicy } from "../agent/tools/ask-policy.ts";
 import type { GroupSession } from "../group/group-session.ts";
 import { SessionManager } from "../lifecycle/session-manager.ts";

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import type { Approval } from "../../src/agent/run-event.ts";
+import type { Approval } from "../../src/session/log/run-event.ts";
 import { approvalQuestion } from "../../src/cli/chat/approval-question.ts";
 
 const reach = { directory: "/w", isolated: false, network: true };

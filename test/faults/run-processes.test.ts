@@ -2,7 +2,6 @@ import { readdir, rm } from "node:fs/promises";
 import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { bundle } from "../../scripts/bundle.mjs";
-import { openRunSink } from "../../src/agent/persist/open-run-sink.ts";
 import { resumeSession } from "../../src/agent/persist/resume-session.ts";
 import { resumeStateOf } from "../../src/agent/persist/resume-state.ts";
 import type { AssistantMessage } from "../../src/session/message.ts";
@@ -10,7 +9,7 @@ import { Session } from "../../src/session/value/session.ts";
 import { Transcript, userRow } from "../../src/session/value/transcript.ts";
 import { checkHeadIsFold } from "../../src/testing/index.ts";
 import { loadSession } from "../../src/tree/index.ts";
-import { idsOf } from "../sample-sink.ts";
+import { idsOf, openLog } from "../sample-run-log.ts";
 import { makeDirectory } from "./jsonl-support.ts";
 import { programPath, start } from "./program-support.ts";
 import { pathOf, places, storeAt } from "./run-support.ts";
@@ -60,14 +59,13 @@ test.each(places)(
     const store = await storeAt(place, directory);
     const { user, agent } = await resumeSession(place === "file" ? path : { store, sessionId: "s" });
     expect([user.id, agent.transcript.toMessages()]).toEqual(["s", [{ role: "system", content: "count" }]]);
-    const { sink } = await openRunSink(place === "file" ? path : { store, sessionId: "s" }, {
+    const { log } = await openLog(place === "file" ? path : { store, sessionId: "s" }, user, {
       runId: "last",
       output: Session.of(user.transcript),
-      user,
       systemPrompt: "count",
     });
-    await sink.append([{ type: "message", id: "end", message: { role: "assistant", content: "enough" } }]);
-    await sink.end({ phase: "finished" });
+    await log.append([{ type: "message", id: "end", message: { role: "assistant", content: "enough" } }]);
+    await log.end({ phase: "finished" });
     expect(await store.head("s")).toMatchObject({ leafId: "end", openRuns: [], closed: place === "file" });
     if (place === "file")
       expect((await readdir(directory)).filter((name) => !name.startsWith("."))).toEqual(["run.jsonl"]);
@@ -86,16 +84,16 @@ test.each(places)(
     const before = await store.head("s");
     const persist = place === "file" ? path : { store, sessionId: "s" };
     const user = Session.of(Transcript.of([userRow("me too")]), { id: "s" });
-    const request = { runId: "mine", output: Session.of(user.transcript), user, systemPrompt: null };
-    await expect(openRunSink(persist, request)).rejects.toMatchObject({ code: "SESSION_BUSY" });
+    const request = { runId: "mine", output: Session.of(user.transcript), systemPrompt: null };
+    await expect(openLog(persist, user, request)).rejects.toMatchObject({ code: "SESSION_BUSY" });
     await expect(resumeSession(place === "file" ? path : { store, sessionId: "s" })).rejects.toMatchObject({
       code: "SESSION_BUSY",
     });
     expect(await store.head("s")).toEqual(before);
     run.child.kill("SIGKILL");
     await run.ended;
-    const { sink } = await openRunSink(persist, request);
-    await sink.end({ phase: "finished" });
+    const { log } = await openLog(persist, user, request);
+    await log.end({ phase: "finished" });
     expect((await store.head("s"))?.version).toBeGreaterThan(before?.version ?? 0);
   },
   30_000,
@@ -111,13 +109,8 @@ test("a run in a file that finds the disk full fails, and goes on from its last 
   expect(rows.length).toBeGreaterThan(20);
   const { user } = await resumeSession(path);
   expect(idsOf(user)).toEqual(rows);
-  const { sink } = await openRunSink(path, {
-    runId: "r",
-    output: Session.of(user.transcript),
-    user,
-    systemPrompt: null,
-  });
-  await sink.append([{ type: "message", id: "end", message: { role: "user", content: "x".repeat(50_000) } }]);
-  await sink.end({ phase: "finished" });
+  const { log } = await openLog(path, user, { runId: "r", output: Session.of(user.transcript), systemPrompt: null });
+  await log.append([{ type: "message", id: "end", message: { role: "user", content: "x".repeat(50_000) } }]);
+  await log.end({ phase: "finished" });
   expect((await loadSession(path)).transcript.rows.map(({ id }) => id)).toEqual([...rows, "end"]);
 });

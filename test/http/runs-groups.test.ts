@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import type { Approval } from "../../src/agent/run-event.ts";
+import type { Approval } from "../../src/session/log/run-event.ts";
 import type { Agent } from "../../src/agent/agent.ts";
 import { GroupSession } from "../../src/group/group-session.ts";
 import { RoundRobinTurnManager } from "../../src/group/turns/round-robin-turn-manager.ts";

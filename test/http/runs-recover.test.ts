@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import type { Agent } from "../../src/agent/agent.ts";
 import type { Model } from "../../src/agent/model/model.ts";
-import type { SinkOpener } from "../../src/agent/persist/run-sink.ts";
+import type { LogOpener } from "../../src/agent/persist/persist-option.ts";
 import { GroupSession } from "../../src/group/group-session.ts";
 import { RoundRobinTurnManager } from "../../src/group/turns/round-robin-turn-manager.ts";
 import type { SessionManager } from "../../src/lifecycle/session-manager.ts";
@@ -199,13 +199,13 @@ test("a fork that is made in the middle of a run has nothing to go on with, and 
 /** The same agent, whose runs say that they want their session, and take it once the gate is open. */
 function heldBack(agent: Agent, wants: Gate, held: Gate): Agent {
   const run: Agent["run"] = (input, options = {}) => {
-    const { openSink } = options.persist as SinkOpener;
-    const later: SinkOpener["openSink"] = async (request) => {
+    const { openLog } = options.persist as LogOpener;
+    const later: LogOpener["openLog"] = async (request) => {
       wants.open();
       await held.opened;
-      return openSink(request);
+      return openLog(request);
     };
-    return agent.run(input, { ...options, persist: { openSink: later } });
+    return agent.run(input, { ...options, persist: { openLog: later } });
   };
   return { ...agent, run };
 }

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import type { Approval } from "../../src/agent/run-event.ts";
+import type { Approval } from "../../src/session/log/run-event.ts";
 import type { RunView } from "../../src/http/client/index.ts";
 import { answerIdOf } from "../../src/session/log/open-runs.ts";
 import { callOf, calling, toolOf } from "../sample-run.ts";

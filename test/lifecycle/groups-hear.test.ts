@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { createAgent } from "../../src/agent/agent.ts";
-import { hearNow } from "../../src/agent/persist/run-ears.ts";
+import { pollFollowers } from "../../src/agent/persist/log-follower.ts";
 import { scripted } from "../../src/models/scripted.ts";
 import { answerIdOf } from "../../src/session/log/open-runs.ts";
 import { openMemoryStore } from "../../src/stores/memory/index.ts";
@@ -27,7 +27,7 @@ test("an agent of a group hears the answer to its question from others, and does
   const runId = asks?.type === "approval" ? asks.runId : "";
   const answer = { id: answerIdOf(question), runId, callId, question, decision: { approved: true } };
   await store.append(id, [{ type: "approval", ...answer }]);
-  await hearNow(store, id);
+  await pollFollowers(store, id);
   expect((await run).turns?.some(({ content }) => content === "Done.")).toBe(true);
 });
 

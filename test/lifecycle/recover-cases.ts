@@ -1,6 +1,6 @@
 import { expect } from "vitest";
 import type { Agent } from "../../src/agent/agent.ts";
-import type { SinkOpener } from "../../src/agent/persist/run-sink.ts";
+import type { LogOpener } from "../../src/agent/persist/persist-option.ts";
 import { resumeSession } from "../../src/agent/persist/resume-session.ts";
 import type { SessionRun } from "../../src/agent/session-run.ts";
 import type { RecoverOptions } from "../../src/lifecycle/runs/recover-run.ts";
@@ -235,12 +235,12 @@ export const recoverCases: readonly LifecycleCase[] = [
       const late: Agent = {
         ...agent,
         run(input, options) {
-          const opener = options?.persist as SinkOpener;
-          const openSink: SinkOpener["openSink"] = async (request) => {
+          const opener = options?.persist as LogOpener;
+          const openLog: LogOpener["openLog"] = async (request) => {
             await manager().cancel("s");
-            return opener.openSink(request);
+            return opener.openLog(request);
           };
-          return agent.run(input, { ...options, persist: { openSink } });
+          return agent.run(input, { ...options, persist: { openLog } });
         },
       };
       expect(await desk.recover("s", { clerk: late })).toBeNull();

@@ -8,7 +8,7 @@ import type { LoopContext } from "./loop-context.ts";
 import type { LoopOptions } from "../loop-options.ts";
 import { ModelError } from "../model/model-error.ts";
 import { withRetries } from "../model/retry.ts";
-import type { RunProgress } from "../run-progress.ts";
+import type { RunLog } from "../persist/run-log.ts";
 import { type Summary, spendingOf } from "./summarize.ts";
 import { loadTokenizer } from "./tokenizer.ts";
 import { untilAborted } from "../follow-abort.ts";
@@ -18,7 +18,7 @@ export interface RoomParts {
   readonly options: LoopOptions;
   readonly context: LoopContext;
   readonly hooks: HookRunner;
-  readonly progress: RunProgress;
+  readonly log: RunLog;
   readonly inside: <T>(work: () => T) => T;
 }
 
@@ -43,51 +43,51 @@ export class ContextRoom {
    * Makes room when the next answer might not fit; null when it fits. The request may fit all the same, so that a failure
    * is reported only.
    */
-  makeBefore(round: number): Promise<void> | null {
+  makeBefore(): Promise<void> | null {
     const { options, context } = this.#parts;
     const { compaction } = options;
     const window = options.model?.contextWindow;
     if (window === undefined || compaction === false) return null;
     const settings = settingsFor(window, compaction);
     if (!context.isFull(window, settings) || context.tokens < this.#nextTryTokens) return null;
-    return this.#make(round, window, settings);
+    return this.#make(window, settings);
   }
 
-  async #make(round: number, window: number, settings: Partial<CompactionSettings>): Promise<void> {
-    const { context, progress } = this.#parts;
+  async #make(window: number, settings: Partial<CompactionSettings>): Promise<void> {
+    const { context, log } = this.#parts;
     const made = await this.#summarize(settings).catch((error: unknown) => {
-      progress.signal.throwIfAborted();
-      process.emitWarning(`The context of run ${progress.output.id} was not compacted: ${describeThrown(error)}`);
+      log.signal.throwIfAborted();
+      process.emitWarning(`The context of run ${log.output.id} was not compacted: ${describeThrown(error)}`);
       return null;
     });
-    if (made !== null) return this.#replace(made, round);
+    if (made !== null) return this.#replace(made);
     // A try costs what the context contains, and maybe money, so that there is not one in every round.
     this.#nextTryTokens = context.tokens + Math.ceil(window / 16);
   }
 
   /** Makes room after the provider refused a request as too long. @throws what it was refused with, when there is no room. */
-  async makeAfter(overflow: ModelError, round: number): Promise<void> {
-    const { options, context, progress } = this.#parts;
+  async makeAfter(overflow: ModelError): Promise<void> {
+    const { options, context, log } = this.#parts;
     if (options.compaction === false) throw overflow;
     const window = options.model?.contextWindow ?? context.tokens;
     // The provider counts differently than we do: keep a third of what we thought was small enough.
     const keepRecentTokens = Math.floor(Math.min(window, context.tokens) / 3);
     const settings = { ...options.compaction?.settings, keepRecentTokens };
     const made = await this.#summarize(settings).catch((cause: unknown) => {
-      progress.signal.throwIfAborted();
+      log.signal.throwIfAborted();
       const { message, provider, status } = overflow;
       throw new ModelError("context_overflow", message, { provider, ...(status === null ? {} : { status }), cause });
     });
     if (made === null) throw overflow;
-    await this.#replace(made, round);
+    await this.#replace(made);
   }
 
   /** The summary of what a compaction would drop; null when there is nothing to drop, or a handler is against it. */
   async #summarize(settings: Partial<CompactionSettings>): Promise<Replacement | null> {
-    const { options, context, hooks, progress, inside } = this.#parts;
+    const { options, context, hooks, log, inside } = this.#parts;
     const { model: own, instructions } = options.compaction === false ? {} : (options.compaction ?? {});
     const model = own ?? options.model;
-    const { signal, output } = progress;
+    const { signal, output } = log;
     const plan = context.plan({ ...settings, tokenizer: settings.tokenizer ?? (await loadTokenizer()) });
     if (plan === null || model === undefined) return null;
     const asked = inside(() => notCancelled(hooks.before("beforeCompact", { sessionId: output.id, plan })));
@@ -103,15 +103,12 @@ export class ContextRoom {
     return { plan, summary, details: plan.details as unknown as JsonValue };
   }
 
-  async #replace({ plan, summary, details }: Replacement, round: number): Promise<void> {
-    const { context, hooks, progress, inside } = this.#parts;
-    const { output, events, signal } = progress;
+  async #replace({ plan, summary, details }: Replacement): Promise<void> {
+    const { context, hooks, log, inside } = this.#parts;
+    const { output, signal } = log;
     const entry = context.compact(plan, { summary: summary.text, details, ...spendingOf(summary) });
-    await progress.note([entry]);
-    progress.compacted({ id: entry.id, summary: summary.text, keptRows: plan.keep.length });
-    progress.spend(summary.usage, summary.cost);
-    const { id: entryId, firstKeptEntryId, tokensBefore } = entry;
-    events.add({ type: "compaction", round, entryId, summary: summary.text, firstKeptEntryId, tokensBefore });
+    await log.note([entry]);
+    log.compacted({ id: entry.id, summary: summary.text, keptRows: plan.keep.length });
     const stored = { ...entry, parentId: null, seq: -1, timestamp: new Date().toISOString() };
     await untilAborted(
       inside(() => hooks.after("compact", { sessionId: output.id, entry: stored })),

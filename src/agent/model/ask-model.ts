@@ -6,14 +6,14 @@ import type { Model, ModelDelta, ModelReply, ModelRequest } from "./model.ts";
 import { readReply } from "./read-reply.ts";
 import { withRetries } from "./retry.ts";
 import { runErrorOf } from "../run-error.ts";
-import type { RunProgress } from "../run-progress.ts";
+import type { RunLog } from "../persist/run-log.ts";
 import type { RunTelemetry } from "../telemetry.ts";
 import { untilAborted } from "../follow-abort.ts";
 
 /** What asking a model needs of its run. */
 export interface Asking {
   readonly options: RunOptions;
-  readonly progress: RunProgress;
+  readonly log: RunLog;
   readonly telemetry: RunTelemetry | null;
   readonly round: number;
   /** Told of the answer as it comes, and of null when what came of it is void. */
@@ -22,9 +22,9 @@ export interface Asking {
 
 /** Asks the model of a run, by its stream where it has one, and again after a failure that passes. */
 export function askModel(request: ModelRequest, asking: Asking): Promise<AssistantMessage> {
-  const { options, progress, telemetry, round, onPartial = () => {} } = asking;
+  const { options, log, telemetry, round, onPartial = () => {} } = asking;
   const { model, executor, agentName, retry = {} } = options;
-  const { signal, events } = progress;
+  const { signal, events } = log;
   const askOnce = (): Promise<ModelReply> => {
     onPartial(null);
     const whole = executor ?? (model?.stream === undefined ? (model as Model) : null);

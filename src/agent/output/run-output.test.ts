@@ -1,7 +1,7 @@
 import { describe, expect, expectTypeOf, test } from "vitest";
 import { z } from "zod";
 import { callOf, calling, eventsOf, nextEvent, resultsOf, saying, shortly, toolOf } from "../../../test/sample-run.ts";
-import { actingBefore, entriesOf } from "../../../test/sample-sink.ts";
+import { actingBefore, entriesOf } from "../../../test/sample-run-log.ts";
 import { offline } from "../../models/offline.ts";
 import { type ScriptedReply, scripted } from "../../models/scripted.ts";
 import type { EntryDraft } from "../../session/log/entry.ts";

@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { asking, callOf, calling, nextEvent, shortly, someAgent, toolOf } from "../../../test/sample-run.ts";
-import { entriesOf } from "../../../test/sample-sink.ts";
+import { entriesOf } from "../../../test/sample-run-log.ts";
 import { scripted } from "../../models/scripted.ts";
 import type { Entry, EntryDraft } from "../../session/log/entry.ts";
 import { createHeader } from "../../session/log/header.ts";
@@ -20,7 +20,8 @@ import { runSessionLoop } from "../run-session-loop.ts";
 import type { SessionRun } from "../session-run.ts";
 import { type Claim, claimRun } from "./claim-run.ts";
 import { LeaseHold } from "./lease-hold.ts";
-import type { Persist } from "./run-sink.ts";
+import { StoreAccess } from "./log-access.ts";
+import type { Persist } from "./persist-option.ts";
 import { SessionTree } from "../../tree/session-tree.ts";
 
 const stores: Readonly<Record<string, () => Promise<SessionStore>>> = {
@@ -58,17 +59,18 @@ const parked = (runId: string): EntryDraft => ({
   questions: [{ callId: "c", question: "q" }],
 });
 
-/** Claims the session for a run as a sink does, and keeps it. */
-function claim(store: SessionStore, runId: string, version?: number): Promise<Claim> {
-  const place = {
+/** Claims the session for a run as a log does, and keeps it. */
+function claim(store: SessionStore, runId: string, version?: number): Promise<Claim & { access: StoreAccess }> {
+  const access = new StoreAccess({
     store,
+    sessionId: SESSION,
     append: store.append.bind(store, SESSION),
-    hold: () => LeaseHold.take(store, SESSION, runId),
+    acquire: () => LeaseHold.take(store, SESSION, runId),
     head: async () => (await store.head(SESSION)) as Awaited<ReturnType<SessionStore["fork"]>>,
-  };
-  return claimRun(place, { runId, version }, async (claimed) => {
-    await store.append(SESSION, [...claimed.ends, claimed.started], { guard: claimed.hold.guard ?? {} });
-    return claimed;
+  });
+  return claimRun(access, { runId, version }, async (claimed) => {
+    await store.append(SESSION, [...claimed.ends, claimed.started], { guard: access.guard });
+    return { ...claimed, access };
   });
 }
 
@@ -91,13 +93,13 @@ describe.each(Object.entries(stores))("in a %s store", (_, open) => {
     const [lost] = claims.flatMap((one) => (one.status === "rejected" ? [one.reason] : []));
     expect([more, lost]).toMatchObject([[], { code: "SESSION_BUSY" }]);
     const entries = await entriesOf(store, SESSION);
-    expect(entries.filter(({ type }) => type === "run")).toMatchObject([{ claim: won?.hold.lease?.token }]);
-    await won?.hold.letGo();
+    expect(entries.filter(({ type }) => type === "run")).toMatchObject([{ claim: won?.access.lease?.token }]);
+    await won?.access.release();
   });
 
   test("runs whose process is gone are ended, as cancelled where they were told to stop", async () => {
     const store = await storeWith(open, started("dead"), started("told"), { type: "cancel", runId: "told" });
-    await (await claim(store, "r")).hold.letGo();
+    await (await claim(store, "r")).access.release();
     expect(await facts(store)).toEqual([
       ["dead", "started"],
       ["told", "started"],
@@ -129,7 +131,7 @@ describe.each(Object.entries(stores))("in a %s store", (_, open) => {
     expect((await store.head(SESSION))?.openRuns).toContainEqual(
       expect.objectContaining({ runId: "first", state: "started" }),
     );
-    await first.hold.letGo();
+    await first.access.release();
   });
 
   test("a run that was asked for later, or for another time, does not hold up one that is due", async () => {
@@ -139,7 +141,7 @@ describe.each(Object.entries(stores))("in a %s store", (_, open) => {
       requested("r"),
       requested("next"),
     );
-    await (await claim(store, "r")).hold.letGo();
+    await (await claim(store, "r")).access.release();
     expect((await store.head(SESSION))?.openRuns.map(({ runId, state }) => [runId, state])).toEqual([
       ["later", "requested"],
       ["next", "requested"],
@@ -151,14 +153,14 @@ describe.each(Object.entries(stores))("in a %s store", (_, open) => {
     const store = await storeWith(open, requested("r"));
     const version = (await store.head(SESSION))?.version as number;
     await store.append(SESSION, [{ type: "session_info", name: "meanwhile" }, requested("other")]);
-    await (await claim(store, "r", version)).hold.letGo();
+    await (await claim(store, "r", version)).access.release();
     await expect(claim(store, "r", version)).rejects.toMatchObject({ code: "CONFLICT" });
     expect(await store.leaseOf(SESSION)).toBeNull();
   });
 
   test("a run that was claimed five times without getting anywhere is ended as failed by the sixth", async () => {
     const store = await storeWith(open, requested("r"));
-    for (let time = 1; time <= 5; time++) await (await claim(store, "r")).hold.letGo();
+    for (let time = 1; time <= 5; time++) await (await claim(store, "r")).access.release();
     await expect(claim(store, "r")).rejects.toMatchObject({ code: "RUN_ENDED", message: /5 times/ });
     expect((await facts(store)).at(-1)).toEqual(["r", "failed"]);
     expect([(await store.head(SESSION))?.openRuns, await store.leaseOf(SESSION)]).toEqual([[], null]);
@@ -167,10 +169,10 @@ describe.each(Object.entries(stores))("in a %s store", (_, open) => {
   test("a run that got a row further between its claims goes on", async () => {
     const store = await storeWith(open, requested("r"));
     for (let time = 1; time <= 7; time++) {
-      const { hold } = await claim(store, "r");
+      const { access } = await claim(store, "r");
       const message = { role: "assistant", content: "Still here." } as const;
-      await store.append(SESSION, [{ type: "message", message }], { guard: hold.guard ?? {} });
-      await hold.letGo();
+      await store.append(SESSION, [{ type: "message", message }], { guard: access.guard });
+      await access.release();
     }
     expect((await store.head(SESSION))?.openRuns).toMatchObject([{ runId: "r", state: "started" }]);
   });

@@ -4,25 +4,15 @@ import type { Entry, EntryDraft, EntryOf } from "../../session/log/entry.ts";
 import { SessionBusyError, SessionError, show } from "../../session/errors.ts";
 import type { SessionHead } from "../../session/log/fold.ts";
 import { type OpenRun, requestIdOf } from "../../session/log/open-runs.ts";
-import type { AppendOptions, AppendResult, Guard, SessionStore } from "../../session/store.ts";
-import type { RunHold } from "./log-sink.ts";
-import type { RunAgent } from "./run-sink.ts";
+import type { Guard, SessionStore } from "../../session/store.ts";
+import type { LogAccess } from "./log-access.ts";
+import type { RunAgent } from "./persist-option.ts";
 
 /** How often a run is claimed in a row without a new row before it counts as failed. */
 const CLAIMS_MAX = 5;
 
 /** Facts that change what is to be done about a run. */
 const RUN_FACTS: ReadonlySet<string> = new Set(["run", "run_parked", "cancel"]);
-
-/** A session that a run is to begin or to go on in. */
-export interface Claimable {
-  readonly store: SessionStore;
-  append(drafts: readonly EntryDraft[], options: AppendOptions): Promise<AppendResult>;
-  /** Keeps all others away. @throws {SessionBusyError} while someone else does. */
-  hold(): Promise<RunHold>;
-  /** The session as it is, once it is held. */
-  head(): Promise<SessionHead>;
-}
 
 /** Which run claims a session. */
 export interface ClaimRequest {
@@ -36,13 +26,14 @@ export interface ClaimRequest {
 /** A session that a run has to itself. */
 export interface Claim {
   readonly head: SessionHead;
-  readonly hold: RunHold;
   /** What must hold for the append that begins the run: it is still to be run. A cancel that came meanwhile counts. */
   readonly guard: Guard;
   /** What the run writes before its first row: the end of runs whose process is gone. */
   readonly ends: readonly EntryDraft[];
-  /** What it writes after its input. */
-  readonly started: EntryDraft;
+  /** What it writes after its input and these ends; how many entries precede it is for the caller to add. */
+  readonly started: EntryDraft & { readonly type: "run" };
+  /** Whether no claim of the run is on record. */
+  readonly isFirst: boolean;
   /** The entry that asked for it, where it begins here and was asked for. */
   readonly request: EntryOf<"run_request"> | null;
 }
@@ -59,29 +50,30 @@ export interface Claim {
  * - A run that was cancelled, or that got nowhere five times in a row, is ended here: `RUN_ENDED`.
  */
 export async function claimRun<T>(
-  session: Claimable,
+  access: LogAccess,
   { runId, version, answers }: ClaimRequest,
   begin: (claim: Claim) => Promise<T>,
 ): Promise<T> {
-  const hold = await session.hold();
+  await access.acquire();
   try {
-    const head = await session.head();
-    await checkKnown(session.store, head, version);
+    const head = await access.head();
+    const store = access.store as SessionStore;
+    await checkKnown(store, head, version);
     const mine = head.openRuns.find((run) => run.runId === runId);
     checkTurn(head, runId, mine);
-    if (mine !== undefined) await checkHost(session.store, head, mine);
+    if (mine !== undefined) await checkHost(store, head, mine);
     const ends = head.openRuns.flatMap((run) => (run.state === "started" && run !== mine ? endOf(run) : []));
     const end = mine === undefined ? null : endOfClaims(mine);
     if (end !== null) {
-      await session.append([...ends, end.draft], hold.guard === null ? {} : { guard: hold.guard });
+      await access.append([...ends, end.draft], { guard: access.guard });
       throw end.error;
     }
-    const started: EntryDraft = { type: "run", runId, phase: "started", claim: hold.lease?.token ?? 0, ...answers };
-    const request = mine?.state === "requested" ? await readRequest(session.store, head.header.id, runId) : null;
-    const guard = { ...hold.guard, ...(mine === undefined ? {} : { openRun: runId }) };
-    return await begin({ head, hold, guard, ends, started, request });
+    const started = { type: "run", runId, phase: "started", claim: access.lease?.token ?? 0, ...answers } as const;
+    const request = mine?.state === "requested" ? await readRequest(store, head.header.id, runId) : null;
+    const guard = { ...access.guard, ...(mine === undefined ? {} : { openRun: runId }) };
+    return await begin({ head, guard, ends, started, request, isFirst: mine === undefined });
   } catch (error) {
-    await hold.letGo().catch(() => {});
+    await access.release(null).catch(() => {});
     throw error;
   }
 }

@@ -1,7 +1,5 @@
 import { LeaseLostError } from "../../session/errors.ts";
 import type { Guard, Lease, SessionStore } from "../../session/store.ts";
-import type { RunLease } from "./run-sink.ts";
-import type { RunHold } from "./log-sink.ts";
 
 /** How long a lease outlives a process that dies, where the store cannot tell; recovering the run elsewhere waits for that. */
 export const LEASE_MS_DEFAULT = 30_000;
@@ -15,8 +13,9 @@ export interface HoldOptions {
 }
 
 /** Holds the lease of a session for as long as a run goes on. */
-export class LeaseHold implements RunHold, RunLease {
+export class LeaseHold {
   readonly guard: Guard;
+  /** Of two that ever held the session, the later one has the larger token. */
   readonly token: number;
   readonly #lease: Lease;
   readonly #leaseMs: number;
@@ -53,17 +52,14 @@ export class LeaseHold implements RunHold, RunLease {
     return new LeaseHold(await store.lease(sessionId, runId, leaseMs), askedAtMs, leaseMs, onLost);
   }
 
-  get lease(): RunLease {
-    return this;
-  }
-
+  /**
+   * Null while a third of the lease or more is left by this process's own clock; else resolves once the lease was renewed.
+   *
+   * @throws {LeaseLostError} when it is another's, or may be by now.
+   */
   ensure(): Promise<void> | null {
     if (this.#lost === null && this.#leftMs >= this.#leaseMs / 3) return null;
     return this.#renewOrLose();
-  }
-
-  finish(): Promise<void> {
-    return this.letGo();
   }
 
   async letGo(): Promise<void> {

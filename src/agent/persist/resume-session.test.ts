@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { assistant, calls, message, result, usage, user as said } from "../../../test/sample-log.ts";
-import { idsOf, openSink, sessionOf } from "../../../test/sample-sink.ts";
+import { idsOf, openLog, sessionOf } from "../../../test/sample-run-log.ts";
 import { backends } from "../../../test/store-backends.ts";
 import type { EntryDraft } from "../../session/log/entry.ts";
 import { createHeader } from "../../session/log/header.ts";
@@ -16,7 +16,8 @@ import { openMemoryStore } from "../../stores/memory/index.ts";
 import { openSessionWriter } from "../../tree/index.ts";
 import { SessionTree } from "../../index.ts";
 import { resumeSession } from "./resume-session.ts";
-import { QUEUED_KEY, type ResumeState, resumeStateOf } from "./resume-state.ts";
+import { type ResumeState, resumeStateOf } from "./resume-state.ts";
+import { QUEUED_KEY } from "../../session/log/run-fold.ts";
 
 let directory: string;
 beforeEach(async () => {
@@ -58,11 +59,11 @@ describe.each(backends)("from a $name store", ({ open }) => {
   afterEach(() => store.close());
 
   test("gives the session with its identity, usage and instructions, and the next run goes on in it", async () => {
-    const { sink, request } = await openSink(store, sessionOf(userRow("one")), { systemPrompt: "be kind" });
+    const { log, request } = await openLog(store, sessionOf(userRow("one")), { systemPrompt: "be kind" });
     const { id, lineage } = request.output;
-    await sink.append([message("call", { ...calls("c1"), usage: usage(4, 2), cost: 0.5 } as never)]);
+    await log.append([message("call", { ...calls("c1"), usage: usage(4, 2), cost: 0.5 } as never)]);
     await expect(resumeSession({ store, sessionId: id })).rejects.toMatchObject({ code: "SESSION_BUSY" });
-    await sink.abandon();
+    await log.abandon();
 
     const { user, agent } = await resumeSession({ store, sessionId: id });
     expect(user).toMatchObject({ id, lineage, usage: usage(4, 2), cost: 0.5 });
@@ -70,10 +71,10 @@ describe.each(backends)("from a $name store", ({ open }) => {
     expect(agent.transcript.toMessages()).toEqual([{ role: "system", content: "be kind" }]);
     expect(Transcript.originOf(user.transcript)).toMatchObject({ store, sessionId: id, length: 2 });
 
-    const next = await openSink({ store, sessionId: id }, user, { systemPrompt: "be kind" });
+    const next = await openLog({ store, sessionId: id }, user, { systemPrompt: "be kind" });
     expect(next.user).toBe(user);
-    await next.sink.append([message("result", result("c1")), message("done", assistant("done"))]);
-    await next.sink.end({ phase: "finished" });
+    await next.log.append([message("result", result("c1")), message("done", assistant("done"))]);
+    await next.log.end({ phase: "finished" });
     const again = await resumeSession({ store, sessionId: id }, { agentPrompt: "be quick" });
     expect(idsOf(again.user)).toEqual([...idsOf(user), "result", "done"]);
     expect(again.agent.transcript.toMessages()).toEqual([{ role: "system", content: "be quick" }]);
@@ -82,24 +83,24 @@ describe.each(backends)("from a $name store", ({ open }) => {
   });
 
   test("lets one of two that found the same run interrupted go on, and the other resume anew", async () => {
-    const { sink, request } = await openSink(store, sessionOf(userRow("one")));
+    const { log, request } = await openLog(store, sessionOf(userRow("one")));
     const { id: sessionId } = request.output;
-    await sink.append([message("call", calls("c1"))]);
-    await sink.abandon();
+    await log.append([message("call", calls("c1"))]);
+    await log.abandon();
     const [first, second] = [await resumeSession({ store, sessionId }), await resumeSession({ store, sessionId })];
     // What is noted about the session meanwhile keeps nobody from going on with it.
     await store.append(sessionId, [{ type: "label", targetId: "call", label: "here" }]);
-    const going = await openSink({ store, sessionId }, first.user);
-    await going.sink.append([message("result", result("c1"))]);
-    await going.sink.end({ phase: "finished" });
+    const going = await openLog({ store, sessionId }, first.user);
+    await going.log.append([message("result", result("c1"))]);
+    await going.log.end({ phase: "finished" });
     const head = await store.head(sessionId);
-    await expect(openSink({ store, sessionId }, second.user)).rejects.toMatchObject({
+    await expect(openLog({ store, sessionId }, second.user)).rejects.toMatchObject({
       code: "CONFLICT",
       message: expect.stringContaining("read it again"),
     });
     expect([await store.head(sessionId), await store.leaseOf(sessionId)]).toEqual([head, null]);
     const third = await resumeSession({ store, sessionId });
-    await (await openSink({ store, sessionId }, third.user)).sink.end({ phase: "finished" });
+    await (await openLog({ store, sessionId }, third.user)).log.end({ phase: "finished" });
   });
 
   test("names what is missing", async () => {
@@ -110,13 +111,13 @@ describe.each(backends)("from a $name store", ({ open }) => {
 describe("from a file", () => {
   test("goes on in the same file, after a run that failed in the middle", async () => {
     const path = join(directory, "run.jsonl");
-    const first = await openSink(path, sessionOf(userRow("one")));
+    const first = await openLog(path, sessionOf(userRow("one")));
     await expect(resumeSession(path)).rejects.toMatchObject({ code: "SESSION_BUSY" });
-    await first.sink.append([
+    await first.log.append([
       message("call", calls("c1")),
       { type: "effect", runId: first.request.runId, callId: "c1" },
     ]);
-    await first.sink.end({ phase: "failed", error: "the network is gone" });
+    await first.log.end({ phase: "failed", error: "the network is gone" });
     const before = await readFile(`${path}.__partial__`);
 
     const { user, agent } = await resumeSession(path);
@@ -124,9 +125,9 @@ describe("from a file", () => {
     expect(agent.transcript.toMessages()).toEqual([{ role: "system", content: "be brief" }]);
     expect(resumeStateOf(user.transcript)?.effects).toEqual(new Set([0]));
     expect(Transcript.originOf(user.transcript)).toBeNull();
-    const second = await openSink(path, user);
-    await second.sink.append([message("result", result("c1")), message("done", assistant("done"))]);
-    await second.sink.end({ phase: "finished" });
+    const second = await openLog(path, user);
+    await second.log.append([message("result", result("c1")), message("done", assistant("done"))]);
+    await second.log.end({ phase: "finished" });
     expect((await readFile(path)).subarray(0, before.length)).toEqual(before);
     expect(idsOf((await resumeSession(path)).user)).toEqual([...idsOf(user), "result", "done"]);
   });
@@ -170,8 +171,8 @@ test("attaches to the sandbox that was recorded", async () => {
   }));
   const path = join(directory, "run.jsonl");
   const user = sessionOf(userRow("one")).to("resume-test", "/w");
-  const { sink } = await openSink(path, user, { sandboxHandleId: "h-7" });
-  await sink.abandon();
+  const { log } = await openLog(path, user, { sandboxHandleId: "h-7" });
+  await log.abandon();
   await using resumed = (await resumeSession(path)).user;
   expect((await resumed.requireSandbox()).id).toBe("h-7");
   expect(attached).toEqual([["h-7", { workingDir: "/w" }]]);
@@ -245,12 +246,12 @@ describe("the state", () => {
       started,
       message("a", calls("c1")),
       effect("c1"),
-      queued("given up"),
+      queued("waits"),
       { type: "run", runId: "r0", phase: "finished" },
       { type: "session_info", name: "later" },
     );
     expect(state.effects).toEqual(new Set([0]));
-    expect(state.queued).toEqual([]);
+    expect(state.queued).toMatchObject([{ id: "waits" }]);
   });
 
   test("has the input that was never delivered, in order, of all tries since a run ended on purpose", async () => {

@@ -3,7 +3,8 @@ import { defined } from "../../internal/defined.ts";
 import type { JsonValue } from "../../internal/json.ts";
 import type { EntryOf } from "../../session/log/entry.ts";
 import type { SandboxPlacement } from "../../session/log/header.ts";
-import type { Content, ToolCall } from "../../session/message.ts";
+import type { QueuedInput, RunState } from "../../session/log/run-fold.ts";
+import type { ToolCall } from "../../session/message.ts";
 import type { Transcript } from "../../session/value/transcript.ts";
 
 /** What a person decided about a call: it may run, or it may not, with the reason. */
@@ -43,15 +44,6 @@ export interface AskedBefore {
   readonly expired?: true;
 }
 
-/** Input that waits for its moment in a run; `id` is that of its `queued` entry. */
-export interface QueuedInput {
-  readonly id: string;
-  readonly kind: "steer" | "followUp";
-  readonly content: Content;
-  /** The user who said it; left out where the program did. */
-  readonly by?: string;
-}
-
 /** What a log says about a run that stopped in the middle. */
 export interface ResumeState {
   /** The session, and how long its log was when this was read. */
@@ -59,6 +51,8 @@ export interface ResumeState {
   readonly version: number;
   /** The run that stopped, where it has not ended: whoever goes on in the session goes on with it. */
   readonly runId: string | null;
+  /** That run as its log tells it; if none is open, a new one with what the last one left. */
+  readonly run: RunState;
   /**
    * Whether the calls without a result came with a fork or an import, are those of another run, or were appended by someone who
    * had no run: they never run here.
@@ -100,6 +94,3 @@ export function forgetConsent(transcript: Transcript): void {
   );
   setResumeState(transcript, { ...state, approvals: new Map(approvals) });
 }
-
-/** The key under which a delivered message names the `queued` entry it came from, in its metadata. */
-export const QUEUED_KEY = "skein.queued";

@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { message, user as said } from "../../../test/sample-log.ts";
-import { openSink } from "../../../test/sample-sink.ts";
+import { openLog } from "../../../test/sample-run-log.ts";
 import type { Entry } from "../../session/log/entry.ts";
 import { createHeader } from "../../session/log/header.ts";
 import { Session } from "../../session/value/session.ts";
@@ -23,17 +23,17 @@ test("the path that a run goes on from says what the run works on, whatever the 
       parents,
       fc.option(place),
       fc.array(row, { minLength: 1, maxLength: 6 }),
-      async (log, from, rows) => {
+      async (branches, from, rows) => {
         const store = openMemoryStore();
         await store.create(createHeader({ id: "a" }));
-        for (const [index, parent] of log.entries()) {
+        for (const [index, parent] of branches.entries()) {
           const onto = parent === null ? null : `m${Math.min(parent, index - 1)}`;
           if (index > 0) await store.append("a", [{ type: "leaf", targetId: onto }]);
           await store.append("a", [message(`m${index}`, said(`${index}`))]);
         }
         const tree = await SessionTree.on(store, "a");
         const stored = (place: number): RowInit => {
-          const index = place % log.length;
+          const index = place % branches.length;
           return { id: `m${index}`, message: said(`${index}`) };
         };
         if (from !== null) await tree.branch(stored(from).id as string);
@@ -42,11 +42,11 @@ test("the path that a run goes on from says what the run works on, whatever the 
         const added = rows.map((each, index) =>
           each === "new" ? { id: `n${index}`, message: said("new") } : stored(each),
         );
-        const { sink, user } = await openSink(tree, Session.of(begun.appendAll(added)));
-        const path = await tree.getBranch(sink.origin()?.entryId);
+        const { log, user } = await openLog(tree, Session.of(begun.appendAll(added)));
+        const path = await tree.getBranch(log.origin()?.entryId);
         const kept = path.flatMap((entry) => (entry.type === "message" ? [entry.message.content] : []));
         expect(kept).toEqual(user.transcript.toMessages().map(({ content }) => content));
-        await sink.abandon();
+        await log.abandon();
       },
     ),
     { numRuns: 300 },
@@ -61,13 +61,10 @@ test("a run that begins with a new message reads what the session says once", as
     "a",
     Array.from({ length: turns }, (_, index) => message(`m${index}`, said(`${index}`))),
   );
-  const { sink, user } = await openSink(
-    { store, sessionId: "a" },
-    Session.of(Transcript.of([{ message: said("new") }])),
-  );
+  const { log, user } = await openLog({ store, sessionId: "a" }, Session.of(Transcript.of([{ message: said("new") }])));
   expect(user.transcript.length).toBe(turns + 1);
   expect(readCount()).toBe(turns);
-  await sink.abandon();
+  await log.abandon();
 });
 
 function countingStore(): { readonly store: SessionStore; readonly readCount: () => number } {

@@ -26,7 +26,7 @@ import { openMemoryStore } from "../../stores/memory/index.ts";
 import { loadSession } from "../../tree/persisted-session.ts";
 import { SessionTree } from "../../tree/session-tree.ts";
 import { drainRuns } from "../active-runs.ts";
-import { QUEUED_KEY } from "./resume-state.ts";
+import { QUEUED_KEY } from "../../session/log/run-fold.ts";
 import { resumeSession } from "./resume-session.ts";
 import { runSessionLoop } from "../run-session-loop.ts";
 
@@ -188,8 +188,8 @@ describe.each(backends)("kept in a $name store", ({ open }) => {
       tools,
       persist: store,
     });
-    await nextEvent(run, "tool-finished");
     await expect.poll(() => ran.length).toBe(3);
+    await new Promise((resolve) => setImmediate(resolve));
     await drainRuns({ timeoutMs: 0 });
     letGo();
     const { user, agent } = await resumeSession({ store, sessionId: run.id });

@@ -5,17 +5,16 @@ import { isInputId, isReservedId } from "../../session/log/open-runs.ts";
 import type { Settings } from "../../session/log/settings.ts";
 import type { SessionStore } from "../../session/store.ts";
 import type { Row, Transcript } from "../../session/value/transcript.ts";
-import type { SinkRequest } from "./run-sink.ts";
+import type { LogRequest } from "./persist-option.ts";
 
-/** What a run writes before its first own row: that it started, after the agent's instructions where the path has others. */
-export function startDrafts(started: EntryDraft, systemPrompt: string | null, settings: Settings): EntryDraft[] {
-  if (systemPrompt === settings.systemPrompt) return [started];
-  return [{ type: "variables", set: {}, unset: [], systemPrompt }, started];
+/** The agent's instructions as a setting, if the path has others. */
+export function settingDrafts(systemPrompt: string | null, settings: Settings): EntryDraft[] {
+  return systemPrompt === settings.systemPrompt ? [] : [{ type: "variables", set: {}, unset: [], systemPrompt }];
 }
 
-/** That a run started in a log of its own, which nobody else can know of yet. */
-export function startedFirst({ runId, answers }: Pick<SinkRequest, "runId" | "answers">): EntryDraft {
-  return { type: "run", runId, phase: "started", claim: 0, ...answers };
+/** The start of a run in a private log, which nobody else can know of yet; `before` entries of its append precede it. */
+export function startedFirst({ runId, answers }: Pick<LogRequest, "runId" | "answers">, before: number): EntryDraft {
+  return { type: "run", runId, phase: "started", claim: 0, before, ...answers };
 }
 
 /** All rows as entries of a new session. A row that stands there twice gets a new id the second time. */

@@ -36,7 +36,7 @@ async function resultOf(tool: Tool, args: unknown = {}): Promise<unknown> {
 }
 
 describe("the calls of a round", () => {
-  test("run side by side, 64 of them too, and their results stand in call order whatever order they finish in", async () => {
+  test("run side by side, 64 of them too, and their results and events come in the order of the calls, whatever order they finish in", async () => {
     const { messages, settled } = collectWarnings();
     const finish = new Map<number, () => void>();
     const wait = toolOf("wait", (args) => {
@@ -52,22 +52,27 @@ describe("the calls of a round", () => {
     const session = await run;
     expect(resultsOf(session.transcript)).toEqual(calls.map((_, n) => n));
     const finished = (await eventsOf(run)).flatMap((event) => (event.type === "tool-finished" ? [event.callId] : []));
-    expect(finished.indexOf("call-40")).toBeLessThan(finished.indexOf("call-10"));
+    expect(finished).toEqual(calls.map(({ id }) => id));
     await settled();
     expect(messages).toEqual([]);
   });
 
   test("are written as soon as those before them are there", async () => {
     const gates = [gate(), gate(), gate()];
-    const wait = toolOf("wait", async (args) => gates[(args as { n: number }).n]?.pass);
+    const done: number[] = [];
+    const wait = toolOf("wait", async (args) => {
+      const { n } = args as { n: number };
+      await gates[n]?.pass;
+      done.push(n);
+    });
     const calls = gates.map((_, n) => callOf(`${n}`, "wait", { n }));
     const run = runSessionLoop(asking(), someAgent(), { model: scripted([calling(...calls), "Done."]), tools: [wait] });
     gates[1]?.open();
-    await nextEvent(run, "tool-finished", ({ callId }) => callId === "1");
+    await expect.poll(() => done).toEqual([1]);
     expect(run.transcript.length).toBe(2);
     gates[0]?.open();
-    await nextEvent(run, "tool-finished", ({ callId }) => callId === "0");
-    await expect.poll(() => run.transcript.length).toBe(4);
+    await nextEvent(run, "tool-finished", ({ callId }) => callId === "1");
+    expect(run.transcript.length).toBe(4);
     gates[2]?.open();
     await run;
   });
@@ -132,12 +137,17 @@ describe("the calls of a round", () => {
   test("that were done when the run was stopped keep their results, and the others have none", async () => {
     const controller = new AbortController();
     const hang = toolOf("hang", () => new Promise(() => {}));
+    const { pass, open } = gate();
+    const quick = toolOf("quick", async () => {
+      setImmediate(open);
+      return "was quick";
+    });
     const run = runSessionLoop(asking(), someAgent(), {
       model: scripted([calling(callOf("1", "hang"), callOf("2", "quick"), callOf("3", "hang"))]),
-      tools: [hang, toolOf("quick", () => "was quick")],
+      tools: [hang, quick],
       signal: controller.signal,
     });
-    await nextEvent(run, "tool-finished");
+    await pass;
     controller.abort();
     await expect(run.synchronize()).rejects.toMatchObject({ code: "ABORTED" });
     expect(shortly(run.transcript)).toEqual(["user: Do it.", "assistant: [hang] [quick] [hang]", "tool: was quick"]);

@@ -1,13 +1,12 @@
 import type { EntryDraft } from "../../session/log/entry.ts";
 import type { ToolCall, ToolMessage } from "../../session/message.ts";
-import type { Row } from "../../session/value/transcript.ts";
 import { copyJson, type JsonValue } from "../../internal/json.ts";
 import { isThenable } from "../is-thenable.ts";
 import type { LoopExecutor } from "../model/loop-executor.ts";
 import { parseArguments } from "./parse-arguments.ts";
 import { type AskedBefore, digestOfCall, type ResumeState } from "../persist/resume-state.ts";
 import type { RunApprovals } from "../run-approvals.ts";
-import type { RunProgress } from "../run-progress.ts";
+import type { RunLog } from "../persist/run-log.ts";
 import type { Tool, ToolContext } from "./tool.ts";
 import { type PreparedCall, prepareCall, scheduleCalls, startsAtOnce } from "./tool-calls.ts";
 import { errorMessage, resultMessage, thrownMessage } from "./tool-result.ts";
@@ -18,7 +17,7 @@ type Runnable = Extract<PreparedCall, { tool: Tool }>;
 
 /** What a dispatch needs of its run. */
 export interface DispatchHost {
-  readonly progress: RunProgress;
+  readonly log: RunLog;
   readonly approvals: RunApprovals;
   readonly tools: ReadonlyMap<string, Tool>;
   /** Which calls need no person's word. */
@@ -33,7 +32,6 @@ export interface DispatchHost {
 /** Runs the calls of one answer. */
 export class ToolDispatch {
   readonly #host: DispatchHost;
-  readonly #round: number;
   readonly #prepared: readonly PreparedCall[];
   readonly #answer: CalledAnswer;
   /** Calls whose effect is on record already. */
@@ -41,9 +39,8 @@ export class ToolDispatch {
   /** The questions about calls. */
   readonly #questions = new Map<ToolCall, string>();
 
-  private constructor(host: DispatchHost, round: number, prepared: readonly PreparedCall[], answer: CalledAnswer) {
+  private constructor(host: DispatchHost, prepared: readonly PreparedCall[], answer: CalledAnswer) {
     this.#host = host;
-    this.#round = round;
     this.#prepared = prepared;
     this.#answer = answer;
   }
@@ -51,7 +48,6 @@ export class ToolDispatch {
   /** Checks the calls; nothing has run yet. With a resume state, calls that may have run before do not run again. */
   static prepare(
     host: DispatchHost,
-    round: number,
     calls: readonly ToolCall[],
     answer: CalledAnswer = { calls },
   ): ToolDispatch | Promise<ToolDispatch> {
@@ -61,17 +57,16 @@ export class ToolDispatch {
     const dispatchOf = (prepared: readonly PreparedCall[]): ToolDispatch =>
       new ToolDispatch(
         host,
-        round,
         prepared.map((call) => interruptedOr(call, answer)),
         answer,
       );
     if (isAllThere(checks)) return dispatchOf(checks);
-    return untilAborted(Promise.all(checks), host.progress.signal).then(dispatchOf);
+    return untilAborted(Promise.all(checks), host.log.signal).then(dispatchOf);
   }
 
   /** What must be on record before the calls that start at once may start: that their effects may happen. */
   takeEffects(): EntryDraft[] {
-    if (!this.#host.progress.kept) return [];
+    if (!this.#host.log.kept) return [];
     const starts = startsAtOnce(this.#prepared.map(turnOf));
     return this.#prepared.flatMap((prepared, index) =>
       starts[index] && "tool" in prepared && !prepared.needsApproval ? this.#effectOf(prepared) : [],
@@ -82,8 +77,7 @@ export class ToolDispatch {
    * Runs the calls and adds their results to the transcript, in call order, each as soon as those before it are there.
    * When the run is stopped meanwhile, the results that are there are added still.
    */
-  async run(onResult: (row: Row) => void): Promise<void> {
-    this.#host.approvals.round = this.#round;
+  async run(): Promise<void> {
     if (this.#prepared.some((prepared) => "tool" in prepared && prepared.needsApproval)) await this.#askForApprovals();
     const finished: (ToolMessage | undefined)[] = [];
     const results = scheduleCalls(this.#prepared.map(turnOf), (index) =>
@@ -91,7 +85,7 @@ export class ToolDispatch {
         finished[index] = message;
       }),
     );
-    const add = (messages: readonly ToolMessage[]): Promise<void> => this.#host.progress.add(messages, onResult);
+    const add = (messages: readonly ToolMessage[]): Promise<void> => this.#host.log.add(messages);
     let added = 0;
     try {
       while (added < results.length) {
@@ -109,7 +103,7 @@ export class ToolDispatch {
   }
 
   async #askForApprovals(): Promise<void> {
-    const { approvals, executor, progress } = this.#host;
+    const { approvals, executor, log } = this.#host;
     const before = (prepared: PreparedCall) => askedBefore(this.#answer, prepared.call);
     const asking = this.#prepared.filter((prepared) => "tool" in prepared && prepared.needsApproval) as Runnable[];
     let following = asking.filter((prepared) => before(prepared)?.decision == null).length;
@@ -117,7 +111,7 @@ export class ToolDispatch {
       const { call, tool } = prepared;
       // Who runs tools in another way may do so anywhere.
       const known = tool.sandboxed === true && executor?.dispatchTool === undefined;
-      const reach = known ? await progress.output.sandboxReach() : null;
+      const reach = known ? await log.output.sandboxReach() : null;
       if (before(prepared)?.decision == null) following -= 1;
       const asked = {
         callId: call.id,
@@ -133,7 +127,7 @@ export class ToolDispatch {
   }
 
   async #answerTo(prepared: PreparedCall, onMessage: (message: ToolMessage) => void): Promise<void> {
-    const { events, signal } = this.#host.progress;
+    const { events, signal, state } = this.#host.log;
     signal.throwIfAborted();
     const { id: callId, name } = prepared.call;
     let message: ToolMessage | null = null;
@@ -141,46 +135,45 @@ export class ToolDispatch {
     else if (prepared.needsApproval) message = await this.#denial(prepared);
     if (message === null) {
       const runnable = prepared as Runnable;
-      events.add({ type: "tool-started", round: this.#round, callId, name, arguments: argumentsOf(runnable) });
+      events.add({ type: "tool-started", round: state.round, callId, name, arguments: argumentsOf(runnable) });
       message = await this.#host.observe(prepared.call, () => this.#execute(runnable));
     }
-    events.add({ type: "tool-finished", round: this.#round, callId, message });
     onMessage(message);
   }
 
   async #denial({ call }: Runnable): Promise<ToolMessage | null> {
-    const { approvals, progress } = this.#host;
-    const decision = await untilAborted(approvals.decisionOn(this.#questions.get(call) as string), progress.signal);
+    const { approvals, log } = this.#host;
+    const decision = await untilAborted(approvals.decisionOn(this.#questions.get(call) as string), log.signal);
     if (decision.approved) return null;
     const { reason, by } = decision;
     const message = errorMessage(call, "denied", reason ?? "The user did not allow this call.");
-    if (reason !== null) this.#host.progress.setAuthor(message, by);
+    if (reason !== null) this.#host.log.setAuthor(message, by);
     return message;
   }
 
   async #execute(prepared: Runnable): Promise<ToolMessage> {
     const { call, tool, args } = prepared;
-    const { progress, executor, inside } = this.#host;
-    const effects = progress.kept ? this.#effectOf(prepared) : [];
-    if (effects.length > 0) await progress.note(effects);
-    const renewing = progress.sink?.lease?.ensure() ?? null;
+    const { log, executor, inside } = this.#host;
+    const effects = log.kept ? this.#effectOf(prepared) : [];
+    if (effects.length > 0) await log.note(effects);
+    const renewing = log.lease?.ensure() ?? null;
     if (renewing !== null) await renewing;
-    progress.signal.throwIfAborted();
-    const timer = tool.timeoutMs === undefined ? null : new Timer(tool.timeoutMs, progress.signal);
-    const signal = timer?.signal ?? progress.signal;
+    log.signal.throwIfAborted();
+    const timer = tool.timeoutMs === undefined ? null : new Timer(tool.timeoutMs, log.signal);
+    const signal = timer?.signal ?? log.signal;
     try {
       const value = inside(() => {
         const context = this.#contextOf(call, signal);
         const returned =
           executor?.dispatchTool === undefined
             ? tool.execute(args, context)
-            : executor.dispatchTool(progress.output, tool, args, context);
+            : executor.dispatchTool(log.output, tool, args, context);
         // Some thenables (query builders, for one) begin their work each time they are asked, so this one is asked once.
         return isThenable(returned) ? Promise.resolve(returned) : returned;
       }, tool.execute);
       return resultMessage(call, value instanceof Promise ? await untilAborted(value, signal) : value);
     } catch (error) {
-      progress.signal.throwIfAborted();
+      log.signal.throwIfAborted();
       if (timer?.expired !== true) return thrownMessage(call, error);
       return errorMessage(call, "timeout", `The tool did not answer within ${tool.timeoutMs} ms.`);
     } finally {
@@ -189,18 +182,18 @@ export class ToolDispatch {
   }
 
   #contextOf(call: ToolCall, signal: AbortSignal): ToolContext {
-    const { progress } = this.#host;
-    const { output, runId } = progress;
+    const { log } = this.#host;
+    const { output, runId } = log;
     return {
       session: output,
       get sandbox() {
         return output.sandbox;
       },
-      requireSandbox: () => progress.requireSandbox(),
+      requireSandbox: () => log.requireSandbox(),
       signal,
       callId: call.id,
       runId,
-      leaseToken: progress.sink?.lease?.token ?? null,
+      leaseToken: log.lease?.token ?? null,
     };
   }
 
@@ -208,7 +201,7 @@ export class ToolDispatch {
     if (tool.idempotent === true || this.#recorded.has(call)) return [];
     this.#recorded.add(call);
     const index = positionOf(this.#answer, call);
-    return [{ type: "effect", runId: this.#host.progress.runId, callId: call.id, index }];
+    return [{ type: "effect", runId: this.#host.log.runId, callId: call.id, index }];
   }
 }
 

@@ -5,8 +5,8 @@ import { type TurnFilter, visibleTo } from "../agent-view.ts";
 import { type Asking, askAgent } from "../ask-agent.ts";
 import type { GroupSeat } from "../group-agent.ts";
 import { failureDraft } from "../group-drafts.ts";
-import type { GroupOutcome } from "../group-event.ts";
-import type { GroupProgress } from "../group-progress.ts";
+import type { GroupOutcome } from "../../session/log/run-event.ts";
+import type { GroupState } from "../../session/log/group-state.ts";
 import type { GroupView, TurnManager } from "./turn-manager.ts";
 
 /** What a group consists of. */
@@ -32,7 +32,7 @@ export async function takeTurns(parts: GroupParts, work: GroupWork): Promise<Gro
   while (true) {
     signal.throwIfAborted();
     await log.refresh();
-    const progress = log.progress as GroupProgress;
+    const progress = log.progress as GroupState;
     const next = await nextOf(parts, work, progress);
     if (typeof next !== "string") return next;
     const seat = parts.seats.get(next);
@@ -45,14 +45,13 @@ export async function takeTurns(parts: GroupParts, work: GroupWork): Promise<Gro
     const visible = visibleTo(next, log.items, parts.isolation, parts.turnManager);
     try {
       const asking = { ...work, agents: membersOf(parts.seats), messageId: progress.messageId };
-      emit(await askAgent(seat, visible, asking));
+      await askAgent(seat, visible, asking);
     } catch (thrown) {
       signal.throwIfAborted();
       // Not the agent has failed, but what it was to be kept in.
       if (log.broken !== null) throw log.broken;
       await log.append([failureDraft(next, thrown)]);
       const error = runErrorOf(thrown);
-      emit({ type: "agent-failed", agent: next, error });
       return { reason: "agent-failed", agent: next, error };
     }
   }
@@ -63,7 +62,7 @@ export function viewOf(
   { seats }: GroupParts,
   { log, maxRounds, signal }: Pick<GroupWork, "log" | "maxRounds" | "signal">,
 ): Required<GroupView> {
-  const progress = log.progress as GroupProgress;
+  const progress = log.progress as GroupState;
   return {
     turns: log.items.map(({ turn }) => turn),
     agents: membersOf(seats),
@@ -74,7 +73,7 @@ export function viewOf(
 }
 
 /** Who speaks next, or how the group came to its end. */
-async function nextOf(parts: GroupParts, work: GroupWork, { moves }: GroupProgress): Promise<string | GroupOutcome> {
+async function nextOf(parts: GroupParts, work: GroupWork, { moves }: GroupState): Promise<string | GroupOutcome> {
   const { sessionId, signal } = work;
   const { turnManager } = parts;
   const view = viewOf(parts, work);

@@ -1,6 +1,7 @@
 import { readUIMessageStream, type UIMessage } from "ai";
 import { expect, test } from "vitest";
-import type { Approval, RunEvent } from "../../agent/run-event.ts";
+import type { RunEvent } from "../../agent/run-event.ts";
+import type { Approval } from "../../session/log/run-event.ts";
 import type { AssistantMessage } from "../../session/message.ts";
 import { AnswerWriter } from "./answer-writer.ts";
 

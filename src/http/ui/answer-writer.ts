@@ -1,5 +1,6 @@
 import { type AnswerFact, AnswerTeller } from "../../agent/answer-teller.ts";
-import type { Approval, RunEvent } from "../../agent/run-event.ts";
+import type { RunEvent } from "../../agent/run-event.ts";
+import type { Approval } from "../../session/log/run-event.ts";
 import type { SaidPiece } from "../../agent/said-once.ts";
 import type { UIMessageChunk } from "./ai-sdk.ts";
 import { callParts, uiPartsOf, type UICallPart } from "./ui-parts.ts";

@@ -1,6 +1,7 @@
 import { checkArgument, checkOptionsOf, type KeysOf } from "../../session/check-arguments.ts";
 import type { UIMessageChunk } from "./ai-sdk.ts";
-import type { Approval, RunEvent } from "../../agent/run-event.ts";
+import type { RunEvent } from "../../agent/run-event.ts";
+import type { Approval } from "../../session/log/run-event.ts";
 import type { SessionRun } from "../../agent/session-run.ts";
 import { AnswerWriter } from "./answer-writer.ts";
 import { messageIdOfRun } from "../shown-turn.ts";

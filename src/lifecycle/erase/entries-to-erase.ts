@@ -1,4 +1,4 @@
-import { QUEUED_KEY } from "../../agent/persist/resume-state.ts";
+import { QUEUED_KEY } from "../../session/log/run-fold.ts";
 import type { Entry } from "../../session/log/entry.ts";
 import { isErased } from "../../session/log/erased-entry.ts";
 

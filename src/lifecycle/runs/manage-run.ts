@@ -2,8 +2,8 @@ import { defined } from "../../internal/defined.ts";
 import type { Agent } from "../../agent/agent.ts";
 import type { LoopOptions } from "../../agent/loop-options.ts";
 import { outputSchema } from "../../agent/output/run-output.ts";
-import { openTreeSink } from "../../agent/persist/open-run-sink.ts";
-import type { OpenedSink, SinkRequest } from "../../agent/persist/run-sink.ts";
+import { openTreeLog } from "../../agent/persist/open-run-log.ts";
+import type { LogRequest } from "../../agent/persist/persist-option.ts";
 import type { SessionRun } from "../../agent/session-run.ts";
 import { uuidv7 } from "../../internal/uuid.ts";
 import { describeOpen, statusError } from "../../session/log/append-guard.ts";
@@ -86,7 +86,7 @@ export function manageRun(
   const { sessionId } = managed;
   const said = saidInRequest(input);
   const directory = workspace === undefined ? null : namedPath(workspace);
-  const openSink = async (request: SinkRequest): Promise<OpenedSink> => {
+  const openLog = async (request: LogRequest): Promise<void> => {
     await before?.();
     if (directory !== null) await makeWorkspace(directory);
     if (ifBusy === "reject" && loop.runId === undefined) return openAtOnce(managed, request, said, options);
@@ -95,7 +95,7 @@ export function manageRun(
   };
   const session = inputSession(runId, said);
   const placed = place(directory === null ? session : session.to("local", directory));
-  const run = agent.run(placed, { ...loop, runId, persist: { sessionId, openSink } });
+  const run = agent.run(placed, { ...loop, runId, persist: { sessionId, openLog } });
   return wakingAfter(managed, run) as SessionRun<undefined, string>;
 }
 
@@ -117,16 +117,16 @@ export function wakingAfter({ runs, sessionId }: Pick<ManagedRun, "runs" | "sess
 /** Begins without a request on record: one append, or a refusal. */
 async function openAtOnce(
   managed: ManagedRun,
-  request: SinkRequest,
+  request: LogRequest,
   said: SaidInRequest,
   options: ActorOptions,
-): Promise<OpenedSink> {
+): Promise<void> {
   const { sessionId, sessions, open } = managed;
   const head = await sessions.prepare(sessionId, options);
   if (head.status !== "active") throw statusError(sessionId, head.status);
   checkGoesOn(head, said);
   aimAtWorkspace(managed, request, head);
-  return openTreeSink(await open(), { ...request, ...byOf(options) });
+  return openTreeLog(await open(), { ...request, ...byOf(options) });
 }
 
 /** @throws {SessionError} `INVALID_OPTION` for messages of others than users, where something was said in the session before. */
@@ -135,7 +135,7 @@ function checkGoesOn({ header, messageCount }: SessionHead, said: SaidInRequest)
 }
 
 /** Lets a run in a session that says nothing of where its tools act have the manager's workspace. */
-function aimAtWorkspace({ workspace }: ManagedRun, { user, output }: SinkRequest, { header }: SessionHead): void {
+function aimAtWorkspace({ workspace }: ManagedRun, { user, output }: LogRequest, { header }: SessionHead): void {
   if (workspace === null || header.sandbox !== null || user.sandboxBackend !== null) return;
   for (const session of [user, output]) Session.aim(session, placementOf(workspace));
 }
@@ -143,10 +143,10 @@ function aimAtWorkspace({ workspace }: ManagedRun, { user, output }: SinkRequest
 /** Puts the request on record and begins when it is its turn. A request that has waited in vain is taken back. */
 async function openInTurn(
   managed: ManagedRun,
-  request: SinkRequest,
+  request: LogRequest,
   asked: ManagedRunRequest,
   options: ActorOptions & { readonly waitMs: number },
-): Promise<OpenedSink> {
+): Promise<void> {
   const { sessionId, runs } = managed;
   const deadlineMs = performance.now() + options.waitMs;
   const { runId, head } = await runs.request(sessionId, asked, options);
@@ -161,10 +161,10 @@ async function openInTurn(
 
 async function beginWhenFree(
   { sessionId, runs, open }: ManagedRun,
-  request: SinkRequest,
+  request: LogRequest,
   requested: SessionHead,
   deadlineMs: number,
-): Promise<OpenedSink> {
+): Promise<void> {
   const { signal = new AbortController().signal } = request;
   const tree = await open();
   let head = requested;
@@ -172,7 +172,7 @@ async function beginWhenFree(
   for (let pauseMs = POLL_FIRST_MS; ; pauseMs = Math.min(pauseMs * 2, POLL_LAST_MS)) {
     checkWaiting(head, request.runId);
     try {
-      return await openTreeSink(tree, { ...request, version: head.version });
+      return await openTreeLog(tree, { ...request, version: head.version });
     } catch (error) {
       const leftMs = deadlineMs - performance.now();
       if (!isTaken(error)) throw error;

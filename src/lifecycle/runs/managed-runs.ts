@@ -3,7 +3,7 @@ import { withCurrentAsk } from "../../agent/tools/ask-policy.ts";
 import { defined } from "../../internal/defined.ts";
 import { readRequest } from "../../agent/persist/claim-run.ts";
 import { outputSchema } from "../../agent/output/run-output.ts";
-import { hearNow } from "../../agent/persist/run-ears.ts";
+import { pollFollowers } from "../../agent/persist/log-follower.ts";
 import type { JsonObject } from "../../internal/json.ts";
 import { uuidv7 } from "../../internal/uuid.ts";
 import type { EntryDraft, EntryOf } from "../../session/log/entry.ts";
@@ -283,7 +283,7 @@ export class ManagedRuns {
     }
   }
 
-  /** Appends, and lets a run of this process hear of it at once. */
+  /** Appends, and lets a run of this process read it immediately. */
   async #append(
     id: string,
     drafts: readonly EntryDraft[],
@@ -291,7 +291,7 @@ export class ManagedRuns {
     rest: AppendOptions = {},
   ): Promise<AppendResult> {
     const result = await this.#store.append(id, drafts, { ...rest, ...byOf(options) });
-    await hearNow(this.#store, id);
+    await pollFollowers(this.#store, id);
     return result;
   }
 }

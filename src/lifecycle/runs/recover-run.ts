@@ -3,12 +3,12 @@ import type { Agent } from "../../agent/agent.ts";
 import { checkLoopOptions } from "../../agent/check-options.ts";
 import type { LoopOptions } from "../../agent/loop-options.ts";
 import type { Model } from "../../agent/model/model.ts";
-import { openTreeSink } from "../../agent/persist/open-run-sink.ts";
+import { openTreeLog } from "../../agent/persist/open-run-log.ts";
 import { errorRecord } from "../../agent/run-error.ts";
 import { requestedOptions } from "./managed-runs.ts";
 import { resumeSession } from "../../agent/persist/resume-session.ts";
 import { resumeStateOf } from "../../agent/persist/resume-state.ts";
-import type { OpenedSink, SinkRequest } from "../../agent/persist/run-sink.ts";
+import type { LogRequest } from "../../agent/persist/persist-option.ts";
 import type { SessionRun } from "../../agent/session-run.ts";
 import { SessionBusyError, SessionCapacityError, SessionError, show } from "../../session/errors.ts";
 import { answeredBy } from "../../tree/answered-by.ts";
@@ -98,11 +98,8 @@ async function start(
   const model = named === undefined || loop.model !== undefined ? {} : { model: modelFor(due, named, models) };
   const input = await inputOf(init, due);
   if (input === null) return null;
-  const openSink = async (request: SinkRequest): Promise<OpenedSink> => {
-    const opened = await openTreeSink(await init.open(), { ...request, version: head.version });
-    if (mayBegin !== undefined && !(await mayBegin())) throw await givenBack(opened, head.header.id);
-    return opened;
-  };
+  const openLog = async (request: LogRequest): Promise<void> =>
+    openTreeLog(await init.open(), { ...request, version: head.version, ...defined({ mayBegin }) });
   const placed = place(input);
   if (init.workspace !== null && placed.sandboxBackend === null) placed.to("local", init.workspace);
   const started = agent.run(placed, {
@@ -111,16 +108,9 @@ async function start(
     ...loop,
     ...model,
     runId: run.runId,
-    persist: { openSink },
+    persist: { openLog },
   });
   return { run: wakingAfter(init, started) };
-}
-
-/** Lets go of a run that may not begin now. It waits for no answer, so that it is due, and this was no try that failed. */
-async function givenBack({ sink }: OpenedSink, sessionId: string): Promise<SessionBusyError> {
-  for (let tries = 0; tries < TRIES_MAX; tries++) if ((await sink.park?.({ questions: [] })) !== false) break;
-  await sink.abandon();
-  return new SessionBusyError(sessionId, "as many runs as its user may have at once");
 }
 
 /**

@@ -329,9 +329,10 @@ class Chain {
 
 /** Key by key, as spreading a frozen body takes many times longer, and every append does this. */
 function entryOf(draft: CheckedDraft, parentId: string | null, timestamp: string, seq: number): Entry {
-  const { id, by, inherited, body } = draft;
+  const { id, by, run, inherited, body } = draft;
   const entry: Record<string, unknown> = { type: body.type, id, parentId, timestamp, seq };
   if (by !== undefined) entry.by = by;
+  if (run !== undefined) entry.run = run;
   if (inherited !== undefined) entry.inherited = inherited;
   for (const key in body) if (key !== "type") entry[key] = body[key as keyof EntryBody];
   return Object.freeze(entry) as unknown as Entry;

@@ -20,6 +20,8 @@ export interface CheckedDraft {
   readonly parentId: string | null | undefined;
   /** The user who caused it. */
   readonly by: string | undefined;
+  /** The run that appends it. */
+  readonly run: string | undefined;
   readonly inherited: true | undefined;
   readonly body: EntryBody;
 }
@@ -45,15 +47,19 @@ export function giveDraft(draft: WholeDraft): boolean {
   return true;
 }
 
+/** What holds for all drafts of one append. */
+interface DraftOptions {
+  readonly verbatim: boolean;
+  readonly by?: string | undefined;
+  readonly run?: string | undefined;
+}
+
 /**
  * Checks and copies the drafts of one append.
  *
  * @throws {SessionError} `INVALID_ENTRY`, `INVALID_VALUE`, `INVALID_ID` or `TOO_LARGE`, naming the draft.
  */
-export function checkDrafts(
-  drafts: readonly EntryDraft[],
-  options: { readonly verbatim: boolean; readonly by?: string | undefined },
-): CheckedDraft[] {
+export function checkDrafts(drafts: readonly EntryDraft[], options: DraftOptions): CheckedDraft[] {
   if (!Array.isArray(drafts)) throw new SessionError("INVALID_ENTRY", "The entries to append are not a list.");
   if (!options.verbatim && drafts.length > APPEND_ENTRIES_MAX) {
     throw new SessionError(
@@ -100,7 +106,7 @@ function beginsRun(body: EntryBody): body is Extract<EntryBody, { type: "run" | 
 function checkDraft(
   draft: EntryDraft,
   what: string,
-  { verbatim, by: byAll }: { readonly verbatim: boolean; readonly by?: string | undefined },
+  { verbatim, by: byAll, run: runOfAll }: DraftOptions,
 ): CheckedDraft {
   if (typeof draft !== "object" || draft === null || Array.isArray(draft)) {
     throw new SessionError("INVALID_ENTRY", `${what} is not an object.`);
@@ -108,10 +114,11 @@ function checkDraft(
   const { id, timestamp, parentId, by } = draft;
   if (verbatim && given.has(draft)) {
     const stamp = { id: id as string, fresh: false, timestamp: timestamp as string, parentId };
-    return { ...stamp, by: byAll, inherited: draft.inherited, body: bodyOf(draft) };
+    return { ...stamp, by: byAll, run: draft.run, inherited: draft.inherited, body: bodyOf(draft) };
   }
   if (id !== undefined) checkName(id, "an entry");
   if (by !== undefined) checkName(by, "a user");
+  if (verbatim && draft.run !== undefined) checkName(draft.run, "a run");
   if (timestamp !== undefined && !isTimestamp(timestamp)) {
     throw new SessionError(
       "INVALID_ENTRY",
@@ -134,6 +141,7 @@ function checkDraft(
     timestamp: timestamp ?? null,
     parentId: verbatim ? parentId : undefined,
     by: by ?? byAll,
+    run: verbatim ? (draft.run ?? runOfAll) : runOfAll,
     inherited: verbatim && draft.inherited === true ? true : undefined,
     body,
   };

@@ -115,6 +115,18 @@ const questions = check({ type: "array", items: asked }, (value) => {
   return whole ? null : "has one without a callId or the entry that asks";
 });
 
+const roster = check(
+  {
+    type: "object",
+    properties: { messageId: { type: "string" }, agents: { type: "array", items: { type: "string" } } },
+    required: ["messageId", "agents"],
+  },
+  (value) =>
+    isFields(value) && name(value.messageId) === null && texts(value.agents) === null
+      ? null
+      : "has no messageId or no agents",
+);
+
 const extras = { agent: optional(text), metadata: optional(object) };
 /** The fields of a message, by its role. */
 export const messageRules: {
@@ -209,6 +221,8 @@ export const entryRules: { readonly [Type in EntryBody["type"]]: RulesOf<Extract
       agent: optional(name),
       model: optional(filled),
       tools: optional(texts),
+      before: optional(count),
+      group: optional(roster),
     },
     run_request: {
       runId: name,
@@ -313,6 +327,7 @@ export function stampProblem(entry: Fields): string | null {
   if (name(entry.id) !== null) return `its id ${name(entry.id)}`;
   if (entry.parentId !== null && name(entry.parentId) !== null) return "its parentId is neither null nor an entry id";
   if (entry.by !== undefined && name(entry.by) !== null) return `its by ${name(entry.by)}`;
+  if (entry.run !== undefined && name(entry.run) !== null) return `its run ${name(entry.run)}`;
   if (entry.inherited !== undefined && entry.inherited !== true) return "its inherited is not true";
   return isTimestamp(entry.timestamp) ? null : "its timestamp is not an ISO-8601 time with milliseconds, in UTC";
 }

@@ -20,6 +20,8 @@ export interface EntryStamp {
   readonly seq: number;
   /** The user who caused it; left out where that was the program itself. */
   readonly by?: string;
+  /** The run that appended it, since format 3; only the holder of the session's lease can say so. */
+  readonly run?: string;
   /** It came in from outside after the session was made: like what a session begins with by an import, it is another's. */
   readonly inherited?: true;
 }
@@ -88,6 +90,10 @@ export type FactBody =
       readonly agent?: string;
       readonly model?: string;
       readonly tools?: readonly string[];
+      /** With the first `started`: how many entries of the same append precede it, such as the run's input. */
+      readonly before?: number;
+      /** With `started`, of a group: the message that it answers and its agents, by name, in their order. */
+      readonly group?: { readonly messageId: string; readonly agents: readonly string[] };
     }
   /** Asks for a run; its id is `requestIdOf(runId)`, so that asking again is the same request. */
   | {
@@ -166,6 +172,8 @@ export type EntryDraft = EntryBody & {
   readonly parentId?: string | null;
   /** Likewise. */
   readonly inherited?: true;
+  /** Likewise; a run names itself in the options of its append. */
+  readonly run?: string;
 };
 
 const NODE_TYPES: ReadonlySet<string> = new Set<NodeBody["type"] | "lost">([
@@ -210,7 +218,15 @@ export function isKnownType(type: string): boolean {
 }
 
 /** The fields of an entry that are not its own. */
-export const STAMP_FIELDS: ReadonlySet<string> = new Set(["id", "parentId", "timestamp", "seq", "by", "inherited"]);
+export const STAMP_FIELDS: ReadonlySet<string> = new Set([
+  "id",
+  "parentId",
+  "timestamp",
+  "seq",
+  "by",
+  "run",
+  "inherited",
+]);
 
 /** The own fields of an entry: all but its stamp. */
 export function bodyOf(entry: EntryDraft | Entry): EntryBody {
@@ -220,6 +236,7 @@ export function bodyOf(entry: EntryDraft | Entry): EntryBody {
     timestamp: _time,
     seq: _seq,
     by: _by,
+    run: _run,
     inherited: _inherited,
     ...body
   } = entry as Entry;

@@ -1,3 +1,4 @@
+import { defined } from "../../internal/defined.ts";
 import { sameJson } from "../../internal/json.ts";
 import type { Checkpoint } from "../store.ts";
 import { type Entry, isNode } from "./entry.ts";
@@ -9,8 +10,8 @@ const REASON = "erased on request";
  * is; a fact keeps what the session's life hangs on, and loses what was said. Nobody is named as who caused it.
  */
 export function erasedEntry({ by: _by, ...entry }: Entry): Entry {
-  const { id, parentId, timestamp, seq, inherited, type } = entry as Entry;
-  const stamp = { id, parentId, timestamp, seq, ...(inherited === true && { inherited }) };
+  const { id, parentId, timestamp, seq, run, inherited, type } = entry as Entry;
+  const stamp = { id, parentId, timestamp, seq, ...defined({ run }), ...(inherited === true && { inherited }) };
   if (type === "erased") return entry as Entry;
   if (isNode(entry)) return { type: "erased", was: type, reason: REASON, ...stamp };
   return { ...factWithoutWords(entry as Entry), ...stamp } as Entry;

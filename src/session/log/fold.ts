@@ -191,7 +191,7 @@ export function stepHead(head: SessionHead, entry: Entry, path: PathSummary, upd
  * How many of a session's first entries are not its own: they came with a fork or an import. What they approve, run or
  * leave waiting is another's, and never counts in this session.
  */
-export function inheritedCount({ forkedFrom, inherited }: SessionHeader): number {
+export function inheritedCount({ forkedFrom, inherited }: Pick<SessionHeader, "forkedFrom" | "inherited">): number {
   return Math.max(forkedFrom?.version ?? 0, inherited?.entries ?? 0);
 }
 
@@ -199,7 +199,11 @@ export function inheritedCount({ forkedFrom, inherited }: SessionHeader): number
  * Whether an entry at a position is the session's own: a run that a fork begins with goes on in its source or not at all,
  * and what came in from outside says what it likes.
  */
-export function isOwn(header: SessionHeader, { inherited }: Pick<Entry, "inherited">, seq: number): boolean {
+export function isOwn(
+  header: Pick<SessionHeader, "forkedFrom" | "inherited">,
+  { inherited }: Pick<Entry, "inherited">,
+  seq: number,
+): boolean {
   return inherited !== true && seq >= inheritedCount(header);
 }
 

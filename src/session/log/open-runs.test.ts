@@ -47,7 +47,7 @@ describe("claims", () => {
   });
 
   test("that follow a request or an answer are the first of their row", () => {
-    expect(openAfter(request("r"), started("r"))).toEqual([{ runId: "r", state: "started" }]);
+    expect(openAfter(request("r"), started("r"))).toEqual([{ runId: "r", state: "started", first: 0 }]);
     expect(openAfter(started("r"), asks("q"), parked("q"), answer("q"), started("r"))).toEqual([
       { runId: "r", state: "started" },
     ]);

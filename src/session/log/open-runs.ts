@@ -25,6 +25,11 @@ export interface OpenRun {
   readonly cancelled?: true;
   /** Of a started one: how often it was claimed in a row without a new row, where that was more than once. */
   readonly claims?: number;
+  /**
+   * The position of the run's request, or of the first entry of the append that started it. Left out where a version before
+   * format 3 wrote the entry.
+   */
+  readonly first?: number;
 }
 
 /** Open runs as a store holds them: the first version kept the ids of those that had started. */
@@ -87,9 +92,9 @@ export function stepRuns(open: readonly OpenRun[], entry: Entry): readonly OpenR
     case "run_request":
       return [...without(open, entry.runId), requested(entry)];
     case "run":
-      return stepRun(open, entry);
+      return stepStartOrEnd(open, entry);
     case "run_parked":
-      return change(open, entry.runId, () => parked(entry));
+      return change(open, entry.runId, ({ first }) => ({ ...parked(entry), ...defined({ first }) }));
     case "run_blocked":
       return change(open, entry.runId, (run) => ({ ...run, blocked: entry.code }));
     case "approval":
@@ -171,8 +176,8 @@ function dueTime({ state, notBefore = "", expiresAt }: OpenRun): readonly string
   return state === "started" ? [] : [notBefore];
 }
 
-function requested({ runId, notBefore }: EntryOf<"run_request">): OpenRun {
-  return { runId, state: "requested", ...(notBefore === undefined ? {} : { notBefore }) };
+function requested({ runId, notBefore, seq: first }: EntryOf<"run_request">): OpenRun {
+  return { runId, state: "requested", ...defined({ notBefore }), first };
 }
 
 function parked({ runId, questions, expiresAt }: EntryOf<"run_parked">): OpenRun {
@@ -181,7 +186,10 @@ function parked({ runId, questions, expiresAt }: EntryOf<"run_parked">): OpenRun
   return { ...open, state: "parked", ...(expiresAt === undefined ? {} : { expiresAt }) };
 }
 
-function stepRun(open: readonly OpenRun[], { runId, phase, sandbox }: EntryOf<"run">): readonly OpenRun[] {
+function stepStartOrEnd(
+  open: readonly OpenRun[],
+  { runId, phase, sandbox, before, seq }: EntryOf<"run">,
+): readonly OpenRun[] {
   if (phase !== "started") return without(open, runId);
   const known = open.find((run) => run.runId === runId);
   // Where the tools act is told with a second `started`, which begins nothing.
@@ -191,7 +199,9 @@ function stepRun(open: readonly OpenRun[], { runId, phase, sandbox }: EntryOf<"r
   const cancelled = known?.cancelled === true ? { cancelled: true as const } : {};
   // Who goes on with the run asks nothing anew; what runs inside its tools asked is gone.
   const questions = known?.questions === undefined ? {} : { questions: known.questions };
-  const started: OpenRun = { runId, state: "started", ...cancelled, ...(claims > 1 ? { claims } : {}), ...questions };
+  const first = known?.first ?? (known === undefined && before !== undefined ? seq - before : undefined);
+  const more = { ...cancelled, ...(claims > 1 ? { claims } : {}), ...questions, ...defined({ first }) };
+  const started: OpenRun = { runId, state: "started", ...more };
   return [...without(open, runId), started];
 }
 
@@ -223,7 +233,8 @@ function answer(open: readonly OpenRun[], question: string): readonly OpenRun[] 
       return left.length === 0 ? undefined : left;
     };
     const [own, inner] = [others(questions), others(innerQuestions)];
-    if (run.state === "parked" && own === undefined) return { runId: run.runId, state: "answered" };
+    if (run.state === "parked" && own === undefined)
+      return { runId: run.runId, state: "answered", ...defined({ first: run.first }) };
     return { ...run, ...defined({ questions: own, innerQuestions: inner }) };
   });
 }

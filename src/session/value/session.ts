@@ -12,6 +12,7 @@ import { SandboxSlot } from "../sandbox/sandbox-slot.ts";
 import type { Sandbox, SandboxReach, SandboxSpec } from "../sandbox/sandbox.ts";
 import type { RunQuestion, RunResult } from "./run-result.ts";
 import { systemRow, Transcript, userRow } from "./transcript.ts";
+import type { RecoveredSpending } from "../lineage/lineage-usage.ts";
 import { addCost, addUsage, type Usage, checkCost, copyUsage } from "../usage.ts";
 
 /** What a session made from rows may carry beside them. */
@@ -35,6 +36,7 @@ export class Session implements AsyncDisposable {
   #lineage: Lineage;
   #transcript: Transcript;
   #usage: Usage | null;
+  #recovered: RecoveredSpending | null = null;
   #cost: number | null;
   #output: unknown;
   #result: RunResult | null = null;
@@ -93,6 +95,7 @@ export class Session implements AsyncDisposable {
       transcript?: Transcript;
       usage?: Usage | null;
       cost?: number | null;
+      recovered?: RecoveredSpending;
       output?: unknown;
       result?: RunResult;
     },
@@ -100,6 +103,7 @@ export class Session implements AsyncDisposable {
     session.#transcript = made.transcript ?? session.#transcript;
     session.#usage = copyUsage(made.usage ?? session.#usage);
     session.#cost = checkCost(made.cost ?? session.#cost);
+    session.#recovered = made.recovered ?? session.#recovered;
     if (made.output !== undefined) session.#output = made.output;
     if (made.result !== undefined) session.#result = Object.freeze(made.result);
   }
@@ -131,6 +135,11 @@ export class Session implements AsyncDisposable {
   }
 
   /** The tokens that the operation which made this session spent. */
+  /** The part of its spending that the session which it was recovered from counts, too. */
+  get recovered(): RecoveredSpending | null {
+    return this.#recovered;
+  }
+
   get usage(): Usage | null {
     return this.#usage;
   }

@@ -99,7 +99,7 @@ class DrivenStore implements SessionStore {
     try {
       this.#driverFor(sessionId);
       if (options !== NO_OPTIONS) checkAppendOptions(options);
-      const checked = checkDrafts(drafts, { verbatim: options.verbatim === true, by: options.by });
+      const checked = checkDrafts(drafts, { verbatim: options.verbatim === true, by: options.by, run: options.run });
       if (checked.length === 0) return this.#appendNothing(sessionId);
       const started = this.#hub.started(sessionId);
       const appending =

@@ -69,8 +69,9 @@ export function checkTime(value: unknown, name: string): asserts value is string
 /** @throws {SessionError} `INVALID_OPTION` or `INVALID_ID` unless an append can be done that way. */
 export function checkAppendOptions(options: AppendOptions): void {
   checkOptions(options);
-  const { expectedVersion, onto, below, guard, verbatim, by } = options;
+  const { expectedVersion, onto, below, guard, verbatim, by, run } = options;
   if (by !== undefined) checkName(by, "a user");
+  if (run !== undefined) checkRun(run, options);
   if (expectedVersion !== undefined) checkCount(expectedVersion, "expectedVersion");
   if (onto !== undefined && onto !== null) checkName(onto, "an entry");
   if (below !== undefined && below !== null) checkName(below, "an entry");
@@ -86,6 +87,13 @@ export function checkAppendOptions(options: AppendOptions): void {
     if (guard[name] !== undefined) checkCount(guard[name], `guard.${name}`);
   if (guard.openRun !== undefined) checkName(guard.openRun, "a run's");
   for (const name of ["noOpenRun", "holds"] as const) checkChoice(guard[name], `guard.${name}`, [true]);
+}
+
+/** A run names itself on what it appends, and nobody else may: readers go by it. */
+function checkRun(run: string, { guard, verbatim }: AppendOptions): void {
+  checkName(run, "a run");
+  if (verbatim === true || guard?.leaseToken !== undefined || guard?.holds === true) return;
+  throw new SessionError("INVALID_OPTION", `The append is in the name of run ${show(run)} without that run's lease.`);
 }
 
 /** What a purge asks for, with a time that all deletions are before where it names none. */

@@ -1,5 +1,5 @@
 import type { WireRunEvent } from "skein/client";
-import type { Approval } from "../../../src/agent/run-event.ts";
+import type { Approval } from "../../../src/session/log/run-event.ts";
 
 /** One agent's go in a run of a group. */
 export interface GroupMove {

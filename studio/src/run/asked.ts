@@ -1,5 +1,5 @@
 import { type Client, ClientError, type QuestionView } from "skein/client";
-import type { Approval } from "../../../src/agent/run-event.ts";
+import type { Approval } from "../../../src/session/log/run-event.ts";
 import type { Entry } from "../../../src/session/log/entry.ts";
 import { answerIdOf } from "../../../src/session/log/open-runs.ts";
 import { visibleText } from "../markdown/visible-text.ts";

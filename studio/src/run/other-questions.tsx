@@ -1,6 +1,6 @@
 import type { ReactNode } from "react";
 import type { Entry } from "../../../src/session/log/entry.ts";
-import type { Approval } from "../../../src/agent/run-event.ts";
+import type { Approval } from "../../../src/session/log/run-event.ts";
 import { ApprovalCard } from "./approval-card.tsx";
 import { useRunCalls } from "./run-context.ts";
 import type { LiveRound } from "./run-state.ts";

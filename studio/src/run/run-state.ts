@@ -1,6 +1,6 @@
 import type { WireRunEvent } from "skein/client";
-import type { RunError } from "../../../src/agent/run-error.ts";
-import type { Approval } from "../../../src/agent/run-event.ts";
+import type { RunError } from "../../../src/session/log/run-event.ts";
+import type { Approval } from "../../../src/session/log/run-event.ts";
 import type { AssistantMessage, ToolCall, ToolMessage } from "../../../src/session/message.ts";
 
 /** One turn of a model as far as it is known. */

@@ -1,11 +1,11 @@
 // Keeps a run of calls and results, and prints the id of each row that was acknowledged.
 // node run-write.mjs <file|jsonl|sqlite> <path> <session id> <start|resume|hold|fill>
 import { writeSync } from "node:fs";
-import { openRunSink } from "../../../src/agent/persist/open-run-sink.ts";
 import { resumeSession, Session } from "../../../src/index.ts";
 import { Transcript } from "../../../src/session/index.ts";
 import { openJsonlStore } from "../../../src/stores/jsonl/index.ts";
 import { openSqliteStore } from "../../../src/stores/sqlite/index.ts";
+import { openLog } from "../../sample-run-log.ts";
 
 const [kind = "", path = "", id = "", mode = "start"] = process.argv.slice(2);
 const print = (/** @type {string} */ line) => writeSync(1, `${line}\n`);
@@ -24,12 +24,12 @@ const user =
     : Session.of(Transcript.of([first]));
 const output = Session.of(user.transcript, mode === "resume" ? {} : { id });
 const persist = store === null ? path : mode === "resume" ? { store, sessionId: id } : store;
-const { sink } = await openRunSink(persist, { runId, output, user, systemPrompt: "count" });
+const { log } = await openLog(persist, user, { runId, output, systemPrompt: "count" });
 if (mode !== "resume") print("ask");
 
 const padding = mode === "fill" ? "x".repeat(700) : "";
 async function write(/** @type {string} */ row, /** @type {any} */ message) {
-  await sink.append([{ type: "message", id: row, message }]);
+  await log.append([{ type: "message", id: row, message }]);
   print(row);
 }
 try {
@@ -39,11 +39,11 @@ try {
     await write(`a-${process.pid}-${i}`, { role: "assistant", content: padding, toolCalls });
     if (mode === "hold") setInterval(() => {}, 1000);
     if (mode === "hold") break;
-    await sink.append([{ type: "effect", runId, callId }]);
+    await log.append([{ type: "effect", runId, callId }]);
     print(`effect ${callId}`);
     await write(`t-${process.pid}-${i}`, { role: "tool", toolCallId: callId, name: "count", content: padding });
   }
 } catch (error) {
   print(`failed ${/** @type {{ code?: string }} */ (error).code}`);
-  await sink.abandon();
+  await log.abandon();
 }

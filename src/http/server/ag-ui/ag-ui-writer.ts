@@ -1,6 +1,7 @@
 import { type AnswerFact, AnswerTeller } from "../../../agent/answer-teller.ts";
-import type { RunError } from "../../../agent/run-error.ts";
-import type { Approval, RunEvent } from "../../../agent/run-event.ts";
+import type { RunError } from "../../../session/log/run-event.ts";
+import type { RunEvent } from "../../../agent/run-event.ts";
+import type { Approval } from "../../../session/log/run-event.ts";
 import type { SaidPiece } from "../../../agent/said-once.ts";
 import { type JsonObject, sameJson } from "../../../internal/json.ts";
 import { messageIdOfRun } from "../../shown-turn.ts";

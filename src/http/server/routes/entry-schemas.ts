@@ -51,6 +51,7 @@ const stamp = {
   timestamp: text,
   seq: z.int().min(0),
   by: text.optional(),
+  run: text.optional(),
   inherited: z.literal(true).optional(),
 };
 const variants = Object.entries(entryRules).map(

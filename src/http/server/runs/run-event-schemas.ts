@@ -1,5 +1,5 @@
 import { z } from "zod";
-import type { RunError } from "../../../agent/run-error.ts";
+import type { RunError } from "../../../session/log/run-event.ts";
 import type { WireRunEvent } from "../../run-wire.ts";
 import { assistantMessage, toolMessage } from "../routes/entry-schemas.ts";
 import { stopReason, usage } from "../routes/wire-schemas.ts";

@@ -1,14 +1,15 @@
 import type { Entry } from "../../../session/log/entry.ts";
 import type { SessionHead } from "../../../session/log/fold.ts";
+import { newRun, type RunState, type RunStep, stepRun } from "../../../session/log/run-fold.ts";
 import type { SessionStore } from "../../../session/store.ts";
 import type { EventPosition } from "../../../workers/live-event.ts";
 import type { LiveHearer } from "../../../workers/live-hearer.ts";
-import type { WireRunEvent } from "../../run-wire.ts";
+import { defined } from "../../../internal/defined.ts";
+import type { QuestionView, WireRunEvent } from "../../run-wire.ts";
 import { HttpError } from "../http-error.ts";
 import type { FrameSource } from "./event-streams.ts";
-import { RunStory, type StoryAbout } from "./run-story.ts";
 import type { EntryReader, SessionWatches } from "./session-watches.ts";
-import type { RunError } from "../../../agent/run-error.ts";
+import type { RunError } from "../../../session/log/run-event.ts";
 import type { JsonObject } from "../../../internal/json.ts";
 import { textOf } from "../../../session/message.ts";
 import { recordedProblem } from "../problem.ts";
@@ -20,7 +21,8 @@ import { recordedProblem } from "../problem.ts";
 const HOLD_MS = 1000;
 
 /** What it takes to follow a run. */
-export interface FeedInit extends StoryAbout {
+export interface FeedInit {
+  readonly sessionId: string;
   readonly store: SessionStore;
   readonly watches: SessionWatches;
   readonly live: LiveHearer;
@@ -41,12 +43,12 @@ export interface FeedInit extends StoryAbout {
  * @throws {HttpError} `EVENT_ID_UNKNOWN` for an id that no event of the run has; `EVENT_GONE` when its entry was erased.
  */
 export async function followRun(init: FeedInit, lastEventId: string | null): Promise<RunFeed | null> {
-  const story = new RunStory(init.runId, init);
-  const { first, head, watches } = init;
+  const { first, head, watches, runId } = init;
+  let run = newRun(runId);
   const end = head.version - 1;
   if (lastEventId === null) {
     const start = { position: { seq: first - 1, delta: 0 }, started: null };
-    return new RunFeed(init, story, watches.read(head, first - 1), start);
+    return new RunFeed(init, run, watches.read(head, first - 1), start);
   }
   const { seq, claim, delta } = positionOf(lastEventId);
   if (seq < first || seq > end) throw unknownId();
@@ -55,12 +57,14 @@ export async function followRun(init: FeedInit, lastEventId: string | null): Pro
     if (entry.seq === seq && entry.type === "erased") {
       throw new HttpError("EVENT_GONE", "What that event said was erased; join without Last-Event-ID.");
     }
-    if (story.end !== null) throw unknownId();
-    if (begins(story.take(entry))) started = entry.seq;
+    if (run.end !== null) throw unknownId();
+    const step: RunStep = stepRun(run, entry, head.header);
+    run = step.state;
+    if (begins(step.event)) started = entry.seq;
   }
-  if (story.claim !== claim) throw unknownId();
-  if (story.end !== null) return null;
-  return new RunFeed(init, story, watches.read(head, seq), { position: { seq, delta }, started });
+  if (run.claim !== claim) throw unknownId();
+  if (run.end !== null) return null;
+  return new RunFeed(init, run, watches.read(head, seq), { position: { seq, delta }, started });
 }
 
 function positionOf(id: string): EventPosition & { readonly claim: number } {
@@ -141,9 +145,9 @@ interface NextEntry {
 /** One reader of a run's events. */
 export class RunFeed {
   readonly #init: FeedInit;
-  readonly #story: RunStory;
   readonly #reader: EntryReader;
   readonly #entries: Entry[] = [];
+  #run: RunState;
   #next: NextEntry | null = null;
   #position: EventPosition;
   #started: number | null;
@@ -162,13 +166,13 @@ export class RunFeed {
   #isCounted = false;
   #ended = false;
 
-  constructor(init: FeedInit, story: RunStory, reader: EntryReader, { position, started }: FeedStart) {
+  constructor(init: FeedInit, run: RunState, reader: EntryReader, { position, started }: FeedStart) {
     this.#init = init;
-    this.#story = story;
+    this.#run = run;
     this.#reader = reader;
     this.#position = position;
     this.#started = started;
-    this.#claim = story.claim;
+    this.#claim = run.claim;
     this.#seen = position.seq;
   }
 
@@ -178,8 +182,8 @@ export class RunFeed {
   }
 
   /** What the run asks and nobody has answered; nothing while the reader has not come to what was there at first. */
-  get questions(): RunStory["questions"] {
-    return this.#seen < this.#init.head.version - 1 ? [] : this.#story.questions;
+  get questions(): readonly QuestionView[] {
+    return this.#seen < this.#init.head.version - 1 ? [] : questionViews(this.#run);
   }
 
   /** From now on `wake` is called when there may be more; what comes back ends that. */
@@ -230,8 +234,8 @@ export class RunFeed {
         [this.#started, this.#untold] = [seq, false];
       }
       this.#claim = claim;
-      fed.push(this.#fed({ seq, delta: 0 }, event, frameOf(event)));
-      this.#ended = this.#story.end !== null;
+      fed.push(this.#fed({ seq, delta: 0 }, event, liveFrame(event)));
+      this.#ended = endsRun(event);
       if (this.#ended) return true;
     }
   }
@@ -239,11 +243,12 @@ export class RunFeed {
   #readNext(): NextEntry | null {
     const entry = this.#entries.shift();
     if (entry === undefined) return null;
-    const { state } = this.#story;
-    const event = this.#story.take(entry);
+    const { open } = this.#run;
+    const { state, event } = stepRun(this.#run, entry, this.#init.head.header);
+    this.#run = state;
     // What was there when the reader came is long told.
-    const isTold = (state === "started" || begins(event)) && entry.seq >= this.#init.head.version;
-    return { seq: entry.seq, event, isTold, claim: this.#story.claim };
+    const isTold = (open?.state === "started" || begins(event)) && entry.seq >= this.#init.head.version;
+    return { seq: entry.seq, event, isTold, claim: state.claim };
   }
 
   /** Whether an entry has to wait for what was told live before it. */
@@ -338,7 +343,21 @@ function begins(event: WireRunEvent | null): boolean {
   return event?.type === "run-started" || event?.type === "group-started";
 }
 
-/** An event that was told live as a part of a stream: an error in it names nothing of the server. */
+/** Whether no event of a run follows this one. */
+function endsRun({ type }: WireRunEvent): boolean {
+  return type === "run-finished" || type === "run-failed" || type === "group-finished" || type === "group-failed";
+}
+
+/** What a run asks and nobody has answered. */
+export function questionViews({ questions }: RunState): readonly QuestionView[] {
+  return questions.map(({ approval: { innerRunId: _inner, following: _following, ...shown }, askedAt, expiresAt }) => ({
+    ...shown,
+    askedAt,
+    ...defined({ expiresAt }),
+  }));
+}
+
+/** An event as a part of a stream: an error in it names nothing of the server. */
 export function liveFrame(event: WireRunEvent): string {
   return frameOf(
     "error" in event && event.error !== undefined ? { ...event, error: recordedError(event.error) } : event,

@@ -5,7 +5,7 @@ import type { ServerServices } from "../server-services.ts";
 import { EventStreams } from "./event-streams.ts";
 import type { Backlog } from "./request-run.ts";
 import { followRun, liveFrame, type RunFeed, type RunWriter, writtenFrames } from "./run-feed.ts";
-import { findRun, storyAbout } from "./run-views.ts";
+import { findRun } from "./run-views.ts";
 import { SessionWatches } from "./session-watches.ts";
 import { RUN_HEADER } from "../../chat-wire.ts";
 import { cancelRun } from "./speak-to-run.ts";
@@ -40,8 +40,7 @@ export function openFeeds({ limits }: ServerApp, services: ServerServices): RunF
     left: new LeftRuns(services.leftMs),
     async follow(head, runId, lastEventId) {
       const first = await findRun(services, head, runId);
-      const init = { ...storyAbout(services, head), store, watches, live, head, runId, first };
-      return followRun(init, lastEventId);
+      return followRun({ sessionId: head.header.id, store, watches, live, head, runId, first }, lastEventId);
     },
   };
 }

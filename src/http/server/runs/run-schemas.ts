@@ -1,5 +1,5 @@
 import { z } from "zod";
-import type { Approval } from "../../../agent/run-event.ts";
+import type { Approval } from "../../../session/log/run-event.ts";
 import { REASON_CHARACTERS_MAX } from "../../../session/limits.ts";
 import type { Content, RequestMessage } from "../../../session/message.ts";
 import type { RunInput } from "../../../session/run-input.ts";

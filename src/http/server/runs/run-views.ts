@@ -5,13 +5,14 @@ import { type Entry, type EntryOf, entryCharacters } from "../../../session/log/
 import { type RunBlock, readBlock } from "../../../lifecycle/runs/list-runs.ts";
 import type { Message } from "../../../session/message.ts";
 import { type OpenRun, requestIdOf } from "../../../session/log/open-runs.ts";
+import { newRun, type RunState, RunsFold, stepRun } from "../../../session/log/run-fold.ts";
 import { runnerOfHost } from "../../../workers/notify-session.ts";
 import type { ListRuns, QuestionView, RunView } from "../../run-wire.ts";
 import type { Page } from "../../wire.ts";
 import { HttpError } from "../http-error.ts";
 import { recordedProblem } from "../problem.ts";
 import type { Caller, ServerServices } from "../server-services.ts";
-import { RunStory, type StoryAbout } from "./run-story.ts";
+import { questionViews } from "./run-feed.ts";
 
 /** How far back the runs of a session are listed. */
 const LISTED_ENTRIES_MAX = 2000;
@@ -23,11 +24,6 @@ const UNASKED_ENTRIES_MAX = 10_000;
 const ENDED_MS = 60_000;
 const ENDED_ENTRIES_MAX = 50;
 
-/** What a story of a session's run needs beside the log. */
-export function storyAbout({ groups }: ServerServices, { header }: SessionHead): StoryAbout {
-  return { sessionId: header.id, agentsOf: (group) => groups.get(group)?.agentNames ?? [] };
-}
-
 /**
  * The position of the first entry of a session's own run; `before` is one after all that the run says of itself.
  *
@@ -35,10 +31,12 @@ export function storyAbout({ groups }: ServerServices, { header }: SessionHead):
  */
 export async function findRun(
   { store }: ServerServices,
-  { header }: SessionHead,
+  { header, openRuns }: SessionHead,
   runId: string,
   before: number = Number.MAX_SAFE_INTEGER,
 ): Promise<number> {
+  const known = openRuns.find((open) => open.runId === runId)?.first;
+  if (known !== undefined) return known;
   const request = await store.getEntry(header.id, requestIdOf(runId));
   let first: number | null = null;
   if (request?.type === "run_request") first = isOwn(header, request, request.seq) ? request.seq : null;
@@ -77,13 +75,13 @@ export async function readRun(
   runId: string,
   before?: number,
 ): Promise<RunView> {
-  const story = new RunStory(runId, storyAbout(services, head));
+  let run = newRun(runId);
   const after = (await findRun(services, head, runId, before)) - 1;
   for await (const entry of services.store.read(head.header.id, { after })) {
-    story.take(entry);
-    if (story.end !== null) break;
+    run = stepRun(run, entry, head.header).state;
+    if (run.end !== null) break;
   }
-  return viewOf(services, head, story);
+  return viewOf(services, head, run);
 }
 
 /** The runs of a session, the latest first: those that are open, and the latest of all. Costs what these have written. */
@@ -111,19 +109,15 @@ export async function listSessionRuns(
     if (more) break;
   }
   more ||= passed.length === LISTED_ENTRIES_MAX;
-  const about = storyAbout(services, head);
-  const stories = new Map<string, RunStory>();
-  for (const entry of passed.reverse()) {
-    if (isOfRun(entry) && !stories.has(entry.runId)) stories.set(entry.runId, new RunStory(entry.runId, about));
-    for (const story of stories.values()) story.take(entry);
-  }
+  const fold = new RunsFold(header);
+  for (const entry of passed.reverse()) fold.take(entry);
   const runIds = new Set([...ends.keys(), ...openRuns.map(({ runId }) => runId).reverse()]);
   const views = await Promise.all(
     [...runIds].map((runId) => {
-      const story = stories.get(runId);
+      const run = fold.states.get(runId);
       // A run may have begun before the entries that were passed, unless its request is among them.
-      return story !== undefined && (story.request || !more)
-        ? viewOf(services, head, story)
+      return run !== undefined && (run.request || !more)
+        ? viewOf(services, head, run)
         : readRun(services, head, runId, ends.get(runId));
     }),
   );
@@ -164,10 +158,11 @@ export async function listOpenRuns(
   return { items: await Promise.all(views), next };
 }
 
-async function viewOf(services: ServerServices, head: SessionHead, story: RunStory): Promise<RunView> {
-  const { runId, request, end, error, output = null, startedAt, endedAt, questions } = story;
+async function viewOf(services: ServerServices, head: SessionHead, state: RunState): Promise<RunView> {
+  const { runId, request, end, error, output = null, startedAt, endedAt } = state;
   const { id: sessionId, userId } = head.header;
-  const status = end ?? (await openStatus(services.store, sessionId, story));
+  const status = end ?? (await openStatus(services.store, sessionId, state));
+  const questions = questionViews(state);
   const run = {
     runId,
     sessionId,
@@ -227,9 +222,9 @@ async function isWithoutWorker(
 async function openStatus(
   store: ServerServices["store"],
   sessionId: string,
-  { state }: RunStory,
+  { open }: RunState,
 ): Promise<RunView["status"]> {
-  if (state === "parked") return "parked";
-  if (state !== "started") return "requested";
+  if (open?.state === "parked") return "parked";
+  if (open?.state !== "started") return "requested";
   return (await store.leaseOf(sessionId)) === null ? "interrupted" : "running";
 }

@@ -1,0 +1,89 @@
+import { SessionCapacityError } from "../../session/errors.ts";
+import type { EntryDraft, EntryOf } from "../../session/log/entry.ts";
+import type { SessionHead } from "../../session/log/fold.ts";
+import { inputIdOf } from "../../session/log/open-runs.ts";
+import { newRun, type RunState } from "../../session/log/run-fold.ts";
+import type { SessionStore } from "../../session/store.ts";
+import { Transcript } from "../../session/value/transcript.ts";
+import { pathAt } from "../../tree/path-reader.ts";
+import { claimRun } from "./claim-run.ts";
+import type { LogAccess } from "./log-access.ts";
+import { type LogPosition, positionOf } from "./log-position.ts";
+import type { LogRequest } from "./persist-option.ts";
+import { resumeStateOf } from "./resume-state.ts";
+import { missingRows, settingDrafts } from "./start-drafts.ts";
+
+/**
+ * Begins a run, or goes on with it, in a session that a store or a file holds.
+ *
+ * - A user session that comes from this one, or begins with what this one says, adds what is new.
+ * - Any other is added to what this one says, and the run works on both.
+ * - A user session that comes from an earlier entry is written below that entry. The leaf stays where it is, unless the
+ *   same rows are there already: then this is another try, and the leaf goes along.
+ * - Where a new fork begins is `given`, and its leaf goes there.
+ *
+ * @throws {SessionCapacityError} if the session has no room for the input and an answer; nothing was written then.
+ */
+export function continueLog(access: LogAccess, request: LogRequest, given: LogPosition | null = null): Promise<void> {
+  const store = access.store as SessionStore;
+  const sessionId = access.sessionId as string;
+  const { runId, systemPrompt, answers, mayBegin } = request;
+  const version = request.version ?? knownVersion(request.user.transcript, sessionId);
+  return claimRun(access, { runId, version, answers }, async (claim) => {
+    const { head, guard, ends, started, request: asked, isFirst } = claim;
+    const { user, from } = given ? { user: request.user, from: given } : await positionOf(store, head, request.user);
+    const { onto, drafts, repeated } = await missingRows(store, sessionId, user.transcript, from);
+    const atLeaf = onto === head.leafId;
+    const moved = !atLeaf && (repeated || given !== null);
+    const moves: EntryDraft[] = moved ? [{ type: "leaf", targetId: onto }] : [];
+    const settings = settingDrafts(systemPrompt, await store.settings(sessionId, await pathAt(store, head, onto)));
+    const by = asked?.by ?? request.by;
+    const isInput = asked?.messages !== undefined || request.by !== undefined;
+    const said = isInput ? drafts.map((draft) => saidBy(draft, by)) : askedBy(drafts, runId, by);
+    const before = [...ends, ...moves, ...said, ...settings];
+    if (isFirst || asked !== null) checkRoom(access, said.length);
+    await request.begin({
+      ...stateBefore(request, head, asked),
+      access,
+      lastId: onto,
+      atLeaf: atLeaf || moved,
+      drafts: [...before, isFirst ? { ...started, before: before.length } : started],
+      append: { ...(atLeaf ? { below: onto } : { onto }), verbatim: true, guard },
+      user,
+      mayBegin,
+    });
+  });
+}
+
+/** A run that begins adds an answer to its input: one without room for both has nothing to show for itself. */
+function checkRoom({ room }: LogAccess, turns: number): void {
+  if (room !== null && room.left < turns + 1) throw new SessionCapacityError("turns in a session", room.limit);
+}
+
+/** The run as the log told it to whoever starts it, and up to which position that was. */
+function stateBefore(
+  { runId, user }: LogRequest,
+  { header, version }: SessionHead,
+  asked: EntryOf<"run_request"> | null,
+): { readonly state: RunState; readonly from: number } {
+  const resume = resumeStateOf(user.transcript);
+  if (resume !== null && resume.sessionId === header.id && (resume.runId === runId || resume.runId === null))
+    return { state: { ...resume.run, runId }, from: resume.version };
+  return { state: newRun(runId), from: asked?.seq ?? version };
+}
+
+/** The version of a session's log that `resumeSession` read; who says something more after that recovers the run all the same. */
+function knownVersion(transcript: Transcript, sessionId: string): number | undefined {
+  const origin = Transcript.originOf(transcript);
+  const known = resumeStateOf(transcript) ?? { sessionId: origin?.sessionId, version: origin?.resumedAt };
+  return known.sessionId === sessionId ? known.version : undefined;
+}
+
+/** The rows, with the name of who asked for the run on the one that is its input. */
+function askedBy(drafts: readonly EntryDraft[], runId: string, by: string | undefined): readonly EntryDraft[] {
+  return drafts.map((draft) => (draft.id === inputIdOf(runId) ? saidBy(draft, by) : draft));
+}
+
+function saidBy(draft: EntryDraft, by: string | undefined): EntryDraft {
+  return by === undefined ? draft : { ...draft, by };
+}

@@ -1,0 +1,230 @@
+import { SessionError } from "../../session/errors.ts";
+import type { Entry, EntryDraft } from "../../session/log/entry.ts";
+import type { SessionHead } from "../../session/log/fold.ts";
+import type { SessionHeader } from "../../session/log/header.ts";
+import type { AppendOptions, Guard, SessionStore } from "../../session/store.ts";
+import type { RunFile } from "../../tree/run-file.ts";
+import type { SessionRoom } from "../../tree/tree-backing.ts";
+import { uuidv7 } from "../../internal/uuid.ts";
+import type { LeaseHold } from "./lease-hold.ts";
+import { LogFollower, type RunMessage } from "./log-follower.ts";
+
+/** What an append to the log of a run gives. */
+export interface LogAppended {
+  /** The entry of each draft. */
+  readonly entries: readonly Entry[];
+  /** The leaf after it. */
+  readonly head: Pick<SessionHead, "leafId">;
+  /** The version of the log after it; left out if nobody else can append. */
+  readonly version?: number;
+}
+
+/**
+ * The log of a session, as the one run that holds it reads and writes it.
+ *
+ * - `append` resolves once its entries are durable, and rejects with nothing written.
+ * - Between `acquire` and `release`, no other run appends.
+ */
+export interface LogAccess {
+  /** The stored session; null if the run is not kept. */
+  readonly sessionId: string | null;
+  readonly store: SessionStore | null;
+  /** Whether later sessions can build on the rows by reference. */
+  readonly shared: boolean;
+  /** Whether the run can release its session while it waits for answers. */
+  readonly parks: boolean;
+  /** Whether what others add to the session meanwhile comes before the run's next row. */
+  readonly takesOthers: boolean;
+  /** What the fold of the run needs of the session. */
+  readonly header: Pick<SessionHeader, "id" | "inherited" | "forkedFrom">;
+  /** What must hold for each append, from `acquire` on. */
+  readonly guard: Guard;
+  /** The lease that the run holds; null if it holds its log in another way. */
+  readonly lease: LeaseHold | null;
+  /** How many more turns the session takes; null if any number. */
+  readonly room: SessionRoom | null;
+  append(drafts: readonly EntryDraft[], options: AppendOptions): Promise<LogAppended>;
+  head(): Promise<SessionHead>;
+  /** Keeps other runs away. @throws {SessionBusyError} while one has the session. */
+  acquire(): Promise<void>;
+  /** Lets go of the session, after its end was recorded or, with null, as a crash would. */
+  release(phase: "finished" | "failed" | "cancelled" | null): Promise<void>;
+  /** Follows the log from a position on; null if nobody else can append. */
+  follow(from: number, onEntry: (entry: Entry) => void): LogFollower | null;
+  /** Passes on what others say to the run, for a log that is not followed. */
+  messages?(onMessage: (message: RunMessage) => void): LogFollower;
+  /** Whether anyone has subscribed to the events of what the run is a part of, such as a group; null if that is the run alone. */
+  isFollowed(): boolean | null;
+}
+
+/** How a session of a store is accessed. */
+export interface StoreAccessInit {
+  readonly store: SessionStore;
+  readonly sessionId: string;
+  readonly append: (drafts: readonly EntryDraft[], options: AppendOptions) => ReturnType<SessionStore["append"]>;
+  readonly head: () => Promise<SessionHead>;
+  readonly acquire: () => Promise<LeaseHold>;
+  readonly room?: () => SessionRoom | null;
+}
+
+/** A session of a store, held by its lease. */
+export class StoreAccess implements LogAccess {
+  readonly shared = true;
+  readonly parks = true;
+  readonly takesOthers = true;
+  readonly store: SessionStore;
+  readonly sessionId: string;
+  readonly #init: StoreAccessInit;
+  #lease: LeaseHold | null = null;
+  #header: LogAccess["header"];
+
+  constructor(init: StoreAccessInit) {
+    this.#init = init;
+    this.store = init.store;
+    this.sessionId = init.sessionId;
+    this.#header = { id: init.sessionId, forkedFrom: null };
+  }
+
+  get header(): LogAccess["header"] {
+    return this.#header;
+  }
+
+  get guard(): Guard {
+    return this.#lease?.guard ?? {};
+  }
+
+  get lease(): LeaseHold | null {
+    return this.#lease;
+  }
+
+  get room(): SessionRoom | null {
+    return this.#init.room?.() ?? null;
+  }
+
+  append(drafts: readonly EntryDraft[], options: AppendOptions): Promise<LogAppended> {
+    return this.#init.append(drafts, options);
+  }
+
+  async head(): Promise<SessionHead> {
+    const head = await this.#init.head();
+    this.#header = head.header;
+    return head;
+  }
+
+  async acquire(): Promise<void> {
+    this.#lease = await this.#init.acquire();
+  }
+
+  async release(): Promise<void> {
+    await this.#lease?.letGo();
+  }
+
+  follow(from: number, onEntry: (entry: Entry) => void): LogFollower {
+    return new LogFollower(this.store, this.sessionId, from, onEntry);
+  }
+
+  isFollowed(): null {
+    return null;
+  }
+}
+
+/** The file of one run, which gets its final name when the run has finished. */
+export class FileAccess implements LogAccess {
+  readonly shared = false;
+  readonly parks = true;
+  readonly takesOthers = true;
+  readonly guard: Guard = { holds: true };
+  readonly lease = null;
+  readonly room = null;
+  readonly #file: RunFile;
+  #header: LogAccess["header"];
+
+  constructor(file: RunFile) {
+    this.#file = file;
+    this.#header = { id: file.sessionId, forkedFrom: null };
+  }
+
+  get header(): LogAccess["header"] {
+    return this.#header;
+  }
+
+  get store(): SessionStore {
+    return this.#file.store;
+  }
+
+  get sessionId(): string {
+    return this.#file.sessionId;
+  }
+
+  append(drafts: readonly EntryDraft[], options: AppendOptions): Promise<LogAppended> {
+    return this.#file.append(drafts, options);
+  }
+
+  async head(): Promise<SessionHead> {
+    const head = await this.#file.head();
+    this.#header = head.header;
+    return head;
+  }
+
+  /** Opening the file has kept others away. */
+  async acquire(): Promise<void> {}
+
+  release(phase: "finished" | "failed" | "cancelled" | null): Promise<void> {
+    return phase === "finished" ? this.#file.finish() : this.#file.leave();
+  }
+
+  follow(from: number, onEntry: (entry: Entry) => void): LogFollower {
+    return new LogFollower(this.store, this.sessionId, from, onEntry);
+  }
+
+  isFollowed(): null {
+    return null;
+  }
+}
+
+/** The log of a run that is not kept: entries get an id and a position, and nothing is stored. */
+export class UnkeptAccess implements LogAccess {
+  readonly sessionId = null;
+  readonly store = null;
+  readonly shared = false;
+  readonly parks = false;
+  readonly takesOthers = false;
+  readonly guard: Guard = {};
+  readonly lease = null;
+  readonly room = null;
+  readonly header: LogAccess["header"];
+  #leafId: string | null;
+  #version = 0;
+
+  constructor(id: string, leafId: string | null) {
+    this.header = { id, forkedFrom: null };
+    this.#leafId = leafId;
+  }
+
+  append(drafts: readonly EntryDraft[], { run }: AppendOptions): Promise<LogAppended> {
+    const timestamp = new Date().toISOString();
+    const entries = drafts.map((draft): Entry => {
+      const id = draft.id ?? uuidv7();
+      const entry = { ...draft, id, parentId: this.#leafId, timestamp, seq: this.#version++, run } as Entry;
+      if (draft.type === "message" || draft.type === "compaction") this.#leafId = id;
+      return entry;
+    });
+    return Promise.resolve({ entries, head: { leafId: this.#leafId } });
+  }
+
+  head(): Promise<never> {
+    return Promise.reject(new SessionError("NO_SESSION", "The run is not kept, so that it has no stored session."));
+  }
+
+  async acquire(): Promise<void> {}
+
+  async release(): Promise<void> {}
+
+  follow(): null {
+    return null;
+  }
+
+  isFollowed(): null {
+    return null;
+  }
+}

@@ -1,0 +1,218 @@
+import { SessionBusyError, SessionError, show } from "../../session/errors.ts";
+import type { EntryDraft } from "../../session/log/entry.ts";
+import type { SessionHead } from "../../session/log/fold.ts";
+import { newRun } from "../../session/log/run-fold.ts";
+import { NO_SETTINGS } from "../../session/log/settings.ts";
+import type { SessionStore } from "../../session/store.ts";
+import type { Session } from "../../session/value/session.ts";
+import { Transcript } from "../../session/value/transcript.ts";
+import { findSessionFile, isFilePath } from "../../tree/persisted-session.ts";
+import { readTranscript } from "../../tree/read-session.ts";
+import { RunFile } from "../../tree/run-file.ts";
+import { SessionTree } from "../../tree/session-tree.ts";
+import { headerOf } from "../../tree/session-writer.ts";
+import { continueLog } from "./continue-log.ts";
+import { LeaseHold } from "./lease-hold.ts";
+import { FileAccess, StoreAccess, type StoreAccessInit, UnkeptAccess } from "./log-access.ts";
+import { commonRows, findRows } from "./log-position.ts";
+import type { LogOpener, LogRequest, Persist } from "./persist-option.ts";
+import { resumeStateOf } from "./resume-state.ts";
+import { rowDrafts, settingDrafts, startedFirst } from "./start-drafts.ts";
+
+/**
+ * Opens the log of a run and begins the run in it: the user session's rows are in it by then, and that the run has started.
+ *
+ * @throws {SessionBusyError} while another run goes on in the same session or file; nothing was written then.
+ * @throws {SessionError} `CONFLICT` when another has gone on meanwhile with the run that was to be recovered.
+ * @throws {SessionError} `SESSION_EXISTS` for a path that holds another session, `INVALID_OPTION` for anything that
+ * cannot keep a run.
+ */
+export async function openRunLog(persist: Persist, request: LogRequest): Promise<void> {
+  if (persist === false) return openUnkept(request);
+  if (persist === true) return openFile(null, request);
+  if (typeof persist === "string" && persist !== "")
+    return openFile(isFilePath(persist) ? persist : await findSessionFile(persist), request);
+  if (persist instanceof SessionTree) return openTreeLog(persist, request);
+  if (typeof persist === "object" && persist !== null) {
+    if (isOpener(persist)) return persist.openLog(request);
+    if (isInSession(persist)) return openTreeLog(await SessionTree.on(persist.store, persist.sessionId), request);
+    if (isStore(persist)) return openInStore(persist, request);
+    if ("fork" in persist && persist.fork === true && isStore(persist.store))
+      return openStoreLog(persist.store, request);
+  }
+  throw new SessionError(
+    "INVALID_OPTION",
+    `The option persist is ${show(persist)}; it must be true, a path, a store, a tree, or a store with a sessionId or fork: true.`,
+  );
+}
+
+function isOpener(persist: object): persist is LogOpener {
+  return "openLog" in persist && typeof persist.openLog === "function";
+}
+
+/** A run that is not kept: its log stores nothing. */
+function openUnkept({ runId, answers, output, user, begin }: LogRequest): Promise<void> {
+  const lastId = user.transcript.at(-1)?.id ?? null;
+  const access = new UnkeptAccess(output.id, lastId);
+  const drafts: EntryDraft[] = [startedFirst({ runId, ...(answers && { answers }) }, 0)];
+  return begin({ access, state: newRun(runId), from: 0, lastId, atLeaf: true, drafts, append: {}, user });
+}
+
+/** The run that was interrupted, where it is recovered in the session or file that it was in: it keeps its id. */
+export function resumedRunId(persist: Persist, transcript: Transcript): string | null {
+  const { runId = null, sessionId } = resumeStateOf(transcript) ?? {};
+  if (runId === null || typeof persist === "boolean") return null;
+  if (typeof persist === "string") return runId;
+  if (persist instanceof SessionTree) return persist.id === sessionId ? runId : null;
+  if (isInSession(persist)) return persist.sessionId === sessionId ? runId : null;
+  return isStore(persist) && isResumedIn(persist, transcript) ? runId : null;
+}
+
+/** The stored session that a run will be kept in, where that is known before it starts. */
+export function sessionIdOf(persist: Persist): string | null {
+  if (persist instanceof SessionTree) return persist.id;
+  return typeof persist === "object" && "sessionId" in persist ? (persist.sessionId ?? null) : null;
+}
+
+function isInSession(persist: object): persist is { readonly store: SessionStore; readonly sessionId: string } {
+  return "sessionId" in persist && "store" in persist;
+}
+
+function isResumedIn(store: SessionStore, transcript: Transcript): boolean {
+  const origin = Transcript.originOf(transcript);
+  return origin?.store === store && origin.resumedAt !== undefined;
+}
+
+/** What `resumeSession` read from the store goes on where it was: of all who read it, the lease lets one run. */
+async function openInStore(store: SessionStore, request: LogRequest): Promise<void> {
+  const { transcript } = request.user;
+  const origin = isResumedIn(store, transcript) ? Transcript.originOf(transcript) : null;
+  return origin === null
+    ? openStoreLog(store, request)
+    : openTreeLog(await SessionTree.on(store, origin.sessionId), request);
+}
+
+function isStore(value: object): value is SessionStore {
+  return (
+    typeof value === "object" &&
+    value !== null &&
+    "fork" in value &&
+    typeof value.fork === "function" &&
+    "lease" in value &&
+    typeof value.lease === "function"
+  );
+}
+
+/** Keeps a run in a file of its own, or goes on with the file of the user session. */
+async function openFile(path: string | null, request: LogRequest): Promise<void> {
+  const { output, user, sandboxHandleId } = request;
+  const start = startOf(request);
+  const file = await RunFile.open({
+    ...(path === null ? {} : { path }),
+    header: headerOf(output, sandboxHandleId),
+    entries: [...rowDrafts(user.transcript), ...start],
+    // A transcript that comes from the file goes on in it; so does a session under its own name.
+    accepts: async (store, head) =>
+      head.header.id === user.id || ((await findRows(store, head, user.transcript))?.length ?? 0) > 0,
+  });
+  const access = new FileAccess(file);
+  if (!file.made) return continueLog(access, request);
+  try {
+    await beginStored(access, request, await access.head(), start.length);
+  } catch (error) {
+    await access.release(null).catch(() => {});
+    throw error;
+  }
+}
+
+/** Begins a run whose start was stored with its session. */
+function beginStored(
+  access: FileAccess | StoreAccess,
+  { runId, user, begin }: LogRequest,
+  { leafId: lastId, version }: SessionHead,
+  startEntries: number,
+): Promise<void> {
+  return begin({ access, state: newRun(runId), from: version - startEntries, lastId, atLeaf: true, drafts: [], user });
+}
+
+/** What a run writes into a session that is made for it: nobody else can know of the session yet. */
+function startOf(request: LogRequest): readonly EntryDraft[] {
+  const settings = settingDrafts(request.systemPrompt, NO_SETTINGS);
+  return [...settings, startedFirst(request, settings.length)].map((draft) => ({ ...draft, run: request.runId }));
+}
+
+/** Keeps a run as a new session of a store: a fork by reference where the store holds its beginning, else from scratch. */
+async function openStoreLog(store: SessionStore, request: LogRequest): Promise<void> {
+  const source = await findSource(store, request.user);
+  if (source === null) return createOutput(store, request);
+  const { output, sandboxHandleId } = request;
+  const { header } = source.head;
+  const head = await store.fork(header.id, headerOf(output, sandboxHandleId, header), { at: source.entryId });
+  const access = storeAccess(store, output.id, request, { head: async () => head });
+  return continueLog(access, request, source);
+}
+
+/** A session of a store, held by a lease of the run. */
+function storeAccess(
+  store: SessionStore,
+  sessionId: string,
+  request: LogRequest,
+  init: Partial<StoreAccessInit> & Pick<StoreAccessInit, "head">,
+): StoreAccess {
+  return new StoreAccess({
+    store,
+    sessionId,
+    append: (drafts, options) => store.append(sessionId, drafts, options),
+    acquire: () => LeaseHold.take(store, sessionId, request.runId, request),
+    ...init,
+  });
+}
+
+/** Where a store holds the first rows of a session. */
+interface Source {
+  readonly head: SessionHead;
+  readonly entryId: string;
+  readonly length: number;
+}
+
+/** Nobody else knows of a session that is just being made, so that making it is its claim. */
+async function createOutput(store: SessionStore, request: LogRequest): Promise<void> {
+  const start = startOf(request);
+  const entries = [...rowDrafts(request.user.transcript), ...start];
+  const head = await store.create(headerOf(request.output, request.sandboxHandleId), { entries });
+  const access = storeAccess(store, head.header.id, request, { head: async () => head });
+  await access.acquire();
+  try {
+    await access.head();
+    await beginStored(access, request, head, start.length);
+  } catch (error) {
+    await access.release().catch(() => {});
+    throw error;
+  }
+}
+
+/** The store's session that a user session comes from, or that has its id and says what it begins with. */
+async function findSource(store: SessionStore, { id, transcript }: Session): Promise<Source | null> {
+  const origin = Transcript.originOf(transcript);
+  if (origin !== null && origin.store === store) {
+    const head = await store.head(origin.sessionId);
+    if (head !== null && (await store.path(origin.sessionId, origin.entryId)) !== null) return { ...origin, head };
+  }
+  const head = await store.head(id);
+  if (head === null || head.leafId === null) return null;
+  const stored = (await readTranscript(store, head)).transcript;
+  const { length } = stored;
+  return length > 0 && commonRows(transcript, stored) === length ? { head, entryId: head.leafId, length } : null;
+}
+
+/** Keeps a run in a session that goes on, which has its file from then on. */
+export async function openTreeLog(tree: SessionTree, request: LogRequest): Promise<void> {
+  // Rows of a run are durable one by one, so a session that still waits for its file gets it now.
+  await tree.flush();
+  const access = storeAccess(tree.store, tree.id, request, {
+    append: tree.appendAll.bind(tree),
+    head: () => tree.refresh(),
+    room: () => tree.room,
+  });
+  return continueLog(access, request);
+}

@@ -1,0 +1,127 @@
+import type { LogAccess, LogAppended } from "../agent/persist/log-access.ts";
+import { isSaidTo, type LogFollower, type RunMessage } from "../agent/persist/log-follower.ts";
+import { UNLIMITED } from "../agent/persist/run-log.ts";
+import { uuidv7 } from "../internal/uuid.ts";
+import type { SessionRoom } from "../tree/tree-backing.ts";
+import type { Entry, EntryDraft } from "../session/log/entry.ts";
+import type { SessionHead } from "../session/log/fold.ts";
+import type { AssistantMessage, Message } from "../session/message.ts";
+import type { AppendOptions, SessionStore } from "../session/store.ts";
+import { answerMessage, passDraft, workMessage } from "./group-drafts.ts";
+import type { GroupSeat } from "./group-agent.ts";
+import type { GroupLog } from "./group-log.ts";
+import { isEmpty } from "./agent-view.ts";
+
+/** What the run of an agent of a group is kept with. */
+export interface GroupAccessInit {
+  readonly log: GroupLog;
+  readonly seat: GroupSeat;
+  /** Whether anyone has subscribed to the events of the group. */
+  readonly isFollowed: () => boolean;
+}
+
+/**
+ * The group's log as the run of one of its agents sees it. Its rows are rewritten on their way: its answer is a turn for the
+ * group; calls and the results of tools are shown to the agent itself only. The agent's run gets its entries as it wrote them.
+ */
+export class GroupAccess implements LogAccess {
+  readonly store: SessionStore;
+  readonly sessionId: string;
+  readonly shared = false;
+  readonly parks = false;
+  /** The group decides what its agents see. */
+  readonly takesOthers = false;
+  readonly header: LogAccess["header"];
+  readonly guard = {};
+  readonly lease = null;
+  readonly isFollowed: () => boolean;
+  readonly #log: GroupLog;
+  readonly #seat: GroupSeat;
+  #answer: Extract<Entry, { type: "message" }> | null = null;
+  #passed = false;
+
+  constructor({ log, seat, isFollowed }: GroupAccessInit) {
+    this.#log = log;
+    this.#seat = seat;
+    this.isFollowed = isFollowed;
+    this.store = log.store;
+    this.header = log.header;
+    this.sessionId = log.header.id;
+  }
+
+  /** The agent's answer, once it has given one. */
+  get answer(): Extract<Entry, { type: "message" }> | null {
+    return this.#answer;
+  }
+
+  /** Whether the agent had nothing to say. */
+  get passed(): boolean {
+    return this.#passed;
+  }
+
+  get room(): SessionRoom | null {
+    return this.#log.room;
+  }
+
+  async append(drafts: readonly EntryDraft[], { run }: AppendOptions): Promise<LogAppended> {
+    const kept = drafts.map((draft) => this.#keptOf(draft));
+    const entries = kept.every((some) => some.length === 0)
+      ? []
+      : [...(await this.#log.append(kept.flat(), UNLIMITED))];
+    for (const entry of entries) {
+      if (entry.type === "custom") this.#passed = true;
+      if (entry.type === "message" && isAnswer(entry.message)) this.#answer = entry;
+    }
+    const seen = drafts.map((draft, index): Entry => {
+      const stored = kept[index]?.length === 0 ? null : (entries.shift() ?? null);
+      const { id, parentId, timestamp, seq } = stored ?? this.#unstored(draft);
+      return { ...draft, id, parentId, timestamp, seq, run } as Entry;
+    });
+    return { entries: seen, head: { leafId: this.#log.leafId } };
+  }
+
+  head(): Promise<SessionHead> {
+    return this.#log.head();
+  }
+
+  async acquire(): Promise<void> {}
+
+  async release(): Promise<void> {}
+
+  /** The group follows its log itself. */
+  follow(): null {
+    return null;
+  }
+
+  /** Of what is said to the group's run, answers to questions are for the agent at work. */
+  messages(onMessage: (message: RunMessage) => void): LogFollower {
+    return this.#log.follow((entry) => {
+      if (isSaidTo(this.#log.run.runId, entry) && entry.type === "approval") onMessage(entry);
+    });
+  }
+
+  /** The stamp of an entry that only the agent's run sees. */
+  #unstored({ id = uuidv7() }: EntryDraft): Pick<Entry, "id" | "parentId" | "timestamp" | "seq"> {
+    return { id, parentId: this.#log.leafId, timestamp: new Date().toISOString(), seq: this.#log.version };
+  }
+
+  #keptOf(draft: EntryDraft): readonly EntryDraft[] {
+    // A summary of what one agent sees must not replace what the others see.
+    if (draft.type === "compaction") return [];
+    // The group records its own start and end.
+    if (draft.type === "run") return [];
+    if (draft.type !== "message") return [draft];
+    const { message } = draft;
+    const { name, visibility } = this.#seat;
+    if (!isAnswer(message)) return [{ ...draft, message: workMessage(name, message) }];
+    if (isEmpty(message)) return [passDraft(name, message)];
+    return [{ ...draft, message: answerMessage(name, visibility, message) }];
+  }
+}
+
+/** Whether a message ends a run: an answer without calls, or one that was cut, whose calls are not run. */
+function isAnswer(message: Message): message is AssistantMessage {
+  if (message.role !== "assistant" || message.stopReason === "aborted") return false;
+  const cut = message.stopReason === "length" || message.stopReason === "content_filter";
+  return cut || (message.toolCalls ?? []).length === 0;
+}

@@ -1,0 +1,67 @@
+import type { JsonObject, JsonValue } from "../../internal/json.ts";
+import type { Entry } from "./entry.ts";
+import { recordedError, type RunError } from "./run-event.ts";
+
+/** The key of a message's metadata, and the custom type, under which a group records what it did. */
+export const GROUP_KEY = "group";
+
+/** Why a group stopped by itself. */
+export type GroupEnd = "complete" | "max-rounds" | "all-passed";
+
+/** One turn of an agent in a group. */
+export interface GroupMove {
+  readonly agent: string;
+  /** A refusal is an answer of the form `{ ok: false, error }`. */
+  readonly kind: "spoke" | "passed" | "refused";
+}
+
+/** How far a group has come in answering a message. */
+export interface GroupState {
+  /** The entry of the message that the group answers. */
+  readonly messageId: string;
+  readonly maxRounds: number;
+  readonly moves: readonly GroupMove[];
+  /** The agent that last added a row on the way to its answer. */
+  readonly speaker: string | null;
+  /** The agent that failed, and why. */
+  readonly failure: { readonly agent: string; readonly error: RunError } | null;
+  /** Why the group stopped; null while it goes on, or if it was interrupted. */
+  readonly ended: GroupEnd | null;
+}
+
+/**
+ * The state of a group after one more entry: of its run's log (`stepRun`), or of a path, which shows what of it agents see.
+ * Only the entries since the latest message of a group matter.
+ */
+export function stepGroup(group: GroupState | null, entry: Entry): GroupState | null {
+  const mark = groupMarkOf(entry);
+  if (mark === null) return group;
+  if (mark.kind === "message" && typeof mark.maxRounds === "number") return groupOf(entry.id, mark.maxRounds);
+  // A group appends under its lease. An entry that names a user and no run was appended by that user.
+  if (group === null || (entry.by !== undefined && entry.run === undefined)) return group;
+  const message = entry.type === "message" ? entry.message : null;
+  const agent = message?.agent ?? mark.agent;
+  if (mark.kind === "ended") return { ...group, ended: mark.reason as GroupEnd };
+  if (typeof agent !== "string") return group;
+  if (mark.kind === "work") return { ...group, speaker: agent };
+  if (mark.kind === "failed") return { ...group, failure: { agent, error: recordedError(message?.metadata?.error) } };
+  const kind = mark.kind === "turn" ? "spoke" : mark.kind;
+  if (kind !== "spoke" && kind !== "passed" && kind !== "refused") return group;
+  return { ...group, moves: [...group.moves, { agent, kind }] };
+}
+
+/** The state of a group that was just given a message. */
+export function groupOf(messageId: string, maxRounds: number): GroupState {
+  return { messageId, maxRounds, moves: [], speaker: null, failure: null, ended: null };
+}
+
+/** What a group recorded with an entry; null if nothing. An entry that came from outside the session records nothing. */
+export function groupMarkOf(entry: Entry): JsonObject | null {
+  if (entry.inherited === true) return null;
+  if (entry.type === "message") return objectOf(entry.message.metadata?.[GROUP_KEY]);
+  return entry.type === "custom" && entry.customType === GROUP_KEY ? objectOf(entry.data) : null;
+}
+
+function objectOf(value: JsonValue | undefined): JsonObject | null {
+  return typeof value === "object" && value !== null && !Array.isArray(value) ? (value as JsonObject) : null;
+}

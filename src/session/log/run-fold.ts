@@ -1,0 +1,514 @@
+import { defined } from "../../internal/defined.ts";
+import type { JsonValue } from "../../internal/json.ts";
+import { type Content, textOf, type ToolCall } from "../message.ts";
+import { addCost, addUsage, NO_USAGE, type Usage } from "../usage.ts";
+import { type Entry, type EntryOf, isNode } from "./entry.ts";
+import { isImported, isOwn } from "./fold.ts";
+import { type GroupState, groupMarkOf, groupOf, stepGroup } from "./group-state.ts";
+import type { SandboxPlacement, SessionHeader } from "./header.ts";
+import { isInnerQuestion, type OpenRun, stepRuns } from "./open-runs.ts";
+import { type Approval, type RecordedEvent, recordedError, type RunError } from "./run-event.ts";
+
+/** A question of a run that has no answer. */
+export interface OpenQuestion {
+  readonly approval: Approval;
+  readonly askedAt: string;
+  /** When it counts as denied, once the run has parked. */
+  readonly expiresAt?: string;
+}
+
+/** What the log says about approval of a call of the last answer. */
+export interface AskedCall {
+  /** The entry that asks; null for an answer of an earlier version, which names the call only. */
+  readonly question: string | null;
+  readonly callId: string;
+  /** The position of the call in its answer, and the digest of its tool and arguments. Earlier versions wrote neither. */
+  readonly index?: number;
+  readonly digest?: string;
+  /** The answer, and the node that it was given below; null while there is none. */
+  readonly answer: Pick<EntryOf<"approval">, "decision" | "note" | "by" | "parentId"> | null;
+}
+
+/** The last answer of a run, with what was done about its calls. */
+export interface AnswerState {
+  readonly id: string;
+  readonly calls: readonly ToolCall[];
+  /** The tools that the run had, by name; null if its start does not record them. */
+  readonly tools: readonly string[] | null;
+  /** The calls that may have had their effect, as the entries name them. */
+  readonly effects: readonly Pick<EntryOf<"effect">, "callId" | "index">[];
+  readonly asked: readonly AskedCall[];
+  /** The answer and the nodes below it up to the next answer, on every branch, the latest first. */
+  readonly below: NodeList;
+  /** Whether a user message follows it. */
+  readonly followed: boolean;
+}
+
+/** A list that grows without being copied. */
+interface NodeList {
+  readonly id: string;
+  readonly next: NodeList | null;
+}
+
+/** Input that waits for its moment in a run; `id` is that of its `queued` entry. */
+export interface QueuedInput {
+  readonly id: string;
+  readonly kind: "steer" | "followUp";
+  readonly content: Content;
+  /** The user who gave it; left out if the program did. */
+  readonly by?: string;
+}
+
+/** What a run has become, as far as the entries of its log go. */
+export interface RunState {
+  readonly runId: string;
+  /** The run in the index of the head; null before its first entry and after its end. */
+  readonly open: OpenRun | null;
+  readonly request: EntryOf<"run_request"> | null;
+  readonly startedAt: string | null;
+  readonly endedAt: string | null;
+  /** How it ended; null while it is open. */
+  readonly end: "finished" | "failed" | "cancelled" | null;
+  /** The token of the lease of its last claim. */
+  readonly claim: number;
+  /** The agent, model and tools of its last claim. */
+  readonly agent: string | null;
+  readonly model: string | null;
+  readonly tools: readonly string[] | null;
+  /** Whether its entries name it in `run`. */
+  readonly stamped: boolean;
+  /** How many answers it has, over all claims, and how many of these called tools. */
+  readonly round: number;
+  readonly toolRounds: number;
+  /** What its answers and compactions spent, over all claims; null if none says. */
+  readonly usage: Usage | null;
+  readonly cost: number | null;
+  readonly answer: AnswerState | null;
+  readonly questions: readonly OpenQuestion[];
+  readonly parked: EntryOf<"run_parked"> | null;
+  /** Input that was not delivered, in order. */
+  readonly queued: readonly QueuedInput[];
+  /** Where its tools act. */
+  readonly sandbox: SandboxPlacement | null;
+  /** The value that it was asked for. */
+  readonly output: JsonValue | undefined;
+  readonly error: RunError | null;
+  /** Of a group's run. */
+  readonly group: GroupState | null;
+}
+
+/** A run before its first entry. */
+export function newRun(runId: string): RunState {
+  return {
+    runId,
+    open: null,
+    request: null,
+    startedAt: null,
+    endedAt: null,
+    end: null,
+    claim: 0,
+    agent: null,
+    model: null,
+    tools: null,
+    stamped: false,
+    round: 0,
+    toolRounds: 0,
+    usage: null,
+    cost: null,
+    answer: null,
+    questions: NONE,
+    parked: null,
+    queued: NONE,
+    sandbox: null,
+    output: undefined,
+    error: null,
+    group: null,
+  };
+}
+
+const NONE: readonly never[] = Object.freeze([]);
+
+/** The key of a delivered message's metadata that names the `queued` entry it came from. */
+export const QUEUED_KEY = "skein.queued";
+
+/** A run after an entry, and the event that the entry records, if any. */
+export interface RunStep {
+  readonly state: RunState;
+  readonly event: RecordedEvent | null;
+}
+
+/**
+ * The state of a run after the next entry of its session's log. Recovery, views, streams of events, front ends and groups
+ * compute what became of a run with this function and no other. It is pure: the same entries give the same state and events in
+ * every process.
+ *
+ * An entry is *the run's* if it names the run in `run`; in logs before format 3, if it was appended while the run was started
+ * and names no user. What each field takes, and from whom:
+ *
+ * | field | from | not from |
+ * |---|---|---|
+ * | all fields | the session's own entries, up to the run's end | entries that came with a fork or an import, but `sandbox` |
+ * | `open` | `stepRuns`, the fold of the head's index | |
+ * | `request` | the request with the run's id | |
+ * | `claim`, `agent`, `model`, `tools`, `startedAt` | starts of the run; `startedAt` is the first | a start that only records a sandbox |
+ * | `round`, `toolRounds`, `usage`, `cost` | answers of the run, and its compactions, over all claims | answers that others append meanwhile |
+ * | `answer` | the run's last answer; that of a failed predecessor, if no user message follows it | a predecessor that finished or was cancelled |
+ * | `answer.effects`, `answer.asked` | effects and questions below the answer, on every branch | those of an answer before, whose calls may have the same ids |
+ * | answers to questions | the first for each question, from anyone | entries of other runs |
+ * | `questions` | questions without an answer; those of inner runs until the next claim, as the inner run is gone then | |
+ * | `queued` | input for this run, until a message delivers it; that of a failed predecessor | input for other runs |
+ * | `sandbox` | the last run that recorded one, also before a fork | an import |
+ * | `group` | the roster of the start, and what the group recorded since its message | marks on entries of users |
+ * | `end` | the run's end; a cancel or the session's end, if nobody has the run | ends of other runs |
+ */
+export function stepRun(state: RunState, entry: Entry, header: LogHeader): RunStep {
+  if (!isOwn(header, entry, entry.seq)) return quiet(takeForkedPlace(state, entry, header));
+  // What follows the last answer of a run that failed decides whether the next run takes over its calls.
+  if (state.end !== null) return quiet(state.end === "failed" && isNode(entry) ? grown(state, entry) : state);
+  const before = state.open;
+  const after = stepRuns(before === null ? NONE : [before], entry);
+  const open = after === NONE ? null : (after.find(({ runId }) => runId === state.runId) ?? null);
+  const next = open === before ? state : { ...state, open };
+  if (before !== null && open === null) return ended(next, entry);
+  switch (entry.type) {
+    case "message":
+    case "custom":
+      return said(next, entry);
+    case "run":
+      return ran(next, entry, before, header);
+    case "run_request":
+      return quiet(entry.runId === state.runId ? { ...next, request: entry } : next);
+    case "run_parked":
+      return entry.runId === state.runId ? parked(next, entry) : quiet(next);
+    case "approval":
+      return approval(next, entry);
+    case "effect":
+      return quiet(effect(next, entry));
+    case "queued":
+      return quiet(isInputFor(next, entry) ? { ...next, queued: [...next.queued, queuedInput(entry)] } : next);
+    case "compaction":
+      return compaction(next, entry);
+    default:
+      return quiet(isNode(entry) ? grown(next, entry) : next);
+  }
+}
+
+/**
+ * A run that is about to begin, with what the run before it left: where tools act, and of a run that failed its undelivered
+ * input and the calls that it left open. A user message since then says that something else is wanted.
+ */
+export function afterRun(state: RunState, before: RunState): RunState {
+  const { sandbox, queued, answer } = before;
+  const next = { ...state, sandbox: state.sandbox ?? sandbox };
+  if (before.end !== "failed") return next;
+  return { ...next, queued: [...queued, ...state.queued], answer: answer === null || answer.followed ? null : answer };
+}
+
+/** Whether a run has begun, or was only asked for. */
+export function hasBegun({ state }: OpenRun): boolean {
+  return state !== "requested";
+}
+
+/** Whether an entry is one of the run's, which only the holder of its session could append. */
+export function isOfRun({ runId, stamped, open }: Pick<RunState, "runId" | "stamped" | "open">, entry: Entry): boolean {
+  if (stamped) return entry.run === runId;
+  // Only the holder of a run can append results; a denial may name the user who gave its reason.
+  const isResult = entry.type === "message" && entry.message.role === "tool";
+  return open?.state === "started" && (entry.by === undefined || isResult);
+}
+
+function quiet(state: RunState): RunStep {
+  return { state, event: null };
+}
+
+/** A fork goes on where its source's tools acted; an import cannot say where tools act. */
+function takeForkedPlace(state: RunState, entry: Entry, header: Pick<SessionHeader, "inherited">): RunState {
+  if (entry.type !== "run" || entry.sandbox === undefined || isImported(header, entry, entry.seq)) return state;
+  return entry.inherited === true ? state : { ...state, sandbox: entry.sandbox };
+}
+
+function ran(
+  state: RunState,
+  entry: EntryOf<"run">,
+  before: OpenRun | null,
+  header: Pick<SessionHeader, "id" | "inherited">,
+): RunStep {
+  const placed = entry.sandbox === undefined ? state : { ...state, sandbox: entry.sandbox };
+  if (entry.runId !== state.runId) return quiet(placed);
+  if (entry.phase !== "started") return ended(placed, entry);
+  // Where the tools act is recorded with a second start, which begins nothing.
+  if (entry.sandbox !== undefined && before?.state === "started") return quiet(placed);
+  return started(placed, entry, header.id);
+}
+
+function started(state: RunState, entry: EntryOf<"run">, sessionId: string): RunStep {
+  const { runId, startedAt, questions } = state;
+  const { claim = 0, agent = null, model = null, tools = null, timestamp, group: roster } = entry;
+  const isGroup = roster !== undefined || state.request?.group !== undefined || state.group !== null;
+  const messageId = roster?.messageId ?? state.group?.messageId ?? null;
+  const isKnown = messageId !== null && state.group?.messageId === messageId;
+  const group = messageId === null ? null : isKnown ? state.group : groupOf(messageId, 0);
+  const next: RunState = {
+    ...state,
+    startedAt: startedAt ?? timestamp,
+    claim,
+    agent,
+    model,
+    tools,
+    stamped: entry.run === runId,
+    // Runs inside tools are gone with the process that had them, and so are their questions.
+    questions: questions.filter(({ approval: { innerRunId } }) => innerRunId === undefined),
+    group,
+  };
+  if (!isGroup || messageId === null) return { state: next, event: { type: "run-started", runId, claim } };
+  const resumed = startedAt !== null || !isKnown;
+  const agents = roster?.agents ?? NONE;
+  return { state: next, event: { type: "group-started", runId, claim, sessionId, messageId, agents, resumed } };
+}
+
+/** The state after a row or a mark of a group. */
+function said(state: RunState, entry: EntryOf<"message" | "custom">): RunStep {
+  const isRuns = isOfRun(state, entry);
+  const mark = groupMarkOf(entry);
+  const isQuestion = mark?.kind === "message" && (entry.run === undefined || entry.run === state.runId);
+  if (isQuestion || (mark !== null && isRuns)) return marked(delivered(grown(state, entry), entry), entry, isRuns);
+  const grew = delivered(grown(state, entry), entry);
+  if (!isRuns || entry.type !== "message" || state.open?.state !== "started") return quiet(grew);
+  const { runId } = state;
+  const { message } = entry;
+  if (message.role === "tool")
+    return {
+      state: grew,
+      event: { type: "tool-finished", runId, round: state.round, callId: message.toolCallId, message },
+    };
+  if (message.role !== "assistant") return quiet(grew);
+  const { stopReason = "stop", toolCalls = NONE } = message;
+  const round = state.round + 1;
+  const isCut = stopReason === "length" || stopReason === "content_filter";
+  const next: RunState = {
+    ...spent(grew, message),
+    round,
+    toolRounds: state.toolRounds + (toolCalls.length > 0 && !isCut ? 1 : 0),
+    answer: {
+      id: entry.id,
+      calls: isCut ? NONE : toolCalls,
+      tools: state.tools,
+      effects: NONE,
+      asked: NONE,
+      below: { id: entry.id, next: null },
+      followed: false,
+    },
+  };
+  return { state: next, event: { type: "round-finished", runId, round, message, stopReason } };
+}
+
+function marked(state: RunState, entry: EntryOf<"message" | "custom">, isRuns: boolean): RunStep {
+  const next = { ...state, group: stepGroup(state.group, entry) };
+  const mark = groupMarkOf(entry) as Readonly<Record<string, unknown>>;
+  if (!isRuns || state.open?.state !== "started") return quiet(next);
+  const { runId } = state;
+  const message = entry.type === "message" ? entry.message : null;
+  const agent = message?.agent ?? String(mark.agent ?? "");
+  if (mark.kind === "failed") {
+    const error = recordedError(message?.metadata?.error);
+    return { state: next, event: { type: "agent-failed", runId, agent, error } };
+  }
+  const told = { type: "agent-finished", runId, agent } as const;
+  switch (mark.kind) {
+    case "turn":
+      return {
+        state: next,
+        event: { ...told, kind: "spoke", turnId: entry.id, text: textOf(message?.content ?? null) },
+      };
+    case "passed":
+      return { state: next, event: { ...told, kind: "passed", turnId: null, text: "" } };
+    case "refused":
+      return {
+        state: next,
+        event: { ...told, kind: "refused", turnId: null, text: "", error: recordedError(mark.error) },
+      };
+    default:
+      return quiet(next);
+  }
+}
+
+/** The nodes below the last answer with one more of them. */
+function grown(state: RunState, entry: Entry): RunState {
+  const { answer } = state;
+  if (answer === null || !holds(answer.below, entry.parentId)) return state;
+  const isAnswer = entry.type === "message" && entry.message.role === "assistant" && isOfRun(state, entry);
+  if (isAnswer) return state;
+  const followed = answer.followed || (entry.type === "message" && entry.message.role === "user");
+  return { ...state, answer: { ...answer, below: { id: entry.id, next: answer.below }, followed } };
+}
+
+function holds(list: NodeList, id: string | null): boolean {
+  for (let node: NodeList | null = list; node !== null; node = node.next) if (node.id === id) return true;
+  return false;
+}
+
+function delivered(state: RunState, entry: Entry): RunState {
+  if (state.queued.length === 0 || entry.type !== "message") return state;
+  const id = entry.message.metadata?.[QUEUED_KEY];
+  if (typeof id !== "string" || (state.stamped && !isOfRun(state, entry))) return state;
+  return { ...state, queued: state.queued.filter((input) => input.id !== id) };
+}
+
+/** Before format 3, a run that was recovered could have another id than its input names. */
+function isInputFor({ runId, stamped, open }: RunState, entry: EntryOf<"queued">): boolean {
+  return entry.runId === runId || (!stamped && open?.state === "started");
+}
+
+function queuedInput({ id, kind, content, by }: EntryOf<"queued">): QueuedInput {
+  return { id, kind, content, ...defined({ by }) };
+}
+
+function spent(state: RunState, { usage, cost }: { readonly usage?: Usage; readonly cost?: number }): RunState {
+  if (usage === undefined && cost === undefined) return state;
+  return {
+    ...state,
+    usage: usage === undefined ? state.usage : addUsage(state.usage ?? NO_USAGE, usage),
+    cost: cost === undefined ? state.cost : addCost(state.cost ?? 0, cost),
+  };
+}
+
+function effect(state: RunState, { runId, callId, index, parentId }: EntryOf<"effect">): RunState {
+  const { answer } = state;
+  if (answer === null || runId !== state.runId || !holds(answer.below, parentId)) return state;
+  return { ...state, answer: { ...answer, effects: [...answer.effects, { callId, ...defined({ index }) }] } };
+}
+
+function approval(state: RunState, entry: EntryOf<"approval">): RunStep {
+  // Before format 3, the agents of a group asked under run ids that are not on record.
+  const isOurs = entry.runId === state.runId || (state.group !== null && !state.stamped);
+  if (!isOurs) return quiet(state);
+  return entry.decision === undefined ? asks(state, entry) : quiet(answers(state, entry));
+}
+
+function asks(state: RunState, entry: EntryOf<"approval">): RunStep {
+  const { id, callId, index, digest, asked, parentId, timestamp } = entry;
+  const { answer, runId, round, group } = state;
+  const isAbout = answer !== null && !isInnerQuestion(entry) && holds(answer.below, parentId);
+  const about = { question: id, callId, ...defined({ index, digest }), answer: null };
+  const next = isAbout ? { ...state, answer: { ...answer, asked: [...answer.asked, about] } } : state;
+  if (asked === undefined) return quiet(next);
+  const question = { ...asked, callId, question: id } as unknown as Approval;
+  const questions = [...next.questions, { approval: question, askedAt: timestamp }];
+  const speaker = group?.speaker ?? null;
+  const event = { type: "approval-required", runId, round, approval: question } as const;
+  return { state: { ...next, questions }, event: speaker === null ? event : { ...event, agent: speaker } };
+}
+
+/** Of several answers to a question, the first in the log counts; of old ones, which name a call only, the latest. */
+function answers(state: RunState, entry: EntryOf<"approval">): RunState {
+  const { callId, question, decision, note, by, parentId } = entry;
+  const given = { parentId, ...defined({ decision, note, by }) };
+  const questions = state.questions.filter(
+    ({ approval: asked }) => asked.question !== question && (question !== undefined || asked.callId !== callId),
+  );
+  const next = questions.length === state.questions.length ? state : { ...state, questions };
+  const { answer } = next;
+  if (answer === null) return next;
+  const asked =
+    question === undefined
+      ? [...answer.asked, { question: null, callId, answer: given }]
+      : answer.asked.map((about) =>
+          about.question === question && about.answer === null ? { ...about, answer: given } : about,
+        );
+  return { ...next, answer: { ...answer, asked } };
+}
+
+function parked(state: RunState, entry: EntryOf<"run_parked">): RunStep {
+  const { questions, expiresAt } = entry;
+  const isAsked = ({ approval: { question } }: OpenQuestion): boolean =>
+    questions.some((open) => open.question === question);
+  const open = state.questions.map((question) =>
+    isAsked(question) ? { ...question, ...defined({ expiresAt }) } : question,
+  );
+  const approvals = open.filter(isAsked).map((question) => question.approval);
+  return {
+    state: { ...state, questions: open, parked: entry },
+    event: { type: "run-parked", runId: state.runId, questions: approvals, expiresAt: expiresAt ?? "" },
+  };
+}
+
+function compaction(state: RunState, entry: EntryOf<"compaction">): RunStep {
+  const { id: entryId, summary, firstKeptEntryId, tokensBefore } = entry;
+  const grew = grown(state, entry);
+  if (!isOfRun(state, entry) || state.open?.state !== "started") return quiet(grew);
+  const { runId, round } = state;
+  return {
+    state: spent(grew, entry),
+    event: { type: "compaction", runId, round: round + 1, entryId, summary, firstKeptEntryId, tokensBefore },
+  };
+}
+
+function ended(state: RunState, entry: Entry): RunStep {
+  const end = entry.type === "run" && entry.phase !== "started" ? entry.phase : "cancelled";
+  const { runId, group } = state;
+  const { output, truncated = false, usage = null, error: recorded } = entry.type === "run" ? entry : {};
+  const over: RunState = { ...state, open: null, end, endedAt: entry.timestamp, questions: NONE };
+  const isGroup = group !== null || state.request?.group !== undefined;
+  if (end === "finished") {
+    const next = { ...over, output };
+    if (isGroup) {
+      const outcome = { reason: group?.ended ?? "complete" } as const;
+      return { state: next, event: { type: "group-finished", runId, outcome } };
+    }
+    return { state: next, event: { type: "run-finished", runId, truncated, usage, ...defined({ output }) } };
+  }
+  const error = recordedError(entry.type === "run" ? recorded : `Run ${runId} was cancelled.`);
+  const next = { ...over, error };
+  if (!isGroup) return { state: next, event: { type: "run-failed", runId, error } };
+  const failure = end === "cancelled" ? null : (group?.failure ?? null);
+  if (failure === null) return { state: next, event: { type: "group-failed", runId, error } };
+  return { state: next, event: { type: "group-finished", runId, outcome: { reason: "agent-failed", ...failure } } };
+}
+
+/** The runs that a part of a session's log tells of, entry by entry from its beginning; each continues the run before it. */
+export class RunsFold {
+  readonly #states = new Map<string, RunState>();
+  readonly #header: LogHeader;
+  readonly #answerId: string | null;
+  #last: RunState = newRun("");
+
+  /** With `answerId`, the state of the run that gave that answer keeps it as its last one, whatever follows. */
+  constructor(header: LogHeader, answerId: string | null = null) {
+    this.#header = header;
+    this.#answerId = answerId;
+  }
+
+  /** The runs in the order in which they were asked for or began. */
+  get states(): ReadonlyMap<string, RunState> {
+    return this.#states;
+  }
+
+  /** The run that began last; one without an id, which knows where a fork's tools act, if none did. */
+  get last(): RunState {
+    return this.#last;
+  }
+
+  take(entry: Entry): void {
+    const own = isOwn(this.#header, entry, entry.seq);
+    if (own && (entry.type === "run" || entry.type === "run_request") && !this.#states.has(entry.runId))
+      this.#states.set(entry.runId, newRun(entry.runId));
+    if (this.#last.runId === "") this.#last = stepRun(this.#last, entry, this.#header).state;
+    for (const [runId, state] of this.#states) {
+      if (state.end !== null && state !== this.#last) continue;
+      const begins =
+        own && entry.type === "run" && entry.runId === runId && entry.phase === "started" && state.startedAt === null;
+      const next = this.#step(begins ? afterRun(state, this.#last) : state, entry);
+      if (next !== state) this.#states.set(runId, next);
+      if (begins || state === this.#last) this.#last = next;
+    }
+  }
+
+  #step(state: RunState, entry: Entry): RunState {
+    const next = stepRun(state, entry, this.#header).state;
+    const isKept = state.answer !== null && state.answer.id === this.#answerId && next.answer?.id !== this.#answerId;
+    return isKept ? { ...next, answer: state.answer } : next;
+  }
+}
+
+/** What the fold of a run needs of its session's header. */
+type LogHeader = Pick<SessionHeader, "id" | "inherited" | "forkedFrom">;
