@@ -184,11 +184,14 @@ describe.each(Object.entries(pairs))("a run in a store of %s, hears from others"
 
   test("what they want to say, once each, and not what is for another run", async () => {
     const [store, others] = await open();
-    const asked = gate();
+    const [waits, asked] = [gate(), gate()];
     const answers = [asked.pass.then(() => calling(callOf("1", "look"))), Promise.resolve(saying("Done."))];
-    const model = modelOf(() => answers.shift() as Promise<ReturnType<typeof saying>>);
+    const model = modelOf(() => {
+      waits.open();
+      return answers.shift() as Promise<ReturnType<typeof saying>>;
+    });
     const run = runSessionLoop(asking(), someAgent(), { model, tools: [toolOf("look")], persist: store });
-    await run.admitted;
+    await waits.pass;
     const says = (runId: string, content: string): EntryDraft => ({ type: "queued", runId, kind: "steer", content });
     await others.append(run.id, [says(run.runId, "Hurry."), says("another", "Not you.")]);
     await run.steer("Please.");

@@ -127,7 +127,7 @@ describe("runs", () => {
     const { runId } = (await start(b, ANN, "enqueue")).body;
     await server.server.close({ drainMs: 0 });
     const { store } = server.manager;
-    expect((await store.head(b))?.openRuns).toEqual([{ runId, state: "requested" }]);
+    expect((await store.head(b))?.openRuns).toEqual([{ runId, state: "requested", first: 0 }]);
     const agents = [answering(["Done.", "Done."], [], "helper")];
     await using _next = await createServer({ store, agents });
     await expect.poll(async () => (await store.head(b))?.openRuns).toEqual([]);

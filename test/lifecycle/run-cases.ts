@@ -125,8 +125,8 @@ export const runCases: readonly LifecycleCase[] = [
       await desk.create({ userId: "ann", id: "s" });
       await desk.addTurn("s", { role: "user", content: "one" });
       await expect(desk.run("s", agentOf("three"), "two")).rejects.toMatchObject({ code: "CAPACITY", limit: 2 });
-      expect(await saidIn(store, "s")).toEqual(["one", "two"]);
-      expect(await phasesIn(store, "s")).toEqual(["started", "failed"]);
+      expect(await saidIn(store, "s")).toEqual(["one"]);
+      expect(await phasesIn(store, "s")).toEqual([]);
       expect((await refusal(store, () => desk.run("s", agentOf("x"), "y"))).code).toBe("CAPACITY");
     },
   },

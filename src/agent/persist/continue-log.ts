@@ -2,7 +2,7 @@ import { SessionCapacityError } from "../../session/errors.ts";
 import type { EntryDraft, EntryOf } from "../../session/log/entry.ts";
 import type { SessionHead } from "../../session/log/fold.ts";
 import { inputIdOf } from "../../session/log/open-runs.ts";
-import { newRun, type RunState } from "../../session/log/run-fold.ts";
+import { afterRun, newRun, type RunState } from "../../session/log/run-fold.ts";
 import type { SessionStore } from "../../session/store.ts";
 import { Transcript } from "../../session/value/transcript.ts";
 import { pathAt } from "../../tree/path-reader.ts";
@@ -41,7 +41,7 @@ export function continueLog(access: LogAccess, request: LogRequest, given: LogPo
     const isInput = asked?.messages !== undefined || request.by !== undefined;
     const said = isInput ? drafts.map((draft) => saidBy(draft, by)) : askedBy(drafts, runId, by);
     const before = [...ends, ...moves, ...said, ...settings];
-    if (isFirst || asked !== null) checkRoom(access, said.length);
+    if (said.length > 0) checkRoom(access, said.length);
     await request.begin({
       ...stateBefore(request, head, asked),
       access,
@@ -55,7 +55,7 @@ export function continueLog(access: LogAccess, request: LogRequest, given: LogPo
   });
 }
 
-/** A run that begins adds an answer to its input: one without room for both has nothing to show for itself. */
+/** A run adds an answer to its input: one without room for both is refused before it leaves its input behind. */
 function checkRoom({ room }: LogAccess, turns: number): void {
   if (room !== null && room.left < turns + 1) throw new SessionCapacityError("turns in a session", room.limit);
 }
@@ -67,8 +67,12 @@ function stateBefore(
   asked: EntryOf<"run_request"> | null,
 ): { readonly state: RunState; readonly from: number } {
   const resume = resumeStateOf(user.transcript);
-  if (resume !== null && resume.sessionId === header.id && (resume.runId === runId || resume.runId === null))
-    return { state: { ...resume.run, runId }, from: resume.version };
+  if (resume !== null && resume.sessionId === header.id) {
+    const { run, runId: open, version: from } = resume;
+    if (open === runId || open === null) return { state: { ...run, runId }, from };
+    // The claim of another run ends the one that was open.
+    return { state: afterRun(newRun(runId), { ...run, end: "failed" }), from };
+  }
   return { state: newRun(runId), from: asked?.seq ?? version };
 }
 

@@ -234,7 +234,8 @@ export class RunFeed {
         [this.#started, this.#untold] = [seq, false];
       }
       this.#claim = claim;
-      fed.push(this.#fed({ seq, delta: 0 }, event, liveFrame(event)));
+      const shown = redacted(event);
+      fed.push(this.#fed({ seq, delta: 0 }, shown, frameOf(shown)));
       this.#ended = endsRun(event);
       if (this.#ended) return true;
     }
@@ -357,11 +358,16 @@ export function questionViews({ questions }: RunState): readonly QuestionView[] 
   }));
 }
 
-/** An event as a part of a stream: an error in it names nothing of the server. */
+/** A live event as a part of a stream. */
 export function liveFrame(event: WireRunEvent): string {
-  return frameOf(
-    "error" in event && event.error !== undefined ? { ...event, error: recordedError(event.error) } : event,
-  );
+  return frameOf(redacted(event));
+}
+
+/** An event as clients get it: an error in it names nothing of the server. */
+function redacted(event: WireRunEvent): WireRunEvent {
+  if (event.type === "group-finished" && event.outcome.reason === "agent-failed")
+    return { ...event, outcome: { ...event.outcome, error: recordedError(event.outcome.error) } };
+  return "error" in event && event.error !== undefined ? { ...event, error: recordedError(event.error) } : event;
 }
 
 /** How a run failed, from what its log or an event has of it. */
