@@ -12,7 +12,7 @@ import { writeAll } from "./new-file.ts";
 import { STATE_FOLDER } from "./file-names.ts";
 import type { SessionDirectory } from "./session-directory.ts";
 import type { SessionFiles } from "./session-files.ts";
-import { guarded, missingAsNull, storeFailed } from "./store-failure.ts";
+import { withStoreErrors, missingAsNull, storeFailed } from "./store-failure.ts";
 
 /** How many deleted checkpoints a file may carry along before it is written anew. */
 const DEAD_RECORDS_MAX = 256;
@@ -49,11 +49,11 @@ export class CheckpointFiles implements CheckpointTable {
   }
 
   load(id: string): Promise<Checkpoint | null> {
-    return guarded(async () => (await this.#find(id))?.checkpoint ?? null);
+    return withStoreErrors(async () => (await this.#find(id))?.checkpoint ?? null);
   }
 
   list(sessionId: string, deleted: boolean): Promise<Checkpoint[]> {
-    return guarded(async () => {
+    return withStoreErrors(async () => {
       const file = await (deleted ? this.#files.trash : this.#files.live).find(sessionId);
       return file === null ? [] : oldestFirst([...(await this.#read(file.paths.checkpoints)).checkpoints.values()]);
     });

@@ -5,7 +5,7 @@ import { SessionBusyError, SessionNotFoundError } from "../../session/errors.ts"
 import type { LeaseTable, StoredLease } from "../../session/store-driver.ts";
 import type { LogPaths } from "./file-names.ts";
 import type { SessionFiles } from "./session-files.ts";
-import { guarded, ifThere } from "./store-failure.ts";
+import { withStoreErrors, nullIfMissing } from "./store-failure.ts";
 
 /** The last lease of a session, live or not: the next one's token is larger. */
 interface LastLease {
@@ -22,7 +22,7 @@ const HOLDER = JSON.stringify(thisProcess);
 export function createFileLeases(files: SessionFiles): LeaseTable {
   /** Null where there is no such session. */
   const locked = <T>(sessionId: string, task: (paths: LogPaths) => Promise<T>): Promise<T | null> =>
-    guarded(async () => (await files.live.find(sessionId))?.writer.exclusively(task) ?? null);
+    withStoreErrors(async () => (await files.live.find(sessionId))?.writer.exclusively(task) ?? null);
   return {
     async acquire(sessionId, runId, ttlMs) {
       files.checkWritable();
@@ -49,7 +49,7 @@ export function createFileLeases(files: SessionFiles): LeaseTable {
       await locked(sessionId, ({ lease }) => endLease(lease, token, files.options.clock()));
     },
     current: (sessionId) =>
-      guarded(async () => {
+      withStoreErrors(async () => {
         const file = await files.live.find(sessionId);
         return file === null ? null : readLease(file.paths.lease, files.options.clock());
       }),
@@ -81,7 +81,7 @@ function isLive({ expiresAt }: LastLease, now: Date): boolean {
 }
 
 function readStored(path: string): LastLease | null {
-  const text = ifThere(() => readFileSync(path, "utf8"));
+  const text = nullIfMissing(() => readFileSync(path, "utf8"));
   return text === null ? null : (JSON.parse(text) as LastLease);
 }
 

@@ -14,7 +14,7 @@ import { JsonlDriver } from "./jsonl-driver.ts";
 import { createSession } from "./make-session.ts";
 import { renameSession } from "./move-session.ts";
 import type { Damage } from "./salvage.ts";
-import { guarded } from "./store-failure.ts";
+import { withStoreErrors } from "./store-failure.ts";
 
 const LOCK_TIMEOUT_MS = 10_000;
 
@@ -112,7 +112,7 @@ function extend(store: SessionStore, driver: JsonlDriver): JsonlStore {
   const close = store.close.bind(store);
   const { files } = driver;
   const whileOpen = <T>(task: () => Promise<T>): Promise<T> =>
-    guarded(() => {
+    withStoreErrors(() => {
       if (closed) throw storeClosed();
       return task();
     });

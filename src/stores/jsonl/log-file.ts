@@ -1,5 +1,5 @@
 import { fstatSync, type Stats, statSync } from "node:fs";
-import { setImmediate as giveTurn } from "node:timers/promises";
+import { setImmediate as yieldToEventLoop } from "node:timers/promises";
 import { SessionDamagedError, SessionError } from "../../session/errors.ts";
 import { emptyHead, type SessionHead } from "../../session/log/fold.ts";
 import { FORMAT_VERSION } from "../../session/log/header.ts";
@@ -22,7 +22,7 @@ import { LogWriter } from "./log-writer.ts";
 import { type LogPaths, pathsOf } from "./file-names.ts";
 import { OpenFile, readLines } from "./read-lines.ts";
 import { type Damage, readDamage, salvage, SalvagedLog } from "./salvage.ts";
-import { ifThere, StaleView } from "./store-failure.ts";
+import { nullIfMissing, StaleView } from "./store-failure.ts";
 
 /**
  * One session's file, and what is known of it. What others append is found by looking at the file's size and time;
@@ -178,7 +178,7 @@ export class LogFile {
   }
 
   /** Keeps only what a listing needs. */
-  slim(): void {
+  dropEntryIndex(): void {
     if (this.held || !(this.#log instanceof LogState)) return;
     const { identity, point, reach } = this.#log;
     this.#log = new LogState(identity, point, reach);
@@ -208,7 +208,7 @@ export class LogFile {
 
   /** Reads what is new of the file, or the whole of it; false when there is none. */
   async #read(whole: boolean): Promise<boolean> {
-    using file = ifThere(() => new OpenFile(this.paths.log));
+    using file = nullIfMissing(() => new OpenFile(this.paths.log));
     if (file !== null) await this.#update(file.fd, whole);
     return file !== null;
   }
@@ -299,7 +299,7 @@ export class LogFile {
 async function foldRest(fd: number, state: LogState): Promise<LogState> {
   let groups = 0;
   for (const lines of readLines(fd, state.size, fstatSync(fd).size)) {
-    if (groups > 0) await giveTurn();
+    if (groups > 0) await yieldToEventLoop();
     state.fold(lines);
     groups += 1;
   }

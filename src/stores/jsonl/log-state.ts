@@ -9,7 +9,7 @@ import type { ReadRange } from "../../session/store-driver.ts";
 import type { Anchor, IndexReach, LogIdentity, LogPoint } from "./log-index.ts";
 import { jsonErrorOf, knownEntries, parseLine, type RawLine, textsIn } from "./log-line.ts";
 import { countLines, OpenFile, type Piece, readLines, readPieces } from "./read-lines.ts";
-import { ifThere, StaleView } from "./store-failure.ts";
+import { nullIfMissing, StaleView } from "./store-failure.ts";
 
 /** Thrown where the whole log must be read, as it was begun from its index. */
 export class WholeLogNeeded extends Error {}
@@ -227,7 +227,7 @@ export interface LogPart {
 
 /** A log's file, opened for reading. @throws {StaleView} when another file is in its place. */
 export function openLog({ paths, ino }: LogIdentity): OpenFile {
-  const file = ifThere(() => new OpenFile(paths.log));
+  const file = nullIfMissing(() => new OpenFile(paths.log));
   if (file === null) throw new StaleView("The log's file is gone.");
   if (fstatSync(file.fd).ino === ino) return file;
   file[Symbol.dispose]();

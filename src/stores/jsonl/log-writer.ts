@@ -9,17 +9,17 @@ import { FORMAT_VERSION } from "../../session/log/header.ts";
 import type { Entry } from "../../session/log/entry.ts";
 import type { AppendOptions, AppendResult } from "../../session/store.ts";
 import { planAgain } from "../complete/plan-again.ts";
-import { lookInto } from "../memory/memory-log.ts";
+import { lookUpWanted } from "../memory/memory-log.ts";
 import { readToken } from "./file-leases.ts";
 import type { JsonlSettings } from "./jsonl-store.ts";
-import { LockedTurns } from "./locked-turns.ts";
+import { LockedQueue } from "./locked-queue.ts";
 import type { LogFile } from "./log-file.ts";
 import { readHeader } from "./log-header.ts";
 import { formatEntry, formatLine, LINE_BYTES_MAX } from "./log-line.ts";
 import { WholeLogNeeded } from "./log-state.ts";
 import { copyLog, putFile, setTime, writeAll, writeLines } from "./new-file.ts";
 import type { LogPaths } from "./file-names.ts";
-import { asStoreError, guarded, missingAsNull, storeFailed } from "./store-failure.ts";
+import { asStoreError, withStoreErrors, missingAsNull, storeFailed } from "./store-failure.ts";
 
 const datasync = promisify(fdatasync);
 
@@ -34,7 +34,7 @@ export class LogWriter {
   readonly file: LogFile;
   readonly #sessionId: string;
   readonly #options: JsonlSettings;
-  readonly #turns: LockedTurns;
+  readonly #turns: LockedQueue;
   /** The file, while its lock is held. */
   #fd: number | null = null;
   #sizeAtBegin = 0;
@@ -46,7 +46,7 @@ export class LogWriter {
     this.file = file;
     this.#sessionId = sessionId;
     this.#options = options;
-    this.#turns = new LockedTurns(file.paths.lock, {
+    this.#turns = new LockedQueue(file.paths.lock, {
       lockTimeoutMs: options.lockTimeoutMs,
       begin: () => this.#begin(),
       end: () => this.detach(),
@@ -66,7 +66,7 @@ export class LogWriter {
         return Promise.reject(asStoreError(error));
       }
     }
-    return guarded(() => this.exclusively(() => this.#appendSoon(drafts, options)));
+    return withStoreErrors(() => this.exclusively(() => this.#appendSoon(drafts, options)));
   }
 
   /** Runs a task while no process appends to the file. */
@@ -164,7 +164,7 @@ export class LogWriter {
     try {
       const leaseToken = options.guard?.leaseToken === undefined ? null : readToken(paths.lease, now);
       const input = { head, drafts, options, leaseToken, now: now.toISOString() };
-      const { plan } = planNow(input, (wanted) => lookInto(state, wanted));
+      const { plan } = planNow(input, (wanted) => lookUpWanted(state, wanted));
       if (plan.added.length === 0) return { plan, length: 0 };
       if (head.header.version !== FORMAT_VERSION) return "version to be raised";
       return { plan, length: this.#writeLine(this.#lineOf(plan.added), now) };

@@ -38,17 +38,17 @@ export async function createSession(
   };
   const made = putFile(target, write, { ...files.options, replaces: false }, (put) =>
     files.change(async () => {
-      await (files.tidied ??= removeHalfMade(files.options.directory));
+      await (files.cleanup ??= removeHalfMade(files.options.directory));
       checkFree(files, header.id);
       await checkRoom(files, header, { maxOpenPerUser });
       await put();
-      const file = path === undefined ? files.live.expect(target, header.id) : await files.live.open(target);
+      const file = path === undefined ? files.live.register(target, header.id) : await files.live.open(target);
       // What was just written is known, but for settings, which are found by where they stand.
       const known = head.version > 0 && head.path.settings === null;
       return headOfMade(file, known ? { end: { seq: head.version, offset }, head, settings: [] } : null);
     }),
   );
-  files.making = Promise.allSettled([files.making, made]).then(() => {});
+  files.pendingCreates = Promise.allSettled([files.pendingCreates, made]).then(() => {});
   return made;
 }
 
@@ -71,7 +71,7 @@ export async function forkSession(
   const path = join(files.options.directory, sessionFileName(header));
   const whole = version === state.head.version;
   await putFile(path, (fd) => copyLog(state.identity, part, forked, fd), { ...files.options, replaces: false });
-  const file = files.live.expect(path, header.id);
+  const file = files.live.register(path, header.id);
   // The source may have grown while it was copied.
   if (!whole || version !== state.head.version) return headOfMade(file, null);
   const { end, head, settings } = state.point;

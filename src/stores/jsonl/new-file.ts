@@ -1,7 +1,7 @@
 import { existsSync, fsync, futimesSync, mkdirSync, writeSync } from "node:fs";
 import { open, readdir, rename, stat, unlink } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
-import { setImmediate as giveTurn } from "node:timers/promises";
+import { setImmediate as yieldToEventLoop } from "node:timers/promises";
 import { promisify } from "node:util";
 import { PRIVATE_DIRECTORY } from "../../internal/private-file.ts";
 import { uuidv7 } from "../../internal/uuid.ts";
@@ -103,7 +103,7 @@ export async function writeLines(fd: number, lines: Iterable<string>): Promise<n
     if (text.length < PIECE_BYTES) continue;
     bytes += writeAll(fd, text);
     text = "";
-    await giveTurn();
+    await yieldToEventLoop();
   }
   return bytes + writeAll(fd, text);
 }
@@ -122,7 +122,7 @@ export async function copyLog(
     if (chunk.length === 0) throw new Error(`${identity.paths.log} is shorter than it was`);
     writeAll(to, chunk);
     at += chunk.length;
-    if (at < offset) await giveTurn();
+    if (at < offset) await yieldToEventLoop();
   }
   if (rest.length > 0) writeAll(to, formatLine(rest));
 }

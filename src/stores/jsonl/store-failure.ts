@@ -24,7 +24,7 @@ export function asStoreError(error: unknown): unknown {
 }
 
 /** Runs a task; what the file system or a changing file makes of it becomes a `SessionError`. */
-export async function guarded<T>(task: () => T | Promise<T>): Promise<T> {
+export async function withStoreErrors<T>(task: () => T | Promise<T>): Promise<T> {
   try {
     return await task();
   } catch (error) {
@@ -39,7 +39,7 @@ export function missingAsNull(error: unknown): null {
 }
 
 /** What a call of the file system gives, or null when a file is missing. */
-export function ifThere<T>(task: () => T): T | null {
+export function nullIfMissing<T>(task: () => T): T | null {
   try {
     return task();
   } catch (error) {

@@ -31,20 +31,20 @@ import { checkCheckpointId, oldestFirst } from "../complete/valid-checkpoint.ts"
 import { sessionExists } from "../rows/row-maker.ts";
 import { freezeDeep } from "../../internal/freeze-deep.ts";
 import { nextSlice } from "../../internal/long-work.ts";
-import { lookInto, MemoryLog } from "./memory-log.ts";
+import { lookUpWanted, MemoryLog } from "./memory-log.ts";
 
-/** One session as it is kept. */
+/** One stored session. */
 interface MemorySession {
-  /** Frozen, as it is handed out. */
+  /** Frozen, because callers get this object itself. */
   head: SessionHead;
   log: MemoryLog;
   deletedAt: string | null;
 }
 
-/** How many characters are read before others have their turn. */
+/** How many characters a read yields before it lets other tasks of this process run. */
 const SLICE_CHARACTERS = 256 * 1024;
 
-/** Keeps sessions in this process and nowhere else. Every operation is done in one go, so none can meet another. */
+/** Keeps sessions in the memory of this process. Every operation is synchronous, so that no two can interleave. */
 export class MemoryDriver implements StoreDriver {
   readonly appendsAtOnce = true;
   readonly capabilities: StoreCapabilities = {
@@ -92,7 +92,7 @@ export class MemoryDriver implements StoreDriver {
   };
   readonly leases: ProcessLeases;
   readonly #clock: () => Date;
-  /** Deleted ones included. */
+  /** Includes deleted sessions. */
   readonly #sessions = new Map<string, MemorySession>();
   readonly #marks = new Map<string, string>();
   readonly #checkpoints = new Map<string, Checkpoint>();
@@ -112,7 +112,7 @@ export class MemoryDriver implements StoreDriver {
     const now = this.#now();
     const empty = { ...emptyHead(header), updatedAt: now };
     const plan = planFirst(empty, drafts, now);
-    // Drafts that were given away were not copied.
+    // Drafts that the caller handed over by `giveDraft` were not copied, so freeze their values.
     for (const { entry } of plan.added) for (const value of Object.values(entry)) freezeDeep(value);
     return this.#add(plan.head, new MemoryLog().add(plan.added));
   }
@@ -122,7 +122,7 @@ export class MemoryDriver implements StoreDriver {
     const { head, log } = session;
     const leaseToken = this.leases.tokenOf(sessionId);
     const { plan } = planNow({ head, drafts, options, leaseToken, now: this.#now() }, (wanted) =>
-      lookInto(log, wanted),
+      lookUpWanted(log, wanted),
     );
     log.add(plan.added);
     session.head = freezeDeep(plan.head);
@@ -137,7 +137,7 @@ export class MemoryDriver implements StoreDriver {
     const session = this.#find(sessionId, range.deleted);
     let read = 0;
     for (const entry of session?.log.read(range) ?? []) {
-      // Whoever reads does something with each, and nothing here makes them wait.
+      // Nothing in this loop waits, and callers do work for each entry: yield now and then, so that other tasks can run.
       read += entryCharacters(entry);
       if (read > SLICE_CHARACTERS) {
         await nextSlice(read);
@@ -225,7 +225,7 @@ export class MemoryDriver implements StoreDriver {
     return head;
   }
 
-  /** @throws {SessionError} `SESSION_EXISTS` when a session has that id, also a deleted one. */
+  /** @throws {SessionError} `SESSION_EXISTS` when a live or deleted session has this id. */
   #checkFree(id: string): void {
     if (this.#sessions.has(id)) throw sessionExists(id);
   }
@@ -240,7 +240,7 @@ export class MemoryDriver implements StoreDriver {
     return checkpoint === undefined || this.#find(checkpoint.sessionId) === undefined ? null : checkpoint;
   }
 
-  /** In the order that they were saved in. */
+  /** In the order in which they were saved. */
   #checkpointsOf(id: string): Checkpoint[] {
     return [...this.#checkpoints.values()].filter(({ sessionId }) => sessionId === id);
   }

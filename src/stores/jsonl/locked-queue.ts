@@ -1,4 +1,4 @@
-import { setImmediate as giveTurn } from "node:timers/promises";
+import { setImmediate as yieldToEventLoop } from "node:timers/promises";
 import { FileLock, FOREIGN_SILENCE_MS_MAX, type LockOwner } from "../../internal/file-lock.ts";
 
 /** After how long without a task the lock is let go. */
@@ -12,7 +12,7 @@ const GIVE_WAY_MS = 14;
 const SILENCE_MS_MAX = FOREIGN_SILENCE_MS_MAX / 4;
 
 /** What goes with taking and letting go of a lock. */
-export interface TurnsOptions {
+export interface LockedQueueOptions {
   readonly lockTimeoutMs: number;
   /** Gets ready after the lock was taken. When it throws, the lock is let go and the tasks are refused. */
   begin?(): Promise<void>;
@@ -32,9 +32,9 @@ interface Waiting {
  * Does tasks one after another under a lock among processes. The lock is kept while there is work, so that it costs
  * nothing a task, and let go soon after, or when another process has waited for a moment.
  */
-export class LockedTurns {
+export class LockedQueue {
   readonly #lock: FileLock;
-  readonly #options: TurnsOptions;
+  readonly #options: LockedQueueOptions;
   #waiting: Waiting[] = [];
   #draining: Promise<void> | null = null;
   #timer: ReturnType<typeof setTimeout> | null = null;
@@ -43,7 +43,7 @@ export class LockedTurns {
   #lookedAtMs = 0;
   #generation = 0;
 
-  constructor(lockPath: string, options: TurnsOptions) {
+  constructor(lockPath: string, options: LockedQueueOptions) {
     this.#lock = new FileLock(lockPath);
     this.#options = options;
   }
@@ -134,7 +134,7 @@ export class LockedTurns {
 
   /** Lets others in this process have a turn, which a loop of things that are done at once never does. */
   async #giveTurn(): Promise<void> {
-    await giveTurn();
+    await yieldToEventLoop();
     this.#draining = this.#waiting.length > 0 ? this.#drain() : null;
   }
 
