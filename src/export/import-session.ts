@@ -15,7 +15,7 @@ import type { SessionHead } from "../session/log/fold.ts";
 import { checkHeader, type SessionHeader } from "../session/log/header.ts";
 import { UNKNOWN_LINEAGE } from "../session/lineage/lineage-scope.ts";
 import type { CreateOptions, SessionStore } from "../session/store.ts";
-import { erasedAmong, refuseErased } from "../stores/copy/tombstones.ts";
+import { erasedAmong, refuseErased } from "../stores/tombstones.ts";
 import { entryProblem } from "../stores/jsonl/log-line.ts";
 
 /** How a session is imported. */

@@ -100,7 +100,7 @@ async function openFileSink(path: string | null, request: SinkRequest): Promise<
   const append: RunFile["append"] = (drafts, options) => file.append(drafts, options);
   const hold = new FileHold(file);
   const log = { store, sessionId, append, hold: async () => hold, head: () => file.head(), shared: false };
-  if (!file.made) return continueLog(log, request);
+  if (!file.created) return continueLog(log, request);
   const { leafId, version } = await file.head();
   return { sink: new LogSink(log, { runId, hold, start: { lastId: leafId, version } }), user };
 }
@@ -115,11 +115,11 @@ class FileHold implements RunHold {
   }
 
   finish(phase: RunOutcome["phase"]): Promise<void> {
-    return phase === "finished" ? this.#file.finish() : this.#file.leave();
+    return phase === "finished" ? this.#file.finish() : this.#file.release();
   }
 
   letGo(): Promise<void> {
-    return this.#file.leave();
+    return this.#file.release();
   }
 }
 

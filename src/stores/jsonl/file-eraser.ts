@@ -7,7 +7,7 @@ import { STATE_FOLDER } from "./file-names.ts";
 import type { SessionFiles } from "./session-files.ts";
 import { withStoreErrors, missingAsNull } from "./store-failure.ts";
 
-/** Replaces the logs of session files, and keeps marks in a file beside them. */
+/** The eraser of a JSONL store. It replaces the logs of session files, and keeps marks in a file beside them. */
 export function createFileEraser(files: SessionFiles, checkpoints: CheckpointFiles): StoreEraser {
   const path = join(files.options.directory, STATE_FOLDER, "marks.json");
   const readAll = async (): Promise<Map<string, string>> => {

@@ -33,7 +33,7 @@ import { createFileEraser } from "./file-eraser.ts";
 import { createFileLeases } from "./file-leases.ts";
 import type { JsonlSettings } from "./jsonl-store.ts";
 import type { LogFile } from "./log-file.ts";
-import { checkRoom, createSession, forkSession } from "./make-session.ts";
+import { checkCapacity, createSession, forkSession } from "./make-session.ts";
 import { moveFromTrash, moveToTrash, removeFromTrash } from "./move-session.ts";
 import { trashedName } from "./file-names.ts";
 import { SessionFiles } from "./session-files.ts";
@@ -98,13 +98,13 @@ export class JsonlDriver implements StoreDriver {
 
   async find(sessionId: string, entryId: string): Promise<StoredEntry | null> {
     return this.#withFile(sessionId, null, async (file) =>
-      freezeDeep((await file.ask<StoredEntry | undefined>((log) => log.find(entryId))) ?? null),
+      freezeDeep((await file.query<StoredEntry | undefined>((log) => log.find(entryId))) ?? null),
     );
   }
 
   async settings(sessionId: string, last: SettingsNode): Promise<Settings> {
     return this.#withFile(sessionId, NO_SETTINGS, async (file) =>
-      freezeDeep(await readSettings(last, (seq) => file.ask((log) => log.settingsAt(seq)))),
+      freezeDeep(await readSettings(last, (seq) => file.query((log) => log.settingsAt(seq)))),
     );
   }
 
@@ -126,7 +126,7 @@ export class JsonlDriver implements StoreDriver {
       const file = await this.files.trash.locate(sessionId);
       if (file === null) return false;
       const head = options.maxOpenPerUser === undefined ? null : (await this.files.trash.find(sessionId))?.head;
-      if (head && isOpen(head)) await checkRoom(this.files, head.header, options);
+      if (head && isOpen(head)) await checkCapacity(this.files, head.header, options);
       await moveFromTrash(file);
       this.files.trash.forget(file);
       this.files.live.invalidate();
@@ -174,10 +174,10 @@ export class JsonlDriver implements StoreDriver {
     try {
       // If the entries are large on average, wait for a slice before the first one is read. Only the size of the file is known.
       const expected = (file: LogFile): Promise<number> =>
-        file.ask((log) => ("size" in log ? log.size / Math.max(1, log.head.version) : 0));
+        file.query((log) => ("size" in log ? log.size / Math.max(1, log.head.version) : 0));
       const bytes = await this.#withFile(sessionId, 0, expected, range.deleted);
       if (bytes > SLICE_CHARACTERS) await nextSlice(bytes);
-      const open = (file: LogFile): Promise<Pages> => file.ask((log) => log.readPages(range));
+      const open = (file: LogFile): Promise<Pages> => file.query((log) => log.readPages(range));
       let read = 0;
       for (const page of await this.#withFile<Pages>(sessionId, [], open, range.deleted)) {
         if (read > 0) await nextSlice(read);

@@ -1,46 +1,47 @@
 import { setImmediate as yieldToEventLoop } from "node:timers/promises";
-import { FileLock, FOREIGN_SILENCE_MS_MAX, type LockOwner } from "../../internal/file-lock.ts";
+import { FileLock, REMOTE_STALE_MS, type LockOwner } from "../../internal/file-lock.ts";
 
-/** After how long without a task the lock is let go. */
+/** After this long without a task the lock is released. */
 const IDLE_MS = 15;
-/** How long a busy holder keeps the lock before it looks whether others want it. */
+/** How long a busy holder keeps the lock before it checks whether other processes wait for it. */
 const HOLD_MS = 25;
 const WANT_CHECK_MS = 4;
-/** How long a holder that gives way stays away: longer than those who wait sleep between two tries. */
-const GIVE_WAY_MS = 14;
-/** How long a holder works without showing that it lives. */
-const SILENCE_MS_MAX = FOREIGN_SILENCE_MS_MAX / 4;
+/** How long a holder that released the lock for another process waits before it acquires it again: longer than the pause between two tries of a waiting process. */
+const BACKOFF_MS = 14;
+/** How long a holder works without a heartbeat. */
+const HEARTBEAT_AGE_MS_MAX = REMOTE_STALE_MS / 4;
 
-/** What goes with taking and letting go of a lock. */
+/** Options and callbacks of a `LockedQueue`. */
 export interface LockedQueueOptions {
   readonly lockTimeoutMs: number;
-  /** Gets ready after the lock was taken. When it throws, the lock is let go and the tasks are refused. */
-  begin?(): Promise<void>;
-  /** Puts things in order before the lock is let go. Must not throw. */
-  end?(): void;
-  /** The error for someone who waited too long for the lock. */
+  /** Called after the lock was acquired. If it throws, the lock is released and all queued tasks reject. */
+  onAcquired?(): Promise<void>;
+  /** Called before the lock is released, and when it was lost. Must not throw. */
+  onRelease?(): void;
+  /** Makes the error for tasks that could not get the lock in time. */
   busy(holder: LockOwner): Error;
 }
 
-interface Waiting {
+interface QueuedTask {
   readonly task: () => Promise<unknown>;
   readonly resolve: (value: unknown) => void;
   readonly reject: (error: unknown) => void;
 }
 
 /**
- * Does tasks one after another under a lock among processes. The lock is kept while there is work, so that it costs
- * nothing a task, and let go soon after, or when another process has waited for a moment.
+ * A queue whose tasks run one after another under a file lock. The lock is kept while there are tasks, so that most tasks
+ * do not acquire it. It is released when the queue has been idle for 15 ms, or when another process waits for it and this
+ * one has had it for 25 ms.
  */
 export class LockedQueue {
   readonly #lock: FileLock;
   readonly #options: LockedQueueOptions;
-  #waiting: Waiting[] = [];
+  #queued: QueuedTask[] = [];
   #draining: Promise<void> | null = null;
   #timer: ReturnType<typeof setTimeout> | null = null;
   #heldSinceMs = 0;
   #usedAtMs = 0;
-  #lookedAtMs = 0;
+  #checkedAtMs = 0;
   #generation = 0;
 
   constructor(lockPath: string, options: LockedQueueOptions) {
@@ -48,94 +49,94 @@ export class LockedQueue {
     this.#options = options;
   }
 
-  /** Runs a task while no other one does. */
+  /** Queues a task. It runs while no other task does, in this or another process. */
   run<T>(task: () => Promise<T>): Promise<T> {
     return new Promise<T>((resolve, reject) => {
-      this.#waiting.push({ task, resolve: resolve as Waiting["resolve"], reject });
+      this.#queued.push({ task, resolve: resolve as QueuedTask["resolve"], reject });
       this.#draining ??= this.#drain();
     });
   }
 
-  /** How often the lock has been taken: while this stays the same, no other holder came between. */
+  /** How often the lock was acquired. While this number stays the same, no other process has held the lock. */
   get generation(): number {
     return this.#generation;
   }
 
-  /** Whether the lock is held and nothing is under way, so that something may be done at once; tell with `used` that it was. */
+  /** Whether the lock is held and the queue is empty, so that the caller may write synchronously and then call `markUsed`. */
   get ready(): boolean {
-    return this.#draining === null && this.#lock.held && this.#lock.silentMs < SILENCE_MS_MAX;
+    return this.#draining === null && this.#lock.held && this.#lock.heartbeatAgeMs < HEARTBEAT_AGE_MS_MAX;
   }
 
-  /** Notes that something was done outside of a turn. */
-  used(): void {
-    if (!this.#isLookDue()) return;
-    this.#draining = this.#lock.isWanted() ? this.#letGo(GIVE_WAY_MS) : this.#giveTurn();
+  /** Records a synchronous use of the lock outside of the queue. */
+  markUsed(): void {
+    if (!this.#isCheckDue()) return;
+    this.#draining = this.#lock.hasWaiters() ? this.#release(BACKOFF_MS) : this.#yieldOnce();
   }
 
-  /** Finishes what waits and lets go of the lock. */
+  /** Runs all queued tasks and releases the lock. */
   async close(): Promise<void> {
     while (this.#draining !== null) await this.#draining;
-    if (this.#lock.held) await (this.#draining = this.#letGo(0));
+    if (this.#lock.held) await (this.#draining = this.#release(0));
   }
 
   async #drain(): Promise<void> {
-    for (let next = this.#waiting.shift(); next !== undefined; next = this.#waiting.shift()) {
+    for (let next = this.#queued.shift(); next !== undefined; next = this.#queued.shift()) {
       const { task, resolve, reject } = next;
       try {
-        const mine = this.#lock.held && (this.#lock.silentMs < SILENCE_MS_MAX || (await this.#confirm()));
-        if (!mine) await this.#take();
+        const mine = this.#lock.held && (this.#lock.heartbeatAgeMs < HEARTBEAT_AGE_MS_MAX || (await this.#confirm()));
+        if (!mine) await this.#acquire();
       } catch (error) {
-        for (const refused of [next, ...this.#waiting.splice(0)]) refused.reject(error);
+        for (const refused of [next, ...this.#queued.splice(0)]) refused.reject(error);
         break;
       }
       const settle = await task().then(
         (value) => () => resolve(value),
         (error: unknown) => () => reject(error),
       );
-      const wanted = this.#isLookDue() && this.#lock.held && this.#lock.isWanted();
-      // Whoever is told now and comes back at once must find nothing under way, so that it need not wait.
-      if (this.#waiting.length === 0 && !wanted) this.#draining = null;
+      const wanted = this.#isCheckDue() && this.#lock.held && this.#lock.hasWaiters();
+      // Mark the queue as empty before the caller's promise settles, so that its next append can be synchronous.
+      if (this.#queued.length === 0 && !wanted) this.#draining = null;
       settle();
       if (this.#draining === null) return;
-      if (wanted) return this.#letGo(GIVE_WAY_MS);
+      if (wanted) return this.#release(BACKOFF_MS);
     }
     this.#draining = null;
   }
 
-  async #take(): Promise<void> {
+  async #acquire(): Promise<void> {
     const holder = await this.#lock.acquire(this.#options.lockTimeoutMs);
     if (holder !== null) throw this.#options.busy(holder);
     this.#generation += 1;
     try {
-      await this.#options.begin?.();
+      await this.#options.onAcquired?.();
     } catch (error) {
       await this.#lock.release();
       throw error;
     }
-    this.#heldSinceMs = this.#usedAtMs = this.#lookedAtMs = performance.now();
+    this.#heldSinceMs = this.#usedAtMs = this.#checkedAtMs = performance.now();
     this.#watchForIdleness(IDLE_MS);
   }
 
-  /** A holder that was silent for long, as a sleeping machine is, may have lost the lock. */
+  /** Sends a heartbeat. Another process may have taken over the lock if the last one is old, as after a machine's sleep. */
   async #confirm(): Promise<boolean> {
-    const mine = await this.#lock.refresh();
-    if (!mine) this.#options.end?.();
+    const mine = await this.#lock.heartbeat();
+    if (!mine) this.#options.onRelease?.();
     return mine;
   }
 
-  /** Whether it is time to look if others wait for the lock; called after each use. */
-  #isLookDue(): boolean {
+  /** Whether it is time to check for processes that wait for the lock. Called after each use. */
+  #isCheckDue(): boolean {
     this.#usedAtMs = performance.now();
-    if (this.#usedAtMs - this.#heldSinceMs <= HOLD_MS || this.#usedAtMs - this.#lookedAtMs < WANT_CHECK_MS)
+    if (this.#usedAtMs - this.#heldSinceMs <= HOLD_MS || this.#usedAtMs - this.#checkedAtMs < WANT_CHECK_MS)
       return false;
-    this.#lookedAtMs = this.#usedAtMs;
+    this.#checkedAtMs = this.#usedAtMs;
     return true;
   }
 
-  /** Lets others in this process have a turn, which a loop of things that are done at once never does. */
-  async #giveTurn(): Promise<void> {
+  /** Yields to the event loop: a caller that appends synchronously in a loop never does. */
+  async #yieldOnce(): Promise<void> {
     await yieldToEventLoop();
-    this.#draining = this.#waiting.length > 0 ? this.#drain() : null;
+    this.#draining = this.#queued.length > 0 ? this.#drain() : null;
   }
 
   #watchForIdleness(ms: number): void {
@@ -144,19 +145,19 @@ export class LockedQueue {
       const leftMs = this.#draining !== null ? IDLE_MS : IDLE_MS - (performance.now() - this.#usedAtMs);
       if (!this.#lock.held) return;
       if (leftMs > 0) this.#watchForIdleness(leftMs);
-      else this.#draining = this.#letGo(0);
+      else this.#draining = this.#release(0);
     }, ms);
     this.#timer.unref();
   }
 
-  /** Lets go of the lock, and stays away for a while. */
-  async #letGo(awayMs: number): Promise<void> {
+  /** Releases the lock, and does not acquire it again for `awayMs`. */
+  async #release(awayMs: number): Promise<void> {
     if (this.#timer !== null) clearTimeout(this.#timer);
     this.#timer = null;
-    this.#options.end?.();
-    // What cannot be removed is taken over from this process once it has ended.
+    this.#options.onRelease?.();
+    // If the lock file cannot be removed, another process takes the lock over when this one has ended.
     await this.#lock.release().catch(() => {});
     if (awayMs > 0) await new Promise((resolve) => setTimeout(resolve, awayMs));
-    this.#draining = this.#waiting.length > 0 ? this.#drain() : null;
+    this.#draining = this.#queued.length > 0 ? this.#drain() : null;
   }
 }

@@ -23,8 +23,8 @@ import type {
   StoreEraser,
   UndeleteOptions,
 } from "../../session/store.ts";
-import { checkLimits, limitsOf } from "../complete/check-limits.ts";
-import { planAgain } from "../complete/plan-again.ts";
+import { checkSessionLimits, sessionLimitsOf } from "../complete/session-limits.ts";
+import { planRewrite } from "../complete/plan-rewrite.ts";
 import { ProcessLeases } from "../complete/process-leases.ts";
 import { ScannedListing } from "../complete/scanned-listing.ts";
 import { checkCheckpointId, oldestFirst } from "../complete/valid-checkpoint.ts";
@@ -108,7 +108,7 @@ export class MemoryDriver implements StoreDriver {
     options: { maxOpenPerUser?: number },
   ): Promise<SessionHead> {
     this.#checkFree(header.id);
-    checkLimits(() => this.#heads(false), limitsOf(header, options));
+    checkSessionLimits(() => this.#heads(false), sessionLimitsOf(header, options));
     const now = this.#now();
     const empty = { ...emptyHead(header), updatedAt: now };
     const plan = planFirst(empty, drafts, now);
@@ -163,7 +163,7 @@ export class MemoryDriver implements StoreDriver {
     this.#checkFree(header.id);
     const last = log.at(version - 1);
     const forked = forkedHeader(header, head.header, { entryId: last?.entry.id ?? null, version });
-    checkLimits(() => this.#heads(false), limitsOf(forked, limits));
+    checkSessionLimits(() => this.#heads(false), sessionLimitsOf(forked, limits));
     const inherited = last?.head ?? emptyHead(forked);
     const next: SessionHead = {
       ...inherited,
@@ -186,7 +186,8 @@ export class MemoryDriver implements StoreDriver {
   async undelete(sessionId: string, options: UndeleteOptions): Promise<boolean> {
     const session = this.#find(sessionId, true);
     if (session === undefined) return false;
-    if (isOpen(session.head)) checkLimits(() => this.#heads(false), limitsOf(session.head.header, options));
+    if (isOpen(session.head))
+      checkSessionLimits(() => this.#heads(false), sessionLimitsOf(session.head.header, options));
     session.deletedAt = null;
     return true;
   }
@@ -210,7 +211,7 @@ export class MemoryDriver implements StoreDriver {
   async #replace(sessionId: string, version: number, entries: readonly Entry[]): Promise<boolean> {
     const session = this.#existing(sessionId);
     if (session.head.version !== version) return false;
-    const { plan } = planAgain(session.head, entries);
+    const { plan } = planRewrite(session.head, entries);
     session.head = freezeDeep(plan.head);
     session.log = new MemoryLog().add(plan.added);
     return true;

@@ -1,47 +1,47 @@
 import { createHash } from "node:crypto";
-import type { Entry } from "../../session/log/entry.ts";
-import { isErased } from "../../session/log/erased-entry.ts";
-import { SessionError } from "../../session/errors.ts";
-import type { SessionHeader } from "../../session/log/header.ts";
-import type { Checkpoint, SessionStore, StoreEraser } from "../../session/store.ts";
+import type { Entry } from "../session/log/entry.ts";
+import { isErased } from "../session/log/erased-entry.ts";
+import { SessionError } from "../session/errors.ts";
+import type { SessionHeader } from "../session/log/header.ts";
+import type { Checkpoint, SessionStore, StoreEraser } from "../session/store.ts";
 
-/** What was erased. */
+/** The ids of what was erased. */
 export interface Erased {
   readonly userIds?: readonly string[];
   readonly sessionIds?: readonly string[];
   readonly entryIds?: readonly string[];
 }
 
-/** Says that something was erased from this store at all, so that most copies have nothing else to look up. */
+/** The mark of a store from which anything was erased. Without it, a copy need not look up any other mark. */
 const ANY = "erased";
 const KEYS_AT_ONCE = 500;
 
-/** Notes what was erased, and when. It keeps ids, and of users only what tells whether a name is theirs. */
-export async function markErased(eraser: StoreEraser, at: string, erased: Erased): Promise<void> {
+/** Writes tombstones: marks with the ids of what was erased, and the time. User ids are stored as SHA-256 hashes only. */
+export async function writeTombstones(eraser: StoreEraser, at: string, erased: Erased): Promise<void> {
   await eraser.writeMarks(new Map([ANY, ...keysOf(erased)].map((key) => [key, at])));
 }
 
 /**
- * Refuses a session that was erased from a store, or is of a user who was erased after it was made.
+ * Refuses a session that was erased from a store, or whose user was erased after the session was created.
  *
  * @throws {SessionError} `ERASED`.
  */
 export async function refuseErased(store: SessionStore, { id, userId, createdAt }: SessionHeader): Promise<void> {
   const marks = await marksOf(store, { sessionIds: [id], userIds: userId === null ? [] : [userId] });
   const [session = "", user = ""] = keysOf({ sessionIds: [id], userIds: [userId ?? ""] });
-  // One that was made later under the same id is another.
+  // A session that was created after the erasure under the same id is another one.
   if (createdAt <= (marks.get(session) ?? ""))
     throw new SessionError("ERASED", `Session ${id} was erased from this store, and cannot be brought back.`);
   if (createdAt <= (marks.get(user) ?? ""))
     throw new SessionError(
       "ERASED",
-      `Session ${id} is of a user who was erased from this store after it was made, and cannot be brought back.`,
+      `Session ${id} belongs to a user who was erased from this store after it was created, and cannot be brought back.`,
     );
 }
 
 /**
- * Which of some entries were erased from a store, or are words of a user who was erased after they were said. What is left of
- * a user in the store that they come from, although the user was erased there too, was left on purpose and is not among them.
+ * Finds the entries that were erased from a store, or that a user wrote who was erased from it afterwards. If that user was
+ * erased from the source store `from` too, the user's entries that are left there were kept on purpose, and are not found.
  */
 export function erasedAmong(
   store: SessionStore,
@@ -55,7 +55,7 @@ export function erasedAmong(
   );
 }
 
-/** Which of some checkpoints were made by a user who was erased from a store after that. */
+/** Finds the checkpoints whose user was erased from a store after they were made. */
 export function erasedCheckpointsAmong(
   store: SessionStore,
   checkpoints: readonly Checkpoint[],
@@ -88,8 +88,8 @@ async function erasedSince(
   return found;
 }
 
-/** Notes in a store what was erased from another, where it can, so that a copy of that one knows it too. */
-export async function carryErased(from: SessionStore, to: SessionStore): Promise<void> {
+/** Copies the tombstones of a store to another one, if that one can hold them. */
+export async function copyTombstones(from: SessionStore, to: SessionStore): Promise<void> {
   const eraser = eraserOf(to);
   if (eraser === null || !(await hasErased(from))) return;
   const marks = [...(await from.eraser.readMarks())].filter(([key]) => key === ANY || key.startsWith(`${ANY}/`));
@@ -101,13 +101,13 @@ export async function carryErased(from: SessionStore, to: SessionStore): Promise
   }
 }
 
-/** Whether anything was ever erased from a store; from one that cannot erase, nothing was. */
+/** Whether anything was ever erased from a store; false for a store that cannot erase. */
 export async function hasErased(store: SessionStore): Promise<boolean> {
   const marks = await eraserOf(store)?.readMarks([ANY]);
   return marks !== undefined && marks.size > 0;
 }
 
-/** What a store erases with; null for one that cannot. */
+/** The eraser of a store; null for a store that cannot erase. */
 export function eraserOf(store: SessionStore): StoreEraser | null {
   try {
     return store.eraser;
