@@ -7,7 +7,7 @@ import type { Persist, RunSink, SinkRequest } from "../src/agent/persist/run-sin
 
 let runs = 0;
 
-/** What a loop asks for when it starts on a user session. */
+/** The request for a sink that a loop makes when it starts with a user session. */
 function requestOf(user: Session, init: Partial<SinkRequest> = {}): SinkRequest {
   const output = Session.derive(user, user.transcript, {
     lineage: operation("op_session_loop", "runSessionLoop", [user.id]),
@@ -64,7 +64,7 @@ export function sessionOf(...rows: Row[]): Session {
   return Session.of(Transcript.of(rows));
 }
 
-/** The user session of the next turn, as a loop that was kept leaves it. */
+/** The user session of the next turn, after a persisted loop. */
 export function nextTurn(output: Session, rows: readonly Row[], sink: RunSink): Session {
   const origin = sink.origin();
   if (origin === null) throw new Error("the sink has no origin");

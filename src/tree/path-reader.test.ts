@@ -6,7 +6,7 @@ import { cachedLookup } from "./path-reader.ts";
 
 const said = (id: string): EntryDraft => ({ type: "message", id, message: { role: "user", content: id } });
 
-test("gives entries of any branch by their ids, and null for one that is not there", async () => {
+test("cachedLookup returns entries of any branch by their ids, and null for an unknown id", async () => {
   const store = openMemoryStore();
   await store.create(createHeader({ id: "s" }));
   await store.append("s", [said("root"), said("left")]);
@@ -17,7 +17,7 @@ test("gives entries of any branch by their ids, and null for one that is not the
   expect(await cachedLookup(store, "no-such-session")("root")).toBeNull();
 });
 
-test("reads what stands close together once and in pages, and nothing of what is between others", async () => {
+test("cachedLookup reads near entries once and in pages, and not the entries between distant ones", async () => {
   const store = openMemoryStore();
   await store.create(createHeader({ id: "s" }));
   await store.append(
