@@ -7,7 +7,7 @@ import { skipReason, type StoreCase, storeCases } from "../src/testing/index.ts"
 import { skipBecause } from "./skip.ts";
 import { type Backend, everyDriver, kindOf, missingBackends } from "./store-backends.ts";
 
-/** Registers the conformance cases for some kinds of stores, with every driver. Separate test files run the kinds in parallel. */
+/** Registers the conformance cases for some kinds of stores, with every driver. Separate files run the kinds in parallel. */
 export function testStores(kinds: readonly string[]): void {
   const chosen = everyDriver.filter(({ name }) => kinds.includes(kindOf(name)));
   const missing = missingBackends.filter(({ name }) => kinds.includes(kindOf(name)));

@@ -69,7 +69,7 @@ async function make(path: string, options: Parameters<typeof mkdir>[1], what: st
     await mkdir(path, options);
   } catch (cause) {
     const { code } = cause as NodeJS.ErrnoException;
-    throw new SessionError("STORE_FAILED", `The directory ${show(path)} of ${what} cannot be made (${code}).`, {
+    throw new SessionError("STORE_FAILED", `The directory ${show(path)} of ${what} cannot be created (${code}).`, {
       cause,
     });
   }

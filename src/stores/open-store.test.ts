@@ -21,16 +21,19 @@ test.for([
   ["jsonl://", "sessions", { search: "scan", forkByReference: false }],
   ["sqlite:", "skein.db", { forkByReference: true }],
   ["sqlite://", "skein.db", { forkByReference: true }],
-] as const)("opens %s with a path, and reads the stored session after reopening", async ([scheme, name, capabilities]) => {
-  const url = `${scheme}${join(directory, name)}`;
-  const store = await openStore(url, { durability: "fsync" });
-  expect(store.capabilities).toMatchObject({ durable: true, shared: true, ...capabilities });
-  await store.create(createHeader({ id: "kept" }));
-  await store.close();
-  await using again = await openStore(url);
-  expect((await again.head("kept"))?.header.id).toBe("kept");
-  expect(await readdir(directory)).toContain(name);
-});
+] as const)(
+  "opens %s with a path, and reads the stored session after reopening",
+  async ([scheme, name, capabilities]) => {
+    const url = `${scheme}${join(directory, name)}`;
+    const store = await openStore(url, { durability: "fsync" });
+    expect(store.capabilities).toMatchObject({ durable: true, shared: true, ...capabilities });
+    await store.create(createHeader({ id: "kept" }));
+    await store.close();
+    await using again = await openStore(url);
+    expect((await again.head("kept"))?.header.id).toBe("kept");
+    expect(await readdir(directory)).toContain(name);
+  },
+);
 
 test("the error for a file in place of a session directory says that it is not a directory", async () => {
   const path = join(directory, "file");

@@ -5,7 +5,7 @@ import { SessionError } from "../session/errors.ts";
 import type { SessionHeader } from "../session/log/header.ts";
 import type { Checkpoint, SessionStore, StoreEraser } from "../session/store.ts";
 
-/** The ids of what was erased. */
+/** The ids of erased users, sessions and entries. */
 export interface Erased {
   readonly userIds?: readonly string[];
   readonly sessionIds?: readonly string[];
@@ -43,7 +43,7 @@ export async function refuseErased(store: SessionStore, { id, userId, createdAt 
  * Finds the entries that were erased from a store, or that a user wrote who was erased from it afterwards. If that user was
  * erased from the source store `from` too, the user's entries that are left there were kept on purpose, and are not found.
  */
-export function erasedAmong(
+export function findErased(
   store: SessionStore,
   entries: readonly Entry[],
   from?: SessionStore,
@@ -56,7 +56,7 @@ export function erasedAmong(
 }
 
 /** Finds the checkpoints whose user was erased from a store after they were made. */
-export function erasedCheckpointsAmong(
+export function findErasedCheckpoints(
   store: SessionStore,
   checkpoints: readonly Checkpoint[],
   from?: SessionStore,
@@ -91,7 +91,7 @@ async function erasedSince(
 /** Copies the tombstones of a store to another one, if that one can hold them. */
 export async function copyTombstones(from: SessionStore, to: SessionStore): Promise<void> {
   const eraser = eraserOf(to);
-  if (eraser === null || !(await hasErased(from))) return;
+  if (eraser === null || !(await hasTombstones(from))) return;
   const marks = [...(await from.eraser.readMarks())].filter(([key]) => key === ANY || key.startsWith(`${ANY}/`));
   for (let first = 0; first < marks.length; first += KEYS_AT_ONCE) {
     const part = marks.slice(first, first + KEYS_AT_ONCE);
@@ -102,7 +102,7 @@ export async function copyTombstones(from: SessionStore, to: SessionStore): Prom
 }
 
 /** Whether anything was ever erased from a store; false for a store that cannot erase. */
-export async function hasErased(store: SessionStore): Promise<boolean> {
+export async function hasTombstones(store: SessionStore): Promise<boolean> {
   const marks = await eraserOf(store)?.readMarks([ANY]);
   return marks !== undefined && marks.size > 0;
 }
@@ -118,7 +118,7 @@ export function eraserOf(store: SessionStore): StoreEraser | null {
 }
 
 async function marksOf(store: SessionStore, erased: Erased): Promise<ReadonlyMap<string, string>> {
-  return (await hasErased(store)) ? store.eraser.readMarks(keysOf(erased)) : new Map();
+  return (await hasTombstones(store)) ? store.eraser.readMarks(keysOf(erased)) : new Map();
 }
 
 function keysOf({ userIds = [], sessionIds = [], entryIds = [] }: Erased): string[] {

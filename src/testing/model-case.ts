@@ -3,7 +3,7 @@ import type { Model } from "../agent/model/model.ts";
 /** Features that some models do not have. */
 export type ModelAbility = "stream" | "tools" | "usage";
 
-/** What a case needs from its subject besides a model that answers. */
+/** A requirement of a case, besides a model that answers. */
 export type ModelCaseNeed = ModelAbility | "openSilent" | "openFailing" | "attempts";
 
 /** A model under test. */

@@ -1,9 +1,9 @@
 import type { SessionStore } from "../session/store.ts";
 
-/** What a case needs besides a store: a second handle at the same time (`shared`), a later one (`durable`), or shared leases. */
+/** A requirement of a case: a second handle at the same time (`shared`), a later one (`durable`), or shared leases. */
 export type StoreCaseNeed = "shared" | "durable" | "shared-lease";
 
-/** What a test runner passes to a case. */
+/** The argument that a test runner passes to a case. */
 export interface StoreCaseContext {
   /** An empty store. The runner closes it after the case; the case may have closed it before. */
   readonly store: SessionStore;

@@ -129,7 +129,10 @@ export class FileBacking implements TreeBacking {
     this.#marked = true;
   }
 
-  /** Becomes the file's writer, unless there is another. Creates its mark before looking for others, so that two concurrent callers see each other. */
+  /**
+   * Becomes the file's writer, unless there is another. Creates its mark before it searches for others, so that two
+   * concurrent callers see each other.
+   */
   async #claim(sessionId: string): Promise<void> {
     await this.#mark.create();
     this.#marked = true;

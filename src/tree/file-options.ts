@@ -26,7 +26,7 @@ export interface FileOptions extends TreeOptions {
   readonly directory?: string;
   /** The new session's id (default: a UUIDv7). */
   readonly id?: string;
-  /** What a new session must contain before its file is written (default `"assistant"`: a model's first answer). */
+  /** The first entry for which a new session's file is written (default `"assistant"`: a model's first answer). */
   readonly persistFrom?: "assistant" | "message" | "create";
   /** `"flush"` (default): an append survives the process; `"fsync"`: it survives a power cut too. */
   readonly durability?: "flush" | "fsync";
@@ -34,7 +34,7 @@ export interface FileOptions extends TreeOptions {
   readonly readOnly?: boolean;
   /** Open a damaged file read-only, with a `lost` node instead of each entry that cannot be read. */
   readonly salvage?: boolean;
-  /** What to do if another writer has the file open: share it, with a lock for each write (default), open it read-only, or throw. */
+  /** If another writer has the file open: share it with a lock for each write (default), open it read-only, or throw. */
   readonly ifInUse?: "share" | "read-only" | "refuse";
 }
 

@@ -134,7 +134,7 @@ export class RunFile {
   }
 
   #ended(): SessionError {
-    return new SessionError("RUN_ENDED", `The writer of ${show(this.path)} is closed; open another one to go on.`);
+    return new SessionError("RUN_ENDED", `The writer of ${show(this.path)} is closed; open another one to continue.`);
   }
 }
 

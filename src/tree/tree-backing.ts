@@ -24,7 +24,7 @@ export interface TreeBacking {
   append(sessionId: string, drafts: readonly EntryDraft[], options?: AppendOptions): Promise<AppendResult>;
   /** How many more turns the session may have; null without a limit. */
   roomIn(head: SessionHead): SessionRoom | null;
-  /** Writes a session that is only in memory to its file. Resolves to the new head, or to null if there was nothing to write. */
+  /** Writes a session that is only in memory to its file. Resolves to the new head, or to null if nothing was written. */
   flush(sessionId: string): Promise<SessionHead | null>;
   /** Creates a session with these entries in the same kind of storage. */
   derive(header: SessionHeader, entries: readonly Entry[], options: FileOptions): Promise<OpenedSession>;

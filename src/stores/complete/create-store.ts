@@ -213,7 +213,7 @@ class DriverStore implements SessionStore {
   get eraser(): StoreEraser {
     const { eraser } = this.#openDriver();
     if (eraser !== undefined) return eraser;
-    throw new SessionError("NOT_SUPPORTED", "This store cannot erase what it holds; its driver has no eraser.");
+    throw new SessionError("NOT_SUPPORTED", "This store cannot erase: its driver has no eraser.");
   }
 
   async saveCheckpoint(checkpoint: Checkpoint): Promise<void> {
@@ -263,7 +263,7 @@ class DriverStore implements SessionStore {
     if ((await driver.head(sessionId)) === null) throw new SessionNotFoundError(sessionId);
     this.#openDriver();
     const taken = await driver.leases.acquire(sessionId, runId, ttlMs);
-    return heldLease(leaseInfo(sessionId, taken), ttlMs, driver.leases, () => this.#closing !== null);
+    return leaseHandle(leaseInfo(sessionId, taken), ttlMs, driver.leases, () => this.#closing !== null);
   }
 
   async leaseOf(sessionId: string): Promise<LeaseInfo | null> {
@@ -373,9 +373,9 @@ function leaseInfo(sessionId: string, { runId, token, untilMs }: StoredLease): L
 }
 
 /** The lease object that its holder gets, with methods to renew and release it. */
-function heldLease(taken: LeaseInfo, ttlMs: number, table: LeaseTable, isClosed: () => boolean): Lease {
-  const { sessionId, runId, token } = taken;
-  let { expiresAt } = taken;
+function leaseHandle(info: LeaseInfo, ttlMs: number, table: LeaseTable, isClosed: () => boolean): Lease {
+  const { sessionId, runId, token } = info;
+  let { expiresAt } = info;
   // After `close` the lease expires by itself, so a late release does nothing and is not an error.
   const release = async (): Promise<void> => {
     if (!isClosed()) await table.release(sessionId, token);

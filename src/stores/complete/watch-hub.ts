@@ -127,7 +127,7 @@ export class WatchHub {
    */
   async #findStart(sessionId: string, wakeup: Wakeup): Promise<WatchStart> {
     const wake = (): void => wakeup.wake();
-    // Without a subscription, nothing is awaited before the head is requested: the request is made within the call of `watch`.
+    // Without a subscription the head is requested synchronously, before anything is awaited.
     const subscription = this.#driver.subscribe === undefined ? null : await this.#driver.subscribe(sessionId, wake);
     if (wakeup.stopped) return { end: -1, subscription };
     try {

@@ -3,7 +3,7 @@ import type { Entry } from "../../session/log/entry.ts";
 import { SessionError, SessionNotFoundError, show } from "../../session/errors.ts";
 import { inheritedUpTo, type SessionHead } from "../../session/log/fold.ts";
 import type { Checkpoint, SessionStore } from "../../session/store.ts";
-import { erasedAmong, erasedCheckpointsAmong, hasErased, refuseErased } from "../tombstones.ts";
+import { findErased, findErasedCheckpoints, hasTombstones, refuseErased } from "../tombstones.ts";
 import { canonicalJson, digestOf, firstDifference, headerText, type LogDigest } from "../doctor/log-digest.ts";
 
 /** Options of `copySession`. */
@@ -113,14 +113,14 @@ class SessionCopy {
   /** Refuses content that was erased from the target, so that the copy does not bring it back. */
   async #refuseErased({ header, version }: SessionHead, checkpoints: readonly Checkpoint[]): Promise<void> {
     await refuseErased(this.#to, header);
-    if (!(await hasErased(this.#to))) return;
-    const [erased] = await erasedCheckpointsAmong(this.#to, checkpoints, this.#from);
+    if (!(await hasTombstones(this.#to))) return;
+    const [erased] = await findErasedCheckpoints(this.#to, checkpoints, this.#from);
     if (erased !== undefined) throw this.#erased(`checkpoint ${show(erased)}`);
     for (let after = -1; after < version - 1; after += BATCH_ENTRIES) {
       const entries: Entry[] = [];
       const range = { after, before: Math.min(version, after + 1 + BATCH_ENTRIES) };
       for await (const entry of this.#from.read(this.#sessionId, range)) entries.push(entry);
-      const [first] = await erasedAmong(this.#to, entries, this.#from);
+      const [first] = await findErased(this.#to, entries, this.#from);
       if (first !== undefined) throw this.#erased(`entry ${show(first)}`);
     }
   }

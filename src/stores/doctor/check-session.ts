@@ -47,7 +47,11 @@ async function checkCheckpoints(
   }
 }
 
-async function checkFork(store: SessionStore, { header, version }: SessionHead, report: ReportForSession): Promise<void> {
+async function checkFork(
+  store: SessionStore,
+  { header, version }: SessionHead,
+  report: ReportForSession,
+): Promise<void> {
   const { id, forkedFrom } = header;
   if (forkedFrom === null || !(await canOpen(store, forkedFrom.sessionId))) return;
   if (forkedFrom.version > version) {

@@ -6,7 +6,10 @@ const IDLE_MS = 15;
 /** How long a busy holder keeps the lock before it checks whether other processes wait for it. */
 const HOLD_MS = 25;
 const WANT_CHECK_MS = 4;
-/** How long a holder that released the lock for another process waits before it acquires it again: longer than the pause between two tries of a waiting process. */
+/**
+ * How long a holder that released the lock for another process waits before it acquires it again: longer than the pause
+ * between two tries of a waiting process.
+ */
 const BACKOFF_MS = 14;
 /** How long a holder works without a heartbeat. */
 const HEARTBEAT_AGE_MS_MAX = REMOTE_STALE_MS / 4;

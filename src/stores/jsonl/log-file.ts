@@ -261,7 +261,7 @@ export class LogFile {
     yield new LogState(identity, first, null);
   }
 
-  /** Whether the file begins with the log as it was read, and is longer. */
+  /** Whether the file still begins with the log that was read, and is longer. */
   #hasGrown({ identity, size, head }: LogState, stamp: FileStamp, fd: number): boolean {
     // The version in the header is the only part of a log that changes in place: the first append of a newer Skein raises it.
     if (head.header.version !== FORMAT_VERSION || identity.ino !== stamp.ino || size >= stamp.size) return false;

@@ -70,7 +70,7 @@ function sampleHead() {
   return { head, settings: settings.chainOf(head.path.settings) as readonly SettingsNode[] };
 }
 
-/** An open log with meaningless lines, and its index. */
+/** An open log with filler lines instead of entries, and its index. */
 function makeLog() {
   const directory = mkdtempSync(join(tmpdir(), "skein-index-"));
   const paths = pathsOf(join(directory, "a.jsonl"));

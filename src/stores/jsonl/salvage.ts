@@ -22,7 +22,7 @@ import { entryProblem, parseJson, type RawLine } from "./log-line.ts";
 import { parseFileName } from "./file-names.ts";
 import { OpenFile, readLines } from "./read-lines.ts";
 
-/** One part of a file that cannot be read as it is. */
+/** One damaged part of a file. */
 export interface Damage {
   readonly line: number;
   readonly offset: number;
@@ -32,9 +32,9 @@ export interface Damage {
   readonly entryId: string | null;
 }
 
-/** An entry of a damaged file, or what could be read of it. */
+/** An entry of a damaged file, or the fields of it that could be read. */
 interface RecoveredItem {
-  /** Null if it cannot be read; then the other fields hold what is known of it. */
+  /** Null if it cannot be read; then the other fields have the parts that are known. */
   readonly entry: Entry | null;
   readonly reason: string;
   readonly id: string | null;
@@ -184,7 +184,7 @@ export function salvage(fd: number, path: string, stamp: FileStamp): SalvagedLog
   return new SalvagedLog(header, items, { damage, updatedAt: new Date(stamp.mtimeMs).toISOString() });
 }
 
-/** What cannot be read of a file. */
+/** The damaged parts of a file. */
 export function readDamage(path: string): readonly Damage[] {
   using file = new OpenFile(path);
   return salvage(file.fd, path, fstatSync(file.fd)).damage;

@@ -53,7 +53,7 @@ export async function writeFileAtomically<T = void>(
       if (durability === "fsync") await syncDirectoryOf(path);
     });
   } catch (cause) {
-    throw cause instanceof SessionError ? cause : storeFailed(`${path} could not be made`, cause);
+    throw cause instanceof SessionError ? cause : storeFailed(`${path} could not be created`, cause);
   } finally {
     await unlink(temporary).catch(() => {});
   }

@@ -21,7 +21,7 @@ export type SandboxAbility =
   | "reattach"
   | "compare";
 
-/** What a test runner passes to a case. */
+/** The argument that a test runner passes to a case. */
 export interface SandboxCaseContext {
   readonly backend: SandboxBackend;
   /** Opens an empty sandbox with the runner's spec and the given one merged. The runner closes it. */
