@@ -93,8 +93,8 @@ export class FileLock {
     this.#token = null;
     if (token === null) return;
     // Another process can only have taken it over if the last heartbeat is old.
-    const mine = this.heartbeatAgeMs < REMOTE_STALE_MS / 2 || (await this.#holder())?.owner?.token === token;
-    if (mine) await remove(this.path);
+    const stillHeld = this.heartbeatAgeMs < REMOTE_STALE_MS / 2 || (await this.#holder())?.owner?.token === token;
+    if (stillHeld) await remove(this.path);
   }
 
   /** The time since the last heartbeat. Send one with `heartbeat` well before a minute has passed. */
@@ -142,8 +142,8 @@ export class FileLock {
       const takeoverLock = `${this.path}.${dead}.dead`;
       takeoverLocks.push(takeoverLock);
       const prepared = await prepare(takeoverLock, owner);
-      const mine = await createLock(prepared, takeoverLock, owner).finally(() => remove(prepared));
-      if (mine) {
+      const acquired = await createLock(prepared, takeoverLock, owner).finally(() => remove(prepared));
+      if (acquired) {
         const current = await this.#holder();
         if (current !== null && tokenOf(current) === tokenOf(holder)) await remove(this.path);
         for (const leftover of takeoverLocks) await remove(leftover);

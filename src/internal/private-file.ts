@@ -60,7 +60,7 @@ export async function replacePrivateFile(
 async function keepPrivate(handle: FileHandle): Promise<void> {
   const stats = await handle.stat();
   // Some file systems have no modes and refuse to set one; ignore that.
-  if (isTooWide(stats)) await handle.chmod(stats.mode & KEPT).catch(() => {});
+  if (isOpenToOthers(stats)) await handle.chmod(stats.mode & KEPT).catch(() => {});
 }
 
 /**
@@ -81,7 +81,7 @@ export function claimPrivateFile(path: string): void {
 /** Removes the permissions of group and others from a file, if it exists and this user owns it. */
 export function narrowPrivateFile(path: string): void {
   const stats = statSync(path, { throwIfNoEntry: false });
-  if (stats?.isFile() === true && isTooWide(stats)) chmodSync(path, stats.mode & KEPT);
+  if (stats?.isFile() === true && isOpenToOthers(stats)) chmodSync(path, stats.mode & KEPT);
 }
 
 interface FileStats {
@@ -89,6 +89,6 @@ interface FileStats {
   readonly uid: number;
 }
 
-function isTooWide({ mode, uid }: FileStats): boolean {
+function isOpenToOthers({ mode, uid }: FileStats): boolean {
   return (mode & OTHERS) !== 0 && process.getuid !== undefined && process.getuid() === uid;
 }

@@ -13,12 +13,12 @@ export interface Erased {
 }
 
 /** The mark of a store from which anything was erased. Without it, a copy need not look up any other mark. */
-const ANY = "erased";
+const ANY_ERASED = "erased";
 const KEYS_AT_ONCE = 500;
 
 /** Writes tombstones: marks with the ids of what was erased, and the time. User ids are stored as SHA-256 hashes only. */
 export async function writeTombstones(eraser: StoreEraser, at: string, erased: Erased): Promise<void> {
-  await eraser.writeMarks(new Map([ANY, ...keysOf(erased)].map((key) => [key, at])));
+  await eraser.writeMarks(new Map([ANY_ERASED, ...keysOf(erased)].map((key) => [key, at])));
 }
 
 /**
@@ -78,11 +78,11 @@ async function erasedSince(
     const users = [...new Set(part.flatMap(({ by }) => by ?? []))];
     const marks = await marksOf(store, { entryIds: part.map(({ id }) => id), userIds: users });
     if (marks.size === 0) continue;
-    const left = from === undefined ? new Map<string, string>() : await marksOf(from, { userIds: users });
+    const sourceMarks = from === undefined ? new Map<string, string>() : await marksOf(from, { userIds: users });
     for (const { id, by, timestamp } of part) {
       const [user = "", own = ""] = keysOf({ userIds: [by ?? ""], entryIds: [id] });
-      const isTheirs = timestamp <= (marks.get(user) ?? "") && timestamp > (left.get(user) ?? "");
-      if (marks.has(own) || isTheirs) found.add(id);
+      const isByErasedUser = timestamp <= (marks.get(user) ?? "") && timestamp > (sourceMarks.get(user) ?? "");
+      if (marks.has(own) || isByErasedUser) found.add(id);
     }
   }
   return found;
@@ -92,7 +92,9 @@ async function erasedSince(
 export async function copyTombstones(from: SessionStore, to: SessionStore): Promise<void> {
   const eraser = eraserOf(to);
   if (eraser === null || !(await hasTombstones(from))) return;
-  const marks = [...(await from.eraser.readMarks())].filter(([key]) => key === ANY || key.startsWith(`${ANY}/`));
+  const marks = [...(await from.eraser.readMarks())].filter(
+    ([key]) => key === ANY_ERASED || key.startsWith(`${ANY_ERASED}/`),
+  );
   for (let first = 0; first < marks.length; first += KEYS_AT_ONCE) {
     const part = marks.slice(first, first + KEYS_AT_ONCE);
     const there = await eraser.readMarks(part.map(([key]) => key));
@@ -103,7 +105,7 @@ export async function copyTombstones(from: SessionStore, to: SessionStore): Prom
 
 /** Whether anything was ever erased from a store; false for a store that cannot erase. */
 export async function hasTombstones(store: SessionStore): Promise<boolean> {
-  const marks = await eraserOf(store)?.readMarks([ANY]);
+  const marks = await eraserOf(store)?.readMarks([ANY_ERASED]);
   return marks !== undefined && marks.size > 0;
 }
 
@@ -123,8 +125,8 @@ async function marksOf(store: SessionStore, erased: Erased): Promise<ReadonlyMap
 
 function keysOf({ userIds = [], sessionIds = [], entryIds = [] }: Erased): string[] {
   return [
-    ...sessionIds.map((id) => `${ANY}/session/${id}`),
-    ...userIds.map((id) => `${ANY}/user/${createHash("sha256").update(id).digest("hex")}`),
-    ...entryIds.map((id) => `${ANY}/entry/${id}`),
+    ...sessionIds.map((id) => `${ANY_ERASED}/session/${id}`),
+    ...userIds.map((id) => `${ANY_ERASED}/user/${createHash("sha256").update(id).digest("hex")}`),
+    ...entryIds.map((id) => `${ANY_ERASED}/entry/${id}`),
   ];
 }

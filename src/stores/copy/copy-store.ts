@@ -87,10 +87,10 @@ export async function copyStore(
   checkOptionsOf(options, COPY_KEYS, "copyStore");
   if (from === to) throw new SessionError("INVALID_OPTION", "A store cannot be copied to itself.");
   if (options.concurrency !== undefined) checkCount(options.concurrency, "concurrency", 1, CONCURRENCY_MAX);
-  return new StoreCopying(from, to, options).run();
+  return new StoreCopier(from, to, options).run();
 }
 
-class StoreCopying {
+class StoreCopier {
   readonly #from: SessionStore;
   readonly #to: SessionStore;
   readonly #options: CopyStoreOptions;

@@ -99,13 +99,13 @@ export class ListingCheck {
     const listed = await list();
     const missing = [...expected].filter((id) => !listed.has(id));
     const extra = this.#complete ? [...listed].filter((id) => !expected.has(id)) : [];
-    const odd = [...missing, ...extra];
-    if (odd.length === 0) return;
+    const differing = [...missing, ...extra];
+    if (differing.length === 0) return;
     // The session may have changed meanwhile. Report a difference only if it is still there while the session is unchanged.
-    const before = await this.#store.heads(odd);
+    const before = await this.#store.heads(differing);
     const again = await list();
-    const after = await this.#store.heads(odd);
-    for (const [index, id] of odd.entries()) {
+    const after = await this.#store.heads(differing);
+    for (const [index, id] of differing.entries()) {
       const [earlier, head] = [before[index] ?? null, after[index] ?? null];
       if (earlier?.version !== head?.version) continue;
       const belongs = head !== null && matchesQuery(head, query);

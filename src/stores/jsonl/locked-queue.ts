@@ -86,8 +86,9 @@ export class LockedQueue {
     for (let next = this.#queued.shift(); next !== undefined; next = this.#queued.shift()) {
       const { task, resolve, reject } = next;
       try {
-        const mine = this.#lock.held && (this.#lock.heartbeatAgeMs < HEARTBEAT_AGE_MS_MAX || (await this.#confirm()));
-        if (!mine) await this.#acquire();
+        const stillHeld =
+          this.#lock.held && (this.#lock.heartbeatAgeMs < HEARTBEAT_AGE_MS_MAX || (await this.#confirm()));
+        if (!stillHeld) await this.#acquire();
       } catch (error) {
         for (const refused of [next, ...this.#queued.splice(0)]) refused.reject(error);
         break;
@@ -122,9 +123,9 @@ export class LockedQueue {
 
   /** Sends a heartbeat. Another process may have taken over the lock if the last one is old, as after a machine's sleep. */
   async #confirm(): Promise<boolean> {
-    const mine = await this.#lock.heartbeat();
-    if (!mine) this.#options.onRelease?.();
-    return mine;
+    const stillHeld = await this.#lock.heartbeat();
+    if (!stillHeld) this.#options.onRelease?.();
+    return stillHeld;
   }
 
   /** Whether it is time to check for processes that wait for the lock. Called after each use. */

@@ -54,15 +54,15 @@ export function readFirstLine(fd: number): RawLine {
 export function parseHeader(line: RawLine, path: string): SessionHeader {
   const damaged = (reason: string, cause?: unknown): SessionDamagedError =>
     new SessionDamagedError({ path, line: 1, offset: 0, reason, cause });
-  const looksOurs = parseFileName(basename(path)) !== null || line.bytes.includes('"type":"session"');
+  const looksLikeSession = parseFileName(basename(path)) !== null || line.bytes.includes('"type":"session"');
   if (line.length === line.bytes.length) {
-    if (line.length === 0 || !looksOurs)
+    if (line.length === 0 || !looksLikeSession)
       throw notASession(path, line.length === 0 ? "it is empty" : "its first line has no end");
     throw damaged("its first line, the header, has no end");
   }
   const value = parseJson(line);
   if (typeof value === "string") {
-    if (!looksOurs) throw notASession(path, `of its first line, ${value}`);
+    if (!looksLikeSession) throw notASession(path, `of its first line, ${value}`);
     throw damaged(`of the header, ${value}`, jsonErrorOf(line.bytes));
   }
   if ((value.json as { type?: unknown } | null)?.type !== "session")

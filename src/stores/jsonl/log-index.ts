@@ -98,10 +98,10 @@ export function readIndex(
 ): { readonly point: LogPoint; readonly coverage: IndexCoverage } | null {
   const found = linesOf(identity, fd);
   if (found === null) return null;
-  const { line, rest, coverage } = found;
+  const { line, lastStamp, coverage } = found;
   const stamp = fstatSync(fd);
   // A file of the same size with another time, or a shorter one, was changed in place: the index is invalid.
-  if (stamp.size < rest.size || (stamp.size === rest.size && !sameStamp(rest, stamp))) return null;
+  if (stamp.size < lastStamp.size || (stamp.size === lastStamp.size && !sameStamp(lastStamp, stamp))) return null;
   const { seq, offset, head, earlier } = freezeDeep(line);
   const settings = head.path.settings === null ? [] : [head.path.settings, ...earlier];
   return { point: { end: { seq, offset }, head: Object.freeze({ ...head, header }), settings }, coverage };
@@ -160,7 +160,7 @@ export function withChecksum(value: object): string {
 function linesOf(
   { paths, headerCheck, ino }: LogIdentity,
   fd: number,
-): { readonly line: IndexLine; readonly rest: FileStamp; readonly coverage: IndexCoverage } | null {
+): { readonly line: IndexLine; readonly lastStamp: FileStamp; readonly coverage: IndexCoverage } | null {
   let text: string;
   try {
     text = readFileSync(paths.index, "utf8");
@@ -173,8 +173,8 @@ function linesOf(
   if (line?.format !== FORMAT || line.log[0] !== headerCheck || line.log[1] !== ino) return null;
   if (tailAt(fd, line.offset) !== line.tail) return null;
   const [, , size, mtimeMs] = line.log;
-  const rest = (parseChecked(second) as FileStamp | null) ?? { ino, size, mtimeMs };
-  return { line, rest, coverage: { offset: line.offset, length: Buffer.byteLength(first) + 1 } };
+  const lastStamp = (parseChecked(second) as FileStamp | null) ?? { ino, size, mtimeMs };
+  return { line, lastStamp, coverage: { offset: line.offset, length: Buffer.byteLength(first) + 1 } };
 }
 
 function parseChecked(text: string): unknown {

@@ -44,7 +44,7 @@ export async function repairFile(path: string): Promise<RepairReport> {
     const log = salvage(file.fd, paths.log, fstatSync(file.fd));
     const report = { path: paths.log, sessionId: log.head.header.id, damage: log.damage, sideFile: null };
     if (log.damage.length === 0) return report;
-    const sideFile = keepBytes(file.fd, paths.log, log.damage);
+    const sideFile = saveDamagedBytes(file.fd, paths.log, log.damage);
     await rewrite(paths.log, log);
     await unlink(paths.index).catch(() => {});
     return { ...report, sideFile };
@@ -53,7 +53,7 @@ export async function repairFile(path: string): Promise<RepairReport> {
   }
 }
 
-function keepBytes(fd: number, path: string, damage: readonly Damage[]): string | null {
+function saveDamagedBytes(fd: number, path: string, damage: readonly Damage[]): string | null {
   const pieces = new Map(damage.filter(({ length }) => length > 0).map(({ offset, length }) => [offset, length]));
   if (pieces.size === 0) return null;
   const sideFile = `${path}.damaged-${new Date().toISOString().replace(/[:.]/g, "-")}`;

@@ -151,19 +151,19 @@ export const valueCases: readonly StoreCase[] = [
         () => store.search("one"),
         () => store.append("a", []),
       ];
-      vandalize(await store.create(createHeader({ id: "a", metadata: { tags: ["a"] } })));
+      tryToModify(await store.create(createHeader({ id: "a", metadata: { tags: ["a"] } })));
       const variables = { type: "variables", set: { k: { deep: 1 } }, unset: [], activeTools: ["t"], id: "2" } as const;
       const appended = await store.append("a", [user("one", { id: "1" }), variables, user("three", { id: "3" })]);
       const text = JSON.stringify(appended.head);
-      vandalize(appended);
+      tryToModify(appended);
       assert.equal(JSON.stringify(await store.head("a")), text);
       for (const give of given) {
         const value = await give();
         const before = JSON.stringify(value);
-        vandalize(value);
+        tryToModify(value);
         assert.equal(JSON.stringify(await give()), before);
       }
-      vandalize(await store.fork("a", createHeader({ id: "f" })));
+      tryToModify(await store.fork("a", createHeader({ id: "f" })));
       for (const id of ["a", "f"]) await checkHeadIsFold(store, id);
       assert.deepEqual((await headOf(store, "a")).header.metadata, { tags: ["a"] });
     },
@@ -171,11 +171,11 @@ export const valueCases: readonly StoreCase[] = [
 ];
 
 /** Tries to modify a value in every possible way. */
-function vandalize(value: unknown): void {
+function tryToModify(value: unknown): void {
   if (typeof value !== "object" || value === null) return;
   for (const key of Object.keys(value)) {
     const inner: unknown = Reflect.get(value, key);
-    vandalize(inner);
+    tryToModify(inner);
     if (typeof inner !== "object") Reflect.set(value, key, "vandalized");
   }
   Reflect.set(value, "vandalized", true);
