@@ -5,7 +5,8 @@ import { FileLock, REMOTE_STALE_MS, type LockOwner } from "../../internal/file-l
 const IDLE_MS = 15;
 /** How long a busy holder keeps the lock before it checks whether other processes wait for it. */
 const HOLD_MS = 25;
-const WANT_CHECK_MS = 4;
+/** How often a busy holder checks for waiters after that. */
+const WAITERS_CHECK_MS = 4;
 /**
  * How long a holder that released the lock for another process waits before it acquires it again: longer than the pause
  * between two tries of a waiting process.
@@ -131,7 +132,7 @@ export class LockedQueue {
   /** Whether it is time to check for processes that wait for the lock. Called after each use. */
   #isCheckDue(): boolean {
     this.#usedAtMs = performance.now();
-    if (this.#usedAtMs - this.#heldSinceMs <= HOLD_MS || this.#usedAtMs - this.#checkedAtMs < WANT_CHECK_MS)
+    if (this.#usedAtMs - this.#heldSinceMs <= HOLD_MS || this.#usedAtMs - this.#checkedAtMs < WAITERS_CHECK_MS)
       return false;
     this.#checkedAtMs = this.#usedAtMs;
     return true;
