@@ -19,7 +19,7 @@ import { postgresUrl } from "./postgres-server.ts";
 import { backends } from "./store-backends.ts";
 
 test.for(backends.map((backend) => [backend.name, backend] as const))(
-  "finds nothing wrong with a %s store that is whole, and says how much it looked at",
+  "has no findings for an intact %s store, and reports progress and counts",
   async ([, backend]) => {
     const store = await openIn(backend);
     await fill(store);
@@ -37,68 +37,103 @@ test.for(backends.map((backend) => [backend.name, backend] as const))(
 
 const A = "(SELECT key FROM sessions WHERE id = 'a')";
 const damages: readonly (readonly [FindingKind, string, string, string])[] = [
-  ["seq", "an entry that is missing", "a", `DELETE FROM entries WHERE session_key = ${A} AND seq = 40`],
+  ["seq", "a missing entry", "a", `DELETE FROM entries WHERE session_key = ${A} AND seq = 40`],
   [
     "duplicate",
-    "an id that is there twice",
+    "a duplicate id",
     "a",
     `UPDATE entries SET body = replace(body, '"m97"', '"m3"') WHERE session_key = ${A} AND seq = 97`,
   ],
   [
     "parent",
-    "a parent that is not there",
+    "a missing parent",
     "a",
     `UPDATE entries SET body = replace(body, '"m79"', '"nowhere"') WHERE session_key = ${A} AND seq = 80`,
   ],
   [
     "target",
-    "a label on what is not there",
+    "a label of a missing entry",
     "a",
     `UPDATE entries SET body = replace(body, '"m3"', '"nowhere"') WHERE session_key = ${A} AND id = 'label'`,
   ],
   [
     "head",
-    "a head that has forgotten what was spent",
+    "a head with a wrong number of messages",
     "a",
     `UPDATE entries SET state = json_set(state, '$.messages', 7) WHERE session_key = ${A} AND id = 'end'`,
   ],
   [
     "path",
-    "a path that is too short",
+    "a path summary with a wrong depth",
     "a",
     `UPDATE entries SET state = json_set(state, '$.depth', 3) WHERE session_key = ${A} AND id = 'm70'`,
   ],
   [
     "entry",
-    "an entry that is found elsewhere",
+    "an id that is mapped to another position",
     "a",
     `UPDATE entry_ids SET seq = 9 WHERE session_key = ${A} AND id = 'm8'`,
   ],
-  ["checkpoint", "a checkpoint beyond the end", "a", "UPDATE checkpoints SET body = json_set(body, '$.version', 500)"],
-  ["checkpoint", "a checkpoint at no node", "a", "UPDATE checkpoints SET body = json_set(body, '$.leafId', 'label')"],
-  ["checkpoint", "a checkpoint at a later node", "a", "UPDATE checkpoints SET body = json_set(body, '$.version', 3)"],
+  [
+    "checkpoint",
+    "a checkpoint beyond the end of the log",
+    "a",
+    "UPDATE checkpoints SET body = json_set(body, '$.version', 500)",
+  ],
+  [
+    "checkpoint",
+    "a checkpoint whose leaf is not a node",
+    "a",
+    "UPDATE checkpoints SET body = json_set(body, '$.leafId', 'label')",
+  ],
+  [
+    "checkpoint",
+    "a checkpoint whose leaf comes after its version",
+    "a",
+    "UPDATE checkpoints SET body = json_set(body, '$.version', 3)",
+  ],
   ["listing", "a session under another user", "a", "UPDATE sessions SET user_id = 'eve' WHERE id = 'a'"],
   ["listing", "a session under another directory", "a", "UPDATE sessions SET cwd = '/else' WHERE id = 'a'"],
   ["listing", "a session under another status", "beta", "UPDATE sessions SET status = 'closed' WHERE id = 'beta'"],
-  ["idle", "a session that would never expire", "f", "UPDATE sessions SET status = 'closed' WHERE id = 'f'"],
-  ["listing", "a request for a run that nobody finds", "beta", "UPDATE sessions SET runs = NULL WHERE id = 'beta'"],
-  ["listing", "a run that nobody asked for", "beta", "UPDATE sessions SET runs = runs | 4 WHERE id = 'beta'"],
-  ["listing", "a run that never started", "a", "UPDATE sessions SET runs = 2 WHERE id = 'a'"],
-  ["listing", "a run that would begin too early", "beta", "UPDATE sessions SET runs_due = '' WHERE id = 'beta'"],
-  ["listing", "a run that would never begin", "beta", "UPDATE sessions SET runs_due = NULL WHERE id = 'beta'"],
-  ["listing", "a fork that its source does not know", "f", "DELETE FROM session_parents"],
-  ["search", "a text that is not in the index", "beta", "DELETE FROM search_index WHERE rowid & 4294967295 = 0"],
+  [
+    "idle",
+    "a session that is missing among the idle ones",
+    "f",
+    "UPDATE sessions SET status = 'closed' WHERE id = 'f'",
+  ],
+  ["listing", "a requested run that is not indexed", "beta", "UPDATE sessions SET runs = NULL WHERE id = 'beta'"],
+  [
+    "listing",
+    "a run that is indexed and does not exist",
+    "beta",
+    "UPDATE sessions SET runs = runs | 4 WHERE id = 'beta'",
+  ],
+  ["listing", "a run that is indexed as started and is not", "a", "UPDATE sessions SET runs = 2 WHERE id = 'a'"],
+  [
+    "listing",
+    "a run whose indexed due time is too early",
+    "beta",
+    "UPDATE sessions SET runs_due = '' WHERE id = 'beta'",
+  ],
+  ["listing", "a run without an indexed due time", "beta", "UPDATE sessions SET runs_due = NULL WHERE id = 'beta'"],
+  ["listing", "a fork that is missing among the forks of its source", "f", "DELETE FROM session_parents"],
   [
     "search",
-    "a session that is not in the index",
+    "a text that is missing in the search index",
+    "beta",
+    "DELETE FROM search_index WHERE rowid & 4294967295 = 0",
+  ],
+  [
+    "search",
+    "a session that is missing in the search index",
     "beta",
     "DELETE FROM search_index WHERE rowid & 4294967295 = 4294967295",
   ],
-  ["unreadable", "a row that is no JSON", "a", `UPDATE entries SET body = '{' WHERE session_key = ${A} AND seq = 5`],
+  ["unreadable", "a row that is not JSON", "a", `UPDATE entries SET body = '{' WHERE session_key = ${A} AND seq = 5`],
 ];
 
-describe("the check of an SQLite store", () => {
-  test.for(damages)("finds as %s: %s", async ([kind, , sessionId, statement]) => {
+describe("checkStore on an SQLite store", () => {
+  test.for(damages)("reports as %s: %s", async ([kind, , sessionId, statement]) => {
     const path = join(await makeDirectory(), "skein.db");
     await using store = await openSqliteStore({ path });
     await fill(store);
@@ -111,18 +146,18 @@ describe("the check of an SQLite store", () => {
   });
 });
 
-describe("the check of a directory of files", () => {
+describe("checkStore on a JSONL store", () => {
   const changes: readonly (readonly [FindingKind, string, string, (text: string) => string])[] = [
-    ["unreadable", "a line that is cut", "a", (text) => text.replace(/\{[^\n]*"m30"[^\n]*\n/, '{"type":"mess\n')],
+    ["unreadable", "a truncated line", "a", (text) => text.replace(/\{[^\n]*"m30"[^\n]*\n/, '{"type":"mess\n')],
     [
       "fork",
-      "a fork that says something else",
+      "a fork with a different inherited entry",
       "f",
       (text) => text.replace("turn 7 about llamas", "turn 7 about cats"),
     ],
-    ["fork", "a fork that has lost its beginning", "f", (text) => `${text.split("\n").slice(0, 3).join("\n")}\n`],
+    ["fork", "a fork with too few inherited entries", "f", (text) => `${text.split("\n").slice(0, 3).join("\n")}\n`],
   ];
-  test.for(changes)("finds as %s: %s", async ([kind, , sessionId, change]) => {
+  test.for(changes)("reports as %s: %s", async ([kind, , sessionId, change]) => {
     const directory = await makeDirectory();
     await using store = await openJsonlStore({ directory });
     await fill(store);
@@ -134,7 +169,7 @@ describe("the check of a directory of files", () => {
     expect(findings.every((finding) => finding.sessionId === sessionId)).toBe(true);
   });
 
-  test("finds a checkpoint that two files tell differently", async () => {
+  test("reports a checkpoint that names another session than the one whose file holds it", async () => {
     const directory = await makeDirectory();
     await using store = await openJsonlStore({ directory });
     await fill(store);
@@ -148,33 +183,33 @@ describe("the check of a directory of files", () => {
   });
 });
 
-describe("the check of a store that lies", () => {
-  const lies: readonly (readonly [FindingKind, string | null, Partial<SessionStore>])[] = [
+describe("checkStore on a store with wrong results", () => {
+  const wrongMethods: readonly (readonly [FindingKind, string | null, Partial<SessionStore>])[] = [
     ["count", null, { count: async () => 7 }],
     ["idle", "f", { listExpired: async () => [] }],
     ["listing", "f", { list: async () => ({ items: [], next: null, damaged: [] }) }],
     ["entry", "a", { getEntry: async () => null }],
     ["search", "beta", { search: async () => [] }],
   ];
-  test.for(lies)("finds as %s", async ([kind, sessionId, lie]) => {
+  test.for(wrongMethods)("reports as %s", async ([kind, sessionId, wrongMethod]) => {
     await using store = openMemoryStore();
     await fill(store);
-    const { findings } = await checkStore(lying(store, lie));
+    const { findings } = await checkStore(withMethods(store, wrongMethod));
     expect(findings).toContainEqual(expect.objectContaining({ kind, sessionId }));
   });
-  test("finds a session that is listed as it was before", async () => {
+  test("reports a session that is listed with an outdated head", async () => {
     await using store = openMemoryStore();
     await fill(store);
     const before = await store.list();
     await store.append("a", [say("later")]);
-    const { findings } = await checkStore(lying(store, { list: async () => before }));
+    const { findings } = await checkStore(withMethods(store, { list: async () => before }));
     const message = expect.stringMatching(/behind its head/);
     expect(findings).toContainEqual({ kind: "listing", sessionId: "a", message });
   });
-  function lying(store: SessionStore, lie: Partial<SessionStore>): SessionStore {
+  function withMethods(store: SessionStore, methods: Partial<SessionStore>): SessionStore {
     return new Proxy(store, {
       get(target, name) {
-        if (Object.hasOwn(lie, name)) return lie[name as keyof SessionStore];
+        if (Object.hasOwn(methods, name)) return methods[name as keyof SessionStore];
         if (name === "capabilities") return { ...target.capabilities, search: "index" };
         const value: unknown = Reflect.get(target, name, target);
         return typeof value === "function" ? value.bind(target) : value;
@@ -183,7 +218,7 @@ describe("the check of a store that lies", () => {
   }
 });
 
-test("finds nothing wrong while others append, delete and make sessions", async () => {
+test("has no findings while another handle appends, deletes and creates sessions", async () => {
   const path = join(await makeDirectory(), "skein.db");
   await using store = await openSqliteStore({ path });
   await using other = await openSqliteStore({ path });
@@ -197,7 +232,7 @@ test("finds nothing wrong while others append, delete and make sessions", async 
         await other.create(createHeader({ id, userId: "ann" }), { entries: [say("x")] });
       await other.append("beta", [say(`b-${i}`), { type: "status", status: i % 2 === 0 ? "closed" : "active" }]);
       if (i % 3 === 0) await other.delete(id);
-      // As long as a log that grows is read, its reader has something to do.
+      // Pause, because reading a log that grows all the time would never end.
       await new Promise((resolve) => setTimeout(resolve, 2));
     }
     return i;
@@ -209,7 +244,7 @@ test("finds nothing wrong while others append, delete and make sessions", async 
   expect(findings).toEqual([]);
 });
 
-test("is not misled by a session that was made under the id of a purged one", async () => {
+test("has no findings if a new session has the id of a purged one", async () => {
   await using store = openMemoryStore();
   await fill(store);
   await store.delete("a");
@@ -218,27 +253,27 @@ test("is not misled by a session that was made under the id of a purged one", as
   expect((await checkStore(store)).findings).toEqual([]);
 });
 
-test("is not misled by a session that is another one at every look", async () => {
+test("has no findings for a session that changes after every read of a listing", async () => {
   await using store = openMemoryStore();
   await fill(store);
-  let looks = 0;
-  const restless = new Proxy(store, {
+  let reads = 0;
+  const changing = new Proxy(store, {
     get(target, name) {
       if (name === "list")
         return async (query: Parameters<SessionStore["list"]>[0]) => {
           const page = await store.list(query);
-          await store.append("beta", [{ type: "status", status: looks++ % 2 === 0 ? "closed" : "active" }]);
+          await store.append("beta", [{ type: "status", status: reads++ % 2 === 0 ? "closed" : "active" }]);
           return page;
         };
       const value: unknown = Reflect.get(target, name, target);
       return typeof value === "function" ? value.bind(target) : value;
     },
   });
-  expect((await checkStore(restless)).findings).toEqual([]);
-  expect(looks).toBeGreaterThan(10);
+  expect((await checkStore(changing)).findings).toEqual([]);
+  expect(reads).toBeGreaterThan(10);
 });
 
-test("stops when it is told to, and says when the store does not answer", async () => {
+test("stops when its signal aborts, and rejects if the store does not answer", async () => {
   const store = openMemoryStore();
   await fill(store);
   await expect(checkStore(store, { signal: AbortSignal.abort(new Error("enough")) })).rejects.toThrow("enough");
@@ -247,7 +282,7 @@ test("stops when it is told to, and says when the store does not answer", async 
 });
 
 test.each(["sqlite", "postgres"] as const)(
-  "finds no leftovers in %s after a fork is purged that was searched, and those that someone else leaves",
+  "finds no leftovers in %s after a searched fork is purged, and reports a row without a session",
   async (kind) => {
     const directory = await mkdtemp(join(tmpdir(), "skein-leftovers-"));
     const schema = `skein_${randomUUID().replaceAll("-", "")}`;
@@ -276,7 +311,7 @@ test.each(["sqlite", "postgres"] as const)(
   },
 );
 
-/** A row of the log that belongs to no session. */
+/** Inserts an entry that belongs to no session. */
 async function strayRow(kind: "sqlite" | "postgres", directory: string, schema: string): Promise<void> {
   if (kind === "sqlite") {
     const database = new Database(join(directory, "skein.db"));

@@ -23,8 +23,8 @@ import { redisPrefix, redisSkip, redisUrl } from "./redis-server.ts";
 
 type Whole<T extends PathSummary> = Omit<T, "settings"> & { readonly settings: Settings };
 
-/** A session as an earlier version told of it; in the first, settings were part of every path. */
-interface Told {
+/** The content of a session as an earlier version returned it. In version 1, settings were part of every path. */
+interface SessionContent {
   readonly head: Omit<SessionHead, "path" | "updatedAt" | "openRuns"> & {
     readonly path: Whole<PathSummary>;
     readonly openRuns: SessionHead["openRuns"] | readonly string[];
@@ -42,7 +42,7 @@ function directory(): string {
   return path;
 }
 
-/** What a version left behind, in each kind of store. */
+/** Opens a copy of the data that a version has stored, in each kind of store. */
 const kindsOf = (version: string): Readonly<Record<string, () => Promise<SessionStore>>> => ({
   async jsonl() {
     const path = directory();
@@ -67,7 +67,7 @@ const kindsOf = (version: string): Readonly<Record<string, () => Promise<Session
         [JSON.stringify(rows[table])],
       );
     }
-    // Where the values of identity columns go on is not among the rows.
+    // The rows do not contain the next value of the identity column.
     await sql.unsafe(`ALTER TABLE ${schema}.sessions ALTER COLUMN key RESTART WITH 100`);
     await sql.end();
     return openPostgresStore({ url: await postgresUrl(), schema, connectionsMax: 2 });
@@ -87,7 +87,7 @@ const kindsOf = (version: string): Readonly<Record<string, () => Promise<Session
   }),
 });
 
-/** Each version, and the sessions that have runs to begin and runs that wait for an answer. */
+/** Each version, with its sessions that have a requested run and those that have a parked run. */
 const versions = [
   { version: "v1", requested: [], parked: [] },
   { version: "v2", requested: ["story"], parked: ["plain"] },
@@ -102,7 +102,7 @@ async function wholeOf(store: SessionStore, id: string, path: PathSummary): Prom
   return { ...path, settings: await store.settings(id, path) };
 }
 
-async function tell(store: SessionStore, id: string): Promise<Told> {
+async function contentOf(store: SessionStore, id: string): Promise<SessionContent> {
   const { updatedAt: _storesClock, ...head } = (await store.head(id)) as SessionHead;
   const entries: Entry[] = [];
   for await (const entry of store.read(id)) entries.push(entry);
@@ -115,19 +115,19 @@ async function tell(store: SessionStore, id: string): Promise<Told> {
 }
 
 describe.for(fixtures)("a $kind store of $version", ({ version, kind, open, requested, parked }) => {
-  test("says of every session what it always said", async () => {
+  test("returns the same content of every session as the version that has stored it", async () => {
     await using store = await open();
-    for (const [id, session] of Object.entries(read<Record<string, Told>>(`${version}/store.json`))) {
-      const now = await tell(store, id);
-      // Version 1 knew of no other runs than those that had started.
+    for (const [id, session] of Object.entries(read<Record<string, SessionContent>>(`${version}/store.json`))) {
+      const now = await contentOf(store, id);
+      // In version 1 the open runs were the ids of started ones.
       const openRuns = session.head.openRuns.map((run) => (typeof run === "string" ? startedRun(run) : run));
-      // Files know their times, and a fork of a file is a copy of its own.
+      // In a JSONL store a fork is a copy of the lines, so its `modifiedAt` differs.
       const times = kind === "jsonl" ? { modifiedAt: now.head.modifiedAt } : {};
       expect(now).toEqual({ ...session, head: { ...session.head, ...times, openRuns } });
     }
   });
 
-  test("finds the run that was left open, and goes on with it", async () => {
+  test("lists the open runs, and accepts their end and new requests", async () => {
     await using store = await open();
     const found = async (runs: RunsWord): Promise<string[]> =>
       (await store.list({ runs })).items.map(({ header }) => header.id);
@@ -140,7 +140,7 @@ describe.for(fixtures)("a $kind store of $version", ({ version, kind, open, requ
     expect((await checkStore(store)).findings).toEqual([]);
   });
 
-  test("can be gone on with, on every branch and in forks, and is found sound afterwards", async () => {
+  test("accepts appends on every branch and in forks, and checkStore has no findings afterwards", async () => {
     await using store = await open();
     for (const at of ["v1", "m2", "w8", "w3"]) {
       await store.append("story", [{ type: "leaf", targetId: at }]);

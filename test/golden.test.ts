@@ -16,7 +16,7 @@ beforeEach(async () => {
 });
 afterEach(() => rm(directory, { recursive: true, force: true }));
 
-// Every released format stays readable forever: these files are never changed, only added to.
+// Every released format stays readable forever: these files are never changed, and new ones are added.
 describe.for(["session-v1", "session-v2"])("the file %s", (name) => {
   async function openCopy(): Promise<SessionTree> {
     const path = join(directory, `${name}.jsonl`);
@@ -24,7 +24,7 @@ describe.for(["session-v1", "session-v2"])("the file %s", (name) => {
     return SessionTree.open(path);
   }
 
-  test("is read entry by entry as it was written", async () => {
+  test("is read with the same entries as it was written", async () => {
     await using tree = await openCopy();
     const [, ...lines] = (await readFile(golden(`${name}.jsonl`), "utf8")).trimEnd().split("\n");
     const written = lines
@@ -33,7 +33,7 @@ describe.for(["session-v1", "session-v2"])("the file %s", (name) => {
     expect(await tree.entries()).toEqual(written);
   });
 
-  test("adds up to the head and the context that it always added up to", async () => {
+  test("has the same head and context as before", async () => {
     await using tree = await openCopy();
     const { updatedAt: _storesClock, ...rest } = tree.head;
     const head = { ...rest, path: { ...rest.path, settings: await tree.store.settings(tree.id, rest.path) } };
@@ -43,7 +43,7 @@ describe.for(["session-v1", "session-v2"])("the file %s", (name) => {
     expect(buildContext(await tree.entries())).toEqual(context);
   });
 
-  test("can be gone on with", async () => {
+  test("accepts appends", async () => {
     const tree = await openCopy();
     await tree.appendMessage({ role: "user", content: "Still here?" });
     await tree.close();

@@ -13,23 +13,26 @@ import { backends } from "./store-backends.ts";
 
 const pairs = backends.flatMap((from) => backends.map((to) => [from.name, to.name, from, to] as const));
 
-test.for(pairs)("copies everything from %s to %s, and finds nothing wrong there", async ([, , one, other]) => {
-  const [from, to] = [await openIn(one), await openIn(other)];
-  await fillStore(from);
-  const { failures, sessions, forked, checkpoints } = await copyStore(from, to);
-  expect(failures).toEqual([]);
-  expect(await contentsOf(to)).toEqual(await contentsOf(from));
-  expect([sessions, checkpoints]).toEqual([7, 2]);
-  // `side`, `deep` and `void` by reference; `path` and `orphan` could not be.
-  expect(forked).toBe(to.capabilities.forkByReference ? 3 : 0);
-  expect(await to.head("gone")).toBeNull();
-  expect((await checkStore(to)).findings).toEqual([]);
-  const again = await copyStore(from, to);
-  expect(again).toMatchObject({ sessions: 7, entriesWritten: 0, forked: 0, failures: [] });
-});
+test.for(pairs)(
+  "copyStore copies everything from %s to %s, and checkStore has no findings",
+  async ([, , one, other]) => {
+    const [from, to] = [await openIn(one), await openIn(other)];
+    await fillStore(from);
+    const { failures, sessions, forked, checkpoints } = await copyStore(from, to);
+    expect(failures).toEqual([]);
+    expect(await contentsOf(to)).toEqual(await contentsOf(from));
+    expect([sessions, checkpoints]).toEqual([7, 2]);
+    // `side`, `deep` and `void` are copied by forking; `path` and `orphan` cannot be.
+    expect(forked).toBe(to.capabilities.forkByReference ? 3 : 0);
+    expect(await to.head("gone")).toBeNull();
+    expect((await checkStore(to)).findings).toEqual([]);
+    const again = await copyStore(from, to);
+    expect(again).toMatchObject({ sessions: 7, entriesWritten: 0, forked: 0, failures: [] });
+  },
+);
 
-describe("a copy of one session", () => {
-  test("says what it did, and how far it is", async () => {
+describe("copySession", () => {
+  test("returns what it did, and reports its progress", async () => {
     const [from, to] = [openMemoryStore(), openMemoryStore()];
     await from.create(createHeader({ id: "a" }), { entries: Array.from({ length: 1200 }, (_, i) => say(`e${i}`)) });
     const seen: unknown[] = [];
@@ -39,7 +42,7 @@ describe("a copy of one session", () => {
     expect(seen).toEqual([500, 1000, 1200].map((version) => ({ sessionId: "a", version, versionTotal: 1200 })));
   });
 
-  test("stops when it is told to, and the next one goes on there", async () => {
+  test("stops when its signal aborts, and the next copy continues there", async () => {
     const [from, to] = [openMemoryStore(), openMemoryStore()];
     await from.create(createHeader({ id: "a" }), { entries: Array.from({ length: 1600 }, (_, i) => say(`e${i}`)) });
     const controller = new AbortController();
@@ -54,7 +57,7 @@ describe("a copy of one session", () => {
     expect(await digestOf(to, "a")).toEqual(await digestOf(from, "a"));
   });
 
-  test("goes on from any position of a log with branches, facts and types of a later version", async () => {
+  test("continues from any position of a log with branches, facts and types of a later version", async () => {
     const from = openMemoryStore();
     await fillStore(from);
     const entries: Entry[] = [];
@@ -69,7 +72,7 @@ describe("a copy of one session", () => {
     }
   });
 
-  test("catches up with a session that grows meanwhile", async () => {
+  test("copies entries that are appended meanwhile", async () => {
     const [from, to] = [openMemoryStore(), openMemoryStore()];
     await from.create(createHeader({ id: "a" }), { entries: [say("first")] });
     let added = 0;
@@ -85,7 +88,7 @@ describe("a copy of one session", () => {
     expect(await contentsOf(to)).toEqual(await contentsOf(from));
   });
 
-  test("takes a checkpoint along that is made meanwhile", async () => {
+  test("copies a checkpoint that is saved meanwhile", async () => {
     const [from, to] = [openMemoryStore(), openMemoryStore()];
     const head = await from.create(createHeader({ id: "a" }), { entries: [say("first")] });
     const onProgress = (): void => void from.saveCheckpoint(checkpointAt(head, "late"));
@@ -93,7 +96,7 @@ describe("a copy of one session", () => {
     expect(await contentsOf(to)).toEqual(await contentsOf(from));
   });
 
-  test("refuses a session that is not there, and a store that is the same", async () => {
+  test("refuses a missing session, and a target that is the source", async () => {
     await using store = openMemoryStore();
     await expect(copySession(store, openMemoryStore(), "a")).rejects.toMatchObject({ code: "SESSION_NOT_FOUND" });
     await expect(copySession(store, store, "a")).rejects.toMatchObject({ code: "INVALID_OPTION" });
@@ -104,20 +107,20 @@ describe("a copy of one session", () => {
   });
 });
 
-describe("a target that differs", () => {
+describe("a target that already has another session", () => {
   const header = createHeader({ id: "a", userId: "ann" });
   const entries = [say("one"), say("two"), say("three")];
   const differing: readonly (readonly [string, (to: SessionStore) => Promise<unknown>, string])[] = [
-    ["in its header", (to) => to.create({ ...header, userId: "bob" }), "SESSION_EXISTS"],
-    ["in an entry", (to) => to.create(header, { entries: [say("one"), say("2")] }), "SESSION_EXISTS"],
-    ["in what an entry says", (to) => to.create(header, { entries: [say("one", "else")] }), "SESSION_EXISTS"],
+    ["another header", (to) => to.create({ ...header, userId: "bob" }), "SESSION_EXISTS"],
+    ["another entry", (to) => to.create(header, { entries: [say("one"), say("2")] }), "SESSION_EXISTS"],
+    ["another content of an entry", (to) => to.create(header, { entries: [say("one", "else")] }), "SESSION_EXISTS"],
     [
-      "in a time",
+      "another time",
       (to) => to.create(header, { entries: [{ ...say("one"), timestamp: "2001-01-01T00:00:00.000Z" }] }),
       "SESSION_EXISTS",
     ],
     [
-      "by having more",
+      "more entries",
       async (to) => {
         await copySession(await source(), to, "a");
         await to.append("a", [say("four")]);
@@ -125,7 +128,7 @@ describe("a target that differs", () => {
       "SESSION_EXISTS",
     ],
     [
-      "by being deleted",
+      "the session as a deleted one",
       async (to) => {
         await to.create(header);
         await to.delete("a");
@@ -133,7 +136,7 @@ describe("a target that differs", () => {
       "SESSION_EXISTS",
     ],
     [
-      "in a checkpoint of another session",
+      "a checkpoint with the same id in another session",
       async (to) => {
         await to.saveCheckpoint({ ...checkpointAt(await to.create(createHeader({ id: "b" })), "mine"), metadata: {} });
       },
@@ -148,7 +151,7 @@ describe("a target that differs", () => {
     return from;
   }
 
-  test.for(differing)("%s is refused in one sentence, and left as it is", async ([, make, code]) => {
+  test.for(differing)("is refused with one sentence and not changed, if it has %s", async ([, make, code]) => {
     const [from, to] = [await source(), openMemoryStore()];
     await make(to);
     const before = [await contentsOf(to), await to.count({ deleted: true })];
@@ -159,14 +162,14 @@ describe("a target that differs", () => {
     expect([await contentsOf(to), await to.count({ deleted: true })]).toEqual(before);
   });
 
-  test("says how many entries it has, when it has more", async () => {
+  test("is refused with both numbers of entries, if it has more", async () => {
     const to = openMemoryStore();
     await copySession(await source(), to, "a");
     await to.append("a", [say("four")]);
     await expect(copySession(await source(), to, "a")).rejects.toThrow("has 4 entries, and the source 3");
   });
 
-  test("does not keep the other sessions from being copied", async () => {
+  test("does not prevent copyStore from copying the other sessions", async () => {
     const [from, to] = [await source(), openMemoryStore()];
     await from.create(createHeader({ id: "b" }), { entries: [say("b1")] });
     await to.create({ ...header, userId: "bob" });
@@ -179,8 +182,8 @@ describe("a target that differs", () => {
   });
 });
 
-describe("a copy of a store", () => {
-  test("takes only what a query asks for; a fork whose source is left out is copied whole", async () => {
+describe("copyStore", () => {
+  test("copies only the sessions of a query; a fork without its source is copied with all entries", async () => {
     const [from, to] = [openMemoryStore(), openMemoryStore()];
     await fillStore(from);
     expect(await copyStore(from, to, { query: { userId: "ann" } })).toMatchObject({ sessions: 1, forked: 0 });
@@ -189,7 +192,7 @@ describe("a copy of a store", () => {
   });
 
   test.for(backends.map((backend) => [backend.name, backend] as const))(
-    "takes deleted sessions along when asked to, as deleted ones, from %s",
+    "with includeDeleted, copies deleted sessions from %s as deleted ones",
     async ([, backend]) => {
       const [from, to] = [await openIn(backend), openMemoryStore()];
       await fillStore(from);
@@ -204,14 +207,14 @@ describe("a copy of a store", () => {
         ]);
       }
       expect(await copyStore(from, to, { includeDeleted: true })).toMatchObject({ sessions: 9, entriesWritten: 0 });
-      // The source of `orphan` was there in time.
+      // The deleted source of `orphan` was copied before it.
       expect(copied.forked).toBe(4);
       expect(await to.undelete("gone")).toBe(true);
       expect((await to.getEntry("gone", "g1"))?.type).toBe("message");
     },
   );
 
-  test("finds sessions that are made, and grow, while it is under way", async () => {
+  test("copies sessions that are created, and entries that are appended, meanwhile", async () => {
     const [from, to] = [openMemoryStore(), openMemoryStore()];
     for (let i = 0; i < 5; i++) await from.create(createHeader({ id: `s${i}` }), { entries: [say("a")] });
     let made = 0;
@@ -226,10 +229,10 @@ describe("a copy of a store", () => {
     expect(await contentsOf(to)).toEqual(await contentsOf(from));
   });
 
-  test("reads back what it wrote, and says so when the target does not hold it", async () => {
+  test("reads the copy back, and fails if it differs", async () => {
     const [from, to] = [openMemoryStore(), openMemoryStore()];
     await from.create(createHeader({ id: "a" }), { entries: [say("one"), say("two")] });
-    // A target that loses the time of what it is given.
+    // A target that changes the times of entries.
     const forgetful: SessionStore = Object.create(to, {
       create: {
         value: (header: Parameters<SessionStore["create"]>[0], { entries = [] }: { entries?: readonly object[] }) =>
@@ -248,7 +251,7 @@ describe("a copy of a store", () => {
     expect((await copyStore(from, forgetful)).failures).toHaveLength(1);
   });
 
-  test("stops at once when the target takes no writes, or a store does not answer any more", async () => {
+  test("stops immediately if the target is read-only, or a store does not answer any more", async () => {
     const [from, to] = [openMemoryStore(), openMemoryStore()];
     for (const id of ["a", "b"]) await from.create(createHeader({ id }));
     const readOnly = await openJsonlStore({ directory: await makeDirectory(), readOnly: true });

@@ -8,7 +8,7 @@ import { type Settings, SettingsTable } from "../src/session/log/settings.ts";
 import type { AppendOptions } from "../src/session/store.ts";
 import type { Usage } from "../src/session/usage.ts";
 
-/** A time that rises with the position in a log. */
+/** A time that increases with the position in a log. */
 export function timeAt(seq: number): string {
   return new Date(Date.UTC(2024, 0, 1) + seq * 1000).toISOString();
 }
@@ -46,23 +46,23 @@ export function message(id: string, said: Message): EntryDraft {
   return { type: "message", id, message: said };
 }
 
-/** An entry as it stands in a log, for logs that no store would write. */
+/** A stored entry, for logs that no store would write. */
 export function entryAt(seq: number, id: string, parentId: string | null, body: EntryBody): Entry {
   return { ...body, id, parentId, timestamp: timeAt(seq), seq };
 }
 
-/** Plain user messages that hang on each other, or wherever `parents` says. */
+/** User messages with the given ids and parents. */
 export function nodesOf(parents: Readonly<Record<string, string | null>>): Entry[] {
   return Object.entries(parents).map(([id, parentId], seq) =>
     entryAt(seq, id, parentId, { type: "message", message: user(id) }),
   );
 }
 
-/** One session's log, kept as a store keeps it: it looks up only what a plan asks for. */
+/** One session's log in memory. Like a store, it looks up only what an append plan needs. */
 export class SampleLog {
   head: SessionHead;
   readonly entries: Entry[] = [];
-  /** What the plans asked for, in order. */
+  /** The look-ups of all plans, in order. */
   readonly wanted: Wanted[] = [];
   readonly #stored = new Map<string, StoredEntry>();
   readonly #settings = new SettingsTable();
@@ -95,13 +95,13 @@ export class SampleLog {
     return plan.entries;
   }
 
-  /** Appends messages with the given ids, each on the one before. */
+  /** Appends messages with the given ids. */
   say(messages: Readonly<Record<string, Message>>): this {
     this.append(Object.entries(messages).map(([id, said]) => message(id, said)));
     return this;
   }
 
-  /** What is set at the leaf, or on another path. */
+  /** The settings at the leaf, or on another path. */
   settings(path: PathSummary = this.head.path): Settings {
     return this.#settings.read(path.settings);
   }

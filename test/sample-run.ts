@@ -8,17 +8,17 @@ import { type AssistantMessage, type Message, textOf, type ToolCall } from "../s
 import { Session } from "../src/session/value/session.ts";
 import type { Transcript } from "../src/session/value/transcript.ts";
 
-/** What a person says first in a sample run. */
+/** A session value with one user message, as the input of a sample run. */
 export function asking(text = "Do it."): Session {
   return Session.fromUserMessage(text);
 }
 
-/** The agent of a sample run. */
+/** A session value with the prompt of an agent, for a sample run. */
 export function someAgent(prompt = "Be brief."): Session {
   return Session.fromAgentPrompt(prompt);
 }
 
-/** One call of an answer, with its arguments as a value or as text. */
+/** One tool call, with its arguments as a value or as text. */
 export function callOf(id: string, name: string, args: unknown = {}): ToolCall {
   return { id, name, arguments: typeof args === "string" ? args : JSON.stringify(args) };
 }
@@ -33,7 +33,7 @@ export function saying(content: string, extras: Partial<AssistantMessage> = {}):
   return { role: "assistant", content, stopReason: "stop", ...extras };
 }
 
-/** A tool that takes anything. */
+/** A tool that accepts any arguments. */
 export function toolOf(
   name: string,
   execute: (args: unknown, context: ToolContext) => unknown = () => "done",
@@ -47,7 +47,7 @@ export function toolOf(
   };
 }
 
-/** A model made of one function. */
+/** A model made from one function. */
 export function modelOf(
   complete: (request: ModelRequest, options?: { readonly signal?: AbortSignal }) => Promise<ModelReply>,
   extras: Partial<Model> = {},
@@ -55,14 +55,14 @@ export function modelOf(
   return { provider: "sample", id: "sample", complete, ...extras };
 }
 
-/** A model whose only answer is this stream of pieces. */
+/** A model that always answers with this stream. */
 export function streamOf(stream: (signal: AbortSignal) => AsyncIterable<ModelDelta>): Model {
   return modelOf(() => Promise.reject(new Error("This model streams.")), {
     stream: (_request, options) => stream(options?.signal as AbortSignal),
   });
 }
 
-/** The messages of a transcript in short: `user: hello`, `assistant: [look]`, `tool: done`. */
+/** The messages of a transcript as short texts: `user: hello`, `assistant: [look]`, `tool: done`. */
 export function shortly(transcript: Transcript): string[] {
   return transcript.toMessages().map(inShort);
 }
@@ -72,7 +72,7 @@ export function inShort(message: Message): string {
   return `${message.role}: ${[textOf(message.content), ...calls].filter((text) => text !== "").join(" ")}`;
 }
 
-/** The results of a run's calls, as values where they are JSON. */
+/** The results of a run's tool calls, parsed if they are JSON. */
 export function resultsOf(transcript: Transcript): unknown[] {
   return transcript
     .toMessages()
@@ -87,7 +87,7 @@ function jsonOrText(text: string): unknown {
   }
 }
 
-/** All events of a run, once it is over. */
+/** All events of a run, after it has ended. */
 export async function eventsOf(run: SessionRun): Promise<RunEvent[]> {
   const events: RunEvent[] = [];
   for await (const event of run) events.push(event);
@@ -108,7 +108,7 @@ export async function nextEvent<T extends RunEvent["type"]>(
   throw new Error(`The run ended without ${type}.`);
 }
 
-/** Collects the process's warnings until the test ends; `settled` waits for those under way. */
+/** Collects the warnings of this process until the test ends; `settled` waits for pending ones. */
 export function collectWarnings(): { readonly messages: string[]; settled(): Promise<void> } {
   const messages: string[] = [];
   const listener = (warning: Error): void => {
@@ -121,7 +121,7 @@ export function collectWarnings(): { readonly messages: string[]; settled(): Pro
   return { messages, settled: () => new Promise((resolve) => setImmediate(() => setImmediate(resolve))) };
 }
 
-/** Whether every call has its result and every result its call, so that any provider takes the messages as they are. */
+/** Whether every tool call has a result and every result a call, so that any provider accepts the messages. */
 export function isWhole(transcript: Transcript): boolean {
   const messages = transcript.toMessages();
   return JSON.stringify(acceptable(messages)) === JSON.stringify(messages);

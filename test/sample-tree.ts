@@ -3,7 +3,7 @@ import type { TreeNode } from "../src/session/log/tree.ts";
 import { SessionTree } from "../src/tree/session-tree.ts";
 import { assistant, user } from "./sample-log.ts";
 
-/** a – b – c, and d beside b; the leaf at d. */
+/** A tree with the branches a – b – c and a – d, and the leaf at d. */
 export async function branchedTree(): Promise<SessionTree> {
   const tree = await SessionTree.inMemory("/project");
   await tree.appendMessage(user("a"), { id: "a" });
@@ -14,12 +14,12 @@ export async function branchedTree(): Promise<SessionTree> {
   return tree;
 }
 
-/** The ids of a tree, each with those below it. */
+/** The ids of a tree, nested like the tree. */
 export function shapeOf(nodes: readonly TreeNode[]): unknown[] {
   return nodes.map(({ entry, children }) => [entry.id, ...shapeOf(children)]);
 }
 
-/** What messages say. */
+/** The contents of messages. */
 export function contentsOf(messages: readonly Message[]): (Content | null)[] {
   return messages.map((message) => message.content);
 }

@@ -14,9 +14,9 @@ import { ioRedisClient, redisPrefix, redisSkip, redisUrl } from "./redis-server.
 /** A kind of store. */
 export interface Backend {
   readonly name: string;
-  /** The store that lives in a directory; the same sessions when it is opened there again. */
+  /** Opens the store of a directory. Opening it again for the same directory gives the same sessions. */
   open(directory: string): Promise<SessionStore>;
-  /** The only reasons for which a case may be skipped. */
+  /** The only allowed reasons for skipping a case. */
   readonly skips: readonly string[];
 }
 
@@ -38,7 +38,7 @@ const redisBackends: readonly Backend[] = [
   },
 ];
 
-/** Kinds of stores that cannot run here, and why. */
+/** Kinds of stores that cannot run on this machine, and the reason. */
 export const missingBackends: readonly { readonly name: string; readonly reason: string }[] = redisBackends.flatMap(
   ({ name }) => (redisSkip === null ? [] : { name, reason: redisSkip }),
 );
@@ -57,7 +57,7 @@ const all: readonly Backend[] = [
   })),
   {
     name: "postgres",
-    // Making connections would be most of the work of a short test.
+    // Few connections, because opening them takes most of the time of a short test.
     open: async (directory) =>
       openPostgresStore({ url: await postgresUrl(), schema: await schemaOf(directory), connectionsMax: 3 }),
     skips: [],
@@ -70,42 +70,45 @@ const all: readonly Backend[] = [
   ...(redisSkip === null ? redisBackends : []),
 ];
 
-/** Every kind of store with every driver there is, or those that `SKEIN_TEST_STORE` names the beginning of. */
+/** Every kind of store with every driver, or those whose name begins with `SKEIN_TEST_STORE`. */
 export const everyDriver: readonly Backend[] = all.filter(({ name }) =>
   name.startsWith(process.env["SKEIN_TEST_STORE"] ?? ""),
 );
 
 /**
- * Every kind of store once, for what is built on the promises of all of them: with the last of its drivers, which shares its
- * connections among the tests of a file.
+ * Every kind of store with one driver, for tests of code that works on any store. It is the last of its drivers, which shares
+ * its connections among the tests of a file.
  */
 export const backends: readonly Backend[] = [
   ...new Map(everyDriver.map((backend) => [kindOf(backend.name), backend])).values(),
 ];
 
-/** The kind of a store, whatever client it uses: `sqlite` of `sqlite (libsql)`. */
+/** The kind of a store without its client: `sqlite` for `sqlite (libsql)`. */
 export function kindOf(name: string): string {
   return name.split(" ")[0] ?? name;
 }
 
 const schemas = new Map<string, Promise<string>>();
-let schemasMade = 0;
+let schemaCount = 0;
 
-/** A schema for each directory, as a database has none of those. */
+/** The database schema that is used in place of a directory. */
 function schemaOf(directory: string): Promise<string> {
   if (schemas.size === 0) onFileEnd(() => schemas.clear());
-  const schema = schemas.get(directory) ?? takeSchema(directory);
+  const schema = schemas.get(directory) ?? reuseSchema(directory);
   schemas.set(directory, schema);
   return schema;
 }
 
-/** A schema of a directory that is gone, emptied, as making one takes longer than most tests; a new one where there is none. */
-async function takeSchema(directory: string): Promise<string> {
+/**
+ * Empties and reuses the schema of a deleted directory, because creating a schema takes longer than most tests. Returns a new
+ * name if there is none to reuse.
+ */
+async function reuseSchema(directory: string): Promise<string> {
   mkdirSync(directory, { recursive: true });
-  const left = [...schemas].find(([each]) => !existsSync(each));
-  if (left === undefined) return `skein_${schemasMade++}`;
-  schemas.delete(left[0]);
-  const schema = await left[1];
+  const unused = [...schemas].find(([each]) => !existsSync(each));
+  if (unused === undefined) return `skein_${schemaCount++}`;
+  schemas.delete(unused[0]);
+  const schema = await unused[1];
   const pool = await postgresPool();
   const { rows } = await pool.query<{ name: string }>("SELECT tablename AS name FROM pg_tables WHERE schemaname = $1", [
     schema,
@@ -115,7 +118,7 @@ async function takeSchema(directory: string): Promise<string> {
   return schema;
 }
 
-/** A beginning of all keys for each directory. */
+/** The key prefix that is used in place of a directory. */
 function prefixOf(directory: string): string {
   return `${redisPrefix}:${createHash("sha256").update(directory).digest("hex").slice(0, 24)}`;
 }

@@ -11,11 +11,11 @@ import { type Outcome, type Request, StoreModel } from "./store-model/model.ts";
 import { operation, type Race, requestOf } from "./store-model/operation.ts";
 import { StoreProcess } from "./store-model/store-process.ts";
 
-/** How many sequences each store goes through; `SKEIN_MODEL_RUNS=500` for a long form. A failure prints its seed. */
+/** How many random sequences run on each store; `SKEIN_MODEL_RUNS=500` runs more. A failure prints its seed. */
 const RUNS = Number(process.env.SKEIN_MODEL_RUNS ?? 3);
 const TIME_MS = Math.max(120_000, RUNS * 10_000);
 
-/** What the sequences must have come to, so that they cannot turn into a walk in the park unnoticed. */
+/** Outcomes that the sequences must have produced together, so that the test cannot become trivial unnoticed. */
 const EXPECTED = [
   ...["append done", "append CONFLICT", "append ENTRY_EXISTS", "append UNKNOWN_ENTRY", "append INVALID_ENTRY"],
   "append LEASE_LOST",
@@ -27,7 +27,7 @@ const EXPECTED = [
   ...["loadCheckpoint done", "deleteCheckpoint done"],
 ];
 
-/** Where an empty store of each kind is, as `answer.mjs` opens it, and how many processes may use it. */
+/** The address of an empty store of each kind for `answer.mjs`, and how many processes can use it. */
 const stores: Readonly<Record<string, { processes: number; address(directory: string): Promise<string> }>> = {
   memory: { processes: 1, address: async () => "memory:" },
   jsonl: { processes: 3, address: async (directory) => `jsonl:${directory}` },
@@ -37,7 +37,7 @@ const stores: Readonly<Record<string, { processes: number; address(directory: st
 };
 
 describe.for(Object.entries(stores))("the %s store", ([name, { processes: count, address }]) => {
-  test(`does what a plain list of entries does, asked by ${count} ${count === 1 ? "process" : "processes"}`, {
+  test(`behaves like the model, with random operations of ${count} ${count === 1 ? "process" : "processes"}`, {
     timeout: TIME_MS * 2,
   }, async (test) => {
     if (name === "redis" && redisSkip !== null) skipBecause(test, redisSkip);
@@ -53,7 +53,7 @@ describe.for(Object.entries(stores))("the %s store", ([name, { processes: count,
           await rm(directory, { recursive: true, force: true });
         }
       }),
-      // What fails is made smaller as long as there is time for it.
+      // A failing sequence is shrunk until the time limit.
       { numRuns: RUNS, interruptAfterTimeLimit: TIME_MS, markInterruptAsFailure: true },
     );
     expect(EXPECTED.filter((outcome) => !outcomes.has(outcome))).toEqual([]);
@@ -86,7 +86,7 @@ class Trial {
       else {
         for (const request of requestOf(this.#model, number, asked)) {
           await this.#ask(number, request);
-          // Whoever tries again may have been moved to another process.
+          // A retry may come from another process.
           const again = request.kind === "append" && !request.leased && asked.kind === "append" && asked.twice;
           if (again) await this.#ask((number + 1) % this.#processes.length, request);
         }
@@ -101,7 +101,7 @@ class Trial {
     expect(await this.#process(number).ask(request), `${number}: ${JSON.stringify(request)}`).toEqual(expected);
   }
 
-  /** Who was first is for the store to say; asked in that order, the model must answer the same. */
+  /** Sends the same kind of request from all processes at once. The model must give the same answers in the store's order. */
   async #race(kind: Race, session: string, timestamp: string): Promise<void> {
     const race = this.#races++;
     const request = (number: number): Request => {
@@ -112,9 +112,9 @@ class Trial {
     const answers = await Promise.all(
       this.#processes.map(async (process, number) => ({ number, outcome: await process.ask(request(number)) })),
     );
-    for (const { number, outcome } of answers.sort((a, b) => placeOf(a.outcome) - placeOf(b.outcome))) {
+    for (const { number, outcome } of answers.sort((a, b) => positionOf(a.outcome) - positionOf(b.outcome))) {
       const expected = this.#model.ask(number, request(number));
-      expect(outcome, `${number}, with others: ${JSON.stringify(request(number))}`).toEqual(expected);
+      expect(outcome, `${number}, concurrently: ${JSON.stringify(request(number))}`).toEqual(expected);
     }
   }
 
@@ -142,8 +142,8 @@ class Trial {
   }
 }
 
-/** Where the one who was answered this stood in a race: those who did something go before those who came too late. */
-function placeOf(outcome: Outcome): number {
+/** The position in a race of the process that got this outcome: successful requests come before refused ones. */
+function positionOf(outcome: Outcome): number {
   if (typeof outcome === "string" || outcome[0] === false) return Number.MAX_SAFE_INTEGER;
   return typeof outcome[0] === "number" ? outcome[0] : 0;
 }

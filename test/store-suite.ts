@@ -7,7 +7,7 @@ import { skipReason, type StoreCase, storeCases } from "../src/testing/index.ts"
 import { skipBecause } from "./skip.ts";
 import { type Backend, everyDriver, kindOf, missingBackends } from "./store-backends.ts";
 
-/** Runs the cases of every store of some kinds, with every driver there is. The kinds have files of their own, side by side. */
+/** Registers the conformance cases for some kinds of stores, with every driver. Separate files run the kinds in parallel. */
 export function testStores(kinds: readonly string[]): void {
   const chosen = everyDriver.filter(({ name }) => kinds.includes(kindOf(name)));
   const missing = missingBackends.filter(({ name }) => kinds.includes(kindOf(name)));

@@ -15,7 +15,7 @@ import type { SessionHead } from "../session/log/fold.ts";
 import { checkHeader, type SessionHeader } from "../session/log/header.ts";
 import { UNKNOWN_LINEAGE } from "../session/lineage/lineage-scope.ts";
 import type { CreateOptions, SessionStore } from "../session/store.ts";
-import { erasedAmong, refuseErased } from "../stores/copy/tombstones.ts";
+import { findErased, refuseErased } from "../stores/tombstones.ts";
 import { entryProblem } from "../stores/jsonl/log-line.ts";
 
 /** How a session is imported. */
@@ -100,7 +100,7 @@ export async function importSession(
   }
   if (header === null) throw notASession("it is empty");
   await refuseErased(store, header);
-  const erased = await erasedAmong(store, entries);
+  const erased = await findErased(store, entries);
   const kept =
     erased.size === 0 ? entries : entries.map((entry) => (erased.has(entry.id) ? erasedEntry(entry) : entry));
   const { id = header.id, userId = header.userId } = options;

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { createBrand } from "./brand.ts";
 
-test("tells the objects that it was given from all others, frozen afterwards or not", () => {
+test("has is true for marked objects only, frozen or not", () => {
   const brand = createBrand();
   const marked = { name: "a" };
   const frozen = { name: "a" };
@@ -17,7 +17,7 @@ test("tells the objects that it was given from all others, frozen afterwards or 
   ]);
 });
 
-test("keeps brands apart, and shows nothing of them", () => {
+test("a mark of one brand is not seen by another brand nor in the object's keys", () => {
   const [one, other] = [createBrand(), createBrand()];
   const marked = { name: "a" };
   one.add(marked);

@@ -1,19 +1,19 @@
-/** Marks objects so that they can be told from all others, whoever made those look alike. */
+/** Marks objects, so that objects from trusted code can be recognised and cannot be forged. */
 export interface Brand {
-  /** Before the object is frozen, as a later language may refuse to mark one that is. */
+  /** Marks an object. Call it before the object is frozen: a later version of JavaScript may not allow it afterwards. */
   add(object: object): void;
   has(object: object): boolean;
 }
 
-/** What a constructor returns is what a class that extends it adds its private fields to. */
+/** A base class whose constructor returns its argument, so that subclasses add their private fields to that object. */
 class Given {
   constructor(object: object) {
-    // biome-ignore lint/correctness/noConstructorReturn: the object that is given is the one to be marked.
+    // biome-ignore lint/correctness/noConstructorReturn: the given object is the one to be marked.
     return object;
   }
 }
 
-/** A brand of its own. It does what a `WeakSet` does, without the ten times longer that adding to one takes. */
+/** Creates a new brand. It works like a `WeakSet`, but adding an object is ten times faster. */
 export function createBrand(): Brand {
   class Branded extends Given {
     readonly #branded: boolean = true;

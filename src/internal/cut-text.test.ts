@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { cutText } from "./cut-text.ts";
 
-test("a part of a text is the same text as a slice of it, also where it halves a character", () => {
+test("the copy equals the slice, also if it splits a surrogate pair", () => {
   const text = 'a"\u{1F600}\n\u2028b'.repeat(20);
   for (let start = 0; start < 12; start++) {
     for (let end = start; end < 30; end++) expect(cutText(text, start, end)).toBe(text.slice(start, end));

@@ -1,9 +1,8 @@
 /**
- * The beginning of a text, from a position to another, as a text of its own. What `slice` gives refers to the text that it was
- * taken from, and so keeps all of that in memory.
+ * Copies a part of a text. The result of `slice` refers to the whole text, and so keeps all of it in memory.
  */
 export function cutText(text: string, start: number, end: number): string {
   const part = text.slice(start, end);
-  // Through JSON and not UTF-8, which would lose half of a surrogate pair.
+  // Copy through JSON: UTF-8 would replace a lone half of a surrogate pair.
   return part.length === text.length ? text : (JSON.parse(JSON.stringify(part)) as string);
 }

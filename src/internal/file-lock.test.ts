@@ -11,16 +11,16 @@ async function lockPath(): Promise<string> {
   return join(directory, "file.lock");
 }
 
-/** The number of a process that has ended. */
+/** The pid of a process that has ended. */
 const ended = spawnSync(process.execPath, ["-e", ""]).pid;
 
 function owner(init: object): string {
   return JSON.stringify({ pid: ended, host: hostname(), token: "token", startedAt: null, ...init });
 }
 
-const left = async (path: string): Promise<string[]> => readdir(join(path, ".."));
+const filesBeside = async (path: string): Promise<string[]> => readdir(join(path, ".."));
 
-test("is held by one at a time, and tells who that is to one who waits too long", async () => {
+test("has one holder at a time, and an acquire that times out resolves to the holder", async () => {
   const path = await lockPath();
   const [one, other] = [new FileLock(path), new FileLock(path)];
   expect(await one.acquire(0)).toBeNull();
@@ -30,10 +30,10 @@ test("is held by one at a time, and tells who that is to one who waits too long"
   await one.release();
   expect(await other.acquire(0)).toBeNull();
   await other.release();
-  expect(await left(path)).toEqual([]);
+  expect(await filesBeside(path)).toEqual([]);
 });
 
-test("lets nobody in while it is held, however many ask", async () => {
+test("excludes all other waiters while it is held", async () => {
   const path = await lockPath();
   let inside = 0;
   let rounds = 0;
@@ -51,32 +51,32 @@ test("lets nobody in while it is held, however many ask", async () => {
   };
   await Promise.all(Array.from({ length: 6 }, enter));
   expect(rounds).toBe(60);
-  expect(await left(path)).toEqual([]);
+  expect(await filesBeside(path)).toEqual([]);
 });
 
-test("shows a holder that someone waits, until it gives way", async () => {
+test("hasWaiters is true for the holder while another process waits", async () => {
   const path = await lockPath();
   const [one, other] = [new FileLock(path), new FileLock(path)];
   await one.acquire(0);
-  expect(one.isWanted()).toBe(false);
+  expect(one.hasWaiters()).toBe(false);
   const waiting = other.acquire(5000);
-  await expect.poll(() => one.isWanted(), { interval: 5 }).toBe(true);
+  await expect.poll(() => one.hasWaiters(), { interval: 5 }).toBe(true);
   await one.release();
   expect(await waiting).toBeNull();
-  expect(one.isWanted()).toBe(false);
+  expect(one.hasWaiters()).toBe(false);
 });
 
 test.each([
   ["a process that has ended", owner({})],
-  ["another process that had the same number", owner({ pid: process.pid, startedAt: "another boot/1" })],
+  ["an earlier process with the same pid", owner({ pid: process.pid, startedAt: "another boot/1" })],
 ])("takes over from %s without waiting", async (_, content) => {
   const path = await lockPath();
   await writeFile(path, content);
   expect(await new FileLock(path).acquire(0)).toBeNull();
-  expect(await left(path)).toEqual(["file.lock"]);
+  expect(await filesBeside(path)).toEqual(["file.lock"]);
 });
 
-test("exactly one of many takes over, and the others wait for it", async () => {
+test("exactly one of many waiters takes over a stale lock, and the others wait for it", async () => {
   for (let round = 0; round < 20; round++) {
     const path = await lockPath();
     await writeFile(path, owner({ token: `t${round}` }));
@@ -88,16 +88,16 @@ test("exactly one of many takes over, and the others wait for it", async () => {
   }
 });
 
-test("goes on when the one who was taking over has died too", async () => {
+test("continues the takeover of a process that has died during it", async () => {
   const path = await lockPath();
   await writeFile(path, owner({ token: "first" }));
   await writeFile(`${path}.first.dead`, owner({ token: "second" }));
   await writeFile(`${path}.second.dead`, owner({ token: "third" }));
   expect(await new FileLock(path).acquire(5000)).toBeNull();
-  expect(await left(path)).toEqual(["file.lock"]);
+  expect(await filesBeside(path)).toEqual(["file.lock"]);
 });
 
-test("leaves the taking over to one who is at it", async () => {
+test("does not take over while a live process is doing so", async () => {
   const path = await lockPath();
   await writeFile(path, owner({ token: "first" }));
   const startedAt = null;
@@ -105,7 +105,7 @@ test("leaves the taking over to one who is at it", async () => {
   expect(await new FileLock(path).acquire(100)).toMatchObject({ token: "first" });
 });
 
-test("takes over from another machine after a minute of silence, and not before", async () => {
+test("takes over from another machine after a minute without a heartbeat, and not before", async () => {
   const path = await lockPath();
   await writeFile(path, owner({ host: "elsewhere" }));
   expect(await new FileLock(path).acquire(60)).toMatchObject({ host: "elsewhere" });
@@ -113,10 +113,10 @@ test("takes over from another machine after a minute of silence, and not before"
   await utimes(path, ago, ago);
   const lock = new FileLock(path);
   expect(await lock.acquire(1000)).toBeNull();
-  expect(await lock.refresh()).toBe(true);
+  expect(await lock.heartbeat()).toBe(true);
 });
 
-test("takes over a lock that names nobody once it is some seconds old", async () => {
+test("takes over a lock without an owner after some seconds", async () => {
   const path = await lockPath();
   await writeFile(path, "");
   expect(await new FileLock(path).acquire(60)).not.toBeNull();
@@ -125,17 +125,17 @@ test("takes over a lock that names nobody once it is some seconds old", async ()
   expect(await new FileLock(path).acquire(1000)).toBeNull();
 });
 
-test("knows when it has been taken over, and then does not remove the other's lock", async () => {
+test("notices a takeover, and then does not remove the new holder's lock", async () => {
   const path = await lockPath();
   const lock = new FileLock(path);
   await lock.acquire(0);
   await writeFile(path, owner({ token: "someone" }));
-  expect(await lock.refresh()).toBe(false);
+  expect(await lock.heartbeat()).toBe(false);
   await lock.release();
   expect(JSON.parse(await readFile(path, "utf8")).token).toBe("someone");
 });
 
-test("removes what killed processes left beside it", async () => {
+test("removes the files that killed processes have left beside it", async () => {
   const path = await lockPath();
   const ago = new Date(Date.now() - 120_000);
   await writeFile(path, owner({}));
@@ -145,5 +145,5 @@ test("removes what killed processes left beside it", async () => {
   await utimes(`${path}.old.dead`, ago, ago);
   expect(await new FileLock(path).acquire(1000)).toBeNull();
   const kept = ["file.lock", "file.lock.empty.tmp", "file.lock.living.tmp", "file.lock.young.dead"];
-  expect((await left(path)).toSorted()).toEqual(kept);
+  expect((await filesBeside(path)).toSorted()).toEqual(kept);
 });

@@ -3,56 +3,55 @@ import { link, readdir, readFile, stat, unlink, utimes } from "node:fs/promises"
 import { hostname } from "node:os";
 import { basename, dirname, join } from "node:path";
 import { makePrivateDirectory, openPrivateFile, writePrivateFile } from "./private-file.ts";
-import { isNumberFree, thisProcess } from "./process-identity.ts";
+import { isPidFree, thisProcess } from "./process-identity.ts";
 import { uuidv7 } from "./uuid.ts";
 
-/** Who holds a lock. */
+/** The process that holds a lock. */
 export interface LockOwner {
   readonly pid: number;
   readonly host: string;
-  /** Names one taking of the lock. */
+  /** Unique for each acquisition of the lock. */
   readonly token: string;
-  /** When the process began, as far as the system tells: a number that was used again for another process differs. */
+  /** When the process started, or null if unknown. It differs if the pid was reused for another process. */
   readonly startedAt: string | null;
 }
 
-/** The longest that a holder on another machine may be silent before its lock is taken over. */
-export const FOREIGN_SILENCE_MS_MAX = 60_000;
+/** After this long without a heartbeat the lock of a holder on another machine is stale and is taken over. */
+export const REMOTE_STALE_MS = 60_000;
 
 const POLL_MS_MIN = 1;
 const POLL_MS_MAX = 8;
 const STALE_CHECK_MS = 40;
 const TAKEOVERS_MAX = 16;
 const LEFTOVER_MS_MIN = 60_000;
-/** A lock without a readable owner is one whose making was cut off, on a system where it cannot be made in one step. */
+/** A lock file without a readable owner is stale after this time: its writer was killed where files cannot be linked. */
 const UNREADABLE_MS_MAX = 2_000;
 
 const self = { pid: thisProcess.pid, host: hostname(), startedAt: thisProcess.startedAt };
 
 /**
- * A lock among processes: a file that names its holder.
+ * A mutex among processes: a lock file that names its holder.
  *
- * - It appears with its content in one step, so nobody sees it half made.
- * - The lock of a process that has died is taken over at once, by exactly one of those who wait; on another
- *   machine, when it has been silent for a minute.
- * - Who waits puts a wish beside it, so that a busy holder can give way.
+ * - The file is created atomically with its content.
+ * - The lock of a process that has died is taken over immediately, by exactly one waiter. If the process was on another
+ *   machine, the lock is taken over after a minute without a heartbeat.
+ * - Waiters create a request file beside the lock, so that a busy holder can release it for them.
  */
 export class FileLock {
   readonly path: string;
   #token: string | null = null;
-  /** When others last saw that the holder lives. */
-  #seenAtMs = 0;
+  #heartbeatAtMs = 0;
 
   constructor(path: string) {
     this.path = path;
   }
 
-  /** Whether this object holds the lock, as far as it knows. */
+  /** Whether this object has acquired the lock and has not noticed a takeover. */
   get held(): boolean {
     return this.#token !== null;
   }
 
-  /** Takes the lock. Resolves to null, or after `timeoutMs` to its holder. */
+  /** Acquires the lock. Resolves to null, or after `timeoutMs` to the current holder. */
   async acquire(timeoutMs: number): Promise<LockOwner | null> {
     const owner: LockOwner = { ...self, token: uuidv7() };
     const prepared = await prepare(this.path, owner);
@@ -61,7 +60,7 @@ export class FileLock {
     let checkedAt = Number.NEGATIVE_INFINITY;
     try {
       for (let pollMs = POLL_MS_MIN; ; pollMs = Math.min(POLL_MS_MAX, pollMs * 2)) {
-        if (await putLock(prepared, this.path, owner)) break;
+        if (await createLock(prepared, this.path, owner)) break;
         const now = performance.now();
         if (now - checkedAt > STALE_CHECK_MS) {
           checkedAt = now;
@@ -69,7 +68,7 @@ export class FileLock {
         }
         if (now >= deadline) return (await this.#holder())?.owner ?? { ...owner, pid: 0 };
         waited = true;
-        await wish(this.path);
+        await requestLock(this.path);
         await sleep(pollMs * (0.5 + Math.random()));
       }
     } finally {
@@ -77,42 +76,42 @@ export class FileLock {
       if (waited) await remove(`${this.path}.want`);
     }
     this.#token = owner.token;
-    this.#seenAtMs = performance.now();
+    this.#heartbeatAtMs = performance.now();
     return null;
   }
 
-  /** Who holds the lock, without touching it; null when nobody does who lives. */
+  /** The live holder of the lock, or null. Does not change the lock. */
   async findHolder(): Promise<LockOwner | null> {
     const holder = await this.#holder();
-    if (holder === null || (await isGone(holder, this.path))) return null;
+    if (holder === null || (await isStale(holder, this.path))) return null;
     return holder.owner ?? { ...self, token: "", pid: 0 };
   }
 
-  /** Lets go of the lock; does nothing when it is not held any more. */
+  /** Releases the lock. Does nothing if it is not held any more. */
   async release(): Promise<void> {
     const token = this.#token;
     this.#token = null;
     if (token === null) return;
-    // Only after a long silence can someone else have taken it over.
-    const mine = this.silentMs < FOREIGN_SILENCE_MS_MAX / 2 || (await this.#holder())?.owner?.token === token;
-    if (mine) await remove(this.path);
+    // Another process can only have taken it over if the last heartbeat is old.
+    const stillHeld = this.heartbeatAgeMs < REMOTE_STALE_MS / 2 || (await this.#holder())?.owner?.token === token;
+    if (stillHeld) await remove(this.path);
   }
 
-  /** How long ago others last saw that the holder lives; call `refresh` well before a minute has passed. */
-  get silentMs(): number {
-    return performance.now() - this.#seenAtMs;
+  /** The time since the last heartbeat. Send one with `heartbeat` well before a minute has passed. */
+  get heartbeatAgeMs(): number {
+    return performance.now() - this.#heartbeatAtMs;
   }
 
-  /** Whether someone waits; the wish is taken down, and put up again by who still waits. */
-  isWanted(): boolean {
-    const wish = `${this.path}.want`;
-    if (!existsSync(wish)) return false;
-    rmSync(wish, { force: true });
+  /** True if another process is waiting. Deletes the request file; live waiters recreate it. */
+  hasWaiters(): boolean {
+    const request = `${this.path}.want`;
+    if (!existsSync(request)) return false;
+    rmSync(request, { force: true });
     return true;
   }
 
-  /** Shows that the holder lives. Resolves to false when the lock has been taken over. */
-  async refresh(): Promise<boolean> {
+  /** Updates the time of the lock file, to show that the holder is alive. Resolves to false if the lock was taken over. */
+  async heartbeat(): Promise<boolean> {
     const current = await this.#holder();
     if (this.#token === null || current?.owner?.token !== this.#token) {
       this.#token = null;
@@ -120,7 +119,7 @@ export class FileLock {
     }
     const now = new Date();
     await utimes(this.path, now, now);
-    this.#seenAtMs = performance.now();
+    this.#heartbeatAtMs = performance.now();
     return true;
   }
 
@@ -129,31 +128,31 @@ export class FileLock {
   }
 
   /**
-   * Removes the lock of a holder that is gone. The right to do so is itself made exclusively, and passes on when
-   * whoever has it dies too; the lock is read again under that right, so that a later holder's lock is never
+   * Removes a stale lock. The process that removes it must first create a takeover lock, which is taken over in the same way
+   * if that process dies. The lock is read again under the takeover lock, so that the lock of a later holder is never
    * removed.
    */
   async #takeOver(owner: LockOwner): Promise<boolean> {
     const holder = await this.#holder();
     if (holder === null) return true;
-    if (!(await isGone(holder, this.path))) return false;
-    const rights: string[] = [];
+    if (!(await isStale(holder, this.path))) return false;
+    const takeoverLocks: string[] = [];
     let dead = tokenOf(holder);
     for (let depth = 0; depth < TAKEOVERS_MAX; depth++) {
-      const right = `${this.path}.${dead}.dead`;
-      rights.push(right);
-      const prepared = await prepare(right, owner);
-      const mine = await putLock(prepared, right, owner).finally(() => remove(prepared));
-      if (mine) {
+      const takeoverLock = `${this.path}.${dead}.dead`;
+      takeoverLocks.push(takeoverLock);
+      const prepared = await prepare(takeoverLock, owner);
+      const acquired = await createLock(prepared, takeoverLock, owner).finally(() => remove(prepared));
+      if (acquired) {
         const current = await this.#holder();
         if (current !== null && tokenOf(current) === tokenOf(holder)) await remove(this.path);
-        for (const leftover of rights) await remove(leftover);
+        for (const leftover of takeoverLocks) await remove(leftover);
         await removeLeftovers(this.path);
         return true;
       }
-      const other = await readHolder(right);
+      const other = await readHolder(takeoverLock);
       if (other === null) return true;
-      if (!(await isGone(other, right))) return false;
+      if (!(await isStale(other, takeoverLock))) return false;
       dead = tokenOf(other);
     }
     return false;
@@ -161,19 +160,19 @@ export class FileLock {
 }
 
 interface Holder {
-  /** Null when the file does not name one. */
+  /** Null if the file does not name one. */
   readonly owner: LockOwner | null;
   readonly modifiedMs: number;
 }
 
-/** Whether the process that made the file has ended. */
-async function isGone({ owner, modifiedMs }: Holder, path: string): Promise<boolean> {
+/** Whether a lock file is stale: its process has ended, or is on another machine and has sent no heartbeat for a minute. */
+async function isStale({ owner, modifiedMs }: Holder, path: string): Promise<boolean> {
   if (owner === null) return (await clockOf(path)) - modifiedMs > UNREADABLE_MS_MAX;
-  if (owner.host !== self.host) return (await clockOf(path)) - modifiedMs > FOREIGN_SILENCE_MS_MAX;
-  return isNumberFree(owner.pid, owner.startedAt);
+  if (owner.host !== self.host) return (await clockOf(path)) - modifiedMs > REMOTE_STALE_MS;
+  return isPidFree(owner.pid, owner.startedAt);
 }
 
-/** The time by the clock that stamps the files there, which on a network is not this machine's. */
+/** The current time by the clock of the file system: on a network drive that is not this machine's clock. */
 async function clockOf(path: string): Promise<number> {
   const probe = `${path}.${uuidv7()}.tmp`;
   try {
@@ -211,7 +210,7 @@ function tokenOf({ owner, modifiedMs }: Holder): string {
   return owner?.token ?? `unnamed-${Math.round(modifiedMs)}`;
 }
 
-/** A file with the owner's name, ready to be made the lock. */
+/** Writes a temporary file that names the owner, to be linked as the lock. */
 async function prepare(path: string, owner: LockOwner): Promise<string> {
   const prepared = `${path}.${uuidv7()}.tmp`;
   const text = JSON.stringify(owner);
@@ -225,8 +224,8 @@ async function prepare(path: string, owner: LockOwner): Promise<string> {
   return prepared;
 }
 
-/** Makes the prepared file the lock; false when there is one. */
-async function putLock(prepared: string, path: string, owner: LockOwner): Promise<boolean> {
+/** Links the prepared file as the lock; false if the lock exists. */
+async function createLock(prepared: string, path: string, owner: LockOwner): Promise<boolean> {
   try {
     await link(prepared, path);
     return true;
@@ -234,14 +233,15 @@ async function putLock(prepared: string, path: string, owner: LockOwner): Promis
     const { code } = error as NodeJS.ErrnoException;
     if (code === "EEXIST") return false;
     if (code === "ENOENT") {
-      // Someone removed the whole directory meanwhile.
+      // Another process has removed the directory meanwhile.
       await makePrivateDirectory(dirname(path));
     }
-    return placeInTwoSteps(path, owner);
+    return writeLock(path, owner);
   }
 }
 
-async function placeInTwoSteps(path: string, owner: LockOwner): Promise<boolean> {
+/** Creates and writes the lock in two steps, for file systems without hard links. */
+async function writeLock(path: string, owner: LockOwner): Promise<boolean> {
   try {
     await writePrivateFile(path, JSON.stringify(owner), { flag: "wx" });
     return true;
@@ -251,12 +251,13 @@ async function placeInTwoSteps(path: string, owner: LockOwner): Promise<boolean>
   }
 }
 
-async function wish(path: string): Promise<void> {
+/** Creates the request file of a waiter. */
+async function requestLock(path: string): Promise<void> {
   const handle = await openPrivateFile(`${path}.want`, "a").catch(() => null);
   await handle?.close();
 }
 
-/** Removes what killed processes left beside a lock. */
+/** Removes the files that killed processes have left beside a lock. */
 async function removeLeftovers(path: string): Promise<void> {
   const directory = dirname(path);
   const prefix = `${basename(path)}.`;
@@ -266,14 +267,14 @@ async function removeLeftovers(path: string): Promise<void> {
     const leftover = join(directory, name);
     const holder = await readHolder(leftover).catch(() => null);
     if (holder === null) continue;
-    // A right may still be part of a taking over that is under way; what was only prepared is of no use to anyone.
+    // A takeover lock may still be in use by a running takeover. A prepared file of a dead process never is.
     const unused = name.endsWith(".tmp") && holder.owner !== null;
     if (!unused && Date.now() - holder.modifiedMs < LEFTOVER_MS_MIN) continue;
-    if (await isGone(holder, leftover)) await remove(leftover);
+    if (await isStale(holder, leftover)) await remove(leftover);
   }
 }
 
-/** Whether there was such a file. */
+/** Removes a file; false if it does not exist. */
 async function remove(path: string): Promise<boolean> {
   try {
     await unlink(path);

@@ -16,7 +16,7 @@ describe("copyJson", () => {
     expect(copyJson(value)).toEqual(value);
   });
 
-  test("gives back what JSON itself would, for any JSON value", () => {
+  test("returns the same as JSON.parse of JSON.stringify for any JSON value", () => {
     fc.assert(
       fc.property(fc.jsonValue({ noUnicodeString: false }), (value) => {
         if (JSON.stringify(value).includes('"__proto__"')) return;
@@ -25,7 +25,7 @@ describe("copyJson", () => {
     );
   });
 
-  test("does not see what the caller changes afterwards", () => {
+  test("the copy does not change when the caller changes the original", () => {
     const value = { list: [{ text: "before" }] };
     const copy = copyJson(value);
     (value.list[0] as { text: string }).text = "after";
@@ -33,7 +33,7 @@ describe("copyJson", () => {
     expect(copy).toEqual({ list: [{ text: "before" }] });
   });
 
-  test("is frozen at every depth", () => {
+  test("the copy is frozen at every depth", () => {
     const copy = copyJson({ list: [{ text: "fixed" }] }) as { list: { text: string }[] };
     expect(() => Object.assign(copy, { list: 1 })).toThrow(TypeError);
     expect(() => copy.list.push({ text: "more" })).toThrow(TypeError);
@@ -44,11 +44,11 @@ describe("copyJson", () => {
     expect(Object.keys(copyJson({ a: undefined, b: 1 }) as object)).toEqual(["b"]);
   });
 
-  test("writes the negative zero as JSON does", () => {
+  test("converts negative zero to zero, as JSON does", () => {
     expect(Object.is(copyJson(-0), 0)).toBe(true);
   });
 
-  test("reads a getter once, and keeps what it gave", () => {
+  test("reads a getter once and stores its value", () => {
     let reads = 0;
     const copy = copyJson({
       get count() {
@@ -59,7 +59,7 @@ describe("copyJson", () => {
     expect([copy, reads]).toEqual([{ count: 1 }, 1]);
   });
 
-  test("takes plain objects of another realm and objects without a prototype", () => {
+  test("accepts plain objects of another realm and objects without a prototype", () => {
     const foreign: unknown = runInNewContext("({ list: [1, { a: 2 }] })");
     const bare: object = Object.assign(Object.create(null), { a: 1 });
     expect(copyJson({ foreign, bare })).toEqual({ foreign: { list: [1, { a: 2 }] }, bare: { a: 1 } });
@@ -95,7 +95,7 @@ describe("copyJson", () => {
     expect(() => copyJson(holed, "list")).toThrow("list[1] is undefined");
   });
 
-  test("refuses a getter that throws, and keeps the reason", () => {
+  test("refuses a getter that throws, with its error as the cause", () => {
     const reason = new Error("gone");
     const value = {
       get a() {
@@ -113,12 +113,12 @@ describe("copyJson", () => {
     expect(Object.hasOwn(Object.prototype, "admin")).toBe(false);
   });
 
-  test("keeps keys that name members of objects", () => {
+  test("copies keys that are also names of object members", () => {
     const value = { constructor: 1, hasOwnProperty: 2, toString: "3", length: 4 };
     expect(copyJson(value)).toEqual(value);
   });
 
-  test("names the place of what it refuses", () => {
+  test("the error contains the path of the refused value", () => {
     expect(() => copyJson({ a: [{ b: 1n }] }, "entry")).toThrow(
       expect.objectContaining({ path: "entry.a[0].b", problem: "is a bigint, which JSON cannot carry" }),
     );
@@ -133,12 +133,12 @@ describe("copyJson", () => {
     expect(() => copyJson(object)).toThrow("contains itself");
   });
 
-  test("takes one object that stands in two places", () => {
+  test("accepts the same object in two places", () => {
     const shared = { a: 1 };
     expect(copyJson([shared, shared])).toEqual([{ a: 1 }, { a: 1 }]);
   });
 
-  test("nests as deep as the limit, and no deeper", () => {
+  test("accepts nesting up to the limit, and refuses deeper nesting", () => {
     expect(() => copyJson(nested(JSON_DEPTH_MAX))).not.toThrow();
     expect(() => copyJson(nested(JSON_DEPTH_MAX + 1))).toThrow("nests deeper than 200");
   });
@@ -162,7 +162,7 @@ describe("sameJson", () => {
     );
   });
 
-  test("takes an undefined property for a missing one", () => {
+  test("treats an undefined property as missing", () => {
     expect(sameJson({ a: 1, b: undefined }, { a: 1 })).toBe(true);
     expect(sameJson({ a: 1 }, { a: 1, b: undefined })).toBe(true);
     expect(sameJson({ a: undefined, b: 1 }, { c: 1 })).toBe(false);
@@ -189,7 +189,7 @@ describe("sameJson", () => {
     expect(sameJson(a, b)).toBe(false);
   });
 
-  test("does not take an inherited member for a property", () => {
+  test("does not treat an inherited member as a property", () => {
     expect(sameJson({ constructor: Object }, { other: 1 })).toBe(false);
   });
 });
@@ -214,7 +214,7 @@ function canonical(value: unknown): string {
   return `{${pairs.map(([key, item]) => `${JSON.stringify(key)}:${canonical(item)}`).join()}}`;
 }
 
-test("says where a value contains itself in a sentence of readable length", () => {
+test("the error message for a cycle is short", () => {
   const loop: Record<string, unknown> = {};
   loop.again = loop;
   const error = (() => {

@@ -1,25 +1,25 @@
-/** Any value that JSON can carry. */
+/** Any JSON value. */
 export type JsonValue = string | number | boolean | null | readonly JsonValue[] | { readonly [key: string]: JsonValue };
 
 /** A JSON object. */
 export type JsonObject = { readonly [key: string]: JsonValue };
 
-/** How deep a value may nest; deeper ones would overflow the stack of some reader. */
+/** The maximum nesting depth of a value. Deeper values would overflow the stack of some reader. */
 export const JSON_DEPTH_MAX = 200;
 
 const PATH_CHARACTERS_SHOWN = 100;
 
-/** The object that a value is, or an empty one. */
+/** The value if it is an object, otherwise an empty object. */
 export function asObject(value: JsonValue | undefined): JsonObject {
   return typeof value === "object" && value !== null && !Array.isArray(value) ? (value as JsonObject) : {};
 }
 
-/** Says where in a value something stands that JSON cannot carry. */
+/** The error for a value that JSON cannot represent, with its path. */
 export class NotJson extends Error {
   readonly path: string;
   readonly problem: string;
   constructor(path: string, problem: string, options?: { cause?: unknown }) {
-    // A value that contains itself has a path as long as it may be; its beginning says enough.
+    // The path to a cycle is very long, so only its beginning is shown.
     const shown = path.length > PATH_CHARACTERS_SHOWN ? `${path.slice(0, PATH_CHARACTERS_SHOWN)}…` : path;
     super(`${shown} ${problem}`, options);
     this.path = path;
@@ -28,16 +28,16 @@ export class NotJson extends Error {
 }
 
 /**
- * A deep, frozen copy of a JSON value. Properties that are `undefined` are left out, as JSON does.
+ * Makes a deep, frozen copy of a JSON value. Properties that are `undefined` are left out, as in `JSON.stringify`.
  *
- * @throws {NotJson} for a function, symbol, bigint, NaN, class instance, cycle, `__proto__` key, too deep a nesting, or a
- * getter that throws.
+ * @throws {NotJson} for a function, symbol, bigint, NaN, class instance, cycle, `__proto__` key, nesting that is too deep, or
+ * a getter that throws.
  */
 export function copyJson(value: unknown, path = "value"): JsonValue {
   return Object.freeze(copyJsonInside(value, path));
 }
 
-/** The same of an object's fields but some, whatever made the object. */
+/** Copies an object like `copyJson`, without some of its fields. The object may be a class instance. */
 export function copyJsonWithout(value: object, fields: ReadonlySet<string>, path = "value"): JsonObject {
   try {
     return Object.freeze(copyFields(value, path, 0, fields)) as JsonObject;
@@ -46,7 +46,7 @@ export function copyJsonWithout(value: object, fields: ReadonlySet<string>, path
   }
 }
 
-/** The same, with all that is in it frozen, but not the value itself: for whoever has something to do to it first. */
+/** Copies a value like `copyJson`, but leaves the outermost value unfrozen, so that the caller can change it first. */
 export function copyJsonInside(value: unknown, path = "value"): JsonValue {
   try {
     return copyValue(value, path, null, 0);
@@ -59,7 +59,7 @@ function notJson(error: unknown, path: string): NotJson {
   return error instanceof NotJson ? error : new NotJson(path, "cannot be read", { cause: error });
 }
 
-/** Copies what stands at a step of a path. The whole path is only built for what is nested, and for an error. */
+/** Copies the value at one step of a path. The text of the path is only built for nested values and for errors. */
 function copyValue(value: unknown, path: string, step: string | number | null, depth: number): JsonValue {
   switch (typeof value) {
     case "string":
@@ -82,7 +82,7 @@ function copyNested(value: object, path: string, depth: number): JsonValue {
   if (depth >= JSON_DEPTH_MAX) throw new NotJson(path, `nests deeper than ${JSON_DEPTH_MAX} levels or contains itself`);
   if (Array.isArray(value)) return copyArray(value, path, depth);
   const prototype: unknown = Object.getPrototypeOf(value);
-  // Objects of another realm (a vm context, a test runner) are plain too: their prototype's prototype is null.
+  // Plain objects of another realm (a vm context, a test runner) have another Object.prototype, whose prototype is null too.
   if (prototype !== null && Object.getPrototypeOf(prototype) !== null) {
     throw new NotJson(path, `is a ${value.constructor?.name || "class instance"}, which JSON cannot carry`);
   }

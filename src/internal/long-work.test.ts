@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { asSlice, nextSlice, withLongWork } from "./long-work.ts";
 
-test("of several that wait, one slice is done after the other, and short work has its turn between two", async () => {
+test("slices of several tasks run one after another, and short work runs between them", async () => {
   const done: string[] = [];
   const slices = async (name: string): Promise<void> => {
     for (let i = 0; i < 3; i++) {
@@ -20,28 +20,28 @@ test("of several that wait, one slice is done after the other, and short work ha
   }
 });
 
-test("whoever has it done can make it wait, and end it, also when it waits for its slice", async () => {
-  const asked: number[] = [];
+test("the caller of long work can cancel it, also while it waits for a slice", async () => {
+  const calls: number[] = [];
   let over = false;
   const work = {
-    goOn: (bytes: number) => {
-      asked.push(bytes);
+    beforeSlice: (bytes: number) => {
+      calls.push(bytes);
       if (over) throw new Error("over");
       return null;
     },
   };
   await withLongWork(work, () => nextSlice(7));
-  expect(asked).toEqual([7, 0]);
+  expect(calls).toEqual([7, 0]);
   const waiting = withLongWork(work, () => nextSlice(8));
   over = true;
   await expect(waiting).rejects.toThrow("over");
-  expect(asked).toEqual([7, 0, 8, 0]);
+  expect(calls).toEqual([7, 0, 8, 0]);
   await nextSlice(9);
-  expect(asked).toHaveLength(4);
+  expect(calls).toHaveLength(4);
 });
 
-test("of many that come at once and take long, the first is done at once and each other one after short work", async () => {
-  // Until nothing of before is under way.
+test("of several long tasks the first runs synchronously, and each of the others after short work", async () => {
+  // Wait until no slice of an earlier test is pending.
   for (let turn = 0; turn < 20; turn++) await new Promise((resolve) => setImmediate(resolve));
   const done: string[] = [];
   const long = async (): Promise<void> => {

@@ -1,68 +1,71 @@
 import { AsyncLocalStorage } from "node:async_hooks";
 
-/** How often short work has its turn between two slices: a request that is new takes several turns of the event loop. */
+/** How many turns of the event loop pass between two slices: a new request needs several turns. */
 const TURNS_BETWEEN = 4;
 
-/** Whoever has long work done, and wants a word in how it goes on. */
+/** The caller of long work, which can pause or cancel it between slices. */
 export interface LongWork {
   /**
-   * Called before each slice with how many bytes were worked on since the last. Null lets it go on; a promise makes it wait,
-   * and one that is rejected ends it.
+   * Called before each slice with the number of bytes that were processed since the last call. Null continues; a promise
+   * pauses until it resolves, and cancels the work if it rejects.
    */
-  goOn(bytes: number): Promise<void> | null;
+  beforeSlice(bytes: number): Promise<void> | null;
 }
 
 const current = new AsyncLocalStorage<LongWork>();
 const waiting: (() => void)[] = [];
-let going = false;
+/** Whether a slice is queued, or one has just run. */
+let isRunning = false;
 
-/** Runs a task whose slices, and those of all that it awaits, ask `work` before they go on. */
+/** Runs a task. All slices of the task, and of everything that it awaits, call `work.beforeSlice` first. */
 export function withLongWork<T>(work: LongWork, task: () => T): T {
   return current.run(work, task);
 }
 
 /**
- * Waits until the next slice of some long work may be done: of all that wait in this process, one slice is done after the
- * other, and between two of them everything short has its turn. So a short request waits for one slice and not for all.
+ * Waits in the queue of this process for the next slice of long work. Slices run one after another, with some turns of the
+ * event loop between them, so that a short request waits for one slice and not for all of them.
  */
 export async function nextSlice(bytes = 0): Promise<void> {
   const work = current.getStore();
-  await work?.goOn(bytes);
+  await work?.beforeSlice(bytes);
   await new Promise<void>((resolve) => {
     waiting.push(resolve);
-    if (going) return;
-    going = true;
-    letOthers(TURNS_BETWEEN);
+    if (isRunning) return;
+    isRunning = true;
+    runNextAfter(TURNS_BETWEEN);
   });
-  // What nobody wants any more since it began to wait is not done.
-  await work?.goOn(0);
+  // The work may have been cancelled while it waited.
+  await work?.beforeSlice(0);
 }
 
-/** How long something may take at once before it counts as a slice. */
+/** A synchronous task that takes longer than this counts as a slice. */
 const SLICE_MS = 5;
 
 /**
- * Does what may turn out to take long, as one slice where long work is under way. No function that waits in between: of many
- * that come at the same moment, the first is done at once, and the others wait if it took long.
+ * Runs a task that may take long. If slices are queued, the task waits for its own slice. Otherwise it runs synchronously,
+ * and if it took long, the next tasks wait for a slice. Not an async function, so that the first of several tasks that
+ * arrive together runs without a delay.
  */
 export function asSlice<T>(task: () => Promise<T>): Promise<T> {
-  if (going) return nextSlice().then(task);
+  if (isRunning) return nextSlice().then(task);
   const startMs = performance.now();
   const result = task();
   if (performance.now() - startMs > SLICE_MS) {
-    going = true;
-    letOthers(TURNS_BETWEEN);
+    isRunning = true;
+    runNextAfter(TURNS_BETWEEN);
   }
   return result;
 }
 
-function letOthers(turns: number): void {
+/** Starts the next waiting slice after some turns of the event loop. */
+function runNextAfter(turns: number): void {
   setImmediate(() => {
-    if (turns > 1) return letOthers(turns - 1);
+    if (turns > 1) return runNextAfter(turns - 1);
     const next = waiting.shift();
-    going = next !== undefined;
+    isRunning = next !== undefined;
     if (next === undefined) return;
     next();
-    letOthers(TURNS_BETWEEN);
+    runNextAfter(TURNS_BETWEEN);
   });
 }

@@ -1,13 +1,13 @@
-/** What the values of a cache take, and how much of it one of its halves may hold. */
+/** Weighs the values of a cache. `max` is the most weight that one of its two halves may hold. */
 export interface CacheWeights<Value> {
   readonly max: number;
   of(value: Value): number;
 }
 
 /**
- * A map that holds what was looked up or added last, between `limit` and twice as many; fewer where they are heavy.
+ * A cache of the values that were read or added last. It holds between `limit` and twice as many, or fewer heavy ones.
  *
- * It has two halves: what is used goes to the newer one, and when that is full, the older one is dropped.
+ * It has two halves. Values that are used move to the newer half; when that is full, the older half is dropped.
  */
 export class LruCache<Key, Value> {
   readonly #limit: number;

@@ -1,9 +1,9 @@
 const DISTANCE_MAX = 2;
 
-/** The word that was probably meant: the one with the fewest letters wrong, missing, added or swapped; null when none is close. */
+/** The known word with the smallest edit distance to a mistyped one; null if none is close. */
 export function nearest(word: string, known: Iterable<string>): string | null {
   let best: string | null = null;
-  // In a short word, two wrong letters leave nothing to recognise it by.
+  // A short word with two wrong letters is too different to be recognised.
   let least = Math.min(DISTANCE_MAX, Math.floor(word.length / 2)) + 1;
   for (const candidate of known) {
     if (Math.abs(candidate.length - word.length) >= least) continue;
@@ -15,7 +15,7 @@ export function nearest(word: string, known: Iterable<string>): string | null {
   return best;
 }
 
-/** ` did you mean …?` for a sentence that refuses a word, or nothing when none is close. */
+/** Text for the end of an error message about an unknown word: ` did you mean …?`, or "" if no known word is close. */
 export function suggestion(word: string, known: Iterable<string>, prefix = ""): string {
   const meant = nearest(word, known);
   return meant === null ? "" : ` did you mean ${prefix}${meant}?`;

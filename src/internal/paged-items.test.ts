@@ -1,13 +1,13 @@
 import { expect, test } from "vitest";
 import { PagedItems } from "./paged-items.ts";
 
-test("gives the items of all pages in order, also to calls that do not wait for each other", async () => {
+test("yields the items of all pages in order, also to concurrent calls of next", async () => {
   const items = new PagedItems(pages([["1", "2"], ["3"]]), Number);
   const results = await Promise.all(Array.from({ length: 5 }, () => items.next()));
   expect(results.map(({ value }) => value)).toEqual([1, 2, 3, undefined, undefined]);
 });
 
-test("ends its pages with whoever leaves, and has nothing more to give", async () => {
+test("return closes the iterator of the pages and ends the iteration", async () => {
   let ended = false;
   const items = new PagedItems(
     pages([["1", "2"], ["3"]], () => {
@@ -20,7 +20,7 @@ test("ends its pages with whoever leaves, and has nothing more to give", async (
   expect(await items.next()).toEqual({ done: true, value: undefined });
 });
 
-test("rejects with what reading a page or an item throws", async () => {
+test("rejects with the error of reading a page or an item", async () => {
   const failing = new PagedItems(
     (async function* () {
       yield ["1"];

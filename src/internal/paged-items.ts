@@ -1,14 +1,14 @@
 /**
- * What stands on pages, one by one and each as `read` gives it. No generator: its items would each pass through three more
- * promises, and the first context of 2,000 messages would take a tenth more CPU time of the main thread.
+ * Iterates over the items of pages, each converted by `read`. Not a generator: each item would pass through three more
+ * promises, and the first context of 2,000 messages would take a tenth more CPU time on the main thread.
  */
 export class PagedItems<Stored, Item> implements AsyncIterableIterator<Item> {
   readonly #pages: AsyncGenerator<readonly Stored[]>;
   readonly #read: (stored: Stored) => Item;
   #page: readonly Stored[] = [];
   #position = 0;
-  /** Whether there is another page; null unless someone waits for one. */
-  #turning: Promise<boolean> | null = null;
+  /** Resolves to whether there is another page; null if no page is being loaded. */
+  #loading: Promise<boolean> | null = null;
 
   constructor(pages: AsyncGenerator<readonly Stored[]>, read: (stored: Stored) => Item) {
     this.#pages = pages;
@@ -16,12 +16,12 @@ export class PagedItems<Stored, Item> implements AsyncIterableIterator<Item> {
   }
 
   next(): Promise<IteratorResult<Item>> {
-    if (this.#turning === null && this.#position < this.#page.length) {
+    if (this.#loading === null && this.#position < this.#page.length) {
       const stored = this.#page[this.#position++] as Stored;
       return Promise.resolve({ done: false, value: this.#read(stored) });
     }
-    this.#turning ??= this.#turn();
-    return this.#turning.then((more) => (more ? this.next() : { done: true, value: undefined }));
+    this.#loading ??= this.#loadPage();
+    return this.#loading.then((more) => (more ? this.next() : { done: true, value: undefined }));
   }
 
   async return(): Promise<IteratorResult<Item>> {
@@ -34,14 +34,14 @@ export class PagedItems<Stored, Item> implements AsyncIterableIterator<Item> {
     return this;
   }
 
-  async #turn(): Promise<boolean> {
+  async #loadPage(): Promise<boolean> {
     try {
       const { done, value } = await this.#pages.next();
       this.#page = done === true ? [] : value;
       this.#position = 0;
       return done !== true;
     } finally {
-      this.#turning = null;
+      this.#loading = null;
     }
   }
 }

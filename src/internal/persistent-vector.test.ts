@@ -18,7 +18,7 @@ describe("a persistent vector", () => {
     },
   );
 
-  test("keeps every list as it was, however many are appended to the same one", () => {
+  test("appending does not change the list, even if it is done several times", () => {
     fc.assert(
       fc.property(fc.array(fc.tuple(fc.nat(20), fc.nat(1100)), { maxLength: 25 }), (steps) => {
         const made: { vector: PersistentVector<number>; model: number[] }[] = [
@@ -40,13 +40,16 @@ describe("a persistent vector", () => {
     );
   });
 
-  test.for([0, 1, 32, 33, 64, 1024, 1056, 1057, 32_768, 32_801, 40_000])("has its %i items in a few parts", (count) => {
-    const parts = [...PersistentVector.empty<number>().append(numbers(0, count)).parts()];
-    expect(parts.flatMap(({ items }) => [...items()])).toEqual(numbers(0, count));
-    expect(parts.length).toBeLessThanOrEqual(3 * 32 + 1);
-  });
+  test.for([0, 1, 32, 33, 64, 1024, 1056, 1057, 32_768, 32_801, 40_000])(
+    "divides %i items into a few parts",
+    (count) => {
+      const parts = [...PersistentVector.empty<number>().append(numbers(0, count)).parts()];
+      expect(parts.flatMap(({ items }) => [...items()])).toEqual(numbers(0, count));
+      expect(parts.length).toBeLessThanOrEqual(3 * 32 + 1);
+    },
+  );
 
-  test("shares its parts with what is made of it, so that each item is in few that are new while it grows", () => {
+  test("a list made by appending shares most parts, so that each item is in few new parts while a list grows", () => {
     const seen = new WeakSet<object>();
     let vector = PersistentVector.empty<number>();
     let fresh = 0;
@@ -60,12 +63,12 @@ describe("a persistent vector", () => {
     expect(fresh).toBeLessThanOrEqual(4 * 40_000);
   });
 
-  test("has nothing outside of its bounds", () => {
+  test("at returns undefined outside of the bounds", () => {
     const three = PersistentVector.empty<number>().append([1, 2, 3]);
     for (const index of [-1, 3, 1.5, Number.NaN, 2 ** 31]) expect(three.at(index)).toBeUndefined();
   });
 
-  test("is itself when nothing is appended", () => {
+  test("appending nothing returns the same list", () => {
     const three = PersistentVector.empty<number>().append([1, 2, 3]);
     expect(three.append([])).toBe(three);
   });

@@ -5,10 +5,10 @@ const MASK = WIDTH - 1;
 type Node = readonly unknown[];
 
 /**
- * A list that never changes; appending gives a new one that shares nearly all of its memory with the old.
+ * An immutable list. Appending returns a new list that shares nearly all of its memory with the old one.
  *
- * Items sit in blocks of 32 under a tree of the same width, so that a step costs the same, but for the logarithm to the
- * base of 32, whatever the length, and any number of lists may be appended to the same one.
+ * Items are in blocks of 32 under a tree with 32 branches for each node. So an append or a look-up costs O(log32 n), and any
+ * number of lists can be made by appending to the same one.
  */
 export class PersistentVector<T> {
   readonly length: number;
@@ -49,14 +49,14 @@ export class PersistentVector<T> {
   }
 
   /**
-   * All items in a few parts, in order. A part of more than a block is an object that lists share which were made of one
-   * another, so that what was found out about it can be kept under it.
+   * All items in a few parts, in order. Lists that were made from one another share the `key` of a common part, so that
+   * results for a part can be cached by its key.
    */
   *parts(): Generator<VectorPart<T>, void, undefined> {
     let node = this.#root;
     for (let depth = this.#depth; depth > 0 && node.length > 0; depth--) {
       const last = node.length - 1;
-      // The last branch is the one that grows, and is made anew then.
+      // Skip the last branch: an append copies it, so lists do not share it.
       const whole = depth === 1 ? node : node.slice(0, last);
       for (const branch of whole) yield { key: branch as Node, items: () => itemsUnder(branch as Node, depth - 1) };
       node = node[last] as Node;
@@ -76,9 +76,9 @@ export class PersistentVector<T> {
   }
 }
 
-/** Some items of a list that stand next to each other. */
+/** Consecutive items of a list. */
 export interface VectorPart<T> {
-  /** Stands for the part, in every list that has it. */
+  /** The same object in every list that has this part. */
   readonly key: object;
   readonly items: () => Iterable<T>;
 }
@@ -88,7 +88,7 @@ function* itemsUnder<T>(node: Node, depth: number): Generator<T, void, undefined
   else for (const branch of node) yield* itemsUnder<T>(branch as Node, depth - 1);
 }
 
-/** A tree with one more block, which becomes its `position`th. */
+/** A tree with one more block at an index. */
 function grow(root: Node, depth: number, position: number, block: Node): [Node, number] {
   if (position < WIDTH ** depth) return [insert(root, depth, position, block), depth];
   return [[root, insert([], depth, 0, block)], depth + 1];

@@ -2,23 +2,23 @@ import { chmodSync, closeSync, openSync, statSync } from "node:fs";
 import { type FileHandle, mkdir, open, rename } from "node:fs/promises";
 import { dirname } from "node:path";
 
-/** How a directory is made that only its owner can look into. */
+/** The options of `mkdir` for a directory that only its owner can read. */
 export const PRIVATE_DIRECTORY: { readonly mode: number } = Object.freeze({ mode: 0o700 });
 /** The mode of a file that only its owner can read. */
 export const PRIVATE_FILE_MODE = 0o600;
-/** What anyone but the owner may do with a file. */
+/** The permission bits of group and others. */
 const OTHERS = 0o077;
 const KEPT = 0o7700;
 
 /**
- * Makes a directory, and those above it that are missing, for its owner alone, whatever the umask. One that is there
- * stays as it is: who made it may have meant it for others.
+ * Creates a directory and its missing parents with the mode 0700, whatever the umask. The mode of an existing directory is
+ * not changed: it may be shared on purpose.
  */
 export async function makePrivateDirectory(path: string): Promise<void> {
   await mkdir(path, { ...PRIVATE_DIRECTORY, recursive: true });
 }
 
-/** Opens a file to write to it that only its owner can read afterwards, whether it is new or was there. */
+/** Opens a new or existing file for writing, and restricts it to its owner. */
 export async function openPrivateFile(path: string, flags: string | number): Promise<FileHandle> {
   const handle = await open(path, flags, PRIVATE_FILE_MODE);
   try {
@@ -30,7 +30,7 @@ export async function openPrivateFile(path: string, flags: string | number): Pro
   }
 }
 
-/** Writes a text to a file that only its owner can read. */
+/** Writes a text to a file, and restricts it to its owner. */
 export async function writePrivateFile(
   path: string,
   text: string,
@@ -45,7 +45,7 @@ export async function writePrivateFile(
   }
 }
 
-/** Writes a file, or replaces the one that is there, in one go; the directory is made where it is missing. */
+/** Writes or replaces a file atomically, by renaming a temporary file. Creates the directory if it is missing. */
 export async function replacePrivateFile(
   path: string,
   text: string,
@@ -56,21 +56,21 @@ export async function replacePrivateFile(
   await rename(`${path}.tmp`, path);
 }
 
-/** Takes away what others may do with an open file, where it is ours to change. */
+/** Removes the permissions of group and others from an open file, if this user owns it. */
 async function keepPrivate(handle: FileHandle): Promise<void> {
   const stats = await handle.stat();
-  // Some file systems know no modes, and refuse to be told one.
-  if (isTooWide(stats)) await handle.chmod(stats.mode & KEPT).catch(() => {});
+  // Some file systems have no modes and refuse to set one; ignore that.
+  if (isOpenToOthers(stats)) await handle.chmod(stats.mode & KEPT).catch(() => {});
 }
 
 /**
- * Makes a file for its owner alone before a library opens it by its name, or takes from others what they may do with it.
+ * Creates a private file before a library opens it by its path, or restricts an existing one to its owner.
  *
- * A file that is there is never opened here: closing it again would free the locks that this process holds on it.
+ * An existing file is never opened here: closing it would release the POSIX locks that this process holds on it.
  */
 export function claimPrivateFile(path: string): void {
   try {
-    // In one go, so that no one in this process can lock the file before it is closed.
+    // Open and close synchronously, so that no other code of this process can lock the file in between.
     closeSync(openSync(path, "wx", PRIVATE_FILE_MODE));
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== "EEXIST") throw error;
@@ -78,10 +78,10 @@ export function claimPrivateFile(path: string): void {
   }
 }
 
-/** Takes away what others may do with a file that may be there, where it is ours to change. */
+/** Removes the permissions of group and others from a file, if it exists and this user owns it. */
 export function narrowPrivateFile(path: string): void {
   const stats = statSync(path, { throwIfNoEntry: false });
-  if (stats?.isFile() === true && isTooWide(stats)) chmodSync(path, stats.mode & KEPT);
+  if (stats?.isFile() === true && isOpenToOthers(stats)) chmodSync(path, stats.mode & KEPT);
 }
 
 interface FileStats {
@@ -89,6 +89,6 @@ interface FileStats {
   readonly uid: number;
 }
 
-function isTooWide({ mode, uid }: FileStats): boolean {
+function isOpenToOthers({ mode, uid }: FileStats): boolean {
   return (mode & OTHERS) !== 0 && process.getuid !== undefined && process.getuid() === uid;
 }

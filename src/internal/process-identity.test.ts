@@ -5,7 +5,7 @@ import { expect, onTestFinished, test } from "vitest";
 import { skipBecause } from "../../test/skip.ts";
 import { hasEnded, parseProcessIdentity, type ProcessIdentity, thisProcess } from "./process-identity.ts";
 
-/** Another process, which waits to be killed. */
+/** Another process that runs until it is killed. */
 async function startOther(): Promise<{ readonly identity: ProcessIdentity; kill(): Promise<void> }> {
   const child = spawn(process.execPath, ["--eval", "setInterval(() => {}, 1000)"], { stdio: "ignore" });
   onTestFinished(() => void child.kill("SIGKILL"));
@@ -20,7 +20,7 @@ async function startOther(): Promise<{ readonly identity: ProcessIdentity; kill(
   };
 }
 
-test("a process has not ended while it lives, and has once it was killed", async () => {
+test("hasEnded is false for a live process, and true after it was killed", async () => {
   const { identity, kill } = await startOther();
   expect(hasEnded(identity)).toBe(false);
   expect(hasEnded(thisProcess)).toBe(false);
@@ -28,20 +28,20 @@ test("a process has not ended while it lives, and has once it was killed", async
   expect(hasEnded(identity)).toBe(true);
 });
 
-test("a number that another process has got since is not the process that had it", (context) => {
+test("a process whose pid was reused by another one has ended", (context) => {
   if (thisProcess.startedAt === null) return skipBecause(context, "this system does not say when a process began");
   expect(hasEnded({ ...thisProcess, startedAt: `${thisProcess.startedAt}0` })).toBe(true);
   expect(hasEnded({ ...thisProcess, pid: process.ppid, startedAt: null })).toBe(false);
 });
 
-test("of a process of another machine or container nothing is said", async () => {
+test("hasEnded is false for a process of another machine or container", async () => {
   const { identity, kill } = await startOther();
   await kill();
   expect(hasEnded({ ...identity, space: "elsewhere" })).toBe(false);
   expect(hasEnded({ ...identity, space: null })).toBe(false);
 });
 
-test("a process that has ended and was not taken note of by its parent has ended", async (context) => {
+test("a zombie process has ended", async (context) => {
   if (!existsSync("/proc/self/stat")) return skipBecause(context, "there is no /proc here");
   const parent = spawn("sh", ["-c", "sleep 0.1 & echo $!; exec sleep 60"], { stdio: ["ignore", "pipe", "inherit"] });
   onTestFinished(() => void parent.kill("SIGKILL"));
@@ -56,7 +56,7 @@ test("a process that has ended and was not taken note of by its parent has ended
   await expect.poll(() => hasEnded(identity), { interval: 5 }).toBe(true);
 });
 
-test("a text that names no process is none", () => {
+test("parseProcessIdentity returns null for an invalid text", () => {
   expect(parseProcessIdentity(JSON.stringify(thisProcess))).toEqual(thisProcess);
   for (const text of [null, undefined, "", "{}", "null", '{"pid":0,"space":"a"}', '{"pid":7,"space":null}', "[7]"]) {
     expect(parseProcessIdentity(text)).toBeNull();

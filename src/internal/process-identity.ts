@@ -1,12 +1,12 @@
 import { readFileSync, readlinkSync } from "node:fs";
 import { hostname } from "node:os";
 
-/** Tells a process from every other one, those on other machines and those of the past included. */
+/** Identifies a process among all processes, including those of other machines and those that have ended. */
 export interface ProcessIdentity {
   readonly pid: number;
-  /** When it began, as far as the system tells: a number that was used again for another process differs. */
+  /** When it started, or null if unknown. It differs if the pid was reused for another process. */
   readonly startedAt: string | null;
-  /** Where its number means something; null where the system does not say. */
+  /** The namespace of its pid: machine, boot and container. Null if the system does not provide it. */
   readonly space: string | null;
 }
 
@@ -17,16 +17,16 @@ export const thisProcess: ProcessIdentity = Object.freeze({
   space: spaceOf(),
 });
 
-/** Whether a process is known to have ended: false also where that cannot be told from here. */
+/** Whether a process is known to have ended. Also false if this process cannot find out. */
 export function hasEnded(identity: ProcessIdentity): boolean {
   const { pid, startedAt, space } = identity;
   if (space === null || space !== thisProcess.space) return false;
   if (pid === thisProcess.pid && startedAt === thisProcess.startedAt) return false;
-  return isNumberFree(pid, startedAt);
+  return isPidFree(pid, startedAt);
 }
 
-/** Whether no process of this machine has that number any more, or another one has got it since. */
-export function isNumberFree(pid: number, startedAt: string | null): boolean {
+/** Whether no process on this machine has this pid any more, or a later process has reused it. */
+export function isPidFree(pid: number, startedAt: string | null): boolean {
   try {
     process.kill(pid, 0);
   } catch (error) {
@@ -36,17 +36,17 @@ export function isNumberFree(pid: number, startedAt: string | null): boolean {
   return started !== null && startedAt !== null && started !== startedAt;
 }
 
-/** Whether a process that left its identity as text is known to have ended; false where there is no such text. */
+/** Whether the process whose identity was stored as text is known to have ended; false if there is no text. */
 export function hasHolderEnded(text: string | null | undefined): boolean {
   const identity = parseProcessIdentity(text);
   return identity !== null && hasEnded(identity);
 }
 
-/** The identity that a text was made of with `JSON.stringify`; null for anything else. */
+/** Parses an identity that was written by `JSON.stringify`; null if the text is not one. */
 export function parseProcessIdentity(text: string | null | undefined): ProcessIdentity | null {
   try {
     const { pid, startedAt, space } = JSON.parse(text ?? "") as Record<string, unknown>;
-    // A number below 1 would stand for a group of processes.
+    // `process.kill` would read a number below 1 as a process group.
     if (!Number.isSafeInteger(pid) || (pid as number) < 1 || typeof space !== "string") return null;
     return { pid: pid as number, startedAt: typeof startedAt === "string" ? startedAt : null, space };
   } catch {
@@ -54,11 +54,11 @@ export function parseProcessIdentity(text: string | null | undefined): ProcessId
   }
 }
 
-/** When a process began, and in which run of the system; a zombie counts as one that began never. */
+/** The boot id and start time of a process; "ended" for a zombie, and null if unknown. */
 function startOf(pid: number | "self"): string | null {
   try {
     const text = readFileSync(`/proc/${pid}/stat`, "latin1");
-    // The second field is the program's name, in parentheses, and may hold anything.
+    // The second field is the program's name in parentheses, which may contain any character.
     const fields = text.slice(text.lastIndexOf(")") + 2).split(" ");
     if (fields[0] === "Z" || fields[0] === "X") return "ended";
     return `${bootId()}/${fields[19]}`;
@@ -67,7 +67,7 @@ function startOf(pid: number | "self"): string | null {
   }
 }
 
-/** Containers of one machine may have a name in common and still number their processes each for itself. */
+/** The pid namespace of this process. The host name is not enough: containers can share it and have separate pids. */
 function spaceOf(): string | null {
   if (process.platform !== "linux") return hostname();
   try {

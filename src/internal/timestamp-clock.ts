@@ -1,4 +1,4 @@
-/** A clock's time as `toISOString` writes it. Many appends fall into one millisecond, and writing a time down is not cheap. */
+/** A clock's time in ISO format. The text is cached for one millisecond, because formatting costs and many appends share it. */
 export class TimestampClock {
   readonly #clock: () => Date;
   #lastMs = Number.NaN;

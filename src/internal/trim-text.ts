@@ -1,6 +1,6 @@
 /**
- * A text without the characters at its end that a pattern of one character matches. Linear, where `text.replace(/x+$/, "")`
- * is quadratic: it looks for the end anew from every character of every run.
+ * Removes characters from the end of a text while a pattern for one character matches. This takes linear time, while
+ * `text.replace(/x+$/, "")` takes quadratic time.
  */
 export function dropEnd(text: string, unwanted: RegExp): string {
   let end = text.length;
@@ -8,7 +8,7 @@ export function dropEnd(text: string, unwanted: RegExp): string {
   return text.slice(0, end);
 }
 
-/** A sentence without its full stop and the blanks behind it, to go on in another sentence. */
+/** Removes the full stop and blanks at the end of a sentence, to use it inside of another one. */
 export function withoutStop(sentence: string): string {
   return dropEnd(sentence, /[.\s]/);
 }

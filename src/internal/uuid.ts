@@ -6,7 +6,7 @@ let lastMs = 0;
 let counter = 0;
 
 /**
- * A UUID version 7 (RFC 9562): sortable by creation time, in one process also within a millisecond.
+ * Makes a UUID version 7 (RFC 9562). Ids sort by creation time; within one process also those of the same millisecond.
  */
 export function uuidv7(): string {
   if (poolUsed + 10 > POOL_BYTES) {
@@ -20,7 +20,7 @@ export function uuidv7(): string {
     lastMs = now;
     counter = (byte(at) << 3) | (byte(at + 1) >> 5);
   } else if (++counter > 0xfff) {
-    // The 12 counter bits are used up: borrow the next millisecond, so that ids keep rising.
+    // The 12 bits of the counter overflow: use the next millisecond, so that ids keep rising.
     lastMs += 1;
     counter = 0;
   }

@@ -8,7 +8,7 @@ import type { SessionQuery, SessionStore } from "../session/store.ts";
 import { checkCount } from "../stores/complete/valid-arguments.ts";
 import { copySession } from "../stores/copy/copy-session.ts";
 import { listPages } from "../stores/complete/list-pages.ts";
-import { refusalOf } from "../stores/complete/store-outage.ts";
+import { skippableError } from "../stores/complete/skippable-error.ts";
 import { CheckpointManager } from "./checkpoints/checkpoint-manager.ts";
 import { SessionManager } from "./session-manager.ts";
 
@@ -157,7 +157,7 @@ class RetentionPass {
     } catch (error) {
       signal?.throwIfAborted();
       const stores = archive === undefined ? [this.#store] : [this.#store, archive];
-      this.failures.push({ sessionId, error: await refusalOf(error, stores) });
+      this.failures.push({ sessionId, error: await skippableError(error, stores) });
       return false;
     }
   }

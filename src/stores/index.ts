@@ -66,7 +66,7 @@ export type {
   UndeleteOptions,
   WatchOptions,
 } from "../session/store.ts";
-export type { MakeLimits } from "./complete/check-limits.ts";
+export type { MakeLimits } from "./complete/session-limits.ts";
 export { createStore } from "./complete/create-store.ts";
 export { ProcessLeases } from "./complete/process-leases.ts";
 export { ScannedListing, type ScannedSessions } from "./complete/scanned-listing.ts";

@@ -10,7 +10,7 @@ const say = (content: string) => ({ type: "message", message: { role: "user", co
 const sandbox = { backend: "local", spec: { isolation: "off" }, handleId: null };
 const request = (runId: string) => ({ type: "run_request", id: requestIdOf(runId), runId, input: "Do it." }) as const;
 
-/** A store with a session in which a run was approved, another one was asked for, and a checkpoint holds files. */
+/** A store with one session: it has an approved run, a requested run, and a checkpoint with a snapshot. */
 async function written(): Promise<SessionStore> {
   const store = openMemoryStore();
   await store.create(createHeader({ id: "s", sandbox }));
@@ -29,7 +29,7 @@ async function written(): Promise<SessionStore> {
   return store;
 }
 
-async function stamps(store: SessionStore): Promise<readonly (true | undefined)[]> {
+async function inheritedMarks(store: SessionStore): Promise<readonly (true | undefined)[]> {
   const entries: Entry[] = [];
   for await (const entry of store.read("s")) entries.push(entry);
   const texts = (await store.readJson("s")).map((text) => JSON.parse(text) as Entry);
@@ -37,8 +37,8 @@ async function stamps(store: SessionStore): Promise<readonly (true | undefined)[
   return entries.map(({ inherited }) => inherited);
 }
 
-describe("a store that is seen as inherited", () => {
-  test("has no open run, no sandbox and no files, wherever it is asked, and every entry is stamped", async () => {
+describe("a store viewed as inherited", () => {
+  test("shows no open run, no sandbox and no snapshot in any method, and every entry as inherited", async () => {
     const view = viewAsInherited(await written());
     const heads = [await view.head("s"), ...(await view.heads(["s"])), ...(await view.list()).items];
     heads.push(...(await view.search("Do it")).map(({ head }) => head));
@@ -48,13 +48,13 @@ describe("a store that is seen as inherited", () => {
       expect([runs, (await view.list({ runs })).items, await view.count({ runs })]).toEqual([runs, [], 0]);
     }
     expect((await view.list({ dueBefore: "9999-01-01T00:00:00.000Z" })).items).toEqual([]);
-    expect(await stamps(view)).toEqual([true, true, true, true, true, true]);
+    expect(await inheritedMarks(view)).toEqual([true, true, true, true, true, true]);
     expect(await view.getEntry("s", "q")).toMatchObject({ inherited: true });
     expect(await view.loadCheckpoint("k")).not.toHaveProperty("sandboxSnapshot");
     expect(await view.listCheckpoints("s")).toMatchObject([{ id: "k" }]);
   });
 
-  test("takes what is appended through it as the session's own, and nothing that others append", async () => {
+  test("entries appended through it are not inherited, and entries appended otherwise are", async () => {
     const store = await written();
     const view = viewAsInherited(store);
     const { entries, head } = await view.append("s", [request("own")]);
@@ -62,11 +62,11 @@ describe("a store that is seen as inherited", () => {
     await store.append("s", [request("others")]);
     await view.append("s", [{ type: "run", runId: "own", phase: "started" }]);
     expect((await view.head("s"))?.openRuns).toMatchObject([{ runId: "own", state: "started" }]);
-    expect((await stamps(view)).slice(6)).toEqual([undefined, true, undefined]);
+    expect((await inheritedMarks(view)).slice(6)).toEqual([undefined, true, undefined]);
     expect((await viewAsInherited(store).head("s"))?.openRuns).toEqual([]);
   });
 
-  test("lets runs that do not count keep nobody from writing, and its own runs do", async () => {
+  test("a hidden run does not block an append, and a run started through the view does", async () => {
     const view = viewAsInherited(await written());
     const result = {
       type: "message",
@@ -80,13 +80,13 @@ describe("a store that is seen as inherited", () => {
     });
   });
 
-  test("refuses a run under the id of one that does not count", async () => {
+  test("refuses a run with the id of a hidden run", async () => {
     const view = viewAsInherited(await written());
     await expect(view.append("s", [request("later")])).rejects.toMatchObject({ code: "CONFLICT" });
     expect((await view.head("s"))?.openRuns).toEqual([]);
   });
 
-  test("keeps the header of a session that is made through it, and gives a fork none of the source's sandbox", async () => {
+  test("shows the sandbox of a session created through it, and hides the source's sandbox in a fork", async () => {
     const view = viewAsInherited(await written());
     const made = await view.create(createHeader({ id: "mine", sandbox }), { entries: [request("r2")] });
     expect(made).toMatchObject({ header: { sandbox }, openRuns: [{ runId: "r2" }] });
@@ -95,7 +95,7 @@ describe("a store that is seen as inherited", () => {
     expect(fork).toMatchObject({ header: { sandbox: null }, openRuns: [] });
   });
 
-  test("does not carry out erasures that someone else planned, and erases without leaving its stamps behind", async () => {
+  test("hides erasure plans that were not written through it, and a rewrite stores no added inherited marks", async () => {
     const store = await written();
     await store.eraser.writeMarks(
       new Map([
@@ -111,6 +111,6 @@ describe("a store that is seen as inherited", () => {
     const entries: Entry[] = [];
     for await (const entry of view.read("s")) entries.push(entry);
     expect(await view.eraser.replace("s", entries.length, entries)).toBe(true);
-    expect(await stamps(store)).toEqual(entries.map(() => undefined));
+    expect(await inheritedMarks(store)).toEqual(entries.map(() => undefined));
   });
 });

@@ -30,24 +30,25 @@ import type {
   WatchOptions,
 } from "../session/store.ts";
 
-/** Tombstones only refuse things, so they count whoever wrote them. */
+/** The prefix of tombstone keys. Tombstones can only refuse content, so they are valid whoever wrote them. */
 const TOMBSTONES = "erased";
 const NO_RUNS: readonly OpenRun[] = Object.freeze([]);
 
 /**
- * A store that someone else may have written, as words: the view of it for one process.
+ * A view of an untrusted store for one process: a store that another person may have written, from which only the words of
+ * messages are used.
  *
  * - Every entry counts as inherited, except those that were appended through this view. So no run that the store records is
  *   open, no approval in it counts, no queued input is delivered, and a call without a result never runs.
- * - The header of a session says nothing about where tools act, unless the session was made through this view. Checkpoints
- *   name no files.
- * - What is appended through the view is written to the store as usual, and counts as the session's own until the view is
- *   closed. The next process that opens the store as words sees it as inherited, too.
- * - Nothing is written to the store only because it is read.
+ * - The sandbox in a session's header is hidden, unless the session was created through this view. The snapshots of
+ *   checkpoints are hidden too.
+ * - Entries that are appended through the view are written to the store as usual, and are not inherited until the view is
+ *   closed. The next process that opens the store untrusted sees them as inherited, too.
+ * - Reading never writes to the store.
  */
 export function viewAsInherited(store: SessionStore): SessionStore {
   const view = new InheritedView(store);
-  // Some stores can do more than the contract says, such as giving space back.
+  // Also forward methods that only some stores have, such as the one that frees disk space.
   const more = Object.entries(store).filter(([name, value]) => typeof value === "function" && !(name in view));
   return Object.assign(view, Object.fromEntries(more));
 }
@@ -55,7 +56,7 @@ export function viewAsInherited(store: SessionStore): SessionStore {
 class InheritedView implements SessionStore {
   readonly capabilities: StoreCapabilities;
   readonly #store: SessionStore;
-  readonly #logs = new Map<string, OwnLog>();
+  readonly #logs = new Map<string, AppendedLog>();
   readonly #checkpointIds = new Set<string>();
   readonly #markKeys = new Set<string>();
 
@@ -66,19 +67,19 @@ class InheritedView implements SessionStore {
 
   async create(header: SessionHeader, options?: CreateOptions): Promise<SessionHead> {
     const head = await this.#store.create(header, options);
-    this.#logs.set(header.id, OwnLog.made(head, 0));
+    this.#logs.set(header.id, AppendedLog.created(head, 0));
     return this.#viewHead(head);
   }
 
   async append(sessionId: string, drafts: readonly EntryDraft[], options: AppendOptions = {}): Promise<AppendResult> {
-    const log = this.#logs.get(sessionId) ?? new OwnLog();
+    const log = this.#logs.get(sessionId) ?? new AppendedLog();
     this.#logs.set(sessionId, log);
-    return log.inTurn(async () => {
+    return log.serialize(async () => {
       const before = (await this.#store.head(sessionId))?.version ?? 0;
-      // With an id of their own the same drafts can be told apart from what the store had before.
+      // With new ids the entries of these drafts cannot be confused with entries that the store had before.
       const named = drafts.map((draft) => (draft?.id === undefined ? { ...draft, id: uuidv7() } : draft));
-      const result = await this.#store.append(sessionId, named, ownOptions(sessionId, log, options));
-      log.take(result.entries.filter(({ seq }) => seq >= before));
+      const result = await this.#store.append(sessionId, named, guardedOptions(sessionId, log, options));
+      log.add(result.entries.filter(({ seq }) => seq >= before));
       const head = this.#viewHead(result.head);
       const entries = result.entries.map((entry) => viewEntry(entry, log));
       checkRequests(head, entries);
@@ -121,17 +122,17 @@ class InheritedView implements SessionStore {
 
   async fork(sourceId: string, header: SessionHeader, options?: ForkOptions): Promise<SessionHead> {
     const head = await this.#store.fork(sourceId, header, options);
-    this.#logs.set(head.header.id, OwnLog.made(head, head.version));
+    this.#logs.set(head.header.id, AppendedLog.created(head, head.version));
     return this.#viewHead(head);
   }
 
   async list(query: SessionQuery = {}): Promise<SessionPage> {
     const page = await this.#store.list(query);
     const items = await Promise.all(page.items.map((head) => this.#viewSettled(head)));
-    // The store also finds sessions by runs that do not count here; a page may have fewer items than were asked for.
-    const isMeant = ({ openRuns }: SessionHead): boolean =>
+    // The store also finds sessions by runs that the view hides. Drop those; the page may then have fewer items than `limit`.
+    const matches = ({ openRuns }: SessionHead): boolean =>
       matchesRuns(openRuns, query, () => query.runs === "running");
-    return { ...page, items: items.filter(isMeant) };
+    return { ...page, items: items.filter(matches) };
   }
 
   async count(query: SessionQuery = {}): Promise<number> {
@@ -208,7 +209,7 @@ class InheritedView implements SessionStore {
     return {
       replace: (sessionId, version, entries) => this.#replace(eraser, sessionId, version, entries),
       replaceCheckpoint: async (checkpoint) => {
-        // What is replaced was read through this view, which hides the files of a checkpoint; they stay.
+        // The caller read the checkpoint through this view, which hides its snapshot: keep the stored one.
         const stored = await this.#store.loadCheckpoint(checkpoint.id);
         return eraser.replaceCheckpoint({ ...checkpoint, ...defined({ sandboxSnapshot: stored?.sandboxSnapshot }) });
       },
@@ -233,8 +234,8 @@ class InheritedView implements SessionStore {
     return this.close();
   }
 
-  /** The log of a session that this view has written to, once it is known what the appends under way have added. */
-  async #settledLog(sessionId: string): Promise<OwnLog | undefined> {
+  /** The log of a session that this view has appended to, after all its pending appends have settled. */
+  async #settledLog(sessionId: string): Promise<AppendedLog | undefined> {
     const log = this.#logs.get(sessionId);
     await log?.settled();
     return log;
@@ -251,7 +252,7 @@ class InheritedView implements SessionStore {
 
   #viewHead(head: SessionHead): SessionHead {
     const log = this.#logs.get(head.header.id);
-    const header = log?.isMadeHere === true ? head.header : Object.freeze({ ...head.header, sandbox: null });
+    const header = log?.isCreatedHere === true ? head.header : Object.freeze({ ...head.header, sandbox: null });
     return Object.freeze({ ...head, header, openRuns: log?.openRuns ?? NO_RUNS });
   }
 
@@ -261,7 +262,7 @@ class InheritedView implements SessionStore {
     return position;
   }
 
-  /** What this view has stamped only for its readers must not be written back with the stamp. */
+  /** Removes the `inherited` marks that only this view has added before entries are written back. */
   async #replace(eraser: StoreEraser, sessionId: string, version: number, entries: readonly Entry[]): Promise<boolean> {
     const stamped = new Set<number>();
     for await (const { seq, inherited } of this.#store.read(sessionId)) if (inherited === true) stamped.add(seq);
@@ -272,7 +273,10 @@ class InheritedView implements SessionStore {
     return eraser.replace(sessionId, version, plain);
   }
 
-  /** Plans of erasures that someone else wrote are not carried out, and their tombstones not carried on to other stores. */
+  /**
+   * Hides marks that were not written through this view: plans of erasures are not carried out, and tombstones are not
+   * copied to other stores. A tombstone that is looked up by its key is shown.
+   */
   async #readMarks(eraser: StoreEraser, keys: readonly string[] | undefined): Promise<ReadonlyMap<string, string>> {
     const isTombstone = (key: string): boolean => key === TOMBSTONES || key.startsWith(`${TOMBSTONES}/`);
     const marks = await eraser.readMarks(keys);
@@ -280,23 +284,23 @@ class InheritedView implements SessionStore {
   }
 }
 
-/** What a view has appended to one session. */
-class OwnLog {
-  /** Whether the session, and so its header, was made through the view. */
-  readonly isMadeHere: boolean;
+/** The entries that a view has appended to one session. */
+class AppendedLog {
+  /** Whether the session, and so its header, was created through the view. */
+  readonly isCreatedHere: boolean;
   openRuns: readonly OpenRun[] = NO_RUNS;
-  /** The positions of its entries, as ranges from the first to before the last; neighbours are one range. */
+  /** The positions of the entries as ranges; `end` is exclusive, and adjacent ranges are merged. */
   readonly #ranges: { start: number; end: number }[] = [];
   #last: Promise<unknown> = Promise.resolve();
   #pending = 0;
 
-  constructor(isMadeHere = false) {
-    this.isMadeHere = isMadeHere;
+  constructor(isCreatedHere = false) {
+    this.isCreatedHere = isCreatedHere;
   }
 
-  /** The log of a session that was made through the view, of which the entries from a position on are its own. */
-  static made(head: SessionHead, start: number): OwnLog {
-    const log = new OwnLog(true);
+  /** The log of a session that was created through the view. Its entries from position `start` on are not inherited. */
+  static created(head: SessionHead, start: number): AppendedLog {
+    const log = new AppendedLog(true);
     log.#ranges.push({ start, end: head.version });
     log.openRuns = head.openRuns;
     return log;
@@ -306,7 +310,7 @@ class OwnLog {
     return this.#ranges.some(({ start, end }) => seq >= start && seq < end);
   }
 
-  take(entries: readonly Entry[]): void {
+  add(entries: readonly Entry[]): void {
     for (const entry of entries) {
       const { seq } = entry;
       if (this.has(seq)) continue;
@@ -317,8 +321,8 @@ class OwnLog {
     }
   }
 
-  /** Does one thing after the other, so that what it looks at cannot change before it has written. */
-  inTurn<T>(task: () => Promise<T>): Promise<T> {
+  /** Runs tasks one after another, so that what a task has read cannot change before it has written. */
+  serialize<T>(task: () => Promise<T>): Promise<T> {
     this.#pending += 1;
     const done = this.#last.then(task).finally(() => {
       this.#pending -= 1;
@@ -332,12 +336,12 @@ class OwnLog {
   }
 }
 
-function viewEntry(entry: Entry, log: OwnLog | undefined): Entry {
+function viewEntry(entry: Entry, log: AppendedLog | undefined): Entry {
   if (entry.inherited === true || log?.has(entry.seq) === true) return entry;
   return Object.freeze({ ...entry, inherited: true });
 }
 
-/** What a store may or may not be able to do when it erases. */
+/** The optional methods of an eraser. */
 const OPTIONAL_METHODS = ["authored", "heirs", "remove", "leftovers", "clearStatistics", "rewrite"] as const;
 
 function boundMethods(eraser: StoreEraser): Partial<StoreEraser> {
@@ -345,8 +349,8 @@ function boundMethods(eraser: StoreEraser): Partial<StoreEraser> {
   return Object.fromEntries(bound.filter(([, method]) => method !== undefined));
 }
 
-/** Runs that do not count must not keep anyone from writing; those of this view do, as in every store. */
-function ownOptions(sessionId: string, { openRuns }: OwnLog, options: AppendOptions): AppendOptions {
+/** The options of an append whose guard ignores the runs that the view hides, and checks those that it has started. */
+function guardedOptions(sessionId: string, { openRuns }: AppendedLog, options: AppendOptions): AppendOptions {
   const { noOpenRun, ...guard } = options.guard ?? {};
   const [open] = openRuns;
   if (noOpenRun === true && open !== undefined) throw new SessionBusyError(sessionId, describeOpen(open));

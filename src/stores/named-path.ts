@@ -5,39 +5,39 @@ import { PRIVATE_DIRECTORY } from "../internal/private-file.ts";
 import { SessionError, show } from "../session/errors.ts";
 
 /*
- * What a user names is made, its missing parents are not: a mistyped path would otherwise make a tree of directories
- * somewhere else, and look as if everything had been lost. What Skein chooses itself is always made.
+ * Directories of paths that users name: the last part is created, missing parents are not. Otherwise a mistyped path would
+ * create directories in another place, and all sessions would seem to be lost. Paths that Skein chooses are always created.
  */
 
-/** How far a path that a user names is made. */
+/** Options for creating the parents of a path that a user has named. */
 export interface NamedPathOptions {
-  /** Makes the parents that are missing, too; left out where whoever names it cannot ask for that. */
+  /** Also create missing parents. Undefined if the user has no option for that; then the error does not mention it. */
   readonly create?: boolean;
-  /** What is named, as the error says it, such as `the store`. */
+  /** The name of the thing in the error message, such as `the store`. */
   readonly what: string;
 }
 
-/** A path in which a leading `~/` is the home of the user. */
+/** Replaces a leading `~/` in a path with the user's home directory. */
 export function expandHome(path: string): string {
   return path === "~" || path.startsWith("~/") ? join(homedir(), path.slice(1)) : path;
 }
 
-/** The same, in full. */
+/** The absolute path for a path that may begin with `~/`. */
 export function namedPath(path: string): string {
   return resolve(expandHome(path));
 }
 
 /**
- * Makes the directory that a named file is to lie in, where `create` says so, or sees that it is there.
+ * Creates the directory of a named file if `create` is true; otherwise checks that the directory exists.
  *
- * @throws {SessionError} `INVALID_OPTION` for a directory that is missing, `STORE_FAILED` for one that cannot be made.
+ * @throws {SessionError} `INVALID_OPTION` for a missing directory, `STORE_FAILED` if it cannot be created.
  */
 export async function makeParent(path: string, { create, what }: NamedPathOptions): Promise<void> {
   const directory = dirname(path);
   if (create === true) return void (await make(directory, { ...PRIVATE_DIRECTORY, recursive: true }, what));
   const found = await stat(directory).catch((error: NodeJS.ErrnoException) => error);
   if (!(found instanceof Error)) return;
-  // What cannot be looked at may still be there.
+  // After other errors, such as a missing permission, the directory may still exist.
   if (found.code !== "ENOENT" && found.code !== "ENOTDIR") return;
   const advice = create === undefined ? "make it first" : "let --create make it (in code, create: true)";
   throw new SessionError(
@@ -47,9 +47,9 @@ export async function makeParent(path: string, { create, what }: NamedPathOption
 }
 
 /**
- * Makes the directory that tools act in, where it is missing.
+ * Creates a workspace, the directory in which tools act, if it is missing.
  *
- * @throws {SessionError} `INVALID_OPTION` for a missing parent or a file, `STORE_FAILED` for one that cannot be made.
+ * @throws {SessionError} `INVALID_OPTION` for a missing parent or a file, `STORE_FAILED` if it cannot be created.
  */
 export async function makeWorkspace(
   path: string,
@@ -69,7 +69,7 @@ async function make(path: string, options: Parameters<typeof mkdir>[1], what: st
     await mkdir(path, options);
   } catch (cause) {
     const { code } = cause as NodeJS.ErrnoException;
-    throw new SessionError("STORE_FAILED", `The directory ${show(path)} of ${what} cannot be made (${code}).`, {
+    throw new SessionError("STORE_FAILED", `The directory ${show(path)} of ${what} cannot be created (${code}).`, {
       cause,
     });
   }

@@ -6,11 +6,11 @@ import type { SessionStore } from "../session/store.ts";
 import { openMemoryStore } from "./memory/index.ts";
 import { expandHome } from "./named-path.ts";
 
-/** What every kind of store can be told; each takes what concerns it. */
+/** Options of `openStore`. Each kind of store uses those that apply to it. */
 export interface OpenStoreOptions {
   /** `"flush"` (default): an append survives the process; `"fsync"`: it survives a power cut too. */
   readonly durability?: "flush" | "fsync";
-  /** Makes the directories above a file or directory that is named, too; without it, a missing one is refused. */
+  /** Also create missing parents of the named file or directory. Without it, a missing parent is an error. */
   readonly create?: boolean;
 }
 
@@ -31,7 +31,7 @@ export async function openStore(url: string, options: OpenStoreOptions = {}): Pr
       if (address !== "")
         throw new SessionError(
           "INVALID_OPTION",
-          `${show(url)} names an address, and memory has none; use memory: or another store.`,
+          `${show(url)} has text after memory:, which has no address; use memory: or another store.`,
         );
       return openMemoryStore();
     case "jsonl":
@@ -54,9 +54,9 @@ export async function openStore(url: string, options: OpenStoreOptions = {}): Pr
 }
 
 /**
- * The file or directory that a URL names, as it is written there but for a leading `~/`; null for a store that is kept in none.
+ * The path of the file or directory in a store's URL, with a leading `~/` expanded; null for a store without one.
  *
- * @throws {SessionError} `INVALID_OPTION` where a path is missing.
+ * @throws {SessionError} `INVALID_OPTION` if the path is missing.
  */
 export function storePathOf(url: string): string | null {
   const [, kind, address] = /^([a-z][a-z+]*):(.*)$/s.exec(url) ?? [];
@@ -65,13 +65,13 @@ export function storePathOf(url: string): string | null {
   return kind === "sqlite" && path === ":memory:" ? null : path;
 }
 
-/** A mistyped URL may still hold a password. */
+/** Removes the login from a URL for an error message: even an invalid URL may contain a password. */
 function withoutLogin(url: unknown): unknown {
   return typeof url === "string" ? url.replace(/\/\/[^/]*@/, "//…@") : url;
 }
 
 function pathOf(url: string, address: string | undefined): string {
-  // `sqlite:///srv/x.db` and `sqlite:/srv/x.db` mean the same file; `sqlite://x` would name a host, which no file has.
+  // `sqlite:///srv/x.db` and `sqlite:/srv/x.db` are the same file; `sqlite://x` would name a host, so it is refused.
   const path = address?.startsWith("///") ? address.slice(2) : address;
   if (path === undefined || path === "" || path.startsWith("//") || path.includes("\0")) {
     throw new SessionError(

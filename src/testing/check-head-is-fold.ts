@@ -6,8 +6,8 @@ import { SettingsTable } from "../session/log/settings.ts";
 import type { SessionStore } from "../session/store.ts";
 
 /**
- * Asserts that a session's head, and the path of each of its nodes, is what its entries add up to from the first on.
- * Only `updatedAt` is taken as it is, because it is the store's clock.
+ * Asserts that a session's head, and the path summary of each node, equals the fold of its entries. `updatedAt` is not
+ * checked, because it comes from the store's clock.
  */
 export async function checkHeadIsFold(store: SessionStore, sessionId: string): Promise<void> {
   checkStoreArgument(store, "checkHeadIsFold");
@@ -17,19 +17,23 @@ export async function checkHeadIsFold(store: SessionStore, sessionId: string): P
   const settings = new SettingsTable();
   let folded: SessionHead = { ...emptyHead(head.header), updatedAt: head.updatedAt };
   for await (const entry of store.read(sessionId)) {
-    assert.equal(entry.seq, folded.version, `entry ${entry.id} is at another position than its own`);
+    assert.equal(entry.seq, folded.version, `entry ${entry.id} has the wrong position`);
     folded = stepHead(folded, entry, stepOf(entry, paths, head, settings), head.updatedAt);
   }
-  // Where settings stand is the store's affair, and what an older version has written stands elsewhere; what they are is not.
-  const seen = async (path: PathSummary) => ({ ...path, settings: await store.settings(sessionId, path) });
-  const due = (path: PathSummary) => ({ ...path, settings: settings.read(path.settings) });
-  const expected = { ...folded, path: due(folded.path) };
-  const actual = { ...head, path: await seen(head.path) };
+  // Compare the values of settings, not the positions of their nodes: those depend on the store and on its format version.
+  const withValues = async (path: PathSummary) => ({ ...path, settings: await store.settings(sessionId, path) });
+  const expectedPath = (path: PathSummary) => ({ ...path, settings: settings.read(path.settings) });
+  const expected = { ...folded, path: expectedPath(folded.path) };
+  const actual = { ...head, path: await withValues(head.path) };
   assert.deepEqual(actual, expected, `the head of session ${sessionId} is not the fold of its entries`);
   for (const [id, path] of paths) {
     const stored = await store.path(sessionId, id);
     assert.ok(stored !== null, `there is no path to entry ${id}`);
-    assert.deepEqual(await seen(stored), due(path), `the path of entry ${id} is not the fold of its ancestors`);
+    assert.deepEqual(
+      await withValues(stored),
+      expectedPath(path),
+      `the path of entry ${id} is not the fold of its ancestors`,
+    );
   }
 }
 

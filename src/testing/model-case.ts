@@ -1,35 +1,35 @@
 import type { Model } from "../agent/model/model.ts";
 
-/** What some models cannot do. */
+/** Features that some models do not have. */
 export type ModelAbility = "stream" | "tools" | "usage";
 
-/** What a case needs of its subject beside a model that answers. */
+/** A requirement of a case, besides a model that answers. */
 export type ModelCaseNeed = ModelAbility | "openSilent" | "openFailing" | "attempts";
 
 /** A model under test. */
 export interface ModelSubject {
-  /** Opens a model that answers. Each case opens its own. */
+  /** Opens a model that answers. Each case calls it for its own model. */
   open(): Model | Promise<Model>;
-  /** Opens one whose provider takes a request and never begins to answer. */
+  /** Opens a model whose provider accepts a request and never answers. */
   openSilent?(): Model | Promise<Model>;
-  /** Opens one whose provider refuses every request, as it does for a wrong key. */
+  /** Opens a model whose provider refuses every request, as with an invalid API key. */
   openFailing?(): Model | Promise<Model>;
-  /** How many requests have reached the provider of the model that `openFailing` opened last. */
+  /** How many requests the last model of `openFailing` has sent to its provider. */
   attempts?(): number;
-  /** What the model cannot do; a case that needs it is skipped. */
+  /** Features that the model does not have. Cases that need them are skipped. */
   readonly lacks?: readonly ModelAbility[];
 }
 
-/** One promise of `Model`, and the program that finds out whether a model keeps it. */
+/** One conformance case of `Model`: a promise of the contract, and a test of it. */
 export interface ModelCase {
-  /** A sentence of behaviour, different from that of every other case. */
+  /** A unique sentence of behaviour. */
   readonly name: string;
   readonly needs?: readonly ModelCaseNeed[];
-  /** Rejects, with an `AssertionError` where it can say what is wrong, when the model does not keep the promise. */
+  /** Rejects if the model does not keep the promise, mostly with an `AssertionError`. */
   run(subject: ModelSubject): Promise<void>;
 }
 
-/** Why a case says nothing about a model, for a runner to show beside the case that it skips; null when it must run. */
+/** Why a case must be skipped for a subject, for a test runner to show; null if it must run. */
 export function modelSkipReason({ needs = [] }: ModelCase, subject: ModelSubject): string | null {
   for (const need of needs) {
     if (need === "stream" || need === "tools" || need === "usage") {

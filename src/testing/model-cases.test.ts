@@ -13,7 +13,7 @@ const sound = offline();
 const answer: Answer = (request, options) => sound.complete(request, options);
 const stream: Stream = (request, options) => sound.stream?.(request, options) ?? (async function* () {})();
 
-/** A model that is sound but for one thing. */
+/** A correct model with one defect. */
 const broken = (change: Partial<Model>): ModelSubject => ({ open: () => ({ ...sound, ...change }) });
 const replies = (change: (reply: ModelReply, request: ModelRequest) => unknown): ModelSubject =>
   broken({
@@ -57,22 +57,22 @@ const silentlyWrapped: ModelSubject["openSilent"] = () => {
   };
 };
 
-/** For each case, models that break its promise. */
-const breaches: Readonly<Record<string, readonly ModelSubject[]>> = {
-  "names its provider and itself, and a window of whole tokens if it has one": [
+/** For each case, models that fail it. */
+const defects: Readonly<Record<string, readonly ModelSubject[]>> = {
+  "has a provider and an id, and a context window that is a positive integer if it has one": [
     broken({ provider: "" }),
     broken({ id: "" }),
     broken({ contextWindow: 0.5 }),
   ],
-  "answers a question with text, and stops because it is done": [
+  'answers a question with text and the stop reason "stop"': [
     replies((reply) => ({ ...reply, content: null })),
     replies((reply) => ({ ...reply, stopReason: "length" })),
     replies((reply) => ({ ...reply, stopReason: "end_turn" })),
     replies((reply) => ({ ...reply, role: "model" })),
     replies((reply) => ({ ...reply, toolCalls: [{ id: "a", name: "b", arguments: "{}" }] })),
   ],
-  "gives an answer that a log can keep": [replies((reply) => ({ ...reply, providerData: new Map() }))],
-  "counts its tokens in whole numbers, of which the total is no less than input and output": [
+  "the answer is JSON, so that a log can store it": [replies((reply) => ({ ...reply, providerData: new Map() }))],
+  "counts tokens as integers, with a total of at least input plus output": [
     replies(({ usage: _, ...reply }) => reply),
     replies((reply) => ({ ...reply, usage: { inputTokens: 1, outputTokens: 1, totalTokens: 1 } })),
     replies((reply) => ({ ...reply, usage: { inputTokens: 1.5, outputTokens: 1, totalTokens: 3 } })),
@@ -80,11 +80,11 @@ const breaches: Readonly<Record<string, readonly ModelSubject[]>> = {
     replies((reply) => ({ ...reply, usage: { inputTokens: 1, outputTokens: 1, totalTokens: 3, cacheReadTokens: 2 } })),
     replies((reply) => ({ ...reply, cost: Number.NaN })),
   ],
-  "does not mix questions that are asked at the same time": [mixing()],
-  "keeps letters of any script whole": [
+  "does not mix up concurrent requests": [mixing()],
+  "returns characters of all scripts unchanged": [
     replies((reply) => ({ ...reply, content: String(reply.content).replace(/[^\0-\x7f]/g, "?") })),
   ],
-  "takes a request that is frozen all through": [
+  "accepts a deeply frozen request": [
     broken({
       complete(request) {
         (request.messages as unknown[]).push({});
@@ -92,20 +92,20 @@ const breaches: Readonly<Record<string, readonly ModelSubject[]>> = {
       },
     }),
   ],
-  "takes a request whose messages are read when they are asked for": [
-    broken({ complete: () => answer({ messages: [] }) }),
-  ],
-  "takes several system messages and several user messages in a row": [refusing(({ messages }) => messages.length > 1)],
-  "takes content in parts": [refusing(({ messages }) => typeof messages[0]?.content !== "string")],
-  "goes on with a conversation that another model began, with its thinking, its tools and its own data": [
+  "accepts a request whose messages are a getter": [broken({ complete: () => answer({ messages: [] }) })],
+  "accepts several consecutive system messages and user messages": [refusing(({ messages }) => messages.length > 1)],
+  "accepts content in several parts": [refusing(({ messages }) => typeof messages[0]?.content !== "string")],
+  "continues the conversation of another model, with its thinking, tool calls and provider data": [
     refusing(({ messages }) => messages.some((message) => "providerData" in message)),
   ],
-  "takes an image, or refuses it as a request that will never do": [
+  "accepts an image, or refuses it with an error that is not retryable": [
     failingAlways(new TypeError("no images")),
     failingAlways(new ModelError("server", "No images.", { provider: "offline" })),
   ],
-  "takes settings, or refuses them as a request that will never do": [failingAlways(new TypeError("no settings"))],
-  "calls a tool that it was offered when it must, with arguments as the schema asks for": [
+  "accepts settings, or refuses them with an error that is not retryable": [
+    failingAlways(new TypeError("no settings")),
+  ],
+  'with toolChoice "required", calls an offered tool with arguments that match its schema': [
     replies(({ toolCalls: _, ...reply }) => ({ ...reply, content: "no" })),
     replies((reply) => ({ ...reply, stopReason: "stop" })),
     calls((call) => ({ ...call, name: "other" })),
@@ -114,67 +114,67 @@ const breaches: Readonly<Record<string, readonly ModelSubject[]>> = {
     calls((call) => ({ ...call, id: "" })),
     replies((reply) => ({ ...reply, toolCalls: [...(reply.toolCalls ?? []), ...(reply.toolCalls ?? [])] })),
   ],
-  "calls the tool that it is told to call": [calls((call) => ({ ...call, name: "find_order" }))],
-  "calls no tool when it must not, though some are offered": [
+  "with a tool named in toolChoice, calls that tool": [calls((call) => ({ ...call, name: "find_order" }))],
+  'with toolChoice "none", calls no tool': [
     broken({ complete: (request) => answer({ ...request, toolChoice: "required" }) }),
   ],
-  "goes on from the results of its calls, as a log gives them back": [
+  "continues from tool results and messages that a log returned": [
     refusing(({ messages }) => messages.at(-1)?.role === "tool"),
   ],
-  "goes on from a call that failed": [refusing(({ messages }) => messages.some((message) => "isError" in message))],
-  "calls a tool piece by piece as it does at once": [
+  "continues after a failed tool call": [refusing(({ messages }) => messages.some((message) => "isError" in message))],
+  "streams the same tool calls as it returns without streaming": [
     pieces((deltas) => deltas.filter((delta) => !("arguments" in delta))),
     pieces((deltas) => deltas.filter((delta) => delta.type === "finish")),
   ],
-  "streams an answer and finishes it once, at the end": [
+  "streams an answer with exactly one finish, at the end": [
     pieces((deltas) => deltas.slice(0, -1)),
     pieces((deltas) => [...deltas, ...deltas.slice(-1)]),
     pieces((deltas) => [...deltas, { type: "text-delta", text: "more" }]),
     pieces((deltas) => deltas.slice(-1)),
     { open: () => ({ provider: "p", id: "i", complete: answer }) },
   ],
-  "streams the same answer that its finish tells of": [pieces((deltas) => deltas.slice(1))],
-  "streams an answer of the kind that it gives at once": [
+  "the streamed parts add up to the answer in the finish": [pieces((deltas) => deltas.slice(1))],
+  "streams the same kind of answer as it returns without streaming": [
     replies(({ usage: _, ...reply }) => reply),
     replies((reply) => ({ ...reply, provider: "other" })),
     broken({ stream: () => stream({ messages: [{ role: "user", content: "other" }] }) }),
   ],
-  "does not mix answers that are streamed at the same time": [
+  "does not mix up concurrent streams": [
     broken({ stream: () => stream({ messages: [{ role: "user", content: "hotel-7291 india-7291" }] }) }),
   ],
-  "goes on answering after a stream that was left early": [brokenByLeaving()],
-  "rejects with the signal's reason when it is aborted before it begins": [
+  "answers further requests after a stream was abandoned": [brokenByLeaving()],
+  "rejects with the signal's reason if it is aborted before the request": [
     broken(deaf),
     broken({ complete: () => Promise.reject(new DOMException("aborted", "AbortError")) }),
   ],
-  "streams nothing when it is aborted before it begins": [broken(deaf)],
-  "rejects with the signal's reason when it is aborted within a stream, and streams no further": [broken(deaf)],
-  "rejects with the signal's reason when it is aborted while its provider is silent": [
+  "streams nothing if it is aborted before the request": [broken(deaf)],
+  "rejects with the signal's reason if it is aborted during a stream, and streams nothing more": [broken(deaf)],
+  "rejects with the signal's reason if it is aborted while waiting for the provider": [
     { open: () => sound, openSilent: silentlyWrapped },
   ],
-  "ends a stream with the signal's reason when it is aborted while its provider is silent": [
+  "rejects a stream with the signal's reason if it is aborted while waiting for the provider": [
     { open: () => sound, openSilent: silentlyWrapped },
   ],
-  "answers as ever with a signal that is never used, and after one that was": [brokenByAbort()],
-  "fails with a ModelError that says how, when its provider refuses": [
+  "answers normally with a signal that is not aborted, and after an aborted request": [brokenByAbort()],
+  "rejects with a ModelError with kind and message if its provider refuses the request": [
     failing(new Error("401")),
     failing(new ModelError("other", "No.", { provider: "another" })),
   ],
-  "fails in a stream as it does at once": [failing(new Error("401"))],
-  "tries nothing twice": [failing(new Error("401"))],
+  "a stream rejects with the same error as a request without streaming": [failing(new Error("401"))],
+  "does not retry by itself": [failing(new Error("401"))],
 };
 
-describe("the cases of models", () => {
+describe("the model cases", () => {
   test.for(modelCases.map((modelCase) => [modelCase.name, modelCase] as const))(
-    "find a model that breaks the promise: %s",
+    "fail for a defective model: %s",
     async ([name, modelCase]) => {
-      const subjects = breaches[name] ?? [];
+      const subjects = defects[name] ?? [];
       expect(subjects.length).toBeGreaterThan(0);
       for (const subject of subjects) await expect(modelCase.run(subject)).rejects.toThrow();
     },
   );
 
-  test("are skipped with a reason where a subject lacks what they need, and only there", () => {
+  test("are skipped with a reason only if the subject lacks what they need", () => {
     const reasons = (subject: ModelSubject) =>
       new Set(modelCases.map((modelCase) => modelSkipReason(modelCase, subject)).filter((reason) => reason !== null));
     const open = () => sound;
@@ -200,7 +200,7 @@ function failingAlways(error: Error): ModelSubject {
   return broken({ complete: () => Promise.reject(error) });
 }
 
-/** Answers every question with the last one that came in. */
+/** Answers every request with the last request that arrived. */
 function mixing(): ModelSubject {
   let last: ModelRequest = { messages: [] };
   return broken({

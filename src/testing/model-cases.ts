@@ -7,8 +7,8 @@ import { toolCases } from "./model/tool-cases.ts";
 import type { ModelCase } from "./model-case.ts";
 
 /**
- * What every model promises, as cases for any test runner. They ask plain questions and assert only what holds of any
- * answer, so that they run against a provider itself as well as against a stand-in that repeats words and calls tools.
+ * The conformance cases of `Model`, for any test runner. They ask simple questions and assert only properties of every
+ * correct answer, so that they run against a real provider and against a fake that repeats words and calls tools.
  */
 export const modelCases: readonly ModelCase[] = [
   ...answerCases,

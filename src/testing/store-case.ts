@@ -1,26 +1,26 @@
 import type { SessionStore } from "../session/store.ts";
 
-/** What a case needs beside a store: a second handle at the same time, or later, or with leases in common. */
+/** A requirement of a case: a second handle at the same time (`shared`), a later one (`durable`), or shared leases. */
 export type StoreCaseNeed = "shared" | "durable" | "shared-lease";
 
-/** What a runner hands to a case. */
+/** The argument that a test runner passes to a case. */
 export interface StoreCaseContext {
-  /** A store without sessions. The runner closes it, which does nothing when the case has done so. */
+  /** An empty store. The runner closes it after the case; the case may have closed it before. */
   readonly store: SessionStore;
-  /** Opens the same sessions again, beside `store` or after it was closed; the runner closes what it opened. */
+  /** Opens another handle to the same sessions, while `store` is open or after it was closed. The runner closes the handle. */
   readonly reopen?: () => Promise<SessionStore>;
 }
 
-/** One promise of `SessionStore`, and the program that finds out whether a store keeps it. */
+/** One conformance case of `SessionStore`: a promise of the contract, and a test of it. */
 export interface StoreCase {
-  /** A sentence of behaviour, different from that of every other case. */
+  /** A unique sentence of behaviour. */
   readonly name: string;
   readonly needs?: StoreCaseNeed;
-  /** Rejects, with an `AssertionError` where it can say what is wrong, when the store does not keep the promise. */
+  /** Rejects if the store does not keep the promise, mostly with an `AssertionError`. */
   run(context: StoreCaseContext): Promise<void>;
 }
 
-/** Why a case says nothing about a store, for a runner to show beside the case that it skips; null when it must run. */
+/** Why a case must be skipped for a store, for a test runner to show; null if it must run. */
 export function skipReason({ needs }: StoreCase, { store, reopen }: StoreCaseContext): string | null {
   const { shared, durable, lease } = store.capabilities;
   if (needs === undefined) return null;
@@ -30,10 +30,10 @@ export function skipReason({ needs }: StoreCase, { store, reopen }: StoreCaseCon
   return reopen === undefined ? "the runner cannot open the same sessions again" : null;
 }
 
-/** Opens the same sessions again. */
+/** Opens another handle to the same sessions. */
 export async function openAgain({ reopen }: StoreCaseContext): Promise<SessionStore> {
   if (reopen === undefined) {
-    throw new Error("This case opens the store again: give it a `reopen`, or skip it where `skipReason` says so.");
+    throw new Error("This case reopens the store: pass `reopen`, or skip the case if `skipReason` returns a reason.");
   }
   return reopen();
 }

@@ -18,7 +18,7 @@ import { valueCases } from "./store/value-cases.ts";
 import { watchCases } from "./store/watch-cases.ts";
 import type { StoreCase } from "./store-case.ts";
 
-/** What every store promises, as cases for any test runner; give each of them an empty store of its own. */
+/** The conformance cases of `SessionStore`, for any test runner. Each needs its own empty store. */
 export const storeCases: readonly StoreCase[] = [
   ...createCases,
   ...appendCases,

@@ -23,7 +23,7 @@ async function idsIn(path: string): Promise<string[]> {
 }
 
 describe("exportJsonl", () => {
-  test("writes one line for each session, over what was there, and leaves nothing else", async () => {
+  test("writes one line for each session, replaces an existing file, and leaves no other file", async () => {
     const [a, b] = [createUserSession("a"), createUserSession("b")];
     const path = join(directory, "deep", "lineage.jsonl");
     await expect(exportJsonl([a, b], path)).rejects.toMatchObject({
@@ -39,7 +39,7 @@ describe("exportJsonl", () => {
     expect(await readdir(join(directory, "deep"))).toEqual(["lineage.jsonl"]);
   });
 
-  test("puts a new file in the place of the old one, which its readers go on reading whole", async () => {
+  test("replaces the file atomically, so that open readers still read the whole old one", async () => {
     const path = join(directory, "lineage.jsonl");
     await writeFile(path, "before");
     const reader = await open(path);
@@ -48,7 +48,7 @@ describe("exportJsonl", () => {
     await reader.close();
   });
 
-  test("leaves the file as it was when a session cannot be written", async () => {
+  test("does not change the file if a session cannot be written", async () => {
     const path = join(directory, "lineage.jsonl");
     await writeFile(path, "before");
     const broken = { id: "x", lineage: { parents: [], operator: 5n, kind: "unknown", extras: [] }, transcript: [] };
@@ -57,7 +57,7 @@ describe("exportJsonl", () => {
     expect(await readdir(directory)).toEqual(["lineage.jsonl"]);
   });
 
-  test("says so when the place cannot be written to, and leaves nothing there", async () => {
+  test("rejects if the path cannot be written to, and leaves no file", async () => {
     const path = join(directory, "taken");
     await mkdir(join(path, "inside"), { recursive: true });
     await expect(exportJsonl([], path)).rejects.toMatchObject({ code: "STORE_FAILED", cause: { code: "EISDIR" } });
@@ -66,7 +66,7 @@ describe("exportJsonl", () => {
 });
 
 describe("exportJournalJsonl", () => {
-  test("writes the sessions that the registry knows, in the order in which they were made, each once", async () => {
+  test("writes the sessions of the registry in the order of their creation, each once", async () => {
     const registry = new SessionRegistry();
     const path = join(directory, "journal.jsonl");
     const { made, journal } = trackLineage((visited) => {
@@ -80,7 +80,7 @@ describe("exportJournalJsonl", () => {
     expect(await idsIn(path)).toEqual([made[0].id, made[2].id]);
   });
 
-  test("refuses an id that is not known when it must not skip any, and writes nothing", async () => {
+  test("with skipUnknown: false, refuses an unknown id and writes nothing", async () => {
     const session = createUserSession("x");
     const path = join(directory, "journal.jsonl");
     const journal = { visitOrder: [session.id] };

@@ -10,18 +10,19 @@ import type { LineageJournal } from "../session/lineage/lineage-scope.ts";
 import { makeParent } from "../stores/named-path.ts";
 import { type SessionRegistry, sessionRegistry } from "../session/value/session-registry.ts";
 
-/** How the sessions of a journal are found. */
+/** Options of `exportJournalJsonl`. */
 export interface ExportJournalOptions {
-  /** Leaves out ids that the registry does not know (default), or refuses them. */
+  /** Skip ids that the registry does not have (default), or throw. */
   readonly skipUnknown?: boolean;
-  /** Where to look the ids up (default: the registry of the process). */
+  /** The registry for looking up ids (default: the registry of the process). */
   readonly registry?: SessionRegistry;
 }
 
 /**
- * Writes one line of JSON for each session; a reader finds the old file or the whole new one.
+ * Writes one line of JSON for each session. The file is replaced atomically.
  *
- * @throws {SessionError} `INVALID_OPTION` for a path in a directory that is missing, `STORE_FAILED` when the file cannot be written; it is as it was.
+ * @throws {SessionError} `INVALID_OPTION` for a missing directory, `STORE_FAILED` if the file cannot be written; then it is
+ * unchanged.
  */
 export async function exportJsonl(sessions: Iterable<ExportableSession>, path: string): Promise<void> {
   const text = toJsonl(sessions);
@@ -33,16 +34,16 @@ export async function exportJsonl(sessions: Iterable<ExportableSession>, path: s
     await rename(temporary, path);
   } catch (cause) {
     await unlink(temporary).catch(() => {});
-    throw new SessionError("STORE_FAILED", `The lineage could not be written to ${show(path)}, which is as it was.`, {
+    throw new SessionError("STORE_FAILED", `The lineage could not be written to ${show(path)}, which is unchanged.`, {
       cause,
     });
   }
 }
 
 /**
- * Writes one line of JSON for each session that a journal names, in the order in which they were made.
+ * Writes one line of JSON for each session in a journal, in the order in which they were created.
  *
- * @throws {LineageError} with `skipUnknown: false`, when the registry does not know one of them; nothing is written.
+ * @throws {LineageError} with `skipUnknown: false`, if the registry does not have one of them; nothing is written.
  */
 export async function exportJournalJsonl(
   journal: LineageJournal,
@@ -66,7 +67,7 @@ export async function exportJournalJsonl(
     const session = registry.get(id);
     if (session !== undefined) sessions.push(session);
     else if (!skipUnknown) {
-      throw new LineageError(id, `The registry does not know session ${show(id)}; register it, or skip unknown ones.`);
+      throw new LineageError(id, `The registry does not have session ${show(id)}; register it, or skip unknown ones.`);
     }
   }
   await exportJsonl(sessions, path);

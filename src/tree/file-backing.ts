@@ -16,7 +16,7 @@ import { WriterMark } from "./writer-mark.ts";
 
 type PersistFrom = NonNullable<FileOptions["persistFrom"]>;
 
-/** A session in a file of its own. Until it is worth a file it is kept in memory; then all of it is written at once. */
+/** A session in its own file. It is kept in memory until it contains what `persistFrom` says; then the file is written. */
 export class FileBacking implements TreeBacking {
   readonly path: string;
   readonly damage: readonly Damage[];
@@ -24,7 +24,7 @@ export class FileBacking implements TreeBacking {
   readonly #options: FileOptions;
   readonly #mark: WriterMark;
   #marked = false;
-  #inLine = 0;
+  #queued = 0;
   #readOnly = false;
   #memory: SessionStore | null;
   #last: Promise<unknown> = Promise.resolve();
@@ -44,7 +44,7 @@ export class FileBacking implements TreeBacking {
     this.#mark = new WriterMark(init.path);
   }
 
-  /** The session in an existing file. */
+  /** Opens the session in an existing file. */
   static async open(path: string, files: JsonlStore, sessionId: string, options: FileOptions): Promise<FileBacking> {
     const backing = new FileBacking({ files, path, damage: await files.damageOf(sessionId), options });
     if (
@@ -58,12 +58,12 @@ export class FileBacking implements TreeBacking {
     return backing;
   }
 
-  /** A new session: a file when it already holds what it waits for, else in memory until it does. */
+  /** Creates a session: in a file if it already contains what `persistFrom` says, otherwise in memory until it does. */
   static async create(header: SessionHeader, entries: readonly Entry[], options: FileOptions): Promise<OpenedSession> {
     const directory = options.directory ?? defaultSessionDirectory();
     const files = await openFiles(directory, options);
     const path = join(directory, sessionFileName(header));
-    if (isWorthAFile(entries, options.persistFrom ?? "assistant")) {
+    if (isReadyForFile(entries, options.persistFrom ?? "assistant")) {
       const head = await files.create(header, { entries });
       return { backing: new FileBacking({ files, path, options }), head };
     }
@@ -89,11 +89,11 @@ export class FileBacking implements TreeBacking {
       return Promise.reject(
         new SessionError("READ_ONLY", `${this.path} was opened read-only; open it for writing first.`),
       );
-    if (this.#memory === null && this.#marked && this.#inLine === 0)
+    if (this.#memory === null && this.#marked && this.#queued === 0)
       return this.#files.append(sessionId, drafts, options);
-    // Until the session has its file, and others know that it has a writer, appends stand in line.
-    return this.#inTurn(async () => {
-      if (this.#memory !== null && !isWorthAFile(drafts, this.#options.persistFrom ?? "assistant")) {
+    // Until the session's file and this writer's mark exist, appends are queued.
+    return this.#serialize(async () => {
+      if (this.#memory !== null && !isReadyForFile(drafts, this.#options.persistFrom ?? "assistant")) {
         return this.#memory.append(sessionId, drafts, options);
       }
       if (!this.#marked) await this.#placeMark();
@@ -104,14 +104,14 @@ export class FileBacking implements TreeBacking {
   }
 
   flush(sessionId: string): Promise<SessionHead | null> {
-    return this.#inTurn(async () => {
+    return this.#serialize(async () => {
       if (this.#memory === null) return null;
       return (await this.#persist(sessionId, this.#memory, [], undefined)).head;
     });
   }
 
   derive(header: SessionHeader, entries: readonly Entry[], options: FileOptions): Promise<OpenedSession> {
-    // What kept this one from being written says nothing about the new one.
+    // A new session is writable, even if this one was opened read-only or for salvage.
     const { readOnly: _readOnly, salvage: _salvage, ...inherited } = this.#options;
     return FileBacking.create(header, entries, { ...inherited, ...options });
   }
@@ -123,15 +123,18 @@ export class FileBacking implements TreeBacking {
     if (this.#marked) await this.#mark.remove().catch(() => {});
   }
 
-  /** Marks are for others to see; where none can be made, the append itself will say what is wrong. */
+  /** Creates this writer's mark, which only informs others. Failures are ignored: the append itself will report them. */
   async #placeMark(): Promise<void> {
-    await this.#mark.put().catch(() => {});
+    await this.#mark.create().catch(() => {});
     this.#marked = true;
   }
 
-  /** Becomes the file's writer, unless it has one: the mark goes up first, so that of two who come at once none is missed. */
+  /**
+   * Becomes the file's writer, unless there is another. Creates its mark before it searches for others, so that two
+   * concurrent callers see each other.
+   */
   async #claim(sessionId: string): Promise<void> {
-    await this.#mark.put();
+    await this.#mark.create();
     this.#marked = true;
     const other = await this.#mark.findOther();
     if (other === null) return;
@@ -142,8 +145,8 @@ export class FileBacking implements TreeBacking {
   }
 
   /**
-   * Writes what is in memory and these drafts as one new file. The append is rehearsed on a fork, so that memory is as it
-   * was when the write fails and the append can be tried again.
+   * Writes the session in memory and these drafts to a new file. The drafts are first appended to a fork in memory, so that
+   * the session in memory is unchanged if the write fails, and the append can be tried again.
    */
   async #persist(
     sessionId: string,
@@ -152,29 +155,29 @@ export class FileBacking implements TreeBacking {
     options: AppendOptions | undefined,
   ): Promise<AppendResult> {
     const { header } = (await memory.head(sessionId)) as SessionHead;
-    const rehearsal = await memory.fork(sessionId, { ...header, id: uuidv7() });
+    const trialFork = await memory.fork(sessionId, { ...header, id: uuidv7() });
     try {
-      const { entries } = await memory.append(rehearsal.header.id, drafts, options);
+      const { entries } = await memory.append(trialFork.header.id, drafts, options);
       const log: Entry[] = [];
-      for await (const entry of memory.read(rehearsal.header.id)) log.push(entry);
+      for await (const entry of memory.read(trialFork.header.id)) log.push(entry);
       const head = await this.#files.create(header, { entries: log });
       this.#memory = null;
       return { version: head.version, entries, head };
     } finally {
-      await memory.delete(rehearsal.header.id);
+      await memory.delete(trialFork.header.id);
       await memory.purge("9999-12-31T00:00:00.000Z");
     }
   }
 
-  #inTurn<T>(task: () => Promise<T>): Promise<T> {
-    this.#inLine++;
-    const turn = this.#last.then(task).finally(() => this.#inLine--);
-    this.#last = turn.catch(() => {});
-    return turn;
+  #serialize<T>(task: () => Promise<T>): Promise<T> {
+    this.#queued++;
+    const done = this.#last.then(task).finally(() => this.#queued--);
+    this.#last = done.catch(() => {});
+    return done;
   }
 }
 
-/** The store of a directory's session files, opened as the options say. */
+/** Opens the store of a directory of session files with the options of a tree. */
 export function openFiles(directory: string, options: FileOptions): Promise<JsonlStore> {
   const { durability, readOnly, salvage } = options;
   return openSessionFiles({
@@ -185,7 +188,7 @@ export function openFiles(directory: string, options: FileOptions): Promise<Json
   });
 }
 
-function isWorthAFile(entries: readonly EntryDraft[] | readonly Entry[], persistFrom: PersistFrom): boolean {
+function isReadyForFile(entries: readonly EntryDraft[] | readonly Entry[], persistFrom: PersistFrom): boolean {
   if (persistFrom === "create") return true;
   return entries.some(
     (entry) => entry?.type === "message" && (persistFrom === "message" || entry.message?.role === "assistant"),

@@ -2,31 +2,31 @@ import type { SessionHooks } from "../session/context/hooks.ts";
 import { type HookReport, HookRunner } from "../session/context/run-hooks.ts";
 import type { AppendResult, Guard } from "../session/store.ts";
 
-/** How a tree treats its session. */
+/** Options of every tree. */
 export interface TreeOptions {
   /** Handlers around compacting, forking and moving; several sets run in order. */
   readonly hooks?: SessionHooks | readonly SessionHooks[];
-  /** Told of a handler that threw (default: a process warning). */
+  /** Called when a handler has thrown (default: emits a process warning). */
   readonly onHookError?: HookReport;
 }
 
-/** How a session of a store is opened. */
+/** Options for opening a session of a store as a tree. */
 export interface StoreTreeOptions extends TreeOptions {
-  /** What must hold for every append of the tree; only how a run ended goes on record whatever the status. */
+  /** The guard of every append of the tree. The end of a run is recorded whatever the status of the session. */
   readonly guard?: Guard;
-  /** The user who causes what the tree appends; what a run writes under its lease is the run's own. */
+  /** The user who is recorded as the author of the tree's appends. Appends of a run under its lease are not affected. */
   readonly by?: string;
-  /** Called after each append with the entries that are new; the append waits for it. It must not fail. */
+  /** Called after each append with the new entries. The append waits for it. It must not throw. */
   readonly onAppend?: (result: AppendResult) => void | Promise<void>;
 }
 
-/** How a session's file is made or opened. */
+/** Options for creating or opening a session's file. */
 export interface FileOptions extends TreeOptions {
-  /** Where session files are (default: `defaultSessionDirectory()`). */
+  /** The directory of session files (default: `defaultSessionDirectory()`). */
   readonly directory?: string;
   /** The new session's id (default: a UUIDv7). */
   readonly id?: string;
-  /** What a new session must hold before its file is written (default `"assistant"`: a model's first answer). */
+  /** The first entry for which a new session's file is written (default `"assistant"`: a model's first answer). */
   readonly persistFrom?: "assistant" | "message" | "create";
   /** `"flush"` (default): an append survives the process; `"fsync"`: it survives a power cut too. */
   readonly durability?: "flush" | "fsync";
@@ -34,11 +34,11 @@ export interface FileOptions extends TreeOptions {
   readonly readOnly?: boolean;
   /** Open a damaged file read-only, with a `lost` node instead of each entry that cannot be read. */
   readonly salvage?: boolean;
-  /** What to do when another writer has the file open: write in turn (default), open it read-only, or refuse. */
+  /** If another writer has the file open: share it with a lock for each write (default), open it read-only, or throw. */
   readonly ifInUse?: "share" | "read-only" | "refuse";
 }
 
-/** The handlers of the options; where the caller does not want to hear of failures, they are process warnings. */
+/** The hook runner for the options. Without `onHookError`, failures of handlers are process warnings. */
 export function hookRunner(options: TreeOptions): HookRunner {
   const report: HookReport = (error, hook) => process.emitWarning(`A ${hook} handler failed: ${String(error)}`);
   return new HookRunner(options.hooks === undefined ? [] : [options.hooks].flat(), options.onHookError ?? report);

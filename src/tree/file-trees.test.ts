@@ -28,8 +28,8 @@ async function written(cwd: string, text: string, id?: string): Promise<SessionT
   return tree;
 }
 
-describe("a lazy file", () => {
-  test("is not there before a model has answered, then holds everything so far", async () => {
+describe("a lazily created file", () => {
+  test("is written with all entries when a model has answered, and not before", async () => {
     await using tree = await SessionTree.create("/project", { directory });
     await tree.setName("early");
     await tree.appendMessage(user("hello"), { id: "hello" });
@@ -47,7 +47,7 @@ describe("a lazy file", () => {
     ]);
   });
 
-  test("is written with the first message, or at once, when asked to", async () => {
+  test("is written with the first message or immediately, as persistFrom says", async () => {
     await using early = await SessionTree.create("/project", { directory, persistFrom: "message" });
     await early.setName("x");
     expect(await files()).toHaveLength(0);
@@ -57,7 +57,7 @@ describe("a lazy file", () => {
     expect([atOnce.persisted, (await files()).length]).toEqual([true, 2]);
   });
 
-  test("is forced by flush, and left out for good by close", async () => {
+  test("is written by flush, and never written if the tree is closed before", async () => {
     const tree = await SessionTree.create("/project", { directory });
     await tree.appendMessage(user("hello"));
     await tree.flush();
@@ -70,7 +70,7 @@ describe("a lazy file", () => {
     expect(await files()).toHaveLength(1);
   });
 
-  test("keeps order and appends made onto other entries when many come at once", async () => {
+  test("keeps the order and parents of concurrent appends", async () => {
     await using tree = await SessionTree.create("/project", { directory });
     await tree.appendMessage(user("root"), { id: "root" });
     await tree.append({ type: "message", id: "side", message: user("side") });
@@ -88,7 +88,7 @@ describe("a lazy file", () => {
     expect(await again.getBranch()).toHaveLength(4);
   });
 
-  test("is not written by an append that is refused", async () => {
+  test("is not written by a refused append", async () => {
     await using tree = await SessionTree.create("/project", { directory });
     await tree.appendMessage(user("hello"));
     const draft = { type: "message", message: assistant("hi") } as const;
@@ -98,7 +98,7 @@ describe("a lazy file", () => {
     expect([tree.persisted, tree.version]).toEqual([true, 2]);
   });
 
-  test("that cannot be written fails the append that wanted it, and can be tried again", async () => {
+  test("makes the append fail if it cannot be written, and the append can be tried again", async () => {
     const blocked = join(directory, "not-a-directory");
     await writeFile(blocked, "");
     const failed = await SessionTree.create("/project", { directory: blocked })
@@ -114,7 +114,7 @@ describe("a lazy file", () => {
 });
 
 describe("opening", () => {
-  test("a file that is not there, or is no session, is refused by name and not touched", async () => {
+  test("a missing file, or one that is not a session's, is refused with its name and not changed", async () => {
     await expect(SessionTree.open(join(directory, "none.jsonl"))).rejects.toMatchObject({ code: "SESSION_NOT_FOUND" });
     const foreign = join(directory, "foreign.jsonl");
     await writeFile(foreign, '{"hello":"world"}\n');
@@ -122,7 +122,7 @@ describe("opening", () => {
     expect(await readFile(foreign, "utf8")).toBe('{"hello":"world"}\n');
   });
 
-  test("a session of a later format is refused and not touched", async () => {
+  test("a session of a later format is refused and not changed", async () => {
     const path = join(directory, "future.jsonl");
     const text = '{"type":"session","version":99,"id":"future"}\n';
     await writeFile(path, text);
@@ -130,7 +130,7 @@ describe("opening", () => {
     expect(await readFile(path, "utf8")).toBe(text);
   });
 
-  test("read-only refuses every write and leaves the file alone", async () => {
+  test("with readOnly, every write is refused and the file is not changed", async () => {
     const tree = await written("/project", "hello");
     await tree.close();
     const before = await stat(tree.path as string);
@@ -141,7 +141,7 @@ describe("opening", () => {
     expect((await stat(tree.path as string)).mtimeMs).toBe(before.mtimeMs);
   });
 
-  test("a damaged file names the line; salvage shows the rest with a lost node in its place", async () => {
+  test("a damaged file is refused with the line number; salvage shows a lost node in place of the damage", async () => {
     const tree = await written("/project", "hello");
     await tree.appendMessage(user("damaged"), { id: "damaged" });
     await tree.appendMessage(assistant("after"), { id: "after" });
@@ -165,7 +165,7 @@ describe("opening", () => {
 });
 
 describe("a second writer", () => {
-  test("takes turns by default, and both see everything", async () => {
+  test("shares the file by default, and both writers see all entries", async () => {
     const one = await written("/project", "hello");
     await using two = await SessionTree.open(one.path as string);
     await one.appendMessage(user("from one"));
@@ -176,7 +176,7 @@ describe("a second writer", () => {
     await one.close();
   });
 
-  test("is read-only or refused when it asks for that, until the first one closes", async () => {
+  test("is read-only or refused, as ifInUse says, until the first one closes", async () => {
     const one = await written("/project", "hello");
     const path = one.path as string;
     await expect(SessionTree.open(path, { ifInUse: "refuse" })).rejects.toMatchObject({ code: "SESSION_BUSY" });
@@ -190,7 +190,7 @@ describe("a second writer", () => {
 });
 
 describe("continuing", () => {
-  test("takes the project's session with the latest message, else a new one", async () => {
+  test("opens the project's session with the latest message, or creates one", async () => {
     const older = await written("/project", "older");
     const newer = await written("/project", "newer");
     const other = await written("/elsewhere", "latest of all");
@@ -203,7 +203,7 @@ describe("continuing", () => {
 });
 
 describe("a branched session of an opened file", () => {
-  test("is a file beside it, also when the first was opened read-only", async () => {
+  test("is a file in the same directory, also if the first was opened read-only", async () => {
     const source = await written("/project", "hello");
     await source.close();
     await using reader = await SessionTree.open(source.path as string, { readOnly: true });
@@ -215,7 +215,7 @@ describe("a branched session of an opened file", () => {
 });
 
 describe("forking a file", () => {
-  test("copies all branches under a new id, with a link back, and does not touch the source", async () => {
+  test("copies all branches with a new id and a link to the source, and does not change the source", async () => {
     const source = await written("/project", "hello");
     await source.branch(null);
     await source.appendMessage(user("another root"));
@@ -231,7 +231,7 @@ describe("forking a file", () => {
 });
 
 describe("listing", () => {
-  test("gives a row for each session, newest first, filtered by project, and shows damage without hiding others", async () => {
+  test("lists sessions newest first, filtered by project, and damaged files beside them", async () => {
     const one = await written("/project", "first question", "one");
     await one.setName("One");
     const two = await written("/project", "second question", "two");
@@ -257,7 +257,7 @@ describe("listing", () => {
 });
 
 describe("the default directory", () => {
-  test("is under $SKEIN_HOME, else ~/.skein, and never in the current directory", async () => {
+  test("is in $SKEIN_HOME or else ~/.skein, and never in the current directory", async () => {
     vi.stubEnv("SKEIN_HOME", join(directory, "home"));
     expect(defaultSessionDirectory()).toBe(join(directory, "home", "sessions"));
     await using tree = await SessionTree.create("/project", { persistFrom: "create" });

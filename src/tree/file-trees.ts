@@ -10,20 +10,20 @@ import type { FileOptions } from "./file-options.ts";
 import { defaultSessionDirectory } from "./home.ts";
 import { type OpenedSession, StoreBacking } from "./tree-backing.ts";
 
-/** A new session of a project. */
+/** Creates a session of a project, in a file. */
 export function createFile(cwd: string, options: FileOptions): Promise<OpenedSession> {
   const header = createHeader({ cwd: resolve(cwd), ...(options.id === undefined ? {} : { id: options.id }) });
   return FileBacking.create(header, [], options);
 }
 
-/** A new session that is never written. */
+/** Creates a session in memory. */
 export async function createInMemory(cwd: string | undefined): Promise<OpenedSession> {
   const store = openMemoryStore();
   const head = await store.create(createHeader({ cwd: cwd === undefined ? null : resolve(cwd) }));
   return { backing: new StoreBacking(store), head };
 }
 
-/** The session in a file of any name. */
+/** Opens the session in a file of any name. */
 export async function openFile(path: string, options: FileOptions): Promise<OpenedSession> {
   const whole = resolve(path);
   const found = await stat(whole).catch(() => null);
@@ -45,7 +45,7 @@ export async function openFile(path: string, options: FileOptions): Promise<Open
   }
 }
 
-/** The session of a project with the latest message, or a new one. */
+/** Opens the session of a project with the latest message, or creates one. */
 export async function continueRecent(cwd: string, options: FileOptions): Promise<OpenedSession> {
   const directory = options.directory ?? defaultSessionDirectory();
   await using files = await openFiles(directory, { ...options, readOnly: true });
@@ -54,7 +54,7 @@ export async function continueRecent(cwd: string, options: FileOptions): Promise
   return path === null ? createFile(cwd, options) : openFile(path, options);
 }
 
-/** A copy of a file's session, all branches, as a new session of another project. */
+/** Copies a file's session with all its branches, as a new session of another project. */
 export async function forkFile(sourcePath: string, targetCwd: string, options: FileOptions): Promise<OpenedSession> {
   const source = await openFile(sourcePath, { readOnly: true });
   try {
@@ -75,14 +75,14 @@ export async function forkFile(sourcePath: string, targetCwd: string, options: F
   }
 }
 
-/** The header of a session that is made from another one's entries. */
+/** The header of a session that is created from another one's entries. */
 export function derivedHeader(
   source: SessionHead,
   from: {
     readonly cwd: string | null;
     readonly entryId: string | null;
     readonly version: number;
-    /** How many of its entries the source has from an import, where these are not simply the first ones. */
+    /** How many of the entries were imported, if the entries are not simply the first ones of the source. */
     readonly imported?: number;
     readonly operator: string;
   },

@@ -4,8 +4,8 @@ import { SessionError, show } from "../session/errors.ts";
 import { storePathOf } from "../stores/open-store.ts";
 
 /**
- * Where Skein keeps its files: `$SKEIN_HOME`, else `~/.skein`. What lies there counts as the user's own, so it never depends
- * on the current directory, which may be a repository that someone else wrote.
+ * The directory of Skein's files: `$SKEIN_HOME`, or else `~/.skein`. Its content is trusted as the user's own, so it never
+ * depends on the current directory, which may be a repository from another person.
  *
  * @throws {SessionError} `INVALID_OPTION` for a `$SKEIN_HOME` that is not an absolute path.
  */
@@ -15,25 +15,25 @@ export function skeinHome(): string {
   if (isAbsolute(given)) return given;
   throw new SessionError(
     "INVALID_OPTION",
-    `SKEIN_HOME is ${show(given)}, which means another directory wherever a program starts; set it to an absolute path.`,
+    `SKEIN_HOME is ${show(given)}, a relative path, which depends on the current directory; set it to an absolute path.`,
   );
 }
 
-/** The directory that all session files of all projects share. */
+/** The default directory of session files, which all projects share. */
 export function defaultSessionDirectory(): string {
   return join(skeinHome(), "sessions");
 }
 
 /**
- * The store of every program that names no other: `$SKEIN_STORE`, else the SQLite file `skein.db` in `skeinHome()`. It is
- * the one of `openManager`, of `skein chat` and `skein list`, of the server with its studio, and of an editor's sessions.
+ * The URL of the default store: `$SKEIN_STORE`, or else the SQLite file `skein.db` in `skeinHome()`. It is used by
+ * `openManager`, `skein chat`, `skein list`, the server with its studio, and the sessions of an editor.
  */
 export function defaultStoreUrl(): string {
   const given = process.env.SKEIN_STORE;
   return given !== undefined && given !== "" ? given : `sqlite:${chosenStorePath()}`;
 }
 
-/** Whether a URL names the store that Skein itself has chosen, so that its directory is made where it is missing. */
+/** Whether a URL names the store file that Skein has chosen, whose missing directory is created. */
 export function isChosenStore(url: string): boolean {
   const path = storePathOf(url);
   return path !== null && resolve(path) === chosenStorePath();

@@ -6,8 +6,8 @@ import { openSessionFiles } from "./open-session-files.ts";
 import { defaultSessionDirectory } from "./home.ts";
 
 /**
- * The sessions in a directory of files, newest first; with a `cwd`, those of that project. A file that cannot be read is
- * in the list too, with its `damage`.
+ * Lists the sessions in a directory of session files, newest first; with a `cwd`, only those of that project. Files that
+ * cannot be read are listed too, with their `damage`.
  */
 export async function listSessions(
   options: { readonly directory?: string; readonly cwd?: string } = {},

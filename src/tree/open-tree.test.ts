@@ -20,7 +20,7 @@ describe.for(["memory", "jsonl", "sqlite"])("a tree in a %s store", (kind) => {
   const open = (): Promise<SessionStore> =>
     openStore(kind === "memory" ? "memory:" : `${kind}:${join(directory, `sessions-${kind}`)}`);
 
-  test("is of a new session, with what the header says", async () => {
+  test("createTree creates a session with the given header", async () => {
     await using store = await open();
     const tree = await createTree(store, { userId: "user-1", metadata: { topic: "primes" } });
     expect(tree.header).toMatchObject({ userId: "user-1", metadata: { topic: "primes" }, forkedFrom: null });
@@ -28,7 +28,7 @@ describe.for(["memory", "jsonl", "sqlite"])("a tree in a %s store", (kind) => {
     expect(await store.head(tree.id)).toMatchObject({ version: 1, header: { userId: "user-1" } });
   });
 
-  test("is of a session that is there, with all that was said", async () => {
+  test("openTree opens an existing session with its messages", async () => {
     await using store = await open();
     const made = await createTree(store);
     await made.appendMessage({ role: "user", content: "Name a prime above 90." });
@@ -37,14 +37,14 @@ describe.for(["memory", "jsonl", "sqlite"])("a tree in a %s store", (kind) => {
     expect(opened.leafId).toBe(made.leafId);
   });
 
-  test("closes without closing its store", async () => {
+  test("closing the tree does not close its store", async () => {
     await using store = await open();
     const tree = await createTree(store);
     await tree.close();
     expect((await openTree(store, tree.id)).id).toBe(tree.id);
   });
 
-  test("is refused for an id that is taken, that is nowhere, or that cannot be one", async () => {
+  test("refuses to create an existing id, to open a missing one, and invalid ids", async () => {
     await using store = await open();
     const { id } = await createTree(store);
     await expect(createTree(store, { id })).rejects.toMatchObject({ code: "SESSION_EXISTS" });

@@ -5,24 +5,25 @@ import { MergedTurns } from "../session/log/merged-turns.ts";
 import type { SessionStore } from "../session/store.ts";
 import { addUsage, type Usage } from "../session/usage.ts";
 
-/** The sessions that a run makes: what they begin with is a copy of its input, and others paid for that. */
+/** Kinds of sessions that a run creates. They begin with a copy of the run's input, which does not count as their spending. */
 const MADE_BY_RUN: ReadonlySet<LineageKind> = new Set(["op_session_loop", "op_session_compress"]);
 
-/** What was spent. */
+/** Usage and cost. */
 export interface OwnSpending {
   readonly usage: Usage;
   readonly cost: number;
 }
 
 /**
- * What a session spent itself; null where that is all that its log says was spent.
+ * Computes the usage and cost of a session itself. Null if that is simply the sum of its whole log.
  *
- * - Of a fork, what was spent since it was forked; of an import that does not count, what was spent since. Of a session that a run made, what its runs spent, each by its own word
- *   where it came to an end, else by what it left: then the copy of its input, with which the log begins, does not count.
- * - A turn that was merged counts in the session where it was said. Of a session that nothing was forked from, nothing can
- *   have been merged; where `forked` says that something was, all that it appended is read.
- * - With `imported: false`, what another program spent does not count, as for budgets.
- * - Reads those entries of such a session that are its own, and nothing of any other.
+ * - For a fork, only entries after the fork point count. For an import that does not count, only entries after the import.
+ * - For a session that a run created, only its runs count, without the copy of the input at the log's beginning. A finished
+ *   run counts with the usage that it has recorded, an unfinished one with the usage of its entries.
+ * - A merged turn counts in the session in which it was first appended. Only sessions with forks can have merged turns: with
+ *   `forked`, all entries of the session are read for that.
+ * - With `imported: false`, the spending of another program does not count, as for budgets.
+ * - Reads only the session's own entries.
  */
 export async function ownSpending(
   store: SessionStore,
@@ -30,17 +31,17 @@ export async function ownSpending(
   { forked = false, imported = true }: { readonly forked?: boolean; readonly imported?: boolean } = {},
 ): Promise<OwnSpending | null> {
   const { header } = head;
-  const taken = Math.max(firstSummed(header), imported ? 0 : (header.inherited?.entries ?? 0));
+  const start = Math.max(firstSummed(header), imported ? 0 : (header.inherited?.entries ?? 0));
   const runsOnly = MADE_BY_RUN.has(head.header.lineage.kind);
-  if (taken === 0 && !runsOnly && !forked) return null;
+  if (start === 0 && !runsOnly && !forked) return null;
   const merged = new MergedTurns(store);
-  const tally = new Tally({ ...emptyHead(head.header), version: taken }, runsOnly);
-  for await (const entry of store.read(head.header.id, { after: taken - 1 })) {
+  const tally = new Tally({ ...emptyHead(head.header), version: start }, runsOnly);
+  for await (const entry of store.read(head.header.id, { after: start - 1 })) {
     if (!imported && isImported(header, entry, entry.seq)) continue;
-    if (await merged.countHere(entry)) tally.take(entry);
+    if (await merged.countHere(entry)) tally.add(entry);
   }
-  // A file that was written row by row says nothing of runs.
-  return taken === 0 && runsOnly && !tally.ran ? null : tally;
+  // A file that was written row by row has no run entries.
+  return start === 0 && runsOnly && !tally.hasRuns ? null : tally;
 }
 
 class Tally implements OwnSpending {
@@ -50,9 +51,9 @@ class Tally implements OwnSpending {
   #own: SessionHead;
   /** What had been spent at the last claim of the open run. */
   #before: Usage;
-  ran = false;
+  hasRuns = false;
 
-  /** `start` is the head where the entries begin that are taken. */
+  /** `start` is the head before the first entry that counts. */
   constructor(start: SessionHead, runsOnly: boolean) {
     this.#own = start;
     this.#before = this.#own.usage;
@@ -67,14 +68,14 @@ class Tally implements OwnSpending {
     return this.#own.cost;
   }
 
-  take(entry: Entry): void {
-    if (entry.type === "run") this.#takeRun(entry);
+  add(entry: Entry): void {
+    if (entry.type === "run") this.#addRun(entry);
     else if (!this.#runsOnly || this.#open.size > 0)
       this.#own = stepHead(this.#own, entry, EMPTY_PATH, entry.timestamp);
   }
 
-  #takeRun({ runId, phase, usage, sandbox, run }: Extract<Entry, { type: "run" }>): void {
-    this.ran = true;
+  #addRun({ runId, phase, usage, sandbox, run }: Extract<Entry, { type: "run" }>): void {
+    this.hasRuns = true;
     if (phase === "started") {
       const begins = this.#open.size === 0 || (this.#open.has(runId) && sandbox === undefined);
       if (begins) this.#before = this.usage;
@@ -84,7 +85,7 @@ class Tally implements OwnSpending {
     // Before format 3, the end of a run that was recovered says what its last claim spent; since then, what all of them did.
     if (run !== undefined) this.#before = this.#open.get(runId) ?? this.#before;
     this.#open.delete(runId);
-    // It knows of summaries and answers that are no rows, too.
+    // The recorded usage includes summaries and answers that are not rows.
     if (this.#runsOnly && usage !== undefined) this.#own = { ...this.#own, usage: addUsage(this.#before, usage) };
   }
 }

@@ -7,14 +7,14 @@ import type { SessionStore } from "../session/store.ts";
 
 const PAGE_FIRST = 32;
 const PAGE_MAX = 1024;
-/** How many entries of other branches to pass over before asking the store where the parent stands. */
-const PASSED_OVER_MAX = 64;
-/** How far to walk for the first kept entry before asking the store whether it is on the path at all. */
+/** How many entries of other branches are skipped before the parent is looked up by its id. */
+const SKIPPED_MAX = 64;
+/** How far to walk for the first kept entry before it is looked up by its id, in case it is not on the path. */
 const UNSEEN_MAX = 1000;
 
 /**
- * The nodes from an entry up to its root, leaf first. Reads the log backward, which stores do in pages, so that a path
- * costs what it holds; a long stretch of another branch is jumped over.
+ * Iterates over the nodes from an entry up to its root. Reads the log in reverse, which stores do in pages, and jumps over
+ * long stretches of other branches, so that the cost depends on the length of the path only.
  */
 export async function* walkUp(
   store: SessionStore,
@@ -24,20 +24,20 @@ export async function* walkUp(
   let wanted: string = fromId;
   let before = Number.MAX_SAFE_INTEGER;
   for (;;) {
-    let passedOver = 0;
+    let skipped = 0;
     for await (const entry of store.read(sessionId, { reverse: true, before })) {
       before = entry.seq;
       if (entry.id !== wanted) {
-        if (++passedOver > PASSED_OVER_MAX) break;
+        if (++skipped > SKIPPED_MAX) break;
         continue;
       }
-      passedOver = 0;
+      skipped = 0;
       yield entry;
       if (entry.parentId === null) return;
       wanted = entry.parentId;
     }
-    // The log's beginning is reached: a parent that was not met is missing, and the path ends there.
-    if (passedOver <= PASSED_OVER_MAX) return;
+    // The beginning of the log was reached, so the parent is missing and the path ends here.
+    if (skipped <= SKIPPED_MAX) return;
     const next: Entry | null = await store.getEntry(sessionId, wanted);
     if (next === null || next.seq >= before) return;
     before = next.seq + 1;
@@ -45,28 +45,29 @@ export async function* walkUp(
 }
 
 /**
- * Gives entries of a session by their ids, whatever branch they are on. Whoever goes backward through entries near each other
- * makes it read the log in pages, which costs less than one by one; of what is between others, nothing is read.
+ * Returns a function that looks up entries of a session by id, on any branch, with a cache. If the calls go backward through
+ * entries that are near each other, it reads the log in pages, which costs less than single look-ups. Entries between distant
+ * ones are not read.
  */
-export function lookBack(store: SessionStore, sessionId: string): (entryId: string) => Promise<Entry | null> {
-  const passed = new Map<string, Entry>();
+export function cachedLookup(store: SessionStore, sessionId: string): (entryId: string) => Promise<Entry | null> {
+  const cache = new Map<string, Entry>();
   let reached = Number.POSITIVE_INFINITY;
   let limit = PAGE_FIRST;
   return async (entryId) => {
-    const entry = passed.get(entryId) ?? (await store.getEntry(sessionId, entryId));
-    if (entry === null || passed.has(entryId)) return entry;
-    const goesOn = entry.seq < reached && entry.seq >= reached - limit;
-    const page = goesOn ? store.read(sessionId, { reverse: true, limit, before: reached }) : [entry];
+    const entry = cache.get(entryId) ?? (await store.getEntry(sessionId, entryId));
+    if (entry === null || cache.has(entryId)) return entry;
+    const isNear = entry.seq < reached && entry.seq >= reached - limit;
+    const page = isNear ? store.read(sessionId, { reverse: true, limit, before: reached }) : [entry];
     for await (const other of page) {
-      passed.set(other.id, other);
+      cache.set(other.id, other);
       reached = other.seq;
     }
-    limit = goesOn ? Math.min(limit * 2, PAGE_MAX) : PAGE_FIRST;
+    limit = isNear ? Math.min(limit * 2, PAGE_MAX) : PAGE_FIRST;
     return entry;
   };
 }
 
-/** The path from the root to an entry, root first. @throws {SessionError} `TOO_LARGE` when that says more than it may. */
+/** Reads the path from the root to an entry. @throws {SessionError} `TOO_LARGE` if it has more than `charactersMax`. */
 export async function readBranch(
   store: SessionStore,
   sessionId: string,
@@ -74,7 +75,7 @@ export async function readBranch(
   charactersMax: number = Number.POSITIVE_INFINITY,
 ): Promise<Entry[]> {
   const branch: Entry[] = [];
-  const count = countUpTo(sessionId, charactersMax);
+  const count = characterLimit(sessionId, charactersMax);
   for await (const entry of walkUp(store, sessionId, entryId)) {
     count(entry);
     branch.push(entry);
@@ -82,8 +83,8 @@ export async function readBranch(
   return branch.reverse();
 }
 
-/** Refuses once the entries of a path say more than so many characters. */
-export function countUpTo(
+/** Returns a function to call with each entry. It throws when the entries together have more than `charactersMax`. */
+export function characterLimit(
   sessionId: string,
   charactersMax: number = Number.POSITIVE_INFINITY,
   advice = "read it page by page",
@@ -95,12 +96,12 @@ export function countUpTo(
     if (characters <= charactersMax) return;
     throw new SessionError(
       "TOO_LARGE",
-      `What session ${sessionId} says takes more than ${charactersMax} characters; ${advice}.`,
+      `The entries of session ${sessionId} have more than ${charactersMax} characters; ${advice}.`,
     );
   };
 }
 
-/** Whether `ancestorId` is `entryId` or above it. */
+/** Whether `ancestor` is the entry with the id `entryId`, or above it. */
 export async function isOnPath(
   store: SessionStore,
   sessionId: string,
@@ -115,7 +116,7 @@ export async function isOnPath(
   return false;
 }
 
-/** The context at a leaf. Reads what the context contains, and not what lies before it. */
+/** Reads the context at a leaf. Does not read the entries before the context. */
 export async function readContext(
   store: SessionStore,
   head: SessionHead,
@@ -128,10 +129,10 @@ export async function readContext(
 }
 
 /**
- * The part of a path that its context is made of, root first: from the first entry that the compaction in force kept, or
- * from the root when there is none. The compaction is among them.
+ * Reads the entries of the context at a leaf, root first: from the first entry that the compaction in force kept, or from the
+ * root without a compaction. Includes the compaction itself.
  *
- * @throws {SessionError} `TOO_LARGE` when they take more characters than a context may, or than they may here.
+ * @throws {SessionError} `TOO_LARGE` if they have more than `charactersMax`, or than a context may have.
  */
 export async function readContextEntries(
   store: SessionStore,
@@ -141,8 +142,8 @@ export async function readContextEntries(
 ): Promise<Entry[]> {
   const count =
     charactersMax === undefined
-      ? countUpTo(head.header.id, CONTEXT_CHARACTERS_MAX, "compact it, or move its leaf back to an earlier entry")
-      : countUpTo(head.header.id, charactersMax);
+      ? characterLimit(head.header.id, CONTEXT_CHARACTERS_MAX, "compact it, or move its leaf back to an earlier entry")
+      : characterLimit(head.header.id, charactersMax);
   const compactionId = await compactionInForce(store, head, await pathAt(store, head, leafId));
   const above: Entry[] = [];
   let compaction: Extract<Entry, { type: "compaction" }> | null = null;
@@ -163,11 +164,11 @@ export async function readContextEntries(
     }
     if (keptSeq !== null && entry.seq < keptSeq) break;
   }
-  // Without a compaction all of the path counts; a first kept entry that is not on the path keeps nothing.
+  // Without a compaction the whole path is the context. If the first kept entry is not on the path, nothing was kept.
   return (compaction === null ? above : above.slice(0, mark)).reverse();
 }
 
-/** The summary of the path to a node; null is before the root. */
+/** The path summary of a node; that of null is empty. */
 export async function pathAt(store: SessionStore, head: SessionHead, leafId: string | null): Promise<PathSummary> {
   if (leafId === null) return EMPTY_PATH;
   if (leafId === head.leafId) return head.path;

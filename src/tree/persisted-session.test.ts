@@ -34,14 +34,14 @@ async function write(session: Session, how: { close: boolean }, rows: readonly R
   return how.close ? writer.path : writer.partialPath;
 }
 
-/** A session in a file, made long ago. */
+/** Writes a session to a file with an old time of creation. */
 async function writeOld(id: string, day: string): Promise<void> {
   await using store = await openJsonlStore({ directory });
   await store.create(createHeader({ id, createdAt: `${day}T00:00:00.000Z` }));
 }
 
 describe("loading", () => {
-  test("gives what was written, by id, by path, and by the final name of a file in flight", async () => {
+  test("loads what was written, by id, by path, and by the final name of a partial file", async () => {
     const session = Session.create({ text: "one" });
     const path = await write(session, { close: false });
     const loaded = await loadSession(session.id, { directory });
@@ -60,7 +60,7 @@ describe("loading", () => {
     expect(await loadSession(relative(".", path))).toEqual(loaded);
   });
 
-  test("shows the trailer of a closed file, and none once something follows it", async () => {
+  test("returns the trailer of a closed file, and none after a further append", async () => {
     const session = Session.create({ text: "one" });
     const path = await write(session, { close: true });
     expect(await loadSession(path)).toMatchObject({
@@ -74,7 +74,7 @@ describe("loading", () => {
     expect(await loadSession(path)).toMatchObject({ closed: false, trailer: null });
   });
 
-  test("looks in the default directory, and writes nothing", async () => {
+  test("reads from the default directory, and writes nothing", async () => {
     vi.stubEnv("SKEIN_HOME", directory);
     const session = Session.create({ text: "one" });
     await using writer = await openSessionWriter(session);
@@ -93,7 +93,7 @@ describe("loading", () => {
     },
   );
 
-  test("says what is missing, and what is damaged", async () => {
+  test("has different errors for missing and damaged files", async () => {
     await expect(loadSession("nobody", { directory })).rejects.toMatchObject({ code: "SESSION_NOT_FOUND" });
     await expect(loadSession("nobody.jsonl")).rejects.toMatchObject({ code: "SESSION_NOT_FOUND" });
     const path = await write(Session.create({ text: "one" }), { close: true });
@@ -103,7 +103,7 @@ describe("loading", () => {
 });
 
 describe("listing", () => {
-  test("is oldest first, with kind, operator, row count and whether it was closed; what is broken comes last", async () => {
+  test("lists sessions oldest first, with kind, operator, row count and closed, and damaged files last", async () => {
     const session = Session.create({ text: "one" });
     const partial = await write(session, { close: false });
     const fork = session.fork();
@@ -124,7 +124,7 @@ describe("listing", () => {
     expect(rows.slice(0, 3).every((row) => row.damage === undefined)).toBe(true);
   });
 
-  test("of a directory that is not there is empty, and makes none", async () => {
+  test("lists nothing for a missing directory, and does not create it", async () => {
     const nowhere = join(directory, "nowhere");
     expect(await listPersistedSessions({ directory: nowhere })).toEqual([]);
     expect(await deleteSession("a", { directory: nowhere })).toBe(false);
@@ -134,7 +134,7 @@ describe("listing", () => {
 });
 
 describe("deleting", () => {
-  test("says whether there was a session, finished or not, and leaves the others", async () => {
+  test("deletes a finished or partial session, returns whether it existed, and keeps the others", async () => {
     const [one, two, three] = [1, 2, 3].map(() => Session.create({ text: "one" })) as [Session, Session, Session];
     await write(one, { close: true });
     await write(two, { close: false });
@@ -146,7 +146,7 @@ describe("deleting", () => {
     await expect(loadSession(one.id, { directory })).rejects.toMatchObject({ code: "SESSION_NOT_FOUND" });
   });
 
-  test("of old sessions goes by their creation, and spares who is written, run, or cannot be read", async () => {
+  test("pruneSessions deletes by time of creation, and keeps sessions that are written, run or damaged", async () => {
     for (const [id, day] of [
       ["later", "2002-01-01"],
       ["first", "2000-01-01"],
@@ -176,7 +176,7 @@ describe("deleting", () => {
     expect(await readFile(broken, "utf8")).toBe('{"type":"session"}\n');
   });
 
-  test("frees the space of what had been deleted before that time, and keeps what was deleted since", async () => {
+  test("pruneSessions purges sessions that were deleted before that time, and no others", async () => {
     await writeOld("long-gone", "2000-01-01");
     await deleteSession("long-gone", { directory });
     await pruneSessions({ directory, olderThan: new Date("2000-01-01") });
@@ -185,14 +185,17 @@ describe("deleting", () => {
     expect(await readdir(join(directory, ".trash"))).toEqual([]);
   });
 
-  test.each([undefined, "2001-01-01", new Date(Number.NaN)])("takes %j for no time", async (olderThan) => {
-    await expect(pruneSessions({ directory, olderThan: olderThan as Date })).rejects.toMatchObject({
-      code: "INVALID_OPTION",
-    });
-  });
+  test.each([undefined, "2001-01-01", new Date(Number.NaN)])(
+    "pruneSessions refuses %j as a time",
+    async (olderThan) => {
+      await expect(pruneSessions({ directory, olderThan: olderThan as Date })).rejects.toMatchObject({
+        code: "INVALID_OPTION",
+      });
+    },
+  );
 });
 
-test("a row of a transcript keeps its id in the file", async () => {
+test("a row of a transcript has the same id in the file", async () => {
   const session = Session.of(Session.create({ text: "one" }).transcript.append(assistantRow([], "two")));
   await write(session, { close: true }, session.transcript.rows);
   expect((await loadSession(session.id, { directory })).transcript.rows).toEqual(session.transcript.rows);

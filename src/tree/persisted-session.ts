@@ -15,34 +15,34 @@ import { defaultSessionDirectory } from "./home.ts";
 import { readSpending, readTranscript } from "./read-session.ts";
 import { isFile } from "./run-file.ts";
 
-/** A session as its file holds it. */
+/** A session that was loaded from its file. */
 export interface PersistedSession {
   readonly header: SessionHeader;
-  /** What it says at its leaf; a compaction's summary stands for what it replaced. */
+  /** The transcript at its leaf. The summary of a compaction replaces the entries before it. */
   readonly transcript: Transcript;
-  /** What it spent itself, of the messages on the path to the leaf where no run made it. */
+  /** The usage of the session itself; of the messages on the path to the leaf if no run created the session. */
   readonly usage: Usage | null;
   readonly cost: number | null;
-  /** The instructions that its last run went by. */
+  /** The system prompt of its last run. */
   readonly systemPrompt: string | null;
-  /** Whether its last run ended in good order. */
+  /** Whether its last run ended normally. */
   readonly closed: boolean;
-  /** The file, as it is named now. */
+  /** The current path of the file. */
   readonly path: string;
-  /** How the last run closed the file; null when it did not. */
+  /** The trailer that the last run wrote when it ended; null if it did not. */
   readonly trailer: EntryOf<"trailer"> | null;
 }
 
-/** Where session files are looked for. */
+/** Options of the functions for session files. */
 export interface PersistedOptions {
-  /** Where an id is looked for (default: `defaultSessionDirectory()`). */
+  /** The directory in which ids are looked up (default: `defaultSessionDirectory()`). */
   readonly directory?: string;
 }
 
 /**
- * Reads a session from its file, finished or not: by its id, or by a path, which has a separator or ends in `.jsonl`.
+ * Loads a session from its file, finished or not, by its id or by a path. A path contains a separator or ends in `.jsonl`.
  *
- * @throws {SessionNotFoundError} when there is none, and as `SessionTree.open` does for a file that cannot be read.
+ * @throws {SessionNotFoundError} if there is none, and the errors of `SessionTree.open` for a file that cannot be read.
  */
 export async function loadSession(idOrPath: string, options: PersistedOptions = {}): Promise<PersistedSession> {
   checkOptionsOf(options, { directory: true }, "loadSession");
@@ -60,9 +60,9 @@ export async function loadSession(idOrPath: string, options: PersistedOptions = 
 }
 
 /**
- * The file of a session, by its id or a path; the file of a run that has not ended is found by its final name too.
+ * Finds the file of a session by its id or by a path. The partial file of a run is found by its final name too.
  *
- * @throws {SessionNotFoundError} when there is none.
+ * @throws {SessionNotFoundError} if there is none.
  */
 export async function findSessionFile(idOrPath: string, options: PersistedOptions = {}): Promise<string> {
   if (isFilePath(idOrPath)) {
@@ -84,7 +84,7 @@ export function isFilePath(idOrPath: string): boolean {
   return idOrPath.includes("/") || idOrPath.includes(sep) || finalPathOf(idOrPath).endsWith(".jsonl");
 }
 
-/** Of a closed session, only facts can follow the trailer. */
+/** The last trailer in the log of a closed session. Only facts can come after it. */
 async function lastTrailer(store: SessionStore, head: SessionHead): Promise<EntryOf<"trailer"> | null> {
   for await (const entry of store.read(head.header.id, { reverse: true })) {
     if (entry.type === "trailer") return entry;

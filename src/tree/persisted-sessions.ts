@@ -21,15 +21,15 @@ export interface PersistedSummary {
   readonly createdAt: string;
   readonly kind: LineageKind;
   readonly operator: string;
-  /** How many messages lie on the path to the leaf. */
+  /** The number of messages on the path to the leaf. */
   readonly rowCount: number;
-  /** Whether its last run ended in good order. */
+  /** Whether its last run ended normally. */
   readonly closed: boolean;
-  /** Why the file cannot be read; then the rest says nothing. */
+  /** Why the file cannot be read; then the other fields have no meaning. */
   readonly damage?: string;
 }
 
-/** The sessions in a directory of files, oldest first. Files that cannot be read come last, each with its `damage`. */
+/** Lists the sessions in a directory of files, oldest first. Files that cannot be read come last, each with its `damage`. */
 export async function listPersistedSessions(options: PersistedOptions = {}): Promise<PersistedSummary[]> {
   const directory = directoryOf(options, "listPersistedSessions");
   await using store = await openSessionFiles({ directory, readOnly: true });
@@ -39,14 +39,14 @@ export async function listPersistedSessions(options: PersistedOptions = {}): Pro
     const { kind, operator } = header.lineage;
     const { id, createdAt } = header;
     const file = await store.pathOf(id);
-    // It was deleted while the others were looked at.
+    // The session was deleted meanwhile.
     if (file === null) continue;
     rows.push({ id, path: file, createdAt, kind, operator, rowCount: path.turnCount, closed });
   }
   return [...rows, ...damaged.map(damagedRow)];
 }
 
-/** Deletes a session's file, and not its sandbox; false when there was none. `store.undelete` brings it back until a purge. */
+/** Deletes a session's file, but not its sandbox; false if there was none. `store.undelete` restores it until a purge. */
 export async function deleteSession(id: string, options: PersistedOptions = {}): Promise<boolean> {
   checkSessionId(id);
   const directory = directoryOf(options, "deleteSession");
@@ -56,8 +56,8 @@ export async function deleteSession(id: string, options: PersistedOptions = {}):
 }
 
 /**
- * Deletes the sessions that were made before a time, but those that someone writes or runs now and those that cannot be
- * read, and gives their ids, oldest first. What had been deleted before that time is removed for good.
+ * Deletes the sessions that were created before a time, and returns their ids, oldest first. Sessions that are being written
+ * or run, and those that cannot be read, are kept. Sessions that had been deleted before that time are purged.
  */
 export async function pruneSessions(options: PersistedOptions & { readonly olderThan: Date }): Promise<string[]> {
   checkOptionsOf(options, { directory: true, olderThan: true }, "pruneSessions");
@@ -80,7 +80,7 @@ export async function pruneSessions(options: PersistedOptions & { readonly older
   return pruned;
 }
 
-/** @throws {SessionError} `INVALID_OPTION` that names the call, for anything else than where to look. */
+/** The directory of the options. @throws {SessionError} `INVALID_OPTION` with the name of the call, for invalid options. */
 function directoryOf(options: PersistedOptions, call: string): string {
   checkOptionsOf(options, DIRECTORY, call);
   if (options.directory !== undefined) checkPath(options.directory, "directory");

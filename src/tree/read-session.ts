@@ -10,7 +10,7 @@ import type { Usage } from "../session/usage.ts";
 import { type OwnSpending, ownSpending } from "./own-spending.ts";
 import { readContextEntries } from "./path-reader.ts";
 
-/** What a session says at its leaf, as rows, and the entries they stand for. Costs what the context contains. */
+/** Reads the transcript at a session's leaf, and the entries of its rows. Reads only the entries of the context. */
 export async function readTranscript(
   store: SessionStore,
   head: SessionHead,
@@ -22,7 +22,7 @@ export async function readTranscript(
   return { transcript: Transcript.of(rows), entries };
 }
 
-/** A stored session as the value that runs work on, with this transcript and what it spent itself. */
+/** Makes a session value from a stored session, with a transcript and the usage and cost of the session itself. */
 export async function readSession(
   store: SessionStore,
   head: SessionHead,
@@ -34,13 +34,13 @@ export async function readSession(
   return Session.of(transcript, { id, lineage, ...spent, sandbox: knownPlacement(sandbox) });
 }
 
-/** The same without a look at the log: what it began with counts as its own. */
+/** Like `readSession`, but without reading the log: usage and cost include those of inherited entries. */
 export function sessionOf(head: SessionHead, transcript: Transcript): Session {
   const { id, lineage, sandbox } = head.header;
   return Session.of(transcript, { id, lineage, ...spendingOf(head.path), sandbox: knownPlacement(sandbox) });
 }
 
-/** What a session spent itself, of what is on the path to its leaf where nothing else is known; null where that is nothing. */
+/** The usage and cost of a session itself, or of the path to its leaf if nothing else is known; null if they are zero. */
 export async function readSpending(
   store: SessionStore,
   head: SessionHead,
@@ -53,7 +53,7 @@ function spendingOf({ usage, cost }: OwnSpending): { readonly usage: Usage | nul
   return { usage: spent ? usage : null, cost: spent || cost > 0 ? cost : null };
 }
 
-/** The transcript with a note that it is at the leaf of that session, so that a run there need not write it again. */
+/** Marks a transcript as the one at the leaf of a stored session, so that a run in this session does not write it again. */
 export function withOrigin(
   transcript: Transcript,
   store: SessionStore,
@@ -64,7 +64,7 @@ export function withOrigin(
   return Transcript.withOrigin(transcript, { store, sessionId: head.header.id, entryId: head.leafId, ...resumed });
 }
 
-/** A place of a backend that this program lacks cannot be opened; the session is of use without it. */
+/** The placement, or null if this program does not have its backend: the session can be used without its sandbox. */
 export function knownPlacement(placement: SandboxPlacement | null): SandboxPlacement | null {
   if (placement === null) return null;
   try {

@@ -13,55 +13,55 @@ import { defaultSessionDirectory } from "./home.ts";
 import { ownSpending } from "./own-spending.ts";
 import { WriterMark } from "./writer-mark.ts";
 
-/** Which file a run writes, and what a new one begins with. */
+/** Options of `RunFile.open`: the file, and the content of a new one. */
 export interface RunFileInit {
   readonly path?: string;
-  /** Where the file is when no path says so (default: `defaultSessionDirectory()`). */
+  /** The directory of the file if no path is given (default: `defaultSessionDirectory()`). */
   readonly directory?: string;
   readonly durability?: "flush" | "fsync";
   readonly header: SessionHeader;
   readonly entries: readonly EntryDraft[];
-  /** Whether to go on with another session that is in the file already; that of the header always is. */
+  /** Decides whether to continue another session that the file holds. The session of the header is always continued. */
   readonly accepts?: (store: SessionStore, head: SessionHead) => Promise<boolean>;
 }
 
 /**
- * The file of one session while one run writes it: in flight its name ends in `.__partial__`.
+ * The file of one session while a run writes it. Until the run has ended, its name ends in `.__partial__`.
  *
- * One process at a time has it; that of a process which has died is free at once.
+ * Only one process at a time can write it. If that process dies, another one can immediately.
  */
 export class RunFile {
-  /** The file's name once the run has ended in good order. */
+  /** The path of the file after the run has ended normally. */
   readonly path: string;
   readonly sessionId: string;
-  /** Whether the file was made here, with the entries it was to begin with. */
-  readonly made: boolean;
+  /** Whether `open` created the file. */
+  readonly created: boolean;
   readonly #store: JsonlStore;
   readonly #mark: WriterMark;
-  #inFlight: boolean;
-  #left: Promise<void> | null = null;
+  #isPartial: boolean;
+  #released: Promise<void> | null = null;
 
   private constructor(init: {
     path: string;
     sessionId: string;
-    made: boolean;
+    created: boolean;
     store: JsonlStore;
     mark: WriterMark;
-    inFlight: boolean;
+    isPartial: boolean;
   }) {
     this.path = init.path;
     this.sessionId = init.sessionId;
-    this.made = init.made;
+    this.created = init.created;
     this.#store = init.store;
     this.#mark = init.mark;
-    this.#inFlight = init.inFlight;
+    this.#isPartial = init.isPartial;
   }
 
   /**
-   * Makes the file, or goes on with the one that is there.
+   * Creates the file, or continues the existing one.
    *
    * @throws {SessionBusyError} while another run writes it.
-   * @throws {SessionError} `SESSION_EXISTS` when the path holds another session.
+   * @throws {SessionError} `SESSION_EXISTS` if the file holds another session.
    */
   static async open(init: RunFileInit): Promise<RunFile> {
     const given = init.path === undefined ? null : finalPathOf(resolve(init.path));
@@ -73,10 +73,10 @@ export class RunFile {
     try {
       const known = given === null ? await store.pathOf(header.id) : null;
       const path = given ?? finalPathOf(known ?? join(directory, sessionFileName(header)));
-      mark = new WriterMark(partialPathOf(path), { alone: true });
-      const other = (await mark.put()) ?? (await mark.findOther());
+      mark = new WriterMark(partialPathOf(path), { exclusive: true });
+      const other = (await mark.create()) ?? (await mark.findOther());
       if (other !== null) throw new SessionBusyError(header.id, other);
-      return new RunFile({ path, store, mark, ...(await openOrMake(store, path, init)) });
+      return new RunFile({ path, store, mark, ...(await openOrCreate(store, path, init)) });
     } catch (error) {
       await mark?.remove().catch(() => {});
       await store.close();
@@ -84,12 +84,12 @@ export class RunFile {
     }
   }
 
-  /** The file's name while the run goes on. */
+  /** The path of the file until the run has ended. */
   get partialPath(): string {
     return partialPathOf(this.path);
   }
 
-  /** Reads the session while the file is open. */
+  /** The store of the file, while the file is open. */
   get store(): SessionStore {
     return this.#store;
   }
@@ -103,69 +103,69 @@ export class RunFile {
   }
 
   async append(drafts: readonly EntryDraft[], options: AppendOptions): Promise<AppendResult> {
-    if (this.#left !== null) throw this.#ended();
-    // A file that a run ended is in flight again with the first thing that is added to it, and not before.
-    if (!this.#inFlight) await this.#store.setPartial(this.sessionId, true);
-    this.#inFlight = true;
+    if (this.#released !== null) throw this.#ended();
+    // A finished file becomes partial again with the first append to it, and not when it is opened.
+    if (!this.#isPartial) await this.#store.setPartial(this.sessionId, true);
+    this.#isPartial = true;
     return this.#store.append(this.sessionId, drafts, { ...options, guard: { ...options.guard, holds: true } });
   }
 
-  /** Writes the trailer and gives the file its final name. When that fails, the file stays in flight. */
+  /** Writes the trailer and renames the file to its final name. If that fails, the file stays partial. */
   async finish(): Promise<void> {
-    if (this.#left !== null) throw this.#ended();
-    if (this.#inFlight) {
+    if (this.#released !== null) throw this.#ended();
+    if (this.#isPartial) {
       const head = await this.head();
       const { usage } = (await ownSpending(this.#store, head)) ?? head;
       const closedAt = new Date().toISOString();
       await this.#store.append(this.sessionId, [{ type: "trailer", closedAt, entryCount: head.version, usage }]);
       await this.#store.setPartial(this.sessionId, false);
-      this.#inFlight = false;
+      this.#isPartial = false;
     }
-    await this.leave();
+    await this.release();
   }
 
-  /** Lets go of the file as it is. */
-  leave(): Promise<void> {
-    this.#left ??= (async () => {
+  /** Closes the file without finishing it. */
+  release(): Promise<void> {
+    this.#released ??= (async () => {
       await this.#store.close();
       await this.#mark.remove().catch(() => {});
     })();
-    return this.#left;
+    return this.#released;
   }
 
   #ended(): SessionError {
-    return new SessionError("RUN_ENDED", `The writer of ${show(this.path)} is closed; open another one to go on.`);
+    return new SessionError("RUN_ENDED", `The writer of ${show(this.path)} is closed; open another one to continue.`);
   }
 }
 
-/** Whoever writes a session's file now, as a run or as a tree; null when nobody does. */
+/** The run or tree that writes to a session's file now, or null. */
 export async function findWriter(path: string): Promise<string | null> {
   return (await findRun(path)) ?? (await new WriterMark(finalPathOf(path)).findOther());
 }
 
-/** The run that writes a session's file now, or null. */
+/** The run that writes to a session's file now, or null. */
 export function findRun(path: string): Promise<string | null> {
   return new WriterMark(partialPathOf(path)).findOther();
 }
 
-/** Whether there is a file of that name. */
+/** Whether a path is an existing file. */
 export async function isFile(path: string): Promise<boolean> {
   return (await stat(path).catch(() => null))?.isFile() === true;
 }
 
-async function openOrMake(
+async function openOrCreate(
   store: JsonlStore,
   path: string,
   init: RunFileInit,
-): Promise<{ readonly sessionId: string; readonly made: boolean; readonly inFlight: boolean }> {
+): Promise<{ readonly sessionId: string; readonly created: boolean; readonly isPartial: boolean }> {
   const partial = partialPathOf(path);
-  const [final, inFlight] = [await isFile(path), await isFile(partial)];
-  if (final && inFlight) {
-    throw new SessionError("SESSION_EXISTS", `There are ${show(path)} and ${show(partial)}; move one of them away.`);
+  const [final, isPartial] = [await isFile(path), await isFile(partial)];
+  if (final && isPartial) {
+    throw new SessionError("SESSION_EXISTS", `Both ${show(path)} and ${show(partial)} exist; move one of them away.`);
   }
-  if (!final && !inFlight) {
+  if (!final && !isPartial) {
     await store.createFile(partial, init.header, init.entries);
-    return { sessionId: init.header.id, made: true, inFlight: true };
+    return { sessionId: init.header.id, created: true, isPartial: true };
   }
   const sessionId = await store.openFile(final ? path : partial);
   const head = (await store.head(sessionId)) as SessionHead;
@@ -175,5 +175,5 @@ async function openOrMake(
       `${show(path)} holds session ${sessionId}, not ${init.header.id}; choose another path.`,
     );
   }
-  return { sessionId, made: false, inFlight };
+  return { sessionId, created: false, isPartial };
 }

@@ -11,7 +11,7 @@ import type { TreeNode } from "../session/log/tree.ts";
 import { SessionTree } from "./session-tree.ts";
 
 describe("reading", () => {
-  test("never hands out what a caller could change the session with", async () => {
+  test("callers cannot change the session through returned values", async () => {
     const tree = await branchedTree();
     const before = JSON.stringify(await tree.entries());
     for (const entry of await tree.entries()) expect(Object.isFrozen(entry)).toBe(true);
@@ -22,7 +22,7 @@ describe("reading", () => {
     expect(JSON.stringify(await tree.entries())).toBe(before);
   });
 
-  test("keeps up with what is appended after the tree was first read", async () => {
+  test("getTree contains entries that are appended after the first call", async () => {
     const tree = await branchedTree();
     await tree.getTree();
     await tree.getChildren("d");
@@ -31,7 +31,7 @@ describe("reading", () => {
     expect((await tree.getChildren("d")).map(({ id }) => id)).toEqual(["e"]);
   });
 
-  test("costs what the context holds: other branches are jumped over, and what a compaction dropped is not read", async () => {
+  test("a context is read without other branches and without the entries that a compaction dropped", async () => {
     let read = 0;
     const inner = openMemoryStore();
     const store: SessionStore = Object.create(inner, {
@@ -75,14 +75,14 @@ describe("reading", () => {
     expect(read).toBeLessThan(500);
   });
 
-  test("leaves out everything before a compaction whose first kept entry is not on the path", async () => {
+  test("a compaction whose first kept entry is not on the path drops everything before it", async () => {
     const tree = await branchedTree();
     await tree.appendCompaction({ summary: "all", firstKeptEntryId: "c", tokensBefore: 1 });
     await tree.appendMessage(user("after"));
     expect((await tree.contextEntries()).map(({ type }) => type)).toEqual(["compaction", "message"]);
   });
 
-  test("looks again when someone appends between a check and the append that depends on it", async () => {
+  test("appendIf checks again if another append comes between the check and its append", async () => {
     const store = openMemoryStore();
     const { header } = await store.create(createHeader());
     const tree = await SessionTree.on(store, header.id);
@@ -93,7 +93,7 @@ describe("reading", () => {
     expect([checks, tree.version, await tree.getName()]).toEqual([2, 2, "checked"]);
   });
 
-  test("sees what another opener of the same session appended", async () => {
+  test("reads the appends of another tree of the same session", async () => {
     const store = openMemoryStore();
     const { header } = await store.create(createHeader());
     const [one, two] = [await SessionTree.on(store, header.id), await SessionTree.on(store, header.id)];
@@ -104,8 +104,8 @@ describe("reading", () => {
     });
   });
 
-  // The tree reads only what the context needs, page by page; the pure function has all entries before it.
-  test("gives the same context page by page as the pure function over all entries", async () => {
+  // The tree reads only the entries of the context, in pages; the pure function gets all entries.
+  test("builds the same context from pages as the pure function from all entries", async () => {
     const act = fc.oneof(
       { weight: 12, arbitrary: fc.record({ do: fc.constant("say" as const) }) },
       { weight: 3, arbitrary: fc.record({ do: fc.constant("go" as const), to: fc.nat() }) },

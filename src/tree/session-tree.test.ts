@@ -14,7 +14,7 @@ describe("appending", () => {
     expect([tree.leafId, tree.version]).toEqual(["first", 1]);
   });
 
-  test("has a method for each kind of node, and each lands on the path", async () => {
+  test("has a method for each kind of node, which appends it to the path", async () => {
     const tree = await SessionTree.inMemory();
     const { id: firstKeptEntryId } = await tree.appendMessage(user("hello"));
     await tree.appendModelChange("offline", "offline");
@@ -45,7 +45,7 @@ describe("appending", () => {
     });
   });
 
-  test("lands several entries together or not at all", async () => {
+  test("appendAll appends several entries atomically", async () => {
     const tree = await SessionTree.inMemory();
     const bad = { type: "message", message: { role: "nobody", content: "x" } } as never;
     await expect(tree.appendAll([{ type: "message", message: user("a") }, bad])).rejects.toMatchObject({
@@ -54,14 +54,14 @@ describe("appending", () => {
     expect([tree.version, await tree.entries()]).toEqual([0, []]);
   });
 
-  test("at once from many callers makes one path without a gap", async () => {
+  test("concurrent appends make one path without a gap", async () => {
     const tree = await SessionTree.inMemory();
     await Promise.all(Array.from({ length: 50 }, (_, i) => tree.appendMessage(user(`${i}`))));
     expect(await tree.getBranch()).toHaveLength(50);
     expect(tree.version).toBe(50);
   });
 
-  test("names its user on what it appends, but not on what a run writes under its lease", async () => {
+  test("records its user as the author of appends, except those of a run under its lease", async () => {
     const store = openMemoryStore();
     const { header } = await store.create(createHeader());
     const tree = await SessionTree.on(store, header.id, { by: "ada" });
@@ -76,7 +76,7 @@ describe("appending", () => {
 });
 
 describe("navigating", () => {
-  test("moves the leaf, keeps what was left, and survives opening the session again", async () => {
+  test("moves the leaf, keeps the old branch, and both are the same after reopening", async () => {
     const store = openMemoryStore();
     const { header } = await store.create(createHeader());
     const tree = await SessionTree.on(store, header.id);
@@ -88,11 +88,11 @@ describe("navigating", () => {
     expect((await again.entries()).map(({ type }) => type)).toEqual(["message", "message", "leaf"]);
   });
 
-  test("shows branches in the order of their appends", async () => {
+  test("returns branches in the order of their appends", async () => {
     expect(shapeOf(await (await branchedTree()).getTree())).toEqual([["a", ["b", ["c"]], ["d"]]]);
   });
 
-  test("before the root makes the next node a new root with an empty context", async () => {
+  test("branch(null) makes the next node a new root with an empty context", async () => {
     const tree = await branchedTree();
     await tree.branch(null);
     expect((await tree.buildContext()).messages).toEqual([]);
@@ -101,7 +101,7 @@ describe("navigating", () => {
     expect((await tree.getChildren(null)).map(({ id }) => id)).toEqual(["a", "new"]);
   });
 
-  test("to an unknown entry is refused by name and changes nothing", async () => {
+  test("branch refuses an unknown entry and changes nothing", async () => {
     const tree = await branchedTree();
     const { version } = tree;
     await expect(tree.branch("nowhere")).rejects.toMatchObject({ code: "UNKNOWN_ENTRY", entryId: "nowhere" });
@@ -110,27 +110,27 @@ describe("navigating", () => {
     expect([tree.leafId, (await tree.refresh()).version]).toEqual(["d", version]);
   });
 
-  test("to a fact is refused", async () => {
+  test("branch refuses a fact", async () => {
     const tree = await branchedTree();
     const label = await tree.setLabel("a", "start");
     await expect(tree.branch(label.id)).rejects.toMatchObject({ code: "INVALID_ENTRY" });
     await expect(tree.buildContext(label.id)).rejects.toMatchObject({ code: "INVALID_ENTRY" });
   });
 
-  test("with a summary writes it where the leaf went, naming the leaf that was left", async () => {
+  test("branchWithSummary appends the summary at the new leaf, with the id of the old leaf", async () => {
     const tree = await branchedTree();
     const entry = await tree.branchWithSummary("b", "d was a dead end", { lost: 1 });
     expect(entry).toMatchObject({ type: "branch_summary", parentId: "b", fromId: "d", details: { lost: 1 } });
     expect(contentsOf((await tree.buildContext()).messages).join("\n")).toContain("d was a dead end");
   });
 
-  test("gives the context of another node without moving there", async () => {
+  test("buildContext returns the context of another node without moving the leaf", async () => {
     const tree = await branchedTree();
     expect(contentsOf((await tree.buildContext("c")).messages)).toEqual(["a", "b", "c"]);
     expect(tree.leafId).toBe("d");
   });
 
-  test("lets labels and names of the latest entry win, whatever the branch", async () => {
+  test("the latest label and name apply, whatever branch they were set on", async () => {
     const tree = await branchedTree();
     await tree.setLabel("b", "old");
     await tree.branch("c");
@@ -154,7 +154,7 @@ describe("navigating", () => {
 });
 
 describe("pruning", () => {
-  test("hides a side branch for good, and the log keeps it", async () => {
+  test("hides a side branch, whose entries stay in the log", async () => {
     const tree = await branchedTree();
     await tree.pruneBranch("b");
     expect(shapeOf(await tree.getTree())).toEqual([["a", ["d"]]]);
@@ -162,7 +162,7 @@ describe("pruning", () => {
     expect((await tree.entries()).some(({ id }) => id === "c")).toBe(true);
   });
 
-  test("is refused on the active path, for an unknown entry and for a fact", async () => {
+  test("is refused for an entry of the active path, an unknown entry and a fact", async () => {
     const tree = await branchedTree();
     const label = await tree.setLabel("b", "x");
     await expect(tree.pruneBranch("a")).rejects.toMatchObject({ code: "ACTIVE_PATH" });
@@ -172,7 +172,7 @@ describe("pruning", () => {
     expect(shapeOf(await tree.getTree())).toEqual([["a", ["b", ["c"]], ["d"]]]);
   });
 
-  test("is refused where a run that has begun is, above and below it, and nowhere else", async () => {
+  test("is refused only for entries above or below the position of a started run", async () => {
     const tree = await branchedTree();
     await tree.branch("b");
     await tree.append({ type: "run", runId: "r", phase: "started" });
@@ -192,7 +192,7 @@ describe("pruning", () => {
 });
 
 describe("a branched session", () => {
-  test("holds only the path, with ids and labels kept and a link back, and leaves its source alone", async () => {
+  test("has only the path with its ids and labels and a link to the source, which is not changed", async () => {
     const tree = await branchedTree();
     await tree.setLabel("a", "start");
     await tree.setLabel("d", "elsewhere");
@@ -214,8 +214,8 @@ describe("a branched session", () => {
   });
 });
 
-describe("looking into a compaction", () => {
-  test("shows what its summary stands for and what it kept, and refuses what is none", async () => {
+describe("inspecting a compaction", () => {
+  test("returns the replaced and the kept entries, and refuses other entries", async () => {
     const tree = await SessionTree.inMemory();
     for (const id of ["1", "2", "3", "4"]) await tree.appendMessage(user(id), { id });
     const { id } = await tree.appendCompaction({ summary: "so far", firstKeptEntryId: "3", tokensBefore: 4 });
@@ -233,7 +233,7 @@ describe("looking into a compaction", () => {
 });
 
 describe("undoing a compaction", () => {
-  test("brings back what it hid, keeps later turns, and falls back to the compaction before", async () => {
+  test("restores the replaced entries, keeps later turns, and puts the previous compaction in force", async () => {
     const tree = await SessionTree.inMemory();
     for (const id of ["1", "2", "3"]) await tree.appendMessage(user(id), { id });
     await tree.appendCompaction({ summary: "first", firstKeptEntryId: "3", tokensBefore: 3 });
@@ -253,7 +253,7 @@ describe("undoing a compaction", () => {
 });
 
 describe("hooks", () => {
-  test("run around navigation and forks; the first cancel wins and nothing is written", async () => {
+  test("run around navigation and forks; the first that cancels prevents the write", async () => {
     const seen: string[] = [];
     const watch: SessionHooks = {
       beforeTree: ({ targetId }) => void seen.push(`before ${targetId}`),
@@ -278,7 +278,7 @@ describe("hooks", () => {
     expect(tree.leafId).toBe("a");
   });
 
-  test("may supply the summary of the branch that is left; one that throws is reported and skipped", async () => {
+  test("can supply the summary of the abandoned branch; a hook that throws is reported and skipped", async () => {
     const reports: unknown[] = [];
     const failing: SessionHooks = { beforeTree: () => Promise.reject(new Error("boom")) };
     const summing: SessionHooks = { beforeTree: () => ({ summary: "from the handler" }) };

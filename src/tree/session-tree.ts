@@ -9,11 +9,18 @@ import {
   isNode,
   type ThinkingLevel,
 } from "../session/log/entry.ts";
-import { notANode, SessionConflictError, SessionNotFoundError, UnknownEntryError } from "../session/errors.ts";
+import {
+  notANode,
+  openRunError,
+  SessionConflictError,
+  SessionError,
+  SessionNotFoundError,
+  UnknownEntryError,
+} from "../session/errors.ts";
 import type { SessionHead } from "../session/log/fold.ts";
 import type { SessionHeader } from "../session/log/header.ts";
 import type { Settings } from "../session/log/settings.ts";
-import type { CompactionView } from "../session/context/inspect-compaction.ts";
+import { type CompactionView, inspectCompaction } from "../session/context/inspect-compaction.ts";
 import type { Content, Message } from "../session/message.ts";
 import type { HookRunner } from "../session/context/run-hooks.ts";
 import type { Session } from "../session/value/session.ts";
@@ -21,11 +28,9 @@ import type { AppendOptions, AppendResult, Guard, SessionStore } from "../sessio
 import { labelsOn, type TreeNode } from "../session/log/tree.ts";
 import type { Usage } from "../session/usage.ts";
 import type { Damage } from "../stores/jsonl/index.ts";
-import { inspectCompactionOf, undoCompactionOf } from "./compaction-calls.ts";
 import { type FileOptions, hookRunner, type StoreTreeOptions, type TreeOptions } from "./file-options.ts";
 import { continueRecent, createFile, createInMemory, derivedHeader, forkFile, openFile } from "./file-trees.ts";
-import { isOnPath, readBranch, readContext, readContextEntries } from "./path-reader.ts";
-import { pruneBranchOf } from "./prune-branch.ts";
+import { compactionInForce, isOnPath, readBranch, readContext, readContextEntries } from "./path-reader.ts";
 import { readSession, readTranscript, withOrigin } from "./read-session.ts";
 import { type OpenedSession, type SessionRoom, StoreBacking, type TreeBacking } from "./tree-backing.ts";
 import { TreeView } from "./tree-view.ts";
@@ -37,9 +42,9 @@ type SummaryFields = Omit<EntryOf<"branch_summary">, keyof EntryStamp | "type" |
 /**
  * One session opened for reading, navigating and appending.
  *
- * - Every `append…` and `set…` resolves to the entry once it is durable.
- * - Nothing is ever discarded: moving the leaf, labels, pruning and undoing are entries too.
- * - `leafId` and `version` are those of this tree's last call; every reading method looks at the store first.
+ * - Every `append…` and `set…` resolves to the entry when it is durable.
+ * - Nothing is ever removed: moving the leaf, labels, pruning and undoing are entries too.
+ * - `leafId` and `version` are as of this tree's last call. Every reading method reads the head from the store first.
  */
 export class SessionTree implements AsyncDisposable {
   readonly #backing: TreeBacking;
@@ -53,27 +58,27 @@ export class SessionTree implements AsyncDisposable {
     this.#hooks = hookRunner(options);
   }
 
-  /** A new session of a project, kept in a file once it holds what `persistFrom` says. */
+  /** Creates a session of a project. Its file is written when the session contains what `persistFrom` says. */
   static async create(cwd: string, options: FileOptions = {}): Promise<SessionTree> {
     return new SessionTree(await createFile(cwd, options), options);
   }
 
-  /** The session in a file. */
+  /** Opens the session in a file. */
   static async open(path: string, options: FileOptions = {}): Promise<SessionTree> {
     return new SessionTree(await openFile(path, options), options);
   }
 
-  /** The project's session with the latest message, or a new one. */
+  /** Opens the project's session with the latest message, or creates one. */
   static async continueRecent(cwd: string, options: FileOptions = {}): Promise<SessionTree> {
     return new SessionTree(await continueRecent(cwd, options), options);
   }
 
-  /** A session that is never written. */
+  /** Creates a session in memory. */
   static async inMemory(cwd?: string, options: TreeOptions = {}): Promise<SessionTree> {
     return new SessionTree(await createInMemory(cwd), options);
   }
 
-  /** A copy of a file's session, with all its branches, as a new session of another project. */
+  /** Copies a file's session with all its branches, as a new session of another project. */
   static async forkFrom(sourcePath: string, targetCwd: string, options: FileOptions = {}): Promise<SessionTree> {
     const hooks = hookRunner(options);
     const source = { sessionId: sourcePath, entryId: null };
@@ -83,7 +88,7 @@ export class SessionTree implements AsyncDisposable {
     return tree;
   }
 
-  /** A session of any store. Closing the tree leaves the store open. */
+  /** Opens a session of any store. Closing the tree leaves the store open. */
   static async on(store: SessionStore, sessionId: string, options: StoreTreeOptions = {}): Promise<SessionTree> {
     const head = await store.head(sessionId);
     if (head === null) throw new SessionNotFoundError(sessionId);
@@ -100,12 +105,12 @@ export class SessionTree implements AsyncDisposable {
     return this.#head.header;
   }
 
-  /** The session's file, or where it will be; null for a session that has none. */
+  /** The path of the session's file, even if it is not written yet; null for a session without a file. */
   get path(): string | null {
     return this.#backing.path;
   }
 
-  /** The entry that the next node hangs on; null before the root. */
+  /** The id of the entry that will be the parent of the next node; null before the root. */
   get leafId(): string | null {
     return this.#head.leafId;
   }
@@ -115,17 +120,17 @@ export class SessionTree implements AsyncDisposable {
     return this.#head.version;
   }
 
-  /** What the log added up to at this tree's last call. */
+  /** The session's head as of this tree's last call. */
   get head(): SessionHead {
     return this.#head;
   }
 
-  /** What could not be read of a salvaged file. */
+  /** The parts of a salvaged file that could not be read. */
   get damage(): readonly Damage[] {
     return this.#backing.damage;
   }
 
-  /** Whether the session is stored anywhere but in memory. */
+  /** Whether the session is stored durably, not only in memory. */
   get persisted(): boolean {
     return this.#backing.persisted;
   }
@@ -136,44 +141,44 @@ export class SessionTree implements AsyncDisposable {
     return entries[0] as Entry;
   }
 
-  /** How many more turns the session takes and how many it may have, as of the last append; null where there is no limit. */
+  /** How many more turns the session may have, and its limit, as of the last append; null without a limit. */
   get room(): SessionRoom | null {
     return this.#backing.roomIn(this.#head);
   }
 
-  /** Appends several entries that land together or not at all. */
+  /** Appends several entries atomically. */
   async appendAll(drafts: readonly EntryDraft[], options?: AppendOptions): Promise<AppendResult> {
     const result = await this.#backing.append(this.id, drafts, options);
     if (result.head.version >= this.#head.version) this.#head = result.head;
     return result;
   }
 
-  /** Appends one turn: what a user, a model or a tool said. */
+  /** Appends one turn: a message of a user, a model or a tool. */
   appendMessage(message: Message, options: { readonly id?: string } = {}): Promise<Entry> {
     return this.append({ type: "message", message, ...options });
   }
 
-  /** Chooses the model of the next turns, on this branch. */
+  /** Sets the model of the next turns on this branch. */
   appendModelChange(provider: string, modelId: string): Promise<Entry> {
     return this.append({ type: "model_change", provider, modelId });
   }
 
-  /** Chooses how hard the model thinks from here on, on this branch. */
+  /** Sets the thinking level of the next turns on this branch. */
   appendThinkingLevelChange(thinkingLevel: ThinkingLevel): Promise<Entry> {
     return this.append({ type: "thinking_level_change", thinkingLevel });
   }
 
-  /** Replaces what lies before `firstKeptEntryId` by a summary, in the context only. */
+  /** Replaces the entries before `firstKeptEntryId` with a summary, in the context only. */
   appendCompaction(init: Omit<EntryOf<"compaction">, keyof EntryStamp | "type">): Promise<Entry> {
     return this.append({ ...init, type: "compaction" });
   }
 
-  /** Keeps data of your own on the path; a model never sees it. */
+  /** Stores your own data on the path. It is never sent to a model. */
   appendCustom(customType: string, data?: JsonValue): Promise<Entry> {
     return this.append({ type: "custom", customType, ...(data === undefined ? {} : { data }) });
   }
 
-  /** Says something of your own to the model, shown to people when `display` is true. */
+  /** Adds your own message to the context of the model. It is shown to people if `display` is true. */
   appendCustomMessage(init: {
     customType: string;
     content: Content;
@@ -183,22 +188,22 @@ export class SessionTree implements AsyncDisposable {
     return this.append({ ...init, type: "custom_message" });
   }
 
-  /** Puts a label on any entry; null takes it off. */
+  /** Sets the label of any entry; null removes it. */
   setLabel(targetId: string, label: string | null): Promise<Entry> {
     return this.append({ type: "label", targetId, label });
   }
 
-  /** Names the session; an empty name takes the name off. */
+  /** Sets the session's name; an empty text removes it. */
   setName(name: string): Promise<Entry> {
     return this.append({ type: "session_info", name });
   }
 
-  /** Sets and removes variables from here on, on this branch. */
+  /** Sets and removes variables for the next turns on this branch. */
   setVariables(set: Readonly<Record<string, JsonValue>>, unset: readonly string[] = []): Promise<Entry> {
     return this.append({ type: "variables", set, unset });
   }
 
-  /** Sets what the next request begins with, from here on, on this branch. */
+  /** Sets the system prompt of the next turns on this branch. */
   setSettings(settings: Partial<Omit<Settings, "variables">>): Promise<Entry> {
     return this.append({ type: "variables", set: {}, unset: [], ...settings });
   }
@@ -208,7 +213,7 @@ export class SessionTree implements AsyncDisposable {
     await this.#move(entryId, null);
   }
 
-  /** Moves the leaf and appends there a summary of the branch that is left, with what it cost to write. */
+  /** Moves the leaf, and appends there a summary of the abandoned branch with the cost of writing the summary. */
   async branchWithSummary(
     entryId: string | null,
     summary: string,
@@ -219,7 +224,7 @@ export class SessionTree implements AsyncDisposable {
     return entry as Entry;
   }
 
-  /** A new session that holds only the path to an entry, its labels, and a link back. This tree stays as it is. */
+  /** Creates a session with only the path to an entry, its labels, and a link to this session. This tree is not changed. */
   async createBranchedSession(entryId: string, options: FileOptions = {}): Promise<SessionTree> {
     await this.#hooks.before("beforeFork", { sessionId: this.id, entryId });
     const path = await this.getBranch(entryId);
@@ -236,7 +241,7 @@ export class SessionTree implements AsyncDisposable {
     return tree;
   }
 
-  /** Hides a side branch for good, unless the leaf (`ACTIVE_PATH`) or an open run (`SESSION_BUSY`) is on it. */
+  /** Prunes a side branch. Throws `ACTIVE_PATH` if the leaf is on it, or `SESSION_BUSY` if an open run is. */
   pruneBranch(entryId: string): Promise<void> {
     return pruneBranchOf(this, entryId);
   }
@@ -250,8 +255,8 @@ export class SessionTree implements AsyncDisposable {
   }
 
   /**
-   * Appends an entry while what `check` looked at still holds: whoever appends in between makes it look again. `check`
-   * throws to refuse.
+   * Appends an entry only if the session is unchanged since `check` has run. If another append came in between, `check` runs
+   * again. `check` throws to refuse the append.
    */
   async appendIf(draft: EntryDraft, check: () => Promise<void>, guard: Guard = {}): Promise<Entry> {
     for (let tries = 1; ; tries++) {
@@ -265,32 +270,32 @@ export class SessionTree implements AsyncDisposable {
     }
   }
 
-  /** Makes the context ignore a compaction (default: the one in force) from here on; later turns stay. */
+  /** Undoes a compaction (default: the one in force), so that the context contains the entries before it again. */
   undoCompaction(entryId?: string): Promise<void> {
     return undoCompactionOf(this, entryId);
   }
 
-  /** What a compaction dropped from the context, and what it kept. Reads the whole path to it. */
+  /** Returns the entries that a compaction dropped from the context and those that it kept. Reads the whole path to it. */
   inspectCompaction(entryId: string): Promise<CompactionView> {
     return inspectCompactionOf(this, entryId);
   }
 
-  /** All entries in log order, facts included. */
+  /** All entries in log order, including facts. */
   async entries(): Promise<Entry[]> {
     return (await this.#updatedView()).entries();
   }
 
-  /** One entry, or null when there is none of that id. */
+  /** The entry with an id, or null. */
   getEntry(id: string): Promise<Entry | null> {
     return this.#backing.store.getEntry(this.id, id);
   }
 
-  /** The nodes right below an entry; those of null are the roots. */
+  /** The direct children of a node; the children of null are the roots. */
   async getChildren(id: string | null): Promise<Entry[]> {
     return (await this.#updatedView()).children(id);
   }
 
-  /** The entry that the next node will hang on. */
+  /** The entry that will be the parent of the next node. */
   async getLeaf(): Promise<Entry | null> {
     await this.refresh();
     return this.leafId === null ? null : this.getEntry(this.leafId);
@@ -316,7 +321,7 @@ export class SessionTree implements AsyncDisposable {
     return (await this.#updatedView()).label(id);
   }
 
-  /** All labels that count, by entry. */
+  /** The current label of every labelled entry, by entry id. */
   async getLabels(): Promise<ReadonlyMap<string, string>> {
     return (await this.#updatedView()).labels();
   }
@@ -327,36 +332,36 @@ export class SessionTree implements AsyncDisposable {
     return this.#head.name;
   }
 
-  /** What the next request to a model consists of, at the leaf or at another node. */
+  /** Builds the context at the leaf or at another node: the content of the next request to a model. */
   async buildContext(leafId?: string | null): Promise<ModelContext> {
     await this.refresh();
     return readContext(this.#backing.store, this.#head, leafId);
   }
 
-  /** The entries that the context at the leaf is made of, the compaction in force included, root first. */
+  /** The entries of the context at the leaf, root first, including the compaction in force. */
   async contextEntries(): Promise<Entry[]> {
     await this.refresh();
     return this.leafId === null ? [] : readContextEntries(this.#backing.store, this.#head, this.leafId);
   }
 
-  /** The value that a loop runs on: what the context at the leaf says, row by row. Costs what the context contains. */
+  /** Makes a session value from the context at the leaf. Reads only the entries of the context. */
   async toSession(): Promise<Session> {
     const head = await this.refresh();
     const { transcript } = await readTranscript(this.store, head);
     return readSession(this.store, head, withOrigin(transcript, this.store, head));
   }
 
-  /** Where the session is kept; until it is worth a file, that is in memory. */
+  /** The store of the session. It is a memory store until the session's file is written. */
   get store(): SessionStore {
     return this.#backing.store;
   }
 
-  /** The handlers that this tree was opened with. */
+  /** The hook handlers of this tree. */
   get hooks(): HookRunner {
     return this.#hooks;
   }
 
-  /** Looks at what others appended. */
+  /** Reads the head from the store, with the appends of others. */
   async refresh(): Promise<SessionHead> {
     const head = await this.#backing.store.head(this.id);
     if (head === null) throw new SessionNotFoundError(this.id);
@@ -364,12 +369,12 @@ export class SessionTree implements AsyncDisposable {
     return head;
   }
 
-  /** Writes a session that still waits in memory for its file. */
+  /** Writes the session's file now if the session is only in memory. */
   async flush(): Promise<void> {
     this.#head = (await this.#backing.flush(this.id)) ?? this.#head;
   }
 
-  /** Lets go of the file. A lazy session that never became worth a file leaves nothing behind. */
+  /** Closes the session's file. A session whose file was not written yet is discarded. */
   async close(): Promise<void> {
     await this.#backing.close();
   }
@@ -379,7 +384,7 @@ export class SessionTree implements AsyncDisposable {
     await this.close();
   }
 
-  /** Moves the leaf; a handler's summary counts more than the caller's. */
+  /** Moves the leaf. The summary of a `beforeTree` handler overrides the caller's. */
   async #move(entryId: string | null, given: SummaryFields | null): Promise<readonly Entry[]> {
     const { leafId: fromId } = await this.refresh();
     const event = { sessionId: this.id, fromId, targetId: entryId };
@@ -398,7 +403,52 @@ export class SessionTree implements AsyncDisposable {
   }
 }
 
-/** @throws {SessionError} `INVALID_OPTION` that names the call, unless the value is a tree. */
+/** Undoes a compaction; without an id, the one in force. */
+async function undoCompactionOf(tree: SessionTree, entryId: string | undefined): Promise<void> {
+  const head = await tree.refresh();
+  const targetId = entryId ?? (await compactionInForce(tree.store, head, head.path));
+  if (targetId === null)
+    throw new SessionError("UNKNOWN_ENTRY", `Session ${tree.id} has no compaction to undo on this branch.`);
+  await tree.append({ type: "compaction_undone", targetId });
+}
+
+/** Returns the entries that a compaction dropped from the context, and those that it kept. */
+async function inspectCompactionOf(tree: SessionTree, entryId: string): Promise<CompactionView> {
+  const view = inspectCompaction(await tree.getBranch(entryId), entryId);
+  if (view === null) throw new SessionError("INVALID_ENTRY", `Entry ${entryId} is not a compaction.`);
+  return view;
+}
+
+/** Prunes a branch, unless the leaf or a started run is on it. */
+async function pruneBranchOf(tree: SessionTree, entryId: string): Promise<void> {
+  const entry = await tree.getEntry(entryId);
+  if (entry !== null && !isNode(entry)) throw notANode(tree.id, entryId);
+  const draft = { type: "prune", targetId: entryId } as const;
+  const check = async (): Promise<void> => {
+    if (await tree.isActive(entryId))
+      throw new SessionError("ACTIVE_PATH", `Entry ${entryId} is on the active path; branch elsewhere first.`);
+    const runId = await runOnBranch(tree, entry as Entry);
+    if (runId !== null) throw openRunError(tree.id, runId, draft);
+  };
+  await tree.appendIf(draft, check, { holds: true });
+}
+
+/** A started run that has, or may get, rows at an entry or below it; null if there is none. */
+async function runOnBranch({ store, id, head }: SessionTree, entry: Entry): Promise<string | null> {
+  const begun = new Set(head.openRuns.filter(({ state }) => state !== "requested").map(({ runId }) => runId));
+  if (begun.size === 0) return null;
+  for await (const fact of store.read(id, { reverse: true })) {
+    if (fact.type !== "run" || !begun.delete(fact.runId)) continue;
+    // The holder appends "run started" at the run's position, and all later rows of the run are below that entry.
+    const start = fact.parentId === null ? null : await store.getEntry(id, fact.parentId);
+    if (start === null || (await isOnPath(store, id, entry, start.id)) || (await isOnPath(store, id, start, entry.id)))
+      return fact.runId;
+    if (begun.size === 0) return null;
+  }
+  return null;
+}
+
+/** @throws {SessionError} `INVALID_OPTION` with the name of the call, unless the value is a tree. */
 export function checkIsTree(tree: unknown, call: string): asserts tree is SessionTree {
   checkArgument(tree instanceof SessionTree, tree, call, "a tree, such as createTree makes");
 }

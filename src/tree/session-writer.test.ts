@@ -26,7 +26,7 @@ const lines = async (path: string) =>
     .map((line) => JSON.parse(line));
 const rows: readonly Row[] = [userRow("one"), assistantRow([], "two"), userRow("three")];
 
-test("has the header on disk at once, each row when it is written, and the final name with the trailer", async () => {
+test("writes the header when it is opened, each row immediately, and the final name with the trailer", async () => {
   const session = Session.create({ text: "one" });
   await using writer = await openSessionWriter(session, { directory });
   expect(await names()).toEqual([basename(writer.partialPath)]);
@@ -53,7 +53,7 @@ test("has the header on disk at once, each row when it is written, and the final
   await expect(writer.writeRow(userRow("late"))).rejects.toMatchObject({ code: "RUN_ENDED" });
 });
 
-test("is named after the time and the session in the default directory, or as the path says", async () => {
+test("names the file after the time and the session in the default directory, or uses the given path", async () => {
   vi.stubEnv("SKEIN_HOME", directory);
   const session = Session.create({ text: "x" });
   await using byDefault = await openSessionWriter(session);
@@ -65,7 +65,7 @@ test("is named after the time and the session in the default directory, or as th
   expect((await loadSession(byPath.path)).transcript.toMessages()).toEqual([{ role: "user", content: "hello" }]);
 });
 
-test("leaves the partial file without a trailer when it is disposed of, and another writer goes on in it", async () => {
+test("leaves a partial file without a trailer when it is disposed, and another writer continues it", async () => {
   const session = Session.create({ text: "x" });
   const first = await openSessionWriter(session, { directory });
   {
@@ -76,7 +76,7 @@ test("leaves the partial file without a trailer when it is disposed of, and anot
   expect(await names()).toEqual([basename(first.partialPath)]);
   await using second = await openSessionWriter(session, { directory });
   expect([second.path, second.rowsWritten]).toEqual([first.path, 2]);
-  // Rows that are there are not written again, and the next one follows the last.
+  // Existing rows are not written again, and the next one is appended after the last.
   for (const row of rows.slice(0, 2).reverse()) await second.writeRow(row);
   expect(second.rowsWritten).toBe(2);
   await second.writeRow(rows[2] as Row);
@@ -86,7 +86,7 @@ test("leaves the partial file without a trailer when it is disposed of, and anot
   expect(loaded.header).toMatchObject({ id: session.id });
 });
 
-test("puts a finished file in flight again with the first row, and not before", async () => {
+test("makes a finished file partial again with the first new row, and not before", async () => {
   const session = Session.create({ text: "x" });
   const path = join(directory, "run.jsonl");
   await using first = await openSessionWriter(session, { path });
@@ -105,7 +105,7 @@ test("puts a finished file in flight again with the first row, and not before", 
   expect(await loadSession(path)).toMatchObject({ closed: true, trailer: { entryCount: 3 } });
 });
 
-test("cuts off what a crash left of a row, and goes on after the last whole one", async () => {
+test("truncates the torn row of a crash, and continues after the last complete one", async () => {
   const session = Session.create({ text: "x" });
   await using first = await openSessionWriter(session, { directory });
   await first.writeRow(rows[0] as Row);
@@ -117,7 +117,7 @@ test("cuts off what a crash left of a row, and goes on after the last whole one"
   expect((await loadSession(session.id, { directory })).transcript.rows).toEqual(rows.slice(0, 2));
 });
 
-test("refuses a path that holds another session, another file, or a file beside its beginning", async () => {
+test("refuses a path with another session or another kind of file, or with both a finished and a partial file", async () => {
   const path = join(directory, "run.jsonl");
   const session = Session.create({ text: "x" });
   await using first = await openSessionWriter(session, { path });
@@ -136,7 +136,7 @@ test("refuses a path that holds another session, another file, or a file beside 
   expect((await names()).sort()).toEqual(["notes.jsonl", "run.jsonl", "run.jsonl.__partial__"]);
 });
 
-test("says that nothing can be written where its file would be, and makes nothing", async () => {
+test("rejects if the directory cannot be written to, and creates nothing", async () => {
   await writeFile(join(directory, "file"), "");
   const path = join(directory, "file", "run.jsonl");
   const opening = openSessionWriter(Session.fromUserMessage("hi"), { path });
@@ -148,7 +148,7 @@ test("says that nothing can be written where its file would be, and makes nothin
   expect(await readdir(directory)).toEqual(["file"]);
 });
 
-test("never replaces a file that has taken its final name meanwhile", async () => {
+test("never replaces a file that was created under its final name meanwhile", async () => {
   const path = join(directory, "run.jsonl");
   await using writer = await openSessionWriter(Session.create({ text: "x" }), { path });
   await writer.writeRow(rows[0] as Row);
@@ -160,7 +160,7 @@ test("never replaces a file that has taken its final name meanwhile", async () =
   expect(await loadSession(path)).toMatchObject({ closed: true });
 });
 
-test("is the only one, for other writers and for trees, until it is closed or abandoned", async () => {
+test("excludes other writers and trees until it is closed or abandoned", async () => {
   const session = Session.create({ text: "x" });
   const writer = await openSessionWriter(session, { directory });
   await expect(openSessionWriter(session, { directory })).rejects.toMatchObject({ code: "SESSION_BUSY" });
@@ -174,7 +174,7 @@ test("is the only one, for other writers and for trees, until it is closed or ab
   expect(next.rowsWritten).toBe(1);
 });
 
-test("goes on below its own last row when someone moves the leaf of the file", async () => {
+test("appends below its own last row if another process moves the leaf", async () => {
   await using writer = await openSessionWriter(Session.create({ text: "x" }), { directory });
   await writer.writeRow(rows[0] as Row);
   await writer.writeRow(rows[1] as Row);
@@ -185,7 +185,7 @@ test("goes on below its own last row when someone moves the leaf of the file", a
   expect((await tree.getLeaf())?.id).toBe((rows[0] as Row).id);
 });
 
-test("records where the tools act, with the handle that it is told", async () => {
+test("records the sandbox placement with the given handle", async () => {
   registerSandboxBackend("writer-test", () => {
     throw new Error("never opened");
   });
@@ -195,7 +195,7 @@ test("records where the tools act, with the handle that it is told", async () =>
   expect(header.sandbox).toEqual({ backend: "writer-test", spec: { workingDir: "/work" }, handleId: "handle-7" });
 });
 
-test("of several that open one file at once, one has it, also when others only look", async () => {
+test("exactly one of several concurrent writers opens a file, also if others only check for writers", async () => {
   const session = Session.create({ text: "one" });
   const path = join(directory, "run.jsonl");
   for (let round = 0; round < 5; round++) {

@@ -5,13 +5,13 @@ import { checkIsSession, type Session } from "../session/value/session.ts";
 import { type RowInit, rowOf } from "../session/value/transcript.ts";
 import { RunFile } from "./run-file.ts";
 
-/** How a session's file is written. */
+/** Options of `openSessionWriter`. */
 export interface SessionWriterOptions {
-  /** The file's final name (default: one made of the time and the session's id, in the directory). */
+  /** The final path of the file (default: a name made from the time and the session's id, in the directory). */
   readonly path?: string;
-  /** Where the file is when no path says so (default: `defaultSessionDirectory()`). */
+  /** The directory of the file if no path is given (default: `defaultSessionDirectory()`). */
   readonly directory?: string;
-  /** What to record as the sandbox's handle instead of its own. */
+  /** The sandbox handle to record, instead of the handle of the session's sandbox. */
   readonly sandboxHandleId?: string;
   /** `"flush"` (default): a row survives the process; `"fsync"`: it survives a power cut too. */
   readonly durability?: "flush" | "fsync";
@@ -25,11 +25,11 @@ const WRITER_KEYS: KeysOf<SessionWriterOptions> = {
 };
 
 /**
- * Writes the rows of one session to a file, each durable before the next.
+ * Writes the rows of one session to a file. Each row is durable before the next one is written.
  *
- * - In flight the file is `partialPath`; `close` writes the trailer and renames it to `path`.
- * - A writer that is disposed of without `close`, or whose process dies, leaves the partial file, without a trailer.
- * - Opening another writer for the same session or path goes on with the file that is there.
+ * - The file is `partialPath` until `close`, which writes the trailer and renames it to `path`.
+ * - A writer that is disposed without `close`, or whose process dies, leaves the partial file without a trailer.
+ * - Opening another writer for the same session or path continues the existing file.
  */
 export class SessionWriter implements AsyncDisposable {
   readonly #file: RunFile;
@@ -43,7 +43,7 @@ export class SessionWriter implements AsyncDisposable {
     this.#rowsWritten = path.turnCount;
   }
 
-  /** The same as `openSessionWriter`. */
+  /** Opens a writer; see `openSessionWriter`. */
   static async open(session: Session, options: SessionWriterOptions = {}): Promise<SessionWriter> {
     checkIsSession(session, "openSessionWriter");
     checkOptionsOf(options, WRITER_KEYS, "openSessionWriter");
@@ -52,17 +52,17 @@ export class SessionWriter implements AsyncDisposable {
     try {
       return new SessionWriter(file, await file.head());
     } catch (error) {
-      await file.leave();
+      await file.release();
       throw error;
     }
   }
 
-  /** The file's name after `close`. */
+  /** The path of the file after `close`. */
   get path(): string {
     return this.#file.path;
   }
 
-  /** The file's name until then. */
+  /** The path of the file before `close`. */
   get partialPath(): string {
     return this.#file.partialPath;
   }
@@ -72,7 +72,7 @@ export class SessionWriter implements AsyncDisposable {
     return this.#rowsWritten;
   }
 
-  /** Resolves once the row is durable. A row that the file holds already is not written again. */
+  /** Writes a row, and resolves when it is durable. A row that the file already holds is not written again. */
   async writeRow(row: RowInit): Promise<void> {
     const { id, message } = rowOf(row);
     const { entries, version } = await this.#file.append([{ type: "message", id, message }], { below: this.#last.id });
@@ -81,7 +81,7 @@ export class SessionWriter implements AsyncDisposable {
     this.#rowsWritten += 1;
   }
 
-  /** Writes the trailer and gives the file its final name; safe to call twice. */
+  /** Writes the trailer and renames the file to its final path. A second call does nothing. */
   close(): Promise<void> {
     this.#closing ??= this.#file.finish().catch((error: unknown) => {
       this.#closing = null;
@@ -90,29 +90,29 @@ export class SessionWriter implements AsyncDisposable {
     return this.#closing;
   }
 
-  /** Lets go of the file as it is, for another writer to go on with; does nothing after `close`. */
+  /** Closes the file without finishing it, so that another writer can continue it. Does nothing after `close`. */
   async abandon(): Promise<void> {
     await this.#closing?.catch(() => {});
-    await this.#file.leave();
+    await this.#file.release();
   }
 
-  /** Abandons the file, unless it was closed. */
+  /** Calls `abandon`. */
   async [Symbol.asyncDispose](): Promise<void> {
     await this.abandon();
   }
 }
 
 /**
- * Opens the file of one session for writing; a new one holds the header at once, and no rows.
+ * Opens the file of one session for writing. A new file holds the header and no rows.
  *
- * @throws {SessionBusyError} while another writer has the file.
- * @throws {SessionError} `SESSION_EXISTS` when the path holds another session.
+ * @throws {SessionBusyError} while another writer has the file open.
+ * @throws {SessionError} `SESSION_EXISTS` if the file holds another session.
  */
 export function openSessionWriter(session: Session, options: SessionWriterOptions = {}): Promise<SessionWriter> {
   return SessionWriter.open(session, options);
 }
 
-/** The header of a session value's log; what the log builds on may have an owner and a project. */
+/** The header for the log of a session value. Owner, project and metadata come from the source of the log, if there is one. */
 export function headerOf(
   session: Session,
   sandboxHandleId: string | undefined,

@@ -7,7 +7,7 @@ import { Transcript } from "../session/value/transcript.ts";
 import { openMemoryStore } from "../stores/memory/index.ts";
 import { SessionTree } from "../index.ts";
 
-test("gives the rows of the active path with the ids of their entries, who they are, and what they spent", async () => {
+test("has the rows of the active path with the ids of their entries, the lineage, usage and cost", async () => {
   const store = openMemoryStore();
   const lineage = { parents: ["p"], operator: "x", kind: "op_fork", extras: [] } as const;
   await store.create(createHeader({ id: "a", lineage }));
@@ -28,21 +28,21 @@ test("gives the rows of the active path with the ids of their entries, who they 
   expect(Transcript.originOf(session.transcript)).toEqual({ store, sessionId: "a", entryId: tree.leafId, length: 3 });
 });
 
-test("keeps a call without a result, since nothing is made up on disk", async () => {
+test("keeps a tool call without a result, and adds no made-up result", async () => {
   const tree = await SessionTree.inMemory();
   await tree.appendMessage(user("go"));
   await tree.appendMessage(calls("c1"));
   expect((await tree.toSession()).transcript.toMessages()).toEqual([user("go"), calls("c1")]);
 });
 
-test("of an empty tree is an empty session that spent nothing", async () => {
+test("an empty tree gives an empty session without usage", async () => {
   const tree = await SessionTree.inMemory();
   const session = await tree.toSession();
   expect([session.id, session.transcript.length, session.usage, session.cost]).toEqual([tree.id, 0, null, null]);
   expect(Transcript.originOf(session.transcript)).toBeNull();
 });
 
-test("begins with a compaction's summary, and reads what the context contains, not the history", async () => {
+test("begins with the summary of a compaction, and does not read the entries before the context", async () => {
   const memory = openMemoryStore();
   await memory.create(createHeader({ id: "a" }), {
     entries: Array.from({ length: 5000 }, (_, i) => ({ type: "message", id: `m${i}`, message: user(`${i}`) }) as const),
@@ -58,7 +58,7 @@ test("begins with a compaction's summary, and reads what the context contains, n
   expect(readCount()).toBeLessThan(100);
 });
 
-test("aims at the recorded sandbox, unless this program has no such backend", async () => {
+test("has the recorded sandbox only if this program has its backend", async () => {
   registerSandboxBackend("to-session-test", () => {
     throw new Error("never opened");
   });
@@ -70,7 +70,7 @@ test("aims at the recorded sandbox, unless this program has no such backend", as
   expect((await (await SessionTree.on(store, "unknown")).toSession()).sandboxPlacement).toBeNull();
 });
 
-/** A store that counts the entries which are read from it. */
+/** A store that counts the entries that are read from it. */
 function counting(inner: SessionStore): { store: SessionStore; readCount: () => number } {
   let count = 0;
   async function* read(sessionId: string, options?: ReadOptions) {

@@ -8,36 +8,36 @@ import type { AppendOptions, AppendResult, Guard, SessionStore } from "../sessio
 import type { Damage } from "../stores/jsonl/index.ts";
 import type { FileOptions, StoreTreeOptions } from "./file-options.ts";
 
-/** How many more turns a session takes, of how many. */
+/** How many more turns a session may have, and its limit. */
 export interface SessionRoom {
   readonly left: number;
   readonly limit: number;
 }
 
-/** Where a tree's session is kept, and where one derived from it goes. */
+/** The storage of a tree's session, and of sessions that are derived from it. */
 export interface TreeBacking {
   readonly store: SessionStore;
-  /** The session's file, or where it will be. */
+  /** The path of the session's file, even if it is not written yet; null without a file. */
   readonly path: string | null;
   readonly damage: readonly Damage[];
   readonly persisted: boolean;
   append(sessionId: string, drafts: readonly EntryDraft[], options?: AppendOptions): Promise<AppendResult>;
-  /** How much room the session has; null where its turns are not limited. */
+  /** How many more turns the session may have; null without a limit. */
   roomIn(head: SessionHead): SessionRoom | null;
-  /** Writes what still waits in memory; the head afterwards, or null when nothing waited. */
+  /** Writes a session that is only in memory to its file. Resolves to the new head, or to null if nothing was written. */
   flush(sessionId: string): Promise<SessionHead | null>;
-  /** Makes a session with these entries in the same kind of store. */
+  /** Creates a session with these entries in the same kind of storage. */
   derive(header: SessionHeader, entries: readonly Entry[], options: FileOptions): Promise<OpenedSession>;
   close(): Promise<void>;
 }
 
-/** A session and where it is kept. */
+/** A session and its storage. */
 export interface OpenedSession {
   readonly backing: TreeBacking;
   readonly head: SessionHead;
 }
 
-/** A session of a store that someone else opened and closes. */
+/** A session of a store that the caller has opened and closes. */
 export class StoreBacking implements TreeBacking {
   readonly store: SessionStore;
   readonly path = null;
@@ -45,7 +45,7 @@ export class StoreBacking implements TreeBacking {
   readonly #options: Pick<StoreTreeOptions, "guard" | "by" | "onAppend">;
   #version: number;
 
-  /** `version` is the session's when it was opened. */
+  /** `version` is the session's version when it was opened. */
   constructor(store: SessionStore, options: Pick<StoreTreeOptions, "guard" | "by" | "onAppend"> = {}, version = 0) {
     this.store = store;
     this.#options = options;
@@ -72,22 +72,22 @@ export class StoreBacking implements TreeBacking {
     }
     const appending = this.store.append(sessionId, drafts, this.#optionsOf(drafts, options));
     const { onAppend } = this.#options;
-    return onAppend === undefined ? appending : this.#tell(appending, onAppend);
+    return onAppend === undefined ? appending : this.#notify(appending, onAppend);
   }
 
-  async #tell(
+  async #notify(
     appending: Promise<AppendResult>,
     onAppend: NonNullable<StoreTreeOptions["onAppend"]>,
   ): Promise<AppendResult> {
     const known = this.#version;
     const result = await appending;
     this.#version = Math.max(this.#version, result.version);
-    // An entry that this tree has known of before is a repetition.
+    // Entries that this tree already knew come from a retry, and are not new.
     await onAppend({ ...result, entries: result.entries.filter(({ seq }) => seq >= known) });
     return result;
   }
 
-  /** @throws {SessionError} `INVALID_OPTION` for another name than that of the user on whose behalf the tree was opened. */
+  /** @throws {SessionError} `INVALID_OPTION` if an entry names another author than the user for whom the tree was opened. */
   #checkAuthor(drafts: readonly EntryDraft[], options: AppendOptions | undefined): void {
     const { by } = this.#options;
     const names = [options?.by, ...(Array.isArray(drafts) ? drafts.map((draft) => draft?.by) : [])];
@@ -95,21 +95,21 @@ export class StoreBacking implements TreeBacking {
     if (forged === undefined) return;
     throw new SessionError(
       "INVALID_OPTION",
-      `The session was opened for user ${show(by)}, so it takes nothing by ${show(forged)}; leave out by.`,
+      `The session was opened for user ${show(by)}, so an entry by ${show(forged)} is refused; leave out by.`,
     );
   }
 
   #optionsOf(drafts: readonly EntryDraft[], options: AppendOptions | undefined): AppendOptions | undefined {
     const { guard, by } = this.#options;
-    const stamps = this.#isUsers(options);
-    if (guard === undefined && !stamps) return options;
+    const isByUser = this.#isUsers(options);
+    if (guard === undefined && !isByUser) return options;
     const guarded = guard === undefined ? options : { ...options, guard: guardOf(guard, drafts, options) };
-    return stamps ? { ...defined({ by }), ...guarded } : guarded;
+    return isByUser ? { ...defined({ by }), ...guarded } : guarded;
   }
 
   /**
-   * Whether an append is a user's, and not that of a run: whoever has the session's lease writes the input of a run with
-   * the name that the request on record has.
+   * Whether an append is made by the user and not by a run. A run under the session's lease writes its input with the author
+   * of the recorded request.
    */
   #isUsers(options: AppendOptions | undefined): boolean {
     return this.#options.by !== undefined && options?.guard?.leaseToken === undefined;
@@ -128,8 +128,9 @@ export class StoreBacking implements TreeBacking {
 }
 
 /**
- * The guard of one append. Without its end, a run whose session was closed meanwhile would look like one that died. A limit
- * of turns that the append brings along goes before the session's: who has looked for room before is not refused after.
+ * The guard of one append. The end of a run is appended whatever the session's status: without it, a run whose session was
+ * closed meanwhile would look crashed. An append's own limit of turns overrides that of the tree, so that a caller that has
+ * checked the limit before is not refused afterwards.
  */
 function guardOf(guard: Guard, drafts: readonly EntryDraft[], options: AppendOptions | undefined): Guard {
   const { status: _status, ...rest } = guard;

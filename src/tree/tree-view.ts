@@ -3,7 +3,7 @@ import type { Entry } from "../session/log/entry.ts";
 import type { SessionStore } from "../session/store.ts";
 import { buildTree, groupChildren, labelsOf, type TreeNode } from "../session/log/tree.ts";
 
-/** All entries of a session, read once and then kept up with; made only when someone asks for all of them. */
+/** A cache of all entries of a session, updated incrementally. It is only created for calls that need all entries. */
 export class TreeView {
   readonly #sessionId: string;
   readonly #entries: Entry[] = [];
@@ -14,9 +14,9 @@ export class TreeView {
     this.#sessionId = sessionId;
   }
 
-  /** Reads what was appended since the last call. */
+  /** Reads the entries that were appended since the last call. */
   async update(store: SessionStore): Promise<void> {
-    // Entries are shared by all who ask, so none of them may change one.
+    // All callers share the entries, so freeze them.
     const before = this.#entries.length;
     for await (const entry of store.read(this.#sessionId, { after: before - 1 })) this.#entries.push(freezeDeep(entry));
     if (this.#entries.length === before) return;

@@ -4,31 +4,31 @@ import { FileLock, type LockOwner } from "../internal/file-lock.ts";
 import { uuidv7 } from "../internal/uuid.ts";
 import { SessionError, show } from "../session/errors.ts";
 
-const REFRESH_MS = 20_000;
+const HEARTBEAT_MS = 20_000;
 
-/** The name of the mark that one writer at a time has; those of others are unique. */
+/** The file name of the exclusive mark of a run. Marks of other writers have unique names. */
 const RUN_MARK = "run";
 
-/** Shows the others that someone writes to a session's file, for as long as the process lives. */
+/** A lock file that shows other processes that this one writes to a session's file. It is valid while the process lives. */
 export class WriterMark {
   readonly #path: string;
   readonly #directory: string;
   readonly #lock: FileLock;
   #timer: NodeJS.Timeout | null = null;
 
-  /** With `alone`, there is one mark for the file: of several who put it up at once, one has it. */
-  constructor(path: string, { alone = false }: { readonly alone?: boolean } = {}) {
+  /** With `exclusive`, there is one mark for the file, which only one of several writers gets. */
+  constructor(path: string, { exclusive = false }: { readonly exclusive?: boolean } = {}) {
     this.#path = path;
     this.#directory = join(dirname(path), ".index", `${basename(path)}.writers`);
-    this.#lock = new FileLock(join(this.#directory, alone ? RUN_MARK : uuidv7()));
+    this.#lock = new FileLock(join(this.#directory, exclusive ? RUN_MARK : uuidv7()));
   }
 
   /**
-   * Puts the mark up. Resolves to null, or, where the mark is one that only one can have, to whoever has it.
+   * Creates the mark. Resolves to null, or to the holder of an exclusive mark that is taken.
    *
-   * @throws {SessionError} `STORE_FAILED` where no file can be made.
+   * @throws {SessionError} `STORE_FAILED` if the file cannot be created.
    */
-  async put(): Promise<string | null> {
+  async create(): Promise<string | null> {
     let owner: LockOwner | null;
     try {
       owner = await this.#lock.acquire(0);
@@ -38,18 +38,18 @@ export class WriterMark {
       throw new SessionError("STORE_FAILED", `${reason}; check the directory, or choose another path.`, { cause });
     }
     if (owner !== null) return nameOf(owner);
-    this.#timer = setInterval(() => void this.#lock.refresh().catch(() => {}), REFRESH_MS);
+    this.#timer = setInterval(() => void this.#lock.heartbeat().catch(() => {}), HEARTBEAT_MS);
     this.#timer.unref();
     return null;
   }
 
-  /** Another live writer of the same file, or null. Marks of processes that have ended are taken down. */
+  /** Another live writer of the same file, or null. Removes the marks of processes that have ended. */
   async findOther(): Promise<string | null> {
     for (const name of await readdir(this.#directory).catch(() => [])) {
       const path = join(this.#directory, name);
       if (path === this.#lock.path || name.includes(".")) continue;
       const other = new FileLock(path);
-      // Taking that one, for as long as a look lasts, would keep a run from it.
+      // Only read the exclusive mark: acquiring it here, even for a moment, could make a run fail to get it.
       const owner = name === RUN_MARK ? await other.findHolder() : await other.acquire(0);
       if (owner !== null) return nameOf(owner);
       await other.release();
@@ -57,11 +57,11 @@ export class WriterMark {
     return null;
   }
 
-  /** Takes the mark down. */
+  /** Removes the mark. */
   async remove(): Promise<void> {
     if (this.#timer !== null) clearInterval(this.#timer);
     await this.#lock.release();
-    // The last one out takes the directory along; others' marks keep it.
+    // Remove the directory with the last mark; this fails while there are others.
     await rmdir(this.#directory).catch(() => {});
   }
 }

@@ -7,8 +7,8 @@ import type { SessionStore } from "../../src/session/store.ts";
 import { checkpointAt, say } from "../moving/sample-store.ts";
 
 /**
- * A session `a` of Ann's with 100 turns, a moved leaf and a checkpoint, its fork `f`, and a session `beta` of Bob's that
- * waits for a run.
+ * Creates the session `a` of user ann with 100 turns, a moved leaf and a checkpoint, its fork `f`, and the session `beta` of
+ * user bob with a requested run.
  */
 export async function fill(store: SessionStore): Promise<void> {
   await store.create(createHeader({ id: "a", userId: "ann", cwd: "/one" }));
@@ -29,7 +29,7 @@ export async function fill(store: SessionStore): Promise<void> {
   await store.search("llamas");
 }
 
-/** Changes a database behind the store's back. */
+/** Changes a database directly, without the store. */
 export function tamper(path: string, ...statements: readonly string[]): void {
   const database = new Database(path);
   try {
@@ -42,7 +42,7 @@ export function tamper(path: string, ...statements: readonly string[]): void {
   }
 }
 
-/** Changes the file of a session behind the store's back. */
+/** Changes the file of a session directly, without the store. */
 export async function tamperFile(directory: string, id: string, change: (text: string) => string): Promise<void> {
   const name = (await readdir(directory)).find((each) => each.endsWith(`_${id}.jsonl`)) as string;
   const path = join(directory, name);

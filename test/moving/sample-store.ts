@@ -9,14 +9,14 @@ import type { Checkpoint, SessionStore } from "../../src/session/store.ts";
 import { digestOf } from "../../src/stores/doctor/log-digest.ts";
 import type { Backend } from "../store-backends.ts";
 
-/** A store of a kind in a place of its own, both gone after the test. */
+/** Opens a store of a kind in a new directory. Both are removed after the test. */
 export async function openIn(backend: Backend): Promise<SessionStore> {
   const store = await backend.open(await makeDirectory());
   onTestFinished(() => store.close());
   return store;
 }
 
-/** A directory that is gone after the test. */
+/** Creates a directory that is removed after the test. */
 export async function makeDirectory(): Promise<string> {
   const directory = await mkdtemp(join(tmpdir(), "skein-moving-"));
   onTestFinished(() => rm(directory, { recursive: true, force: true }));
@@ -34,8 +34,9 @@ export function checkpointAt(head: SessionHead, id: string): Checkpoint {
 }
 
 /**
- * Sessions of every kind: `main` with branches, labels, a type of a later version and checkpoints; `side` forked from it,
- * and `deep` from that; `path`, made of one of its branches; `orphan`, whose source is deleted; `empty`; and `gone`, deleted.
+ * Creates sessions of all kinds: `main` with branches, labels, an entry type of a later version and checkpoints; its fork
+ * `side`, and the fork `deep` of that; `path`, created from one branch of `main`; `orphan`, a fork whose source is deleted;
+ * `empty`; and `gone`, which is deleted.
  */
 export async function fillStore(store: SessionStore): Promise<void> {
   const main = createHeader({ id: "main", userId: "user:bob", cwd: "/work", metadata: { a: [1, null] } });
@@ -68,7 +69,7 @@ export async function fillStore(store: SessionStore): Promise<void> {
   await store.delete("gone");
 }
 
-/** Everything about the live sessions of a store that must be the same in another one. */
+/** The content of all live sessions of a store that must be the same in a copy. */
 export async function contentsOf(store: SessionStore): Promise<Record<string, unknown>> {
   const contents: Record<string, unknown> = {};
   for (const item of (await store.list()).items) {

@@ -1,4 +1,4 @@
-/** An entry of the model's, cut down to its type and one value. */
+/** An entry of the model, reduced to its type and one value. */
 export interface ModelDraft {
   readonly id: string;
   readonly type: "message" | "leaf" | "label" | "session_info" | "status";
@@ -14,7 +14,7 @@ export interface ModelQuery {
   readonly deleted?: true;
 }
 
-/** One thing that a store can be asked. */
+/** One operation on a store. */
 export type Request =
   | {
       readonly kind: "append";
@@ -25,7 +25,7 @@ export type Request =
         readonly below?: string | null;
         readonly expectedVersion?: number;
       };
-      /** Under the lease that the process took. */
+      /** Whether to append under the lease that the process has acquired. */
       readonly leased: boolean;
     }
   | { readonly kind: "create" | "delete" | "undelete" | "head"; readonly session: string }
@@ -39,7 +39,7 @@ export type Request =
   | { readonly kind: "search"; readonly text: string }
   | CheckpointRequest;
 
-/** What a store can be asked of checkpoints. */
+/** One operation on checkpoints. */
 export type CheckpointRequest =
   | { readonly kind: "checkpoints"; readonly session: string }
   | { readonly kind: "saveCheckpoint"; readonly checkpoint: ModelCheckpoint }
@@ -59,7 +59,7 @@ interface ModelCheckpoint {
   readonly note: string;
 }
 
-/** What an operation answers: a list, or the code of the error that it is refused with. */
+/** The result of an operation: a list of values, or the code of the error. */
 export type Outcome = readonly (string | number | boolean | null)[] | string;
 
 interface ModelEntry extends ModelDraft {
@@ -71,36 +71,36 @@ interface ModelSession {
   readonly forkedFrom: string | null;
   log: readonly ModelEntry[];
   deleted: boolean;
-  /** The process that has the session, and how many leases there were before; null while nobody has it. */
+  /** The process that holds the lease, and the serial number of the lease; null without a lease. */
   lease: { readonly process: number; readonly serial: number } | null;
 }
 
 const MATCHES_MAX = 3;
 
-/** Whose a session is. */
+/** The user of a session. */
 export function userOf(id: string): string {
   return Number(id.slice(1)) % 2 === 0 ? "ann" : "bob";
 }
 
-/** When a session was made. */
+/** The time of creation of a session. */
 export function createdAtOf(id: string): string {
   return `2024-01-01T00:00:0${id.slice(1)}.000Z`;
 }
 
-/** The run that a process takes leases for. */
+/** The run id that a process uses for its leases. */
 export function runOf(process: number): string {
   return `run-${process}`;
 }
 
-/** What a store does, written down as plainly as possible: a list of entries a session, copied and searched through. */
+/** A simple model of a store: each session is a list of entries, which is copied for forks and scanned for searches. */
 export class StoreModel {
   readonly #sessions = new Map<string, ModelSession>();
   readonly #checkpoints = new Map<string, ModelCheckpoint>();
-  /** The leases that each process took and may still believe in, by process and session. */
+  /** The serial number of the last lease that each process has acquired and not released, by process and session. */
   readonly #held = new Map<string, number>();
   #leases = 0;
 
-  /** What a process must be answered. */
+  /** The expected outcome of a request from a process. */
   ask(process: number, request: Request): Outcome {
     switch (request.kind) {
       case "create":
@@ -143,19 +143,19 @@ export class StoreModel {
     return this.#live(id)?.log.length ?? 0;
   }
 
-  /** The id of some entry of a session; one number in six stands for none. */
+  /** The id of an entry of a session for any number; one number in six gives an unknown id. */
   idAt(id: string, n: number): string {
     const { log } = this.#live(id) ?? { log: [] };
     return n % 6 === 5 ? "nowhere" : (log[n % log.length]?.id ?? "nowhere");
   }
 
-  /** A session whose lease a process took and did not let go of, though it may have lost it since; null without one. */
+  /** A session whose lease a process has acquired and not released, although it may have lost it; null if there is none. */
   heldBy(process: number, n: number): string | null {
     const keys = [...this.#held.keys()].filter((key) => key.startsWith(`${process} `));
     return keys[n % keys.length]?.split(" ")[1] ?? null;
   }
 
-  /** A process begins anew. Its leases go on without it. */
+  /** Models a process that reopens its store: it forgets its leases, which stay live in the store. */
   reopen(process: number): void {
     for (const key of this.#held.keys()) if (key.startsWith(`${process} `)) this.#held.delete(key);
   }
@@ -217,15 +217,15 @@ export class StoreModel {
   }
 
   #purge(): Outcome {
-    const gone = [...this.#sessions.values()].filter(({ deleted }) => deleted);
-    for (const { id } of gone) {
+    const purged = [...this.#sessions.values()].filter(({ deleted }) => deleted);
+    for (const { id } of purged) {
       this.#sessions.delete(id);
       for (const [checkpointId, { session }] of this.#checkpoints)
         if (session === id) this.#checkpoints.delete(checkpointId);
-      // A session made anew under the id may count its leases anew.
+      // A new session with the same id may begin its lease tokens anew.
       for (const key of this.#held.keys()) if (key.endsWith(` ${id}`)) this.#held.delete(key);
     }
-    return [gone.length];
+    return [purged.length];
   }
 
   #head(id: string): Outcome {
@@ -248,7 +248,7 @@ export class StoreModel {
       .filter(({ id }) => userId === undefined || userOf(id) === userId)
       .filter((session) => status === undefined || statusOf(session) === status)
       .filter(({ forkedFrom }) => parentId === undefined || forkedFrom === parentId)
-      .sort((a, b) => (placeOf(a) < placeOf(b) ? 1 : -1));
+      .sort((a, b) => (sortKeyOf(a) < sortKeyOf(b) ? 1 : -1));
   }
 
   #search(words: readonly string[]): Outcome {
@@ -309,7 +309,7 @@ export class StoreModel {
   }
 }
 
-/** What the first draft of an append is chained on. */
+/** The parent of the first draft of an append. */
 function startOf(
   log: readonly ModelEntry[],
   { onto, below }: Extract<Request, { kind: "append" }>["options"],
@@ -355,7 +355,7 @@ function modifiedAtOf({ id, log }: ModelSession): string {
   return log.findLast(({ type }) => type === "message")?.timestamp ?? createdAtOf(id);
 }
 
-function placeOf(session: ModelSession): string {
+function sortKeyOf(session: ModelSession): string {
   return `${modifiedAtOf(session)} ${session.id}`;
 }
 

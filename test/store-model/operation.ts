@@ -1,16 +1,16 @@
 import fc from "fast-check";
 import type { ModelDraft, ModelQuery, Request, StoreModel } from "./model.ts";
 
-/** What all processes try at the same moment, each for itself. */
+/** The operation that all processes start at the same time. */
 export type Race = "append" | "create" | "delete" | "lease";
 
-// Ids repeat now and then; a number stands for the entry that is there by then, or for none.
+// Some ids repeat. A number is later replaced by the id of an entry that exists at that time, or by an unknown id.
 const id = fc
   .oneof({ weight: 6, arbitrary: fc.nat(1_000_000) }, { weight: 2, arbitrary: fc.nat(9) })
   .map((n) => `e${n}`);
 const text = fc.constantFrom("one", "two", "one two");
 const entry = fc.nat(200);
-// So many that no two are the same.
+// From a range so large that times do not repeat.
 const time = fc.nat(1_000_000_000).map((n) => new Date(Date.UTC(2024, 1) + n).toISOString());
 const typed = <const Type extends string, T>(type: Type, value: fc.Arbitrary<T>) =>
   fc.record({ id, type: fc.constant(type), value, timestamp: time });
@@ -95,12 +95,12 @@ const asked = fc.oneof(
   },
 );
 
-/** Something to do, and the process that does it. */
+/** A random operation and the number of the process that executes it. */
 export const operation = fc.record({ process: fc.nat(2), asked });
 
 type Asked = (typeof asked extends fc.Arbitrary<infer T> ? T : never) & { readonly kind: string };
 
-/** What a process is asked, with every number turned into what it stands for by now; nothing where that is nothing. */
+/** The requests of an operation, with numbers replaced by existing ids. Empty if the operation does not apply now. */
 export function requestOf(
   model: StoreModel,
   process: number,
@@ -120,7 +120,7 @@ export function requestOf(
     case "restore": {
       const session = model.heldBy(process, each.held);
       if (session === null) return [];
-      // A session that was deleted comes back without its lease.
+      // An undeleted session has no lease.
       if (each.kind === "restore") return [ask("delete", session), ask("undelete", session), ask("renew", session)];
       return [ask(each.kind, session)];
     }

@@ -30,11 +30,11 @@ class Refusal extends Error {
   }
 }
 
-/** A process with a store of its own, which is asked one thing at a time. */
+/** A child process with its own store handle. It executes one request at a time. */
 export class StoreProcess {
   readonly #number: number;
   readonly #child: ChildProcess;
-  /** The tokens of the leases that it took, by session. */
+  /** The tokens of the leases that it has acquired, by session. */
   readonly #tokens = new Map<string, number>();
 
   constructor(number: number) {
@@ -42,17 +42,17 @@ export class StoreProcess {
     this.#child = fork(programPath("answer.mjs"), { execArgv: ["--no-warnings"] });
   }
 
-  /** Opens the store at an address, and closes the one before. */
+  /** Opens the store at an address, and closes the previous one. */
   async open(address: string): Promise<void> {
     await this.#call("open", address);
   }
 
-  /** Whether what its head says is what its log adds up to. @throws {Error} if not. */
+  /** Runs `checkHeadIsFold` in the process. @throws {Error} if the head is not the fold of the log. */
   async checkHeadIsFold(sessionId: string): Promise<void> {
     await this.#call("checkHeadIsFold", sessionId);
   }
 
-  /** What the store in the process answers. */
+  /** Executes a request in the process and returns the outcome. */
   async ask(request: Request): Promise<Outcome> {
     try {
       return await this.#answer(request);
@@ -160,14 +160,14 @@ export class StoreProcess {
   async #call<T>(method: string, ...args: readonly unknown[]): Promise<T> {
     const ended = new AbortController();
     const exit = once(this.#child, "exit", { signal: ended.signal }).then(() => {
-      throw new Error(`Process ${this.#number} ended when it was asked to ${method}.`);
+      throw new Error(`Process ${this.#number} ended during ${method}.`);
     });
     const reply = once(this.#child, "message", { signal: ended.signal });
     this.#child.send({ method, args });
     try {
       const [{ value, refused, failed }] = (await Promise.race([reply, exit])) as [Reply];
       if (refused !== undefined) throw new Refusal(refused);
-      if (failed !== undefined) throw new Error(`Process ${this.#number} failed to ${method}: ${failed}`);
+      if (failed !== undefined) throw new Error(`Process ${this.#number} failed in ${method}: ${failed}`);
       return value as T;
     } finally {
       ended.abort();

@@ -170,7 +170,7 @@ export class FileAccess implements LogAccess {
   async acquire(): Promise<void> {}
 
   release(phase: "finished" | "failed" | "cancelled" | null): Promise<void> {
-    return phase === "finished" ? this.#file.finish() : this.#file.leave();
+    return phase === "finished" ? this.#file.finish() : this.#file.release();
   }
 
   follow(from: number, onEntry: (entry: Entry) => void): LogFollower {

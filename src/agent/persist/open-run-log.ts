@@ -116,7 +116,7 @@ async function openFile(path: string | null, request: LogRequest): Promise<void>
       head.header.id === user.id || ((await findRows(store, head, user.transcript))?.length ?? 0) > 0,
   });
   const access = new FileAccess(file);
-  if (!file.made) return continueLog(access, request);
+  if (!file.created) return continueLog(access, request);
   try {
     await beginStored(access, request, await access.head(), start.length);
   } catch (error) {

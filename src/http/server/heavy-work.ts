@@ -142,7 +142,7 @@ export class HeavyRequest implements LongWork, Disposable {
     return withLongWork(this, task);
   }
 
-  goOn(bytes: number): Promise<void> | null {
+  beforeSlice(bytes: number): Promise<void> | null {
     // What it has set going beside its answer is not its own any more.
     if (this.#ended === "answered" && !this.isStream) return null;
     if (this.#ended === "taken") throw overloaded();

@@ -5,7 +5,7 @@ import { LruCache } from "../../internal/lru-cache.ts";
 import type { EntryDraft } from "../../session/log/entry.ts";
 import { SessionError } from "../../session/errors.ts";
 import type { SessionStore } from "../../session/store.ts";
-import { lookBack } from "../../tree/path-reader.ts";
+import { cachedLookup } from "../../tree/path-reader.ts";
 import { appendToSession } from "../append-to-session.ts";
 import { derivedSessionId } from "../derived-session-id.ts";
 import * as log from "./checkpoint-record.ts";
@@ -60,7 +60,7 @@ export class GraphThread {
 
   /** Gives entries by their ids; whoever needs several takes one reader for all of them. */
   reader(): ReadEntry {
-    return lookBack(this.#store, this.sessionId);
+    return cachedLookup(this.#store, this.sessionId);
   }
 
   /** A checkpoint with its values and what was written to it. */

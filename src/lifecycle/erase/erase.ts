@@ -5,7 +5,7 @@ import { SessionBusyError, SessionError, SessionNotFoundError, show } from "../.
 import { checkName, checkSessionId } from "../../session/id.ts";
 import { requestIdOf } from "../../session/log/open-runs.ts";
 import type { Lease, SessionStore } from "../../session/store.ts";
-import { markErased } from "../../stores/copy/tombstones.ts";
+import { writeTombstones } from "../../stores/tombstones.ts";
 import type { CheckpointManager } from "../checkpoints/checkpoint-manager.ts";
 import { type ErasePlan, type PlannedCleaning, type PlannedRemoval, readPlan, writePlan } from "./erase-plan.ts";
 import type { EraseOptions, EraseReport, EraseTarget, NotCovered } from "./erase-report.ts";
@@ -112,12 +112,12 @@ class Erasure {
   async #mark({ at, removals, cleanings }: ErasePlan): Promise<void> {
     const { userId } = this.#target;
     const { eraser } = this.#store;
-    await markErased(eraser, at, userId === undefined ? {} : { userIds: [userId] });
+    await writeTombstones(eraser, at, userId === undefined ? {} : { userIds: [userId] });
     const sessionIds = removals.map(({ id }) => id);
     const entryIds = cleanings.flatMap((cleaning) => cleaning.entryIds);
     for (let first = 0; first < Math.max(sessionIds.length, entryIds.length); first += MARKS_AT_ONCE) {
       const part = [first, first + MARKS_AT_ONCE] as const;
-      await markErased(eraser, at, { sessionIds: sessionIds.slice(...part), entryIds: entryIds.slice(...part) });
+      await writeTombstones(eraser, at, { sessionIds: sessionIds.slice(...part), entryIds: entryIds.slice(...part) });
       await this.#pace.rest();
     }
   }

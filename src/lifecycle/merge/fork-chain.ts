@@ -3,7 +3,7 @@ import { LineageError } from "../../session/errors.ts";
 import type { SessionHead } from "../../session/log/fold.ts";
 import type { SessionHeader } from "../../session/log/header.ts";
 import type { SessionStore } from "../../session/store.ts";
-import { countUpTo } from "../../tree/path-reader.ts";
+import { characterLimit } from "../../tree/path-reader.ts";
 
 const FORKS_MAX = 10_000;
 
@@ -63,7 +63,7 @@ export async function readNewEntries(
 ): Promise<Entry[]> {
   const own = new Map<string, Entry>();
   const { id } = fork.header;
-  const count = countUpTo(id, charactersMax);
+  const count = characterLimit(id, charactersMax);
   for await (const entry of store.read(id, { after: shared - 1, before: fork.version })) {
     count(entry);
     own.set(entry.id, entry);

@@ -6,7 +6,7 @@ import type { AggregateKey, AggregateQuery, AggregateRow, ImportedSums, SessionS
 import { addCost, addUsage, NO_USAGE, type Usage } from "../../session/usage.ts";
 import { listedHeads } from "./list-pages.ts";
 
-/** How many entries are read before others have their turn. */
+/** After how many entries the scan yields to the event loop. */
 const TURN_ENTRIES = 256;
 
 type Keys = Pick<AggregateRow, AggregateKey>;
@@ -19,7 +19,7 @@ interface Sum {
   usage: Usage;
   cost: number;
   imported: ImportedSum | null;
-  /** The session that was counted last. */
+  /** The last session that was counted in `sessions`. */
   sessionId: string | null;
 }
 
@@ -31,7 +31,7 @@ interface ImportedSum {
   readonly uncosted: Map<string | null, Usage>;
 }
 
-/** The rows of each grouping, in the order of its keys. Every session of the query is read through once. */
+/** Computes the rows of each grouping, sorted by its keys. Every session of the query is read once. */
 export async function aggregateSessions(
   store: SessionStore,
   { from = "", to = "\uffff", ...filter }: Omit<AggregateQuery, "groupBy">,
@@ -43,7 +43,7 @@ export async function aggregateSessions(
   for await (const head of listedHeads(store, filter)) {
     const after = firstSummed(head.header) - 1;
     for await (const entry of store.read(head.header.id, { after })) {
-      // A store that answers at once would otherwise leave nobody else a turn.
+      // A store that reads synchronously would otherwise block the event loop.
       if (entry.seq % TURN_ENTRIES === 0) await new Promise((resolve) => setImmediate(resolve));
       if (entry.type !== "message" || entry.timestamp < from || entry.timestamp >= to) continue;
       if (!(await merged.countHere(entry))) continue;
@@ -65,7 +65,7 @@ export async function aggregateSessions(
   });
 }
 
-/** Null comes first. */
+/** Sorts null before all other values. */
 function compareKeys(a: Keys, b: Keys, groupBy: readonly AggregateKey[]): number {
   for (const key of groupBy) {
     const [left, right] = [a[key] ?? null, b[key] ?? null];

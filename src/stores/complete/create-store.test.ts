@@ -10,7 +10,7 @@ import { MemoryDriver } from "../memory/memory-driver.ts";
 
 const message = { type: "message", message: { role: "user", content: "hello" } } as const;
 
-/** A driver that passes everything on to another one, with some of it replaced. */
+/** A driver that forwards to another one, with some members replaced. */
 function driverOn(driver: StoreDriver, replaced: Partial<StoreDriver> = {}): StoreDriver {
   return new Proxy(driver, {
     get(target, key) {
@@ -31,7 +31,7 @@ async function storeWithSession(driver: StoreDriver): Promise<SessionStore> {
   return store;
 }
 
-describe("a store made of a driver that several processes share", () => {
+describe("a store made from a driver that several processes share", () => {
   for (const storeCase of storeCases.filter(({ needs }) => needs !== undefined)) {
     test(storeCase.name, async (running) => {
       const memory = memoryDriver();
@@ -46,13 +46,13 @@ describe("a store made of a driver that several processes share", () => {
   }
 });
 
-test("hands the driver's own promise to whoever appends", async () => {
+test("append returns the driver's own promise", async () => {
   const appending = new Promise<AppendResult>(() => {});
   const store = await storeWithSession(driverOn(memoryDriver(), { append: () => appending }));
   expect(store.append("a", [message])).toBe(appending);
 });
 
-test("passes on what the driver fails with, thrown or rejected", async () => {
+test("append rejects with the driver's error, thrown or rejected", async () => {
   const failure = new Error("the disk is full");
   const rejecting = createStore(driverOn(memoryDriver(), { append: () => Promise.reject(failure) }));
   await expect(rejecting.append("a", [message])).rejects.toBe(failure);
@@ -66,7 +66,7 @@ test("passes on what the driver fails with, thrown or rejected", async () => {
   await expect(throwing.append("a", [message])).rejects.toBe(failure);
 });
 
-test("says how each ability is come by, whatever the driver claims", () => {
+test("reports search and watch as the store provides them, not as the driver declares them", () => {
   const memory = memoryDriver();
   const claimed = { ...memory.capabilities, search: "index", watch: "poll" } as const;
   const without = createStore(driverOn(memory, { capabilities: claimed }));
@@ -75,7 +75,7 @@ test("says how each ability is come by, whatever the driver claims", () => {
   expect(createStore(driverOn(memory, native)).capabilities).toEqual(native.capabilities);
 });
 
-test("gives a driver that searches the parsed terms, the filter and the limit", async () => {
+test("passes the parsed terms, the filter and the limit to a driver that can search", async () => {
   const asked: unknown[] = [];
   const store = createStore(
     driverOn(memoryDriver(), {
@@ -94,7 +94,7 @@ test("gives a driver that searches the parsed terms, the filter and the limit", 
   ]);
 });
 
-test("searches and adds up more sessions than one page holds", async () => {
+test("searches and aggregates more sessions than fit on one page", async () => {
   const store = createStore(memoryDriver());
   for (let i = 0; i < 1005; i++) {
     await store.create(createHeader({ id: `s${i}`, createdAt: "2024-01-01T00:00:00.000Z" }), { entries: [message] });
@@ -111,7 +111,7 @@ test("searches and adds up more sessions than one page holds", async () => {
   expect((await store.list({ limit: 1000 })).items).toHaveLength(1000);
 });
 
-test("asks the driver for nothing once it is closed, not even in the middle of a search", async () => {
+test("does not call the driver after it was closed, even during a search", async () => {
   const memory = memoryDriver();
   let closed = false;
   const calls: string[] = [];
@@ -138,7 +138,7 @@ test("asks the driver for nothing once it is closed, not even in the middle of a
   expect(calls).toEqual([]);
 });
 
-test("lets go of the driver's reader when it is closed under it", async () => {
+test("closes the driver's iterator if the store is closed during a read", async () => {
   let released = false;
   async function* read(): AsyncGenerator<Entry> {
     try {
@@ -155,14 +155,14 @@ test("lets go of the driver's reader when it is closed under it", async () => {
   expect(released).toBe(true);
 });
 
-test("reports a driver that cannot close, each time", async () => {
+test("every call of close rejects if the driver cannot close", async () => {
   const store = createStore(driverOn(memoryDriver(), { close: () => Promise.reject(new Error("stuck")) }));
   await expect(store.close()).rejects.toThrow("stuck");
   await expect(store.close()).rejects.toThrow("stuck");
   await expect(store.ping()).rejects.toMatchObject({ code: "STORE_CLOSED" });
 });
 
-test("begins a watch where the log stood when it was asked for, however slowly the head is read", async () => {
+test("a watch yields every entry appended after its call, even if reading the head is slow", async () => {
   const memory = memoryDriver();
   let slow = false;
   const head = async (id: string) => {
@@ -176,7 +176,7 @@ test("begins a watch where the log stood when it was asked for, however slowly t
   expect((await next).value).toEqual(entries[0]);
 });
 
-test.for([1, 2])("ends a watch in peace when the store is closed in read %i of the head for it", async (read) => {
+test.for([1, 2])("a watch ends without an error if the store is closed during read %i of its head", async (read) => {
   const memory = memoryDriver();
   let refuse: (error: Error) => void = () => {};
   const pending = new Promise<never>((_, reject) => {
@@ -192,7 +192,7 @@ test.for([1, 2])("ends a watch in peace when the store is closed in read %i of t
   expect((await next).done).toBe(true);
 });
 
-test("asks the driver's leases for nothing once it is closed", async () => {
+test("does not call the driver's leases after it was closed", async () => {
   const info = { runId: "run", token: 1, untilMs: 0 };
   const leases = { acquire: async () => info, renew: fail, release: fail, current: fail };
   const store = await storeWithSession(driverOn(memoryDriver(), { leases }));
@@ -202,7 +202,7 @@ test("asks the driver's leases for nothing once it is closed", async () => {
   await expect(lease.renew()).rejects.toMatchObject({ code: "STORE_CLOSED" });
 });
 
-test("ends a watch with the error that reading fails with", async () => {
+test("a watch rejects with the error of a failed read", async () => {
   const memory = memoryDriver();
   let broken = false;
   const head: StoreDriver["head"] = async (id) => {
@@ -218,7 +218,7 @@ test("ends a watch with the error that reading fails with", async () => {
   await expect(next).rejects.toThrow("the connection is lost");
 });
 
-test("holds leases by the clock it is given", async () => {
+test("leases expire by the driver's clock", async () => {
   let now = Date.parse("2024-01-01T00:00:00.000Z");
   const store = createStore(new MemoryDriver(() => new Date(now)));
   await store.create(createHeader({ id: "a" }));

@@ -2,7 +2,7 @@ import { checkArgument, isObject } from "../../session/check-arguments.ts";
 import { NOTHING_FOUND, planNow, type StoredEntry } from "../../session/log/append-plan.ts";
 import { type CheckedDraft, checkDrafts } from "../../session/log/draft.ts";
 import type { Entry, EntryDraft } from "../../session/log/entry.ts";
-import { SessionError, SessionNotFoundError } from "../../session/errors.ts";
+import { LeaseLostError, SessionError, SessionNotFoundError } from "../../session/errors.ts";
 import { emptyHead, type PathSummary, type SessionHead } from "../../session/log/fold.ts";
 import { checkHeader, type SessionHeader } from "../../session/log/header.ts";
 import { checkName, checkSessionId } from "../../session/id.ts";
@@ -10,7 +10,7 @@ import { PAGE_ITEMS_MAX } from "../../session/limits.ts";
 import { hasWaitingRun } from "../../session/log/open-runs.ts";
 import { parseSearch } from "../../session/search.ts";
 import { NO_SETTINGS, type Settings, type SettingsNode } from "../../session/log/settings.ts";
-import type { StoreDriver } from "../../session/store-driver.ts";
+import type { LeaseTable, StoreDriver, StoredLease } from "../../session/store-driver.ts";
 import type {
   AggregateQuery,
   AggregateRow,
@@ -47,7 +47,6 @@ import {
 import { checkCheckpoint } from "./valid-checkpoint.ts";
 import { checkAggregateQuery, checkQuery } from "./valid-query.ts";
 import { forListing } from "./head-weight.ts";
-import { heldLease, leaseInfo } from "./held-lease.ts";
 import { listPage } from "./list-page.ts";
 import { listedHeads } from "./list-pages.ts";
 import { searchByScan } from "./search-by-scan.ts";
@@ -55,22 +54,22 @@ import { storeClosed } from "./store-closed.ts";
 import { WatchHub } from "./watch-hub.ts";
 
 const JSON_ENTRIES_DEFAULT = 100;
-/** The largest page that a server gives, and one more, which tells whether there is another. */
+/** The largest page of a server, and one more entry, which shows whether there is a next page. */
 const JSON_ENTRIES_MAX = 1001;
-/** With more drafts than that, a session is not checked and made in one go. */
+/** With more drafts than this, `create` yields to the event loop between checking and writing them. */
 const DRAFTS_AT_ONCE = 1000;
 const NO_OPTIONS: AppendOptions = Object.freeze({});
 
 /**
- * A store that does what its driver does, and the rest by itself: it checks every argument, pages listings, refuses
- * calls after `close`, adds up, and brings search and watching where the driver has none.
+ * Makes a store from a driver. The store checks every argument, pages listings, refuses calls after `close`, aggregates, and
+ * provides search and watching if the driver has none.
  */
 export function createStore(driver: StoreDriver): SessionStore {
   checkArgument(isObject(driver) && isObject(driver.capabilities), driver, "createStore", "a driver with capabilities");
-  return new DrivenStore(driver);
+  return new DriverStore(driver);
 }
 
-class DrivenStore implements SessionStore {
+class DriverStore implements SessionStore {
   readonly capabilities: StoreCapabilities;
   readonly #driver: StoreDriver;
   readonly #hub: WatchHub;
@@ -89,12 +88,12 @@ class DrivenStore implements SessionStore {
     const drafts = checkDrafts(entries, { verbatim: true });
     const checked = checkHeader(header);
     if (variablesBytesMax !== undefined) checkVariables(checked, drafts, variablesBytesMax);
-    // What was checked and what comes take long with many entries; others have their turn between.
+    // Checking and writing many entries take long each, so yield to the event loop between them.
     if (drafts.length > DRAFTS_AT_ONCE) await new Promise((resolve) => setImmediate(resolve));
     return this.#openDriver().create(checked, drafts, limits);
   }
 
-  // Not an async function: an append is the hot path, and this way the caller awaits the driver's own promise.
+  // Not an async function, because an append is a hot path: the caller awaits the driver's own promise.
   append(sessionId: string, drafts: readonly EntryDraft[], options: AppendOptions = NO_OPTIONS): Promise<AppendResult> {
     try {
       this.#driverFor(sessionId);
@@ -214,7 +213,7 @@ class DrivenStore implements SessionStore {
   get eraser(): StoreEraser {
     const { eraser } = this.#openDriver();
     if (eraser !== undefined) return eraser;
-    throw new SessionError("NOT_SUPPORTED", "This store cannot erase what it holds; its driver has no eraser.");
+    throw new SessionError("NOT_SUPPORTED", "This store cannot erase: its driver has no eraser.");
   }
 
   async saveCheckpoint(checkpoint: Checkpoint): Promise<void> {
@@ -249,7 +248,7 @@ class DrivenStore implements SessionStore {
   }
 
   watch(sessionId: string, options: WatchOptions = {}): AsyncIterable<Entry> {
-    // Only a watch that begins after `close` is refused; one that has begun just ends then.
+    // Called by the first `next`: a watch that begins after `close` is refused. A running one ends when the store is closed.
     const begin = (): void => {
       this.#driverFor(sessionId);
       checkWatchOptions(options);
@@ -264,7 +263,7 @@ class DrivenStore implements SessionStore {
     if ((await driver.head(sessionId)) === null) throw new SessionNotFoundError(sessionId);
     this.#openDriver();
     const taken = await driver.leases.acquire(sessionId, runId, ttlMs);
-    return heldLease(leaseInfo(sessionId, taken), ttlMs, driver.leases, () => this.#closing !== null);
+    return leaseHandle(leaseInfo(sessionId, taken), ttlMs, driver.leases, () => this.#closing !== null);
   }
 
   async leaseOf(sessionId: string): Promise<LeaseInfo | null> {
@@ -306,7 +305,7 @@ class DrivenStore implements SessionStore {
     return driver;
   }
 
-  /** No generator: whoever reads awaits the promises of the driver's own iterator, which takes half as long. */
+  /** Not a generator: the caller awaits the promises of the driver's own iterator, which takes half as long. */
   #read(sessionId: string, options: ReadOptions): AsyncIterator<Entry> {
     let entries: AsyncIterator<Entry> | null = null;
     return {
@@ -316,7 +315,7 @@ class DrivenStore implements SessionStore {
           entries ??= this.#driverFor(sessionId).read(sessionId, readRange(options))[Symbol.asyncIterator]();
           return entries.next();
         } catch (error) {
-          // Who is refused does not come back to end the driver's reading.
+          // After a rejected `next()`, callers never call `return()`, so close the driver's iterator here.
           return Promise.resolve(entries?.return?.()).then(() => Promise.reject(error));
         }
       },
@@ -330,7 +329,7 @@ class DrivenStore implements SessionStore {
     return driver.find(sessionId, entryId);
   }
 
-  /** The settings that the node at a position holds. @throws {SessionNotFoundError} where the session is gone by now. */
+  /** The settings of the node at a position. @throws {SessionNotFoundError} if the session was deleted meanwhile. */
   async #settingsAt(sessionId: string, seq: number): Promise<SettingsNode> {
     for await (const { id } of this.#driver.read(sessionId, {
       after: seq - 1,
@@ -356,14 +355,46 @@ function capabilitiesOf(driver: StoreDriver): StoreCapabilities {
   return Object.freeze({
     ...declared,
     search: driver.search === undefined ? "scan" : declared.search,
-    // Where no one else can append, waking our own watchers is all there is to do.
+    // If no other process can append, the store notifies its own watchers of every append.
     watch: declared.shared ? declared.watch : "push",
   });
 }
 
-/** Plans the first entries of a session as its driver will, to see what their variables take. */
+/** Checks the size of the variables in the first entries of a session, by planning them as the driver will. */
 function checkVariables(header: SessionHeader, drafts: readonly CheckedDraft[], variablesBytesMax: number): void {
   if (!drafts.some(({ body }) => body.type === "variables")) return;
   const options = { verbatim: true, guard: { variablesBytesMax } };
   planNow({ head: emptyHead(header), drafts, options, now: header.createdAt }, () => NOTHING_FOUND);
+}
+
+/** Converts a stored lease to the form that callers get. */
+function leaseInfo(sessionId: string, { runId, token, untilMs }: StoredLease): LeaseInfo {
+  return { sessionId, runId, token, expiresAt: new Date(untilMs).toISOString() };
+}
+
+/** The lease object that its holder gets, with methods to renew and release it. */
+function leaseHandle(info: LeaseInfo, ttlMs: number, table: LeaseTable, isClosed: () => boolean): Lease {
+  const { sessionId, runId, token } = info;
+  let { expiresAt } = info;
+  // After `close` the lease expires by itself, so a late release does nothing and is not an error.
+  const release = async (): Promise<void> => {
+    if (!isClosed()) await table.release(sessionId, token);
+  };
+  return {
+    sessionId,
+    runId,
+    token,
+    get expiresAt() {
+      return expiresAt;
+    },
+    async renew(nextMs = ttlMs) {
+      if (isClosed()) throw storeClosed();
+      checkCount(nextMs, "ttlMs", 1, LEASE_TTL_MS_MAX);
+      const renewed = await table.renew(sessionId, token, nextMs);
+      if (renewed === null) throw new LeaseLostError(sessionId, token);
+      expiresAt = new Date(renewed).toISOString();
+    },
+    release,
+    [Symbol.asyncDispose]: release,
+  };
 }

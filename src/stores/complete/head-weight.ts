@@ -1,9 +1,9 @@
 import type { SessionHead } from "../../session/log/fold.ts";
 
-/** Settings and metadata are the same object until they change, so that each is measured once. */
+/** A cache of JSON lengths. Settings and metadata stay the same object until they change, so each is measured once. */
 const lengths = new WeakMap<object, number>();
 
-/** A head as a listing gives it: without what was set on its path, which may be large and secret. */
+/** A head for a listing: without the values of its settings, which may be large and secret. */
 export function forListing(head: SessionHead): SessionHead {
   const { settings } = head.path;
   if (settings === null) return head;
@@ -12,7 +12,7 @@ export function forListing(head: SessionHead): SessionHead {
   return Object.freeze({ ...head, path });
 }
 
-/** About how many characters a head takes beyond what every head takes. */
+/** About how many characters the metadata and settings of a head have. The rest of a head is small. */
 export function headWeight({ header: { metadata }, path: { settings } }: SessionHead): number {
   return lengthOf(metadata) + (settings === null ? 0 : lengthOf(settings.change ?? {}));
 }

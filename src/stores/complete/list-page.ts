@@ -8,20 +8,20 @@ import type { SessionPage, SessionQuery } from "../../session/store.ts";
 import type { ListPosition, SessionListing } from "../../session/store-driver.ts";
 import { headWeight } from "./head-weight.ts";
 
-/** How many sessions are read at first; twice as many each time, as long as they are small. */
+/** How many sessions the first batch reads. Each further batch reads twice as many while the sessions are small. */
 const BATCH_FIRST = 8;
 const BATCH_MAX = 128;
-/** How much the sessions of one page, or of what one search has found, may take. */
+/** The most characters that the heads of one page, or of the hits of one search, may have together. */
 export const PAGE_CHARACTERS_MAX: number = 8 * 1024 * 1024;
-/** How much is read before others have their turn. */
+/** A batch with more characters than this lets other tasks of this process run before it is used. */
 const SLICE_CHARACTERS = 256 * 1024;
-/** What a session may take on average to count as small. */
+/** Sessions count as small if their heads have at most this many characters on average. */
 const SMALL_CHARACTERS = 16 * 1024;
 const CURSOR_CHARACTERS_MAX = 512;
 
 /**
- * One page of a listing. It ends early where its sessions take more than about 8 MB, so that no page fills the memory,
- * however large the variables and the metadata of its sessions are.
+ * Reads one page of a listing. The page ends early if its heads take more than about 8 MB, so that large variables and
+ * metadata cannot fill the memory.
  */
 export async function listPage(
   listing: Pick<SessionListing, "list" | "scans" | "damaged">,
@@ -32,17 +32,17 @@ export async function listPage(
   const items: SessionHead[] = [];
   const [first, most] = listing.scans === true ? [limit, limit] : [BATCH_FIRST, BATCH_MAX];
   let [characters, batch, from] = [0, first, after];
-  // Of what cannot be read nobody knows whose it is, so it is not shown to one user among many.
-  const shown = after === null && filter.userId === undefined ? listing.damaged?.(filter.deleted === true) : [];
-  const damaged = (await shown) ?? [];
+  // The user of a damaged session is unknown, so a listing for one user does not show damaged sessions.
+  const pending = after === null && filter.userId === undefined ? listing.damaged?.(filter.deleted === true) : [];
+  const damaged = (await pending) ?? [];
   for (;;) {
     if (items.length > 0) batch = characters <= items.length * SMALL_CHARACTERS ? batch * 2 : first;
     const wanted = Math.min(limit - items.length, batch, most);
-    // One more than asked for tells whether there is a next page.
+    // One session more than wanted shows whether there is a next page.
     let page = await listing.list(filter, wanted + 1, from);
     const weight = page.reduce((sum, head) => sum + headWeight(head), 0);
     if (weight > SLICE_CHARACTERS) {
-      // Not held while others are before it.
+      // Drop the batch while this call waits for its slice, and read it again then: waiting calls must not hold memory.
       page = [];
       await nextSlice(weight);
       page = await listing.list(filter, wanted + 1, from);
@@ -59,7 +59,7 @@ export async function listPage(
   }
 }
 
-/** The text that stands for a position in a listing. */
+/** Encodes a position in a listing as a cursor. */
 function encodeCursor({ modifiedAt, id }: ListPosition): string {
   return Buffer.from(JSON.stringify({ modifiedAt, id })).toString("base64url");
 }
@@ -67,7 +67,7 @@ function encodeCursor({ modifiedAt, id }: ListPosition): string {
 /** @throws {SessionError} `INVALID_QUERY` unless the text came from `encodeCursor`. */
 export function decodeCursor(cursor: string): ListPosition {
   const position = parse(cursor);
-  // Only the very text that was handed out counts, so that a cursor cannot be half right.
+  // Accept only what `encodeCursor` returns for the position: other texts that decode to it are refused.
   if (position === null || encodeCursor(position) !== cursor) {
     throw new SessionError(
       "INVALID_QUERY",

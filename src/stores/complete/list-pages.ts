@@ -2,7 +2,7 @@ import type { SessionHead } from "../../session/log/fold.ts";
 import { PAGE_ITEMS_MAX } from "../../session/limits.ts";
 import type { SessionPage, SessionQuery, SessionStore } from "../../session/store.ts";
 
-/** The pages of a listing, one after the other. */
+/** Iterates over the pages of a listing. */
 export async function* listPages(
   store: SessionStore,
   query: Omit<SessionQuery, "cursor"> = {},
@@ -15,7 +15,7 @@ export async function* listPages(
   }
 }
 
-/** The sessions that a query lists, one after the other. */
+/** Iterates over the heads of the sessions that a query lists. */
 export async function* listedHeads(
   store: SessionStore,
   query?: Omit<SessionQuery, "cursor">,

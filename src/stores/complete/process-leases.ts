@@ -1,7 +1,7 @@
 import { SessionBusyError } from "../../session/errors.ts";
 import type { LeaseTable, StoredLease } from "../../session/store-driver.ts";
 
-/** Leases that hold among the callers of one driver. */
+/** Leases in memory, which exclude the other callers of the same driver. */
 export class ProcessLeases implements LeaseTable {
   readonly #clock: () => Date;
   readonly #held = new Map<string, StoredLease>();
@@ -40,7 +40,7 @@ export class ProcessLeases implements LeaseTable {
     return this.#live(sessionId)?.token ?? null;
   }
 
-  /** Ends whatever lease the session has. */
+  /** Ends the session's lease, if it has one. */
   drop(sessionId: string): void {
     this.#held.delete(sessionId);
   }

@@ -4,7 +4,7 @@ import { createHeader } from "../../session/log/header.ts";
 import { listPage } from "./list-page.ts";
 import { ScannedListing } from "./scanned-listing.ts";
 
-test("a page of a listing that looks at every session looks at them once, and once for what cannot be read", async () => {
+test("a page of a scanned listing scans all sessions once, and once more for the damaged ones", async () => {
   const heads = Array.from({ length: 500 }, () => emptyHead(createHeader({})));
   let scans = 0;
   const listing = new ScannedListing(async () => {

@@ -3,14 +3,14 @@ import { idleSince, matchesQuery, pageOfHeads } from "../../session/query.ts";
 import type { ListPosition, SessionListing } from "../../session/store-driver.ts";
 import type { DamagedSession, SessionQuery } from "../../session/store.ts";
 
-/** All sessions of a store, live or deleted, and what of it cannot be read. */
+/** All live or all deleted sessions of a store, and those that cannot be read. */
 export interface ScannedSessions {
-  /** Each with whether someone has it now. */
+  /** `isHeld` returns true if the session has a live lease now. */
   readonly sessions: readonly { readonly head: SessionHead; readonly isHeld: () => boolean }[];
   readonly damaged: readonly DamagedSession[];
 }
 
-/** The listings of a store that looks at every session for them. */
+/** Listings without an index: each call scans all sessions of the store. */
 export class ScannedListing implements SessionListing {
   readonly scans = true;
   readonly #scan: (deleted: boolean) => Promise<ScannedSessions>;

@@ -7,14 +7,14 @@ import { entryText, findTerm, headTexts, matchOf, type SearchTerm } from "../../
 import type { SearchHit, SearchMatch } from "../../session/store.ts";
 
 const MATCHES_MAX = 3;
-/** How many entries are read before others have their turn. */
+/** After how many entries the scan yields to the event loop. */
 const TURN_ENTRIES = 256;
-/** How many characters are compared before they have. */
+/** After how many compared characters within one entry the scan waits for its next slice. */
 const TURN_CHARACTERS = 8 * 1024 * 1024;
 
 /**
- * The first of some sessions in which every term occurs, found by reading each of them; no more than take about as much as a
- * page of a listing may, so that large metadata does not fill the memory.
+ * Searches without an index: reads sessions one after the other until `limit` contain every term. It stops early when the
+ * heads of the hits are as large as a page of a listing may be, so that large metadata cannot fill the memory.
  */
 export async function searchByScan(
   heads: AsyncIterable<SessionHead>,
@@ -42,7 +42,7 @@ async function searchSession(
   const missing = new Set(terms.filter((term) => !texts.some((text) => findTerm(text, term) !== null)));
   const matches: SearchMatch[] = [];
   for await (const entry of entries) {
-    // A store that answers at once would otherwise leave nobody else a turn.
+    // A store that reads synchronously would otherwise block the event loop.
     if (entry.seq % TURN_ENTRIES === 0) await new Promise((resolve) => setImmediate(resolve));
     const text = entryText(entry);
     if (text === "") continue;

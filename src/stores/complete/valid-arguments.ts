@@ -13,16 +13,16 @@ import type {
   WatchOptions,
 } from "../../session/store.ts";
 
-/** The longest time one lease may be held without being renewed. */
+/** The longest duration of a lease. */
 export const LEASE_TTL_MS_MAX: number = 24 * 60 * 60 * 1000;
 
-/** After every time there is. */
+/** A time after all times that a store can contain. */
 export const END_OF_TIME = "9999-12-31T23:59:59.999Z";
 
-/** Every status that a session can have. */
+/** All statuses of a session. */
 export const STATUSES: readonly SessionStatus[] = ["active", "suspended", "closed", "expired"];
 
-/** Whether a value is a status, or a list of some. */
+/** Whether a value is a status, or a non-empty list of statuses. */
 export function isStatusFilter(value: unknown): boolean {
   const statuses: readonly unknown[] = Array.isArray(value) ? value : [value];
   return statuses.length > 0 && statuses.every((status) => (STATUSES as readonly unknown[]).includes(status));
@@ -40,33 +40,33 @@ export function checkCount(
   throw invalidOption(name, value, `a whole number ${range}`);
 }
 
-/** The error for an option that has another value than it may. */
+/** The error for an option with an invalid value. */
 export function invalidOption(name: string, value: unknown, wanted: string): SessionError {
   return new SessionError("INVALID_OPTION", `The option ${name} is ${show(value)}; it must be ${wanted}.`);
 }
 
-/** @throws {SessionError} `INVALID_OPTION` unless the value is one of some, or is not given. */
+/** @throws {SessionError} `INVALID_OPTION` unless the value is undefined or one of `choices`. */
 export function checkChoice(value: unknown, name: string, choices: readonly unknown[]): void {
   if (value === undefined || choices.includes(value)) return;
   throw invalidOption(name, value, choices.map((choice) => JSON.stringify(choice)).join(" or "));
 }
 
-/** @throws {SessionError} `INVALID_OPTION` unless the value is a clock, or is not given. */
+/** @throws {SessionError} `INVALID_OPTION` unless the value is undefined or a function. */
 export function checkClock(value: unknown): void {
   if (value !== undefined && typeof value !== "function") throw invalidOption("clock", value, "a function");
 }
 
-/** @throws {SessionError} `INVALID_OPTION` unless the value is a path in the file system. */
+/** @throws {SessionError} `INVALID_OPTION` unless the value is a file path. */
 export function checkPath(value: unknown, name: string): void {
   if (typeof value !== "string" || value === "" || value.includes("\0")) throw invalidOption(name, value, "a path");
 }
 
-/** @throws {SessionError} `INVALID_OPTION` unless the value is a time as `toISOString` writes it. */
+/** @throws {SessionError} `INVALID_OPTION` unless the value is a time in the format of `toISOString`. */
 export function checkTime(value: unknown, name: string): asserts value is string {
   if (!isTimestamp(value)) throw invalidOption(name, value, "an ISO-8601 time with milliseconds, in UTC");
 }
 
-/** @throws {SessionError} `INVALID_OPTION` or `INVALID_ID` unless an append can be done that way. */
+/** @throws {SessionError} `INVALID_OPTION` or `INVALID_ID` unless the options of an append are valid. */
 export function checkAppendOptions(options: AppendOptions): void {
   checkOptions(options);
   const { expectedVersion, onto, below, guard, verbatim, by, run } = options;
@@ -76,13 +76,13 @@ export function checkAppendOptions(options: AppendOptions): void {
   if (onto !== undefined && onto !== null) checkName(onto, "an entry");
   if (below !== undefined && below !== null) checkName(below, "an entry");
   if (onto !== undefined && below !== undefined) {
-    throw new SessionError("INVALID_OPTION", "An append takes onto or below, not both.");
+    throw new SessionError("INVALID_OPTION", "An append accepts onto or below, not both.");
   }
   checkChoice(verbatim, "verbatim", [true, false]);
   if (guard === undefined) return;
   checkOptions(guard, "guard");
   if (guard.status !== undefined && !isStatusFilter(guard.status))
-    throw invalidOption("guard.status", guard.status, "a status, or a list of some");
+    throw invalidOption("guard.status", guard.status, "a status, or a list of statuses");
   for (const name of ["maxTurns", "variablesBytesMax", "leaseToken"] as const)
     if (guard[name] !== undefined) checkCount(guard[name], `guard.${name}`);
   if (guard.openRun !== undefined) checkName(guard.openRun, "a run's");
@@ -96,7 +96,7 @@ function checkRun(run: string, { guard, verbatim }: AppendOptions): void {
   throw new SessionError("INVALID_OPTION", `The append is in the name of run ${show(run)} without that run's lease.`);
 }
 
-/** What a purge asks for, with a time that all deletions are before where it names none. */
+/** Checks what to purge. Without a `before`, sets it to the end of time, so that all deletions are before it. */
 export function checkPurge(which: string | PurgeQuery): DriverPurge {
   if (typeof which === "string") return checkPurge({ before: which });
   checkOptions(which);
@@ -109,7 +109,7 @@ export function checkPurge(which: string | PurgeQuery): DriverPurge {
   return { ...which, before };
 }
 
-/** @throws {SessionError} `INVALID_OPTION` or `INVALID_ID` unless a session can be made, forked or brought back that way. */
+/** @throws {SessionError} `INVALID_OPTION` or `INVALID_ID` unless the options of `create`, `fork` or `undelete` are valid. */
 export function checkMakeOptions(options: CreateOptions & ForkOptions & UndeleteOptions): void {
   checkOptions(options);
   if (options.at !== undefined && options.at !== null) checkName(options.at, "an entry");
@@ -117,7 +117,7 @@ export function checkMakeOptions(options: CreateOptions & ForkOptions & Undelete
     if (options[name] !== undefined) checkCount(options[name], name);
 }
 
-/** @throws {SessionError} `INVALID_OPTION` unless a session can be watched that way. */
+/** @throws {SessionError} `INVALID_OPTION` unless the options of a watch are valid. */
 export function checkWatchOptions(options: WatchOptions): void {
   checkOptions(options);
   if (options.after !== undefined) checkCount(options.after, "after", -1);
@@ -126,9 +126,9 @@ export function checkWatchOptions(options: WatchOptions): void {
 }
 
 /**
- * The range that read options ask for, with what is not given filled in.
+ * Checks read options and fills in the defaults.
  *
- * @throws {SessionError} `INVALID_OPTION` for one that is not a position, a limit or a flag.
+ * @throws {SessionError} `INVALID_OPTION` for an invalid position, limit or flag.
  */
 export function readRange(options: ReadOptions): ReadRange {
   checkOptions(options);
@@ -142,7 +142,7 @@ export function readRange(options: ReadOptions): ReadRange {
   return { after, before, limit, reverse, deleted };
 }
 
-/** @throws {SessionError} `INVALID_OPTION` unless the value is an object of options. */
+/** @throws {SessionError} `INVALID_OPTION` unless the value is an object. */
 function checkOptions(options: unknown, name = "options"): void {
   if (typeof options === "object" && options !== null && !Array.isArray(options)) return;
   throw new SessionError("INVALID_OPTION", `The ${name} of the call must be an object, not ${show(options)}.`);

@@ -8,31 +8,33 @@ import type { Checkpoint } from "../../session/store.ts";
 const FIELDS = "id sessionId version leafId createdAt parentCheckpointId metadata by sandboxSnapshot".split(" ");
 
 /**
- * A frozen copy of a checkpoint, after checking every field of it.
+ * Checks every field of a checkpoint and returns a frozen copy.
  *
  * @throws {SessionError} `INVALID_ID`, `INVALID_VALUE` or `TOO_LARGE`.
  */
 export function checkCheckpoint(value: Checkpoint): Checkpoint {
-  if (typeof value !== "object" || value === null || Array.isArray(value)) throw invalid("it is not an object");
+  if (typeof value !== "object" || value === null || Array.isArray(value))
+    throw invalidCheckpoint("it is not an object");
   const checkpoint = copy(value);
   const { id, sessionId, version, leafId, createdAt, parentCheckpointId, metadata, by } = checkpoint;
   checkName(id, "a checkpoint");
   checkSessionId(sessionId);
   if (!Number.isSafeInteger(version) || version < 0)
-    throw invalid(`version is ${show(version)}, not a count of entries`);
+    throw invalidCheckpoint(`version is ${show(version)}, not a count of entries`);
   if (leafId !== null) checkName(leafId, "an entry");
   if (!isTimestamp(createdAt))
-    throw invalid(`createdAt is ${show(createdAt)}, not an ISO-8601 time with milliseconds, in UTC`);
+    throw invalidCheckpoint(`createdAt is ${show(createdAt)}, not an ISO-8601 time with milliseconds, in UTC`);
   if (parentCheckpointId !== null) checkName(parentCheckpointId, "a checkpoint");
   if (by !== undefined) checkName(by, "a user");
   if (typeof metadata !== "object" || metadata === null || Array.isArray(metadata))
-    throw invalid("metadata is not an object");
+    throw invalidCheckpoint("metadata is not an object");
   const name = Object.keys(checkpoint).find((field) => !FIELDS.includes(field));
-  if (name !== undefined) throw invalid(`it has an unknown field ${show(name)}; keep data of your own in metadata`);
+  if (name !== undefined)
+    throw invalidCheckpoint(`it has an unknown field ${show(name)}; keep your own data in metadata`);
   return checkpoint;
 }
 
-/** @throws {SessionError} `CHECKPOINT_EXISTS` when what is stored under a checkpoint's id is something else. */
+/** @throws {SessionError} `CHECKPOINT_EXISTS` unless the stored checkpoint equals the new one. */
 export function checkCheckpointId(stored: Checkpoint | null, checkpoint: Checkpoint): void {
   if (stored !== null && sameJson(stored, checkpoint)) return;
   throw new SessionError(
@@ -41,7 +43,7 @@ export function checkCheckpointId(stored: Checkpoint | null, checkpoint: Checkpo
   );
 }
 
-/** Checkpoints by their times, the oldest first; those of one time stay in the order they are given in. */
+/** Sorts checkpoints by time, the oldest first. The sort is stable. */
 export function oldestFirst(checkpoints: readonly Checkpoint[]): Checkpoint[] {
   return [...checkpoints].sort((a, b) => (a.createdAt === b.createdAt ? 0 : a.createdAt < b.createdAt ? -1 : 1));
 }
@@ -62,6 +64,6 @@ function copy(value: Checkpoint): Checkpoint {
   }
 }
 
-function invalid(problem: string): SessionError {
+function invalidCheckpoint(problem: string): SessionError {
   return new SessionError("INVALID_VALUE", `The checkpoint is not valid: ${problem}.`);
 }

@@ -12,7 +12,7 @@ const LIMIT_DEFAULT = 100;
 const RUNS_WORDS: ReadonlySet<unknown> = new Set<RunsWord>(["requested", "running", "asking", "interrupted"]);
 const GROUP_KEYS: ReadonlySet<unknown> = new Set<AggregateKey>(["day", "model", "user"]);
 
-/** A query taken apart: which sessions, how many, and from where on. */
+/** The parts of a query: the filter, the size of the page, and the position after which it begins. */
 interface CheckedQuery {
   readonly filter: Omit<SessionQuery, "limit" | "cursor">;
   readonly limit: number;
@@ -20,7 +20,7 @@ interface CheckedQuery {
 }
 
 /**
- * Checks a query and copies what it asks for. Unknown fields are refused: a misspelt filter would show too much.
+ * Checks a query and returns a copy. Unknown fields are refused, because a misspelt filter would list too much.
  *
  * @throws {SessionError} `INVALID_QUERY`, `INVALID_ID`, or `INVALID_OPTION` for the limit.
  */
@@ -31,18 +31,18 @@ export function checkQuery(query: SessionQuery): CheckedQuery {
   checkFilter({ userId, cwd, status });
   if (parentId !== undefined) checkSessionId(parentId);
   if (runs !== undefined && !RUNS_WORDS.has(runs))
-    throw invalid(`runs is ${show(runs)}, not one of ${[...RUNS_WORDS].join(", ")}`);
+    throw invalidQuery(`runs is ${show(runs)}, not one of ${[...RUNS_WORDS].join(", ")}`);
   if (dueBefore !== undefined && !isTimestamp(dueBefore))
-    throw invalid(`dueBefore is ${show(dueBefore)}, not an ISO-8601 time with milliseconds, in UTC`);
+    throw invalidQuery(`dueBefore is ${show(dueBefore)}, not an ISO-8601 time with milliseconds, in UTC`);
   if (deleted !== undefined && typeof deleted !== "boolean")
-    throw invalid(`deleted is ${show(deleted)}, not true or false`);
+    throw invalidQuery(`deleted is ${show(deleted)}, not true or false`);
   checkCount(limit, "limit", 1, PAGE_ITEMS_MAX);
   const after = cursor === undefined ? null : decodeCursor(cursor);
-  return { filter: given({ userId, cwd, status, parentId, runs, dueBefore, deleted }), limit, after };
+  return { filter: definedFields({ userId, cwd, status, parentId, runs, dueBefore, deleted }), limit, after };
 }
 
 /**
- * Checks what is to be added up, and copies it.
+ * Checks an aggregate query and returns a copy.
  *
  * @throws {SessionError} `INVALID_QUERY` or `INVALID_ID`.
  */
@@ -53,40 +53,40 @@ export function checkAggregateQuery(query: AggregateQuery): AggregateQuery {
   checkFilter({ userId, cwd, status });
   for (const [name, time] of Object.entries({ from, to })) {
     if (time !== undefined && !isTimestamp(time))
-      throw invalid(`${name} is ${show(time)}, not an ISO-8601 time with milliseconds, in UTC`);
+      throw invalidQuery(`${name} is ${show(time)}, not an ISO-8601 time with milliseconds, in UTC`);
   }
   if (
     !Array.isArray(groupBy) ||
     !groupBy.every((key) => GROUP_KEYS.has(key)) ||
     new Set(groupBy).size !== groupBy.length
   ) {
-    throw invalid("groupBy is not a list of day, model and user, each at most once");
+    throw invalidQuery("groupBy is not a list of day, model and user, each at most once");
   }
-  return { ...given({ userId, cwd, status, from, to }), groupBy: [...groupBy] };
+  return { ...definedFields({ userId, cwd, status, from, to }), groupBy: [...groupBy] };
 }
 
-/** Those of some fields that have a value. */
-function given<T extends object>(fields: T): { readonly [Key in keyof T]?: Exclude<T[Key], undefined> } {
+/** The fields that are not undefined. */
+function definedFields<T extends object>(fields: T): { readonly [Key in keyof T]?: Exclude<T[Key], undefined> } {
   const entries = Object.entries(fields).filter(([, value]) => value !== undefined);
-  return Object.fromEntries(entries) as ReturnType<typeof given<T>>;
+  return Object.fromEntries(entries) as ReturnType<typeof definedFields<T>>;
 }
 
 function checkFilter({ userId, cwd, status }: { userId: unknown; cwd: unknown; status: unknown }): void {
   if (userId !== undefined) checkName(userId, "a user");
-  if (cwd !== undefined && !isCwd(cwd)) throw invalid(`cwd is ${show(cwd)}, not a working directory`);
+  if (cwd !== undefined && !isCwd(cwd)) throw invalidQuery(`cwd is ${show(cwd)}, not a working directory`);
   if (status !== undefined && !isStatusFilter(status))
-    throw invalid(`status is ${show(status)}, not a status or a list of some`);
+    throw invalidQuery(`status is ${show(status)}, not a status or a list of statuses`);
 }
 
 function checkFields(query: unknown): void {
-  if (typeof query !== "object" || query === null || Array.isArray(query)) throw invalid("it is not an object");
+  if (typeof query !== "object" || query === null || Array.isArray(query)) throw invalidQuery("it is not an object");
 }
 
 function refuseUnknown(fields: object): void {
   const [name] = Object.keys(fields);
-  if (name !== undefined) throw invalid(`there is no field ${show(name)} to ask for`);
+  if (name !== undefined) throw invalidQuery(`the field ${show(name)} is unknown`);
 }
 
-function invalid(problem: string): SessionError {
+function invalidQuery(problem: string): SessionError {
   return new SessionError("INVALID_QUERY", `The query is not valid: ${problem}.`);
 }

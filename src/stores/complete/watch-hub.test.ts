@@ -7,8 +7,8 @@ import { MemoryDriver } from "../memory/memory-driver.ts";
 
 const message: EntryDraft = { type: "message", message: { role: "user", content: "hello" } };
 
-/** A driver that several stores share, as processes share a database, and that tells its subscribers of appends. */
-function sharedDriver(): { driver: StoreDriver; wakes: Set<() => void>; tell: () => void } {
+/** A driver that several stores share, as processes share a database. `notify` wakes its subscribers. */
+function sharedDriver(): { driver: StoreDriver; wakes: Set<() => void>; notify: () => void } {
   const memory = new MemoryDriver(() => new Date());
   const wakes = new Set<() => void>();
   const replaced: Partial<StoreDriver> = {
@@ -25,24 +25,24 @@ function sharedDriver(): { driver: StoreDriver; wakes: Set<() => void>; tell: ()
       return typeof value === "function" ? value.bind(target) : value;
     },
   });
-  return { driver, wakes, tell: () => [...wakes].forEach((wake) => void wake()) };
+  return { driver, wakes, notify: () => [...wakes].forEach((wake) => void wake()) };
 }
 
-test("wakes a watcher when its driver says that another process appended, without looking again and again", async () => {
-  const { driver, wakes, tell } = sharedDriver();
+test("wakes a watcher when its driver notifies it of another process's append, without polling", async () => {
+  const { driver, wakes, notify } = sharedDriver();
   const [here, elsewhere] = [createStore(driver), createStore(driver)];
   await elsewhere.create(createHeader({ id: "a" }));
   const watching = here.watch("a")[Symbol.asyncIterator]();
   const first = watching.next();
   await expect.poll(() => wakes.size).toBe(1);
   const { entries } = await elsewhere.append("a", [message]);
-  tell();
+  notify();
   expect((await first).value).toEqual((entries as Entry[])[0]);
   await watching.return?.();
   expect(wakes.size).toBe(0);
 });
 
-test("lets go of its subscription when there is nothing to watch, and when the store is closed", async () => {
+test("closes its subscription if the session is missing, and when the store is closed", async () => {
   const { driver, wakes } = sharedDriver();
   const store = createStore(driver);
   await expect(store.watch("missing")[Symbol.asyncIterator]().next()).rejects.toMatchObject({

@@ -3,36 +3,36 @@ import type { Entry } from "../../session/log/entry.ts";
 import { SessionError, SessionNotFoundError, show } from "../../session/errors.ts";
 import { inheritedUpTo, type SessionHead } from "../../session/log/fold.ts";
 import type { Checkpoint, SessionStore } from "../../session/store.ts";
-import { erasedAmong, erasedCheckpointsAmong, hasErased, refuseErased } from "./tombstones.ts";
+import { findErased, findErasedCheckpoints, hasTombstones, refuseErased } from "../tombstones.ts";
 import { canonicalJson, digestOf, firstDifference, headerText, type LogDigest } from "../doctor/log-digest.ts";
 
-/** How a session is copied. */
+/** Options of `copySession`. */
 export interface CopySessionOptions {
-  /** Told after every part that is in the target. */
+  /** Called after every part that was written to the target. */
   readonly onProgress?: (progress: CopyProgress) => void;
-  /** Stops between two parts; what was copied stays, and the next copy goes on there. */
+  /** Stops the copy between two parts. What was copied stays, and the next copy continues there. */
   readonly signal?: AbortSignal;
 }
 
-/** How far the copy of one session is. */
+/** The progress of the copy of one session. */
 export interface CopyProgress {
   readonly sessionId: string;
   /** How many entries the target has. */
   readonly version: number;
-  /** How many the source had when it was last looked at. */
+  /** How many entries the source had when it was last read. */
   readonly versionTotal: number;
 }
 
-/** What a copy did, once source and target have been read and found equal. */
+/** The result of a copy, after the logs of source and target were compared. */
 export interface CopiedSession {
   readonly sessionId: string;
   readonly version: number;
-  /** The digest that both logs have at that version. */
+  /** The digest of both logs at this version. */
   readonly digest: string;
-  /** How many entries were written; those of a fork by reference were there already. */
+  /** How many entries were written. Entries that a fork shares with its source by reference do not count. */
   readonly appended: number;
   readonly checkpoints: number;
-  /** Whether the target holds it as a fork of the session that it was forked from. */
+  /** Whether it was copied by forking its source session in the target. */
   readonly forked: boolean;
 }
 
@@ -43,15 +43,15 @@ const ROUNDS_MAX = 20;
 /**
  * Copies a session to another store, with its ids, order, parents, times and checkpoints.
  *
- * - The target holds a beginning of the source's log at every moment, so a copy that was stopped or killed goes on where
- *   it ended when it is started again.
+ * - The target holds a prefix of the source's log at every moment, so a copy that was stopped or killed continues where it
+ *   ended when it is started again.
  * - At the end both logs are read, and their digests must be equal.
- * - What is appended to the source meanwhile is caught up with, up to a moment at which nothing more had come.
- * - A fork becomes a fork of the same session where the target has that session; otherwise it is copied whole.
- * - Who holds the session's lease, and when the store last took an append, belong to a store and are not copied.
+ * - Entries that are appended to the source meanwhile are copied too, until there are no new ones.
+ * - If the target has the session from which this one was forked, the copy is a fork of it; otherwise all entries are copied.
+ * - The lease, and the time of the store's last append, belong to a store and are not copied.
  *
- * @throws {SessionError} `SESSION_NOT_FOUND`; `SESSION_EXISTS` or `CHECKPOINT_EXISTS` when the target holds something
- * else under the same id, which is left as it is; `CONFLICT` when someone else appends to the copy.
+ * @throws {SessionError} `SESSION_NOT_FOUND`; `SESSION_EXISTS` or `CHECKPOINT_EXISTS` if the target holds something else
+ * under the same id, which stays unchanged; `CONFLICT` if another process appends to the copy.
  */
 export async function copySession(
   from: SessionStore,
@@ -71,7 +71,7 @@ class SessionCopy {
   readonly #to: SessionStore;
   readonly #sessionId: string;
   readonly #options: CopySessionOptions;
-  /** How many entries the target has; null while it has no such session. */
+  /** How many entries the target has; null if it does not have the session yet. */
   #version: number | null = null;
   #appended = 0;
   #forked = false;
@@ -84,19 +84,19 @@ class SessionCopy {
   }
 
   async run(): Promise<CopiedSession> {
-    // Looked up before the head, so that the log is copied at least as far as they stand.
+    // Read the checkpoints before the head, so that the copied log contains their positions.
     let checkpoints = await this.#from.listCheckpoints(this.#sessionId);
     let head = await this.#sourceHead();
     await this.#refuseErased(head, checkpoints);
     await this.#checkFree(checkpoints);
     const existing = (await this.#to.head(this.#sessionId)) ?? (await this.#forkInTarget(head));
-    if (existing !== null) await this.#takeOver(head, existing);
+    if (existing !== null) await this.#continueFrom(head, existing);
     for (let round = 1; ; round++) {
       await this.#copyUpTo(head);
       await this.#copyCheckpoints(checkpoints);
       const later = await this.#from.listCheckpoints(this.#sessionId);
       const next = await this.#sourceHead();
-      // A session that never rests is copied up to a version, and again by the next copy.
+      // Stop after some rounds even if the source still grows; the next copy continues.
       if (round === ROUNDS_MAX) break;
       if (next.version === head.version && canonicalJson(later) === canonicalJson(checkpoints)) break;
       [head, checkpoints] = [next, later];
@@ -110,17 +110,17 @@ class SessionCopy {
     };
   }
 
-  /** What was erased from the target must not come back. */
+  /** Refuses content that was erased from the target, so that the copy does not bring it back. */
   async #refuseErased({ header, version }: SessionHead, checkpoints: readonly Checkpoint[]): Promise<void> {
     await refuseErased(this.#to, header);
-    if (!(await hasErased(this.#to))) return;
-    const [erased] = await erasedCheckpointsAmong(this.#to, checkpoints, this.#from);
+    if (!(await hasTombstones(this.#to))) return;
+    const [erased] = await findErasedCheckpoints(this.#to, checkpoints, this.#from);
     if (erased !== undefined) throw this.#erased(`checkpoint ${show(erased)}`);
     for (let after = -1; after < version - 1; after += BATCH_ENTRIES) {
       const entries: Entry[] = [];
       const range = { after, before: Math.min(version, after + 1 + BATCH_ENTRIES) };
       for await (const entry of this.#from.read(this.#sessionId, range)) entries.push(entry);
-      const [first] = await erasedAmong(this.#to, entries, this.#from);
+      const [first] = await findErased(this.#to, entries, this.#from);
       if (first !== undefined) throw this.#erased(`entry ${show(first)}`);
     }
   }
@@ -138,16 +138,16 @@ class SessionCopy {
     return head;
   }
 
-  /** Makes the session by reference, where the target has the session that it was forked from; null where it has not. */
+  /** Forks the session in the target from the same source. Null if the target does not have that source. */
   async #forkInTarget({ header }: SessionHead): Promise<SessionHead | null> {
     const { forkedFrom } = header;
     if (forkedFrom === null || !this.#to.capabilities.forkByReference) return null;
     const source = await this.#to.head(forkedFrom.sessionId);
     if (source === null || source.version < forkedFrom.version) return null;
-    // A fork has what its source has from an import; where the target's source says otherwise, it would be another one.
+    // A fork inherits what its source has from an import. If the source in the target differs in that, so would the fork.
     const { inherited } = inheritedUpTo(source.header, forkedFrom.version);
     if (canonicalJson(inherited ?? null) !== canonicalJson(header.inherited ?? null)) return null;
-    // A session made of one path of another's has a fork point too, but does not begin with the other's first entries.
+    // A session made from one branch of another has a fork point too, but does not begin with the other's first entries.
     const own = { store: this.#from, sessionId: this.#sessionId };
     const other = { store: this.#to, sessionId: forkedFrom.sessionId };
     let last: string | null = null;
@@ -161,8 +161,8 @@ class SessionCopy {
     return forked;
   }
 
-  /** Compares what the target holds with the beginning of the source, and counts it as copied. */
-  async #takeOver(head: SessionHead, existing: SessionHead): Promise<void> {
+  /** Checks that the target holds a prefix of the source's log, and counts those entries as copied. */
+  async #continueFrom(head: SessionHead, existing: SessionHead): Promise<void> {
     if (headerText(head.header) !== headerText(existing.header)) throw this.#differs("has another header");
     if (existing.version > head.version)
       throw this.#differs(`has ${existing.version} entries, and the source ${head.version}`);
@@ -201,7 +201,7 @@ class SessionCopy {
     const { signal } = this.#options;
     const options = { version, ...(signal === undefined ? {} : { signal }) };
     const source = await digestOf(this.#from, this.#sessionId, options);
-    // Fewer entries than the head promised: the source was deleted while it was read.
+    // Fewer entries than the head has: the source was deleted while it was read.
     if (source?.version !== version) throw new SessionNotFoundError(this.#sessionId);
     const target = await digestOf(this.#to, this.#sessionId, options);
     if (target?.digest === source.digest) return target;
@@ -211,7 +211,7 @@ class SessionCopy {
     );
   }
 
-  /** Refuses before anything is written when a checkpoint's id means something else in the target. */
+  /** Refuses, before anything is written, if the target has another checkpoint under the same id. */
   async #checkFree(checkpoints: readonly Checkpoint[]): Promise<void> {
     for (const checkpoint of checkpoints) {
       const stored = await this.#to.loadCheckpoint(checkpoint.id);
@@ -240,7 +240,7 @@ class SessionCopy {
       return await make();
     } catch (error) {
       if (!(error instanceof SessionError) || error.code !== "SESSION_EXISTS") throw error;
-      throw this.#differs("is a deleted one, or was made just now; bring it back or purge it", error);
+      throw this.#differs("is deleted, or was created just now; undelete or purge it", error);
     }
   }
 

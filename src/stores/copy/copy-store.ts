@@ -7,22 +7,22 @@ import { checkCount } from "../complete/valid-arguments.ts";
 import { type CopyProgress, copySession } from "./copy-session.ts";
 import { listedHeads, listPages } from "../complete/list-pages.ts";
 import { canonicalJson } from "../doctor/log-digest.ts";
-import { refusalOf } from "../complete/store-outage.ts";
-import { carryErased } from "./tombstones.ts";
+import { skippableError } from "../complete/skippable-error.ts";
+import { copyTombstones } from "../tombstones.ts";
 
-/** What is copied, and how. */
+/** Options of `copyStore`. */
 export interface CopyStoreOptions {
   /** Only these sessions (default: all live ones). */
   readonly query?: Pick<SessionQuery, "userId" | "cwd" | "status" | "parentId">;
   /**
-   * Also the deleted ones, as deleted ones. Each is brought back in the source for as long as it is copied, because a
-   * deleted session cannot be read; the time until it may be purged begins anew in both stores.
+   * Also copy deleted sessions, which are deleted in the target too. Each is undeleted in the source while it is copied,
+   * because a deleted session cannot be read; so its time of deletion is new in both stores.
    */
   readonly includeDeleted?: boolean;
   /** How many sessions are copied at a time (default 4). */
   readonly concurrency?: number;
   readonly onProgress?: (progress: StoreCopyProgress) => void;
-  /** Stops between two parts; what was copied stays, and the next copy goes on there. */
+  /** Stops the copy between two parts. What was copied stays, and the next copy continues there. */
   readonly signal?: AbortSignal;
 }
 
@@ -34,10 +34,10 @@ const COPY_KEYS: KeysOf<CopyStoreOptions> = {
   signal: true,
 };
 
-/** How far the copy of a store is; told after every part of a session, with how far that session is. */
+/** The progress of the copy of a store, reported after every part of a session together with that session's progress. */
 export interface StoreCopyProgress extends CopyProgress {
   readonly sessionsDone: number;
-  /** How many sessions there are to copy, as far as is known; more may come. */
+  /** How many sessions are to be copied, as far as is known; it may grow. */
   readonly sessionsTotal: number;
 }
 
@@ -47,13 +47,13 @@ export interface CopyFailure {
   readonly error: SessionError;
 }
 
-/** What the copy of a store did. */
+/** The result of the copy of a store. */
 export interface StoreCopy {
-  /** How many sessions the target now has as the source has them. */
+  /** How many sessions are now equal in both stores. */
   readonly sessions: number;
   readonly entriesWritten: number;
   readonly checkpoints: number;
-  /** How many were made by reference to the session that they were forked from. */
+  /** How many were copied by forking their source session in the target. */
   readonly forked: number;
   readonly failures: readonly CopyFailure[];
 }
@@ -68,14 +68,14 @@ const CONCURRENCY_MAX = 64;
 const PASSES_MAX = 20;
 
 /**
- * Copies the sessions of a store to another, each as `copySession` does, a fork after the session that it builds on.
+ * Copies the sessions of a store to another store, each with `copySession`, and a fork after its source.
  *
- * - Started again after it was stopped or killed, it goes on where it ended.
- * - Sessions that come or grow meanwhile are copied too, up to a moment at which nothing more had come.
- * - A session that cannot be copied is told in `failures`; the others are copied.
- * - What was erased from the source cannot be brought to the target any more, by whatever way.
+ * - If it is started again after it was stopped or killed, it continues where it ended.
+ * - Sessions that are created or grow meanwhile are copied too, until there are no new entries.
+ * - A session that cannot be copied is listed in `failures`; the others are copied.
+ * - The tombstones of the source are copied first, so the target refuses what was erased from the source.
  *
- * @throws {SessionError} `INVALID_OPTION`, or what a store says that does not answer any more.
+ * @throws {SessionError} `INVALID_OPTION`, or the error of a store that does not answer any more.
  */
 export async function copyStore(
   from: SessionStore,
@@ -87,10 +87,10 @@ export async function copyStore(
   checkOptionsOf(options, COPY_KEYS, "copyStore");
   if (from === to) throw new SessionError("INVALID_OPTION", "A store cannot be copied to itself.");
   if (options.concurrency !== undefined) checkCount(options.concurrency, "concurrency", 1, CONCURRENCY_MAX);
-  return new StoreCopying(from, to, options).run();
+  return new StoreCopier(from, to, options).run();
 }
 
-class StoreCopying {
+class StoreCopier {
   readonly #from: SessionStore;
   readonly #to: SessionStore;
   readonly #options: CopyStoreOptions;
@@ -111,15 +111,15 @@ class StoreCopying {
 
   async run(): Promise<StoreCopy> {
     const deletedThere = this.#options.includeDeleted === true ? await deletedIn(this.#to) : new Map<string, string>();
-    // A session that is appended to while a listing is read can move past the reader; the next pass finds it.
+    // An append moves its session to the listing's beginning, so a listing under way can miss it; the next pass finds it.
     for (let pass = 0; pass < PASSES_MAX; pass++) {
-      await carryErased(this.#from, this.#to);
+      await copyTombstones(this.#from, this.#to);
       const found = await this.#collect(deletedThere);
       if (found.size === 0) break;
       for (const id of found.keys()) if (!this.#copied.has(id)) this.#planned += 1;
       await this.#copyAll(found);
     }
-    // Not before all forks are made: a deleted session cannot be forked.
+    // Delete only after all forks were made, since a deleted session cannot be forked.
     for (const id of this.#deleted) await this.#to.delete(id);
     return {
       sessions: this.#copied.size,
@@ -140,7 +140,7 @@ class StoreCopying {
     for await (const head of this.#sessions({ ...query })) add(head, false);
     if (includeDeleted !== true) return found;
     for await (const head of this.#sessions({ ...query, deleted: true })) {
-      // An earlier copy deletes a session there only when it is complete.
+      // An earlier copy deletes a session in the target only when it is complete.
       if (deletedThere.get(head.header.id) === identityOf(head)) this.#copied.set(head.header.id, head.version);
       add(head, true);
     }
@@ -155,14 +155,14 @@ class StoreCopying {
     }
   }
 
-  /** Copies some at a time; the first failure ends it once those under way are done. */
+  /** Copies `concurrency` sessions at a time. Rejects with the first failure after all running copies have ended. */
   async #copyAll(sessions: ReadonlyMap<string, Planned>): Promise<void> {
     const queue = sourcesFirst(sessions);
     const copies = new Map<string, Promise<void>>();
     const work = async (): Promise<void> => {
       for (const each of queue) {
         const { id, forkedFrom } = each.header;
-        // A source was taken out of the queue before, so that nobody waits in a circle.
+        // The source of a fork was taken from the queue before it, so that the waits cannot form a cycle.
         const source = Promise.resolve(copies.get(forkedFrom?.sessionId ?? ""));
         const copy = source.then(() => this.#copyOne(each));
         copies.set(id, copy);
@@ -180,7 +180,7 @@ class StoreCopying {
       await (deleted ? this.#copyDeleted(id) : this.#copyLive(id));
     } catch (error) {
       this.#options.signal?.throwIfAborted();
-      this.#failures.set(id, { sessionId: id, error: await refusalOf(error, [this.#from, this.#to]) });
+      this.#failures.set(id, { sessionId: id, error: await skippableError(error, [this.#from, this.#to]) });
     }
   }
 
@@ -209,18 +209,18 @@ class StoreCopying {
   }
 }
 
-/** Sessions in an order in which each comes after the one that it was forked from. */
+/** Sorts sessions so that each comes after its fork source. */
 function* sourcesFirst(sessions: ReadonlyMap<string, Planned>): Generator<Planned> {
   const seen = new Set<Planned>();
   for (const session of sessions.values()) {
-    const line: Planned[] = [];
-    // Headers are the callers', and some could claim to be forked from each other.
+    const chain: Planned[] = [];
+    // Callers write the headers, so sessions could claim to be forked from each other: visit each only once.
     for (let next: Planned | undefined = session; next !== undefined && !seen.has(next); ) {
       seen.add(next);
-      line.push(next);
+      chain.push(next);
       next = sessions.get(next.header.forkedFrom?.sessionId ?? "");
     }
-    yield* line.reverse();
+    yield* chain.reverse();
   }
 }
 

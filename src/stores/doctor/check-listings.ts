@@ -10,16 +10,16 @@ import { listedHeads } from "../complete/list-pages.ts";
 import { END_OF_TIME, STATUSES } from "../complete/valid-arguments.ts";
 import type { ReportFinding } from "./store-finding.ts";
 
-/** What asks for runs that have started, where nobody is said to have a session. */
+/** The query for runs that have started. Without a holder, every started run matches `interrupted`. */
 const STARTED: SessionQuery = { runs: "interrupted" };
 
-/** Finds out whether the listings of a store show each session where it belongs, and nothing else. */
+/** Checks that each listing of a store contains exactly the sessions that match its query. */
 export class ListingCheck {
   readonly #store: SessionStore;
   readonly #report: ReportFinding;
-  /** Whether all sessions were added, so that a listing can hold too much as well as too little. */
+  /** Whether all sessions of the store are added, so that extra sessions in a listing can be found as well as missing ones. */
   readonly #complete: boolean;
-  /** What sessions are looked for by their open runs with. Those that someone has, and those that nobody has, come together. */
+  /** The queries by open runs. `running` and `interrupted` are checked together, since a lease can change at any time. */
   readonly #runsQueries: readonly SessionQuery[] = [
     { runs: "requested" },
     STARTED,
@@ -28,7 +28,7 @@ export class ListingCheck {
     { dueBefore: END_OF_TIME },
   ];
   readonly #versions = new Map<string, number>();
-  /** Sessions with a run that waits, which are not idle. */
+  /** Sessions with a waiting run. They do not count as idle. */
   readonly #waiting = new Set<string>();
   readonly #groups = new Map<string, { readonly query: SessionQuery; readonly ids: Set<string> }>();
 
@@ -40,7 +40,7 @@ export class ListingCheck {
       for (const query of [...STATUSES.map((status) => ({ status })), ...this.#runsQueries]) this.#group(query);
   }
 
-  /** Notes where a session belongs. */
+  /** Adds a session to the expected members of every query that it matches. */
   add(head: SessionHead): void {
     const { id, userId, cwd } = head.header;
     this.#versions.set(id, head.version);
@@ -53,7 +53,7 @@ export class ListingCheck {
     for (const query of queries) this.#group(query).add(id);
   }
 
-  /** Compares all listings with what was noted; others may use the store meanwhile. */
+  /** Compares all listings with the expected members. Others may use the store meanwhile. */
   async check(signal: AbortSignal | undefined): Promise<void> {
     await this.#checkHeads();
     for (const { query, ids } of this.#groups.values()) {
@@ -80,13 +80,13 @@ export class ListingCheck {
       const { id } = item.header;
       const added = this.#versions.get(id);
       const head = added === undefined ? null : await this.#store.head(id);
-      // One with fewer entries than before was purged and made again.
+      // A session with fewer entries than before was purged and created again.
       if (head === null || added === undefined || head.version < added) continue;
-      // A listing that is read after a head must be at least as new.
+      // The listing was read after the head, so it must be at least as new.
       if (item.version < added)
         this.#report(id, "listing", `It is listed at version ${item.version}, which is behind its head.`);
       else if (head.version === item.version && canonicalJson(forListing(head)) !== canonicalJson(item))
-        this.#report(id, "listing", "It is listed with another head than it has.");
+        this.#report(id, "listing", "Its head in the listing differs from its head.");
     }
   }
 
@@ -99,19 +99,19 @@ export class ListingCheck {
     const listed = await list();
     const missing = [...expected].filter((id) => !listed.has(id));
     const extra = this.#complete ? [...listed].filter((id) => !expected.has(id)) : [];
-    const odd = [...missing, ...extra];
-    if (odd.length === 0) return;
-    // Someone may have changed the session meanwhile: only what stays wrong while nobody does is a finding.
-    const before = await this.#store.heads(odd);
+    const differing = [...missing, ...extra];
+    if (differing.length === 0) return;
+    // The session may have changed meanwhile. Report a difference only if it is still there while the session is unchanged.
+    const before = await this.#store.heads(differing);
     const again = await list();
-    const after = await this.#store.heads(odd);
-    for (const [index, id] of odd.entries()) {
+    const after = await this.#store.heads(differing);
+    for (const [index, id] of differing.entries()) {
       const [earlier, head] = [before[index] ?? null, after[index] ?? null];
       if (earlier?.version !== head?.version) continue;
       const belongs = head !== null && matchesQuery(head, query);
       if (belongs === again.has(id)) continue;
       const where = `the ${kind === "idle" ? "idle sessions" : `listing ${describe(query)}`}`;
-      this.#report(id, kind, belongs ? `It is missing in ${where}.` : `It is in ${where} and does not belong there.`);
+      this.#report(id, kind, belongs ? `It is missing in ${where}.` : `It is in ${where} but does not match.`);
     }
   }
 
@@ -129,7 +129,7 @@ export class ListingCheck {
     const open = ["active", "suspended"] as const;
     const expected = new Set(open.flatMap((status) => [...this.#group({ status })]));
     for (const id of this.#waiting) expected.delete(id);
-    // There is no second page of them.
+    // A listing of idle sessions has only one page.
     if (expected.size >= PAGE_ITEMS_MAX) return;
     const list = async (): Promise<ReadonlySet<string>> => {
       const heads = await this.#store.listExpired(END_OF_TIME, PAGE_ITEMS_MAX);
@@ -143,7 +143,7 @@ export class ListingCheck {
       if ((await this.#store.head(header.id)) === null) continue;
       const again = await idsListed(this.#store, { deleted: true });
       if (again.has(header.id) && (await this.#store.head(header.id)) !== null)
-        this.#report(header.id, "listing", "It is listed as deleted, and can be opened.");
+        this.#report(header.id, "listing", "It is listed as deleted but can be opened.");
     }
   }
 }

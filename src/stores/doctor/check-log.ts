@@ -16,23 +16,23 @@ import type { FindingKind } from "./store-finding.ts";
 
 const LOOKUP_ENTRIES = 64;
 
-/** Takes what is wrong with the session that is checked. */
-export type ReportOwn = (kind: FindingKind, message: string) => void;
+/** Reports a finding about the session that is being checked. */
+export type ReportForSession = (kind: FindingKind, message: string) => void;
 
-/** A log that was read to its end. */
+/** The result of checking a log. */
 export interface CheckedLog {
   readonly entries: number;
-  /** Where each entry stands; the path is null for a fact. */
+  /** The position and path of each entry by id; the path is null for a fact. */
   readonly positions: ReadonlyMap<string, { readonly seq: number; readonly path: PathSummary | null }>;
-  /** A word of the first text and one of the last, to search for. */
+  /** A word from the first text and one from the last, for a test of the search. */
   readonly words: readonly string[];
 }
 
-/** Reads a log up to a head's version, folds it, and compares it with that head and with what is found by id. */
+/** Reads and folds a log up to a head's version, and compares the fold with that head and the entries with look-ups by id. */
 export async function checkLog(
   store: SessionStore,
   head: SessionHead,
-  report: ReportOwn,
+  report: ReportForSession,
   signal: AbortSignal | undefined,
 ): Promise<CheckedLog> {
   const fold = new LogFold(head, report);
@@ -58,30 +58,30 @@ async function checkLookup(
   sessionId: string,
   entry: Entry,
   fold: LogFold,
-  report: ReportOwn,
+  report: ReportForSession,
 ): Promise<void> {
   const [found, path] = await Promise.all([store.getEntry(sessionId, entry.id), store.path(sessionId, entry.id)]);
   if (found === null) report("entry", `Entry ${show(entry.id)} is in the log but is not found by its id.`);
   else if (canonicalJson(found) !== canonicalJson(entry))
-    report("entry", `Entry ${show(entry.id)} is found by its id as another one than the log has.`);
+    report("entry", `Entry ${show(entry.id)} has other content when it is found by its id than in the log.`);
   const folded = fold.positions.get(entry.id)?.path ?? null;
   if (!fold.broken && !(await fold.isSamePath(store, path, folded)))
-    report("path", `The path of entry ${show(entry.id)} is not what its ancestors add up to.`);
+    report("path", `The path summary of entry ${show(entry.id)} is not the fold of its ancestors.`);
 }
 
-/** Folds a log that may be wrong in any way. */
+/** Folds a log that may be invalid in any way. */
 class LogFold {
   readonly positions = new Map<string, { readonly seq: number; readonly path: PathSummary | null }>();
   readonly words: string[] = [];
   entries = 0;
-  /** Whether the log names what is not there, so that nothing can be said of what it adds up to. */
+  /** Whether the log refers to missing entries, so that its fold cannot be compared with anything. */
   broken = false;
-  readonly #report: ReportOwn;
+  readonly #report: ReportForSession;
   readonly #settings = new SettingsTable();
   #head: SessionHead;
   #position = 0;
 
-  constructor({ header, updatedAt }: SessionHead, report: ReportOwn) {
+  constructor({ header, updatedAt }: SessionHead, report: ReportForSession) {
     this.#report = report;
     this.#head = { ...emptyHead(header), updatedAt };
   }
@@ -89,10 +89,7 @@ class LogFold {
   step(entry: Entry): void {
     this.entries += 1;
     if (entry.seq !== this.#position)
-      this.#break(
-        "seq",
-        `Entry ${show(entry.id)} has position ${entry.seq}, where the log has come to ${this.#position}.`,
-      );
+      this.#break("seq", `Entry ${show(entry.id)} has position ${entry.seq} instead of ${this.#position}.`);
     this.#position = entry.seq + 1;
     if (this.positions.has(entry.id)) this.#break("duplicate", `The log has the entry id ${show(entry.id)} twice.`);
     const path = isNode(entry)
@@ -103,12 +100,12 @@ class LogFold {
     const target = entry.type === "leaf" ? this.#pathOf(entry.targetId, "target", entry) : EMPTY_PATH;
     this.positions.set(entry.id, { seq: entry.seq, path });
     this.#head = stepHead(this.#head, entry, path ?? target, this.#head.updatedAt);
-    // Letters and digits of ASCII look the same in lower case wherever they stand.
+    // Use only ASCII letters and digits: they have the same lower case in every text and index.
     const [word] = /[A-Za-z0-9]{3,40}/.exec(entryText(entry)) ?? [];
     if (word !== undefined) this.words.splice(1, 1, word);
   }
 
-  /** Whether two paths say the same. Entries of the first format hold all settings, where later ones hold what changed. */
+  /** Whether two path summaries are equal. Entries of format 1 store all settings, later ones store only the changes. */
   async isSamePath(store: SessionStore, path: PathSummary | null, folded: PathSummary | null): Promise<boolean> {
     if (canonicalJson(path) === canonicalJson(folded)) return true;
     if (path === null || folded === null || path.settings === null || folded.settings === null) return false;
@@ -119,14 +116,14 @@ class LogFold {
 
   async finish(store: SessionStore, head: SessionHead): Promise<void> {
     if (this.#position !== head.version)
-      this.#break("head", `The head says that the log has ${head.version} entries, and it has ${this.#position}.`);
+      this.#break("head", `The head has version ${head.version}, and the log has ${this.#position} entries.`);
     if (this.broken) return;
     const same = await this.isSamePath(store, head.path, this.#head.path);
     const fields = Object.keys({ ...this.#head, ...head }) as (keyof SessionHead)[];
     const wrong = fields.filter((field) =>
       field === "path" ? !same : canonicalJson(head[field]) !== canonicalJson(this.#head[field]),
     );
-    if (wrong.length > 0) this.#report("head", `The head is not what the log adds up to, in ${wrong.join(", ")}.`);
+    if (wrong.length > 0) this.#report("head", `The head is not the fold of the log, in ${wrong.join(", ")}.`);
   }
 
   #pathOf(id: string | null, kind: "parent" | "target", entry: Entry): PathSummary {

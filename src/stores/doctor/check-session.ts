@@ -3,14 +3,14 @@ import { SessionError, show } from "../../session/errors.ts";
 import type { SessionHead } from "../../session/log/fold.ts";
 import { PAGE_ITEMS_MAX } from "../../session/limits.ts";
 import type { SessionStore } from "../../session/store.ts";
-import { type CheckedLog, checkLog, type ReportOwn } from "./check-log.ts";
+import { type CheckedLog, checkLog, type ReportForSession } from "./check-log.ts";
 import { canonicalJson, firstDifference } from "./log-digest.ts";
 
-/** Checks one session: its log, what is kept beside it, its checkpoints, its source, and whether a search finds it. */
+/** Checks one session: its log, head and paths, its checkpoints, its fork source, and whether a search finds it. */
 export async function checkSession(
   store: SessionStore,
   head: SessionHead,
-  report: ReportOwn,
+  report: ReportForSession,
   signal: AbortSignal | undefined,
 ): Promise<number> {
   const log = await checkLog(store, head, report, signal);
@@ -24,27 +24,34 @@ async function checkCheckpoints(
   store: SessionStore,
   { header: { id }, version }: SessionHead,
   { positions }: CheckedLog,
-  report: ReportOwn,
+  report: ReportForSession,
 ): Promise<void> {
   for (const checkpoint of await store.listCheckpoints(id)) {
     const name = `Checkpoint ${show(checkpoint.id)}`;
-    if (checkpoint.sessionId !== id) report("checkpoint", `${name} says that it is of another session.`);
+    if (checkpoint.sessionId !== id) report("checkpoint", `${name} names another session.`);
     const loaded = await store.loadCheckpoint(checkpoint.id);
     if (canonicalJson(loaded) !== canonicalJson(checkpoint))
-      report("checkpoint", `${name} is listed as another one than it loads as.`);
-    // One that was made since the log was read may stand beyond what was read.
+      report("checkpoint", `${name} has other content in the listing than when it is loaded.`);
+    // A checkpoint that was made after the log was read may be at a later version.
     const reached = checkpoint.version <= version ? version : ((await store.head(id))?.version ?? version);
     if (checkpoint.version > reached) {
-      report("checkpoint", `${name} stands at version ${checkpoint.version}, and the log has ${reached} entries.`);
+      report("checkpoint", `${name} is at version ${checkpoint.version}, and the log has ${reached} entries.`);
     } else if (checkpoint.version <= version && checkpoint.leafId !== null) {
       const leaf = positions.get(checkpoint.leafId);
       if (leaf === undefined || leaf.path === null || leaf.seq >= checkpoint.version)
-        report("checkpoint", `${name} stands at the node ${show(checkpoint.leafId)}, which is not in the log by then.`);
+        report(
+          "checkpoint",
+          `${name} is at the node ${show(checkpoint.leafId)}, which is not in the log before that version.`,
+        );
     }
   }
 }
 
-async function checkFork(store: SessionStore, { header, version }: SessionHead, report: ReportOwn): Promise<void> {
+async function checkFork(
+  store: SessionStore,
+  { header, version }: SessionHead,
+  report: ReportForSession,
+): Promise<void> {
   const { id, forkedFrom } = header;
   if (forkedFrom === null || !(await canOpen(store, forkedFrom.sessionId))) return;
   if (forkedFrom.version > version) {
@@ -55,7 +62,7 @@ async function checkFork(store: SessionStore, { header, version }: SessionHead, 
   const source = { store, sessionId: forkedFrom.sessionId };
   const position = await firstDifference(own, source, forkedFrom.version);
   if (position === null || (await isPathOf(store, header.id, forkedFrom))) return;
-  // The source may be purged, and another session made under its id.
+  // The source may have been purged, and another session created under its id.
   if (position === 0 && !(await sharesFirst(store, id, forkedFrom.sessionId))) return;
   report(
     "fork",
@@ -63,7 +70,7 @@ async function checkFork(store: SessionStore, { header, version }: SessionHead, 
   );
 }
 
-/** A source that cannot be read is a finding of its own. */
+/** Whether a session exists and can be read. A damaged source is a separate finding. */
 async function canOpen(store: SessionStore, id: string): Promise<boolean> {
   try {
     return (await store.head(id)) !== null;
@@ -78,7 +85,7 @@ async function sharesFirst(store: SessionStore, id: string, sourceId: string): P
   return false;
 }
 
-/** Whether a session's first entries are one path of another, as a session made of one branch has them. */
+/** Whether a session's first entries are one path of another session, as in a session made from one branch. */
 async function isPathOf(
   store: SessionStore,
   id: string,
@@ -98,11 +105,11 @@ async function checkSearch(
   store: SessionStore,
   { header: { id } }: SessionHead,
   { words }: CheckedLog,
-  report: ReportOwn,
+  report: ReportForSession,
 ): Promise<void> {
   const text = [id, ...words].map((word) => `"${word}"`).join(" ");
   const hits = await store.search(text, { limit: PAGE_ITEMS_MAX });
-  // A full page may have left it out, as others can contain its id.
+  // The page is full, so the session may be on a later page: others can contain its id too.
   if (hits.length === PAGE_ITEMS_MAX || hits.some(({ head }) => head.header.id === id)) return;
   if ((await store.head(id)) === null) return;
   report("search", `The search ${text} does not find it.`);

@@ -8,41 +8,41 @@ import { checkSession } from "./check-session.ts";
 import { listPages } from "../complete/list-pages.ts";
 import { END_OF_TIME, STATUSES } from "../complete/valid-arguments.ts";
 import type { FindingKind, ReportFinding, StoreFinding } from "./store-finding.ts";
-import { refusalOf } from "../complete/store-outage.ts";
-import { eraserOf } from "../copy/tombstones.ts";
+import { skippableError } from "../complete/skippable-error.ts";
+import { eraserOf } from "../tombstones.ts";
 
-/** What is checked, and how it is followed. */
+/** Options of `checkStore`. */
 export interface CheckStoreOptions {
-  /** Only these sessions, and where the listings show them (default: all live ones). */
+  /** Check only these sessions and their places in listings (default: all live sessions). */
   readonly sessions?: readonly string[];
-  /** Told after every session. */
+  /** Called after every session. */
   readonly onProgress?: (progress: CheckProgress) => void;
   readonly signal?: AbortSignal;
 }
 
-/** How far a check is. */
+/** The progress of a check. */
 export interface CheckProgress {
   readonly sessionsDone: number;
   readonly sessionsTotal: number;
   readonly findings: number;
 }
 
-/** What a check has found; nothing is wrong when `findings` is empty. */
+/** The result of a check. If `findings` is empty, nothing is wrong. */
 export interface StoreReport {
   readonly sessions: number;
   readonly entries: number;
   readonly findings: readonly StoreFinding[];
 }
 
-/** How many findings of one kind are told of one session; more would say nothing new. */
+/** At most this many findings of one kind are reported for one session. */
 const FINDINGS_MAX = 10;
 
 /**
- * Reads every log of a store and compares what it adds up to with all that the store keeps beside it: heads, paths,
+ * Reads and folds every log of a store, and compares the result with everything else that the store keeps: heads, paths,
  * look-ups by id, checkpoints, forks, listings, counts and the search index. It changes nothing, and others may use the
  * store meanwhile.
  *
- * @throws {SessionError} what the store says when it does not answer.
+ * @throws {SessionError} the store's error if the store does not answer.
  */
 export async function checkStore(store: SessionStore, options: CheckStoreOptions = {}): Promise<StoreReport> {
   checkStoreArgument(store, "checkStore");
@@ -55,7 +55,7 @@ export async function checkStore(store: SessionStore, options: CheckStoreOptions
   const findings: StoreFinding[] = [];
   const report = collector(findings);
   const listings = new ListingCheck(store, report, options.sessions === undefined);
-  // Grows while it is gone through: a session may name others that no listing has.
+  // The loop adds to this queue: a session may name a parent that is in no listing.
   const queue = new Set(options.sessions ?? (await sessionsOf(store, report, signal)));
   let [entries, sessions] = [0, 0];
   for (const id of queue) {
@@ -76,7 +76,7 @@ export async function checkStore(store: SessionStore, options: CheckStoreOptions
   return { sessions, entries, findings };
 }
 
-/** Every session that some listing or index knows. */
+/** The ids of all sessions that are in any listing or index. */
 async function sessionsOf(
   store: SessionStore,
   report: ReportFinding,
@@ -94,7 +94,7 @@ async function sessionsOf(
   return [...ids];
 }
 
-/** What a task gives. What it throws is a finding, whatever it is: a broken row can make a driver stumble anywhere. */
+/** Runs a task and reports its error as a finding, whatever it is: a damaged row can make a driver fail anywhere. */
 async function attempt<T>(
   store: SessionStore,
   id: string,
@@ -106,7 +106,7 @@ async function attempt<T>(
     return await task();
   } catch (error) {
     signal?.throwIfAborted();
-    if (error instanceof SessionError) await refusalOf(error, [store]);
+    if (error instanceof SessionError) await skippableError(error, [store]);
     else await store.ping();
     report(id, "unreadable", error instanceof Error ? error.message : String(error));
     return undefined;

@@ -15,13 +15,13 @@ async function digest(entries: readonly EntryDraft[], init: Partial<SessionHeade
   return (await digestOf(store, "s"))?.digest;
 }
 
-test("is the same for the same log, whatever the order of the keys", async () => {
+test("the digest of a log does not depend on the order of keys", async () => {
   const turned: EntryDraft = { data: { y: [2], x: 1 }, customType: "t", type: "custom", timestamp: time, id: "b" };
   expect(await digest([first, turned])).toBe(await digest([first, second]));
   expect(await digest([first, second])).toMatch(/^[0-9a-f]{64}$/);
 });
 
-test("is another one when anything of the log is", async () => {
+test("the digest changes with every part of the log", async () => {
   const others: (readonly [readonly EntryDraft[], Partial<SessionHeader>?])[] = [
     [[first, second]],
     [[first]],
@@ -36,14 +36,14 @@ test("is another one when anything of the log is", async () => {
   expect(new Set(digests).size).toBe(others.length);
 });
 
-test("covers as many entries as are asked for, and is null for a session that is not there", async () => {
+test("the digest covers the requested number of entries, and is null for a missing session", async () => {
   await using store = openMemoryStore();
   await store.create(createHeader({ id: "s", createdAt: time }), { entries: [first, second] });
   expect(await digestOf(store, "s", { version: 1 })).toEqual({ version: 1, digest: await digest([first]) });
   expect(await digestOf(store, "nothing")).toBeNull();
 });
 
-test("writes values that look alike differently", () => {
+test("different values have different canonical JSON", () => {
   const values = [null, "null", 0, "0", false, [], {}, [[]], [null], { a: null }, "\ud800", "\udc00", { "": "" }, ""];
   expect(new Set(values.map(canonicalJson)).size).toBe(values.length);
   expect(canonicalJson({ b: 1, a: undefined })).toBe('{"b":1}');

@@ -11,17 +11,17 @@ export interface LogDigest {
   readonly digest: string;
 }
 
-/** What of a log to digest. */
+/** Options of `digestOf`. */
 export interface DigestOptions {
-  /** Only so many entries from the beginning on (default: all of them). */
+  /** How many entries from the beginning are included (default: all). */
   readonly version?: number;
   readonly signal?: AbortSignal;
 }
 
 /**
- * The digest of a session's log, or null for a session that is not there. It covers the header and, for every entry, its
- * id, parent, time, position and content; two stores that hold the same log give the same digest, however they keep it
- * and whatever version its header has by now.
+ * The digest of a session's log, or null if there is no such session. It covers the header, and the id, parent, time,
+ * position and content of every entry. The same log has the same digest in every store, and whatever version its header
+ * has.
  */
 export async function digestOf(
   store: SessionStore,
@@ -43,14 +43,14 @@ export async function digestOf(
 }
 
 /**
- * A header as text that is the same on every store. The version counts as the first one: a store raises it when it writes,
- * and a digest that was taken before still holds.
+ * A header as text that is the same in every store. The version is always written as 1: stores raise it when they write, and
+ * earlier digests must stay valid.
  */
 export function headerText(header: SessionHeader): string {
   return canonicalJson({ ...header, version: 1 });
 }
 
-/** A JSON value as text that is the same whatever the order of its keys. */
+/** A JSON value as text with sorted keys. */
 export function canonicalJson(value: unknown): string {
   if (typeof value !== "object" || value === null) return JSON.stringify(value);
   if (Array.isArray(value)) return `[${value.map(canonicalJson).join(",")}]`;
@@ -62,7 +62,7 @@ export function canonicalJson(value: unknown): string {
   return `{${fields.join(",")}}`;
 }
 
-/** The position of the first entry in which two logs differ below `version`, or null when they are the same up to it. */
+/** The position of the first entry in which two logs differ before `version`, or null if they are equal up to there. */
 export async function firstDifference(
   one: { readonly store: SessionStore; readonly sessionId: string },
   other: { readonly store: SessionStore; readonly sessionId: string },

@@ -1,13 +1,14 @@
 /**
- * What can be wrong with a stored session.
+ * The kinds of problems in a store.
  *
- * - `unreadable`: it cannot be read at all, or not to its end.
- * - `seq`, `duplicate`, `parent`, `target`: its log has a gap, an id twice, or names an entry that does not come before.
- * - `head`, `path`, `entry`: what the store keeps beside the log, or finds by id, is not what the log says.
- * - `checkpoint`: one of its checkpoints is at a position that the log does not have.
- * - `fork`: it does not begin with the entries of the session that it was forked from.
- * - `listing`, `count`, `idle`, `search`: an index misses it, or holds what is not there.
- * - `leftover`: there is something that nothing refers to.
+ * - `unreadable`: the session cannot be read, or not to its end.
+ * - `seq`, `duplicate`, `parent`, `target`: the log has a gap, a duplicate id, or a reference to an entry that does not come
+ *   before.
+ * - `head`, `path`, `entry`: a stored head or path summary, or an entry found by its id, differs from the log.
+ * - `checkpoint`: a checkpoint is at a position that the log does not have.
+ * - `fork`: the session does not begin with the entries of its fork source.
+ * - `listing`, `count`, `idle`, `search`: the session is missing in an index, or an index contains it wrongly.
+ * - `leftover`: stored data that nothing refers to.
  */
 export type FindingKind =
   | "unreadable"
@@ -26,7 +27,7 @@ export type FindingKind =
   | "search"
   | "leftover";
 
-/** One thing that is wrong in a store; `sessionId` is null where no single session can be named. */
+/** One problem in a store. `sessionId` is null if it does not concern a single session. */
 export interface StoreFinding {
   readonly sessionId: string | null;
   readonly kind: FindingKind;
@@ -34,5 +35,5 @@ export interface StoreFinding {
   readonly message: string;
 }
 
-/** Takes a finding. */
+/** Receives a finding. */
 export type ReportFinding = (sessionId: string | null, kind: FindingKind, message: string) => void;

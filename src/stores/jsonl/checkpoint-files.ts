@@ -8,23 +8,23 @@ import type { Checkpoint } from "../../session/store.ts";
 import { checkCheckpointId, oldestFirst } from "../complete/valid-checkpoint.ts";
 import { type FileStamp, sameStamp, stampOf } from "./log-index.ts";
 import { jsonErrorOf } from "./log-line.ts";
-import { writeAll } from "./new-file.ts";
+import { writeAll } from "./write-file-atomically.ts";
 import { STATE_FOLDER } from "./file-names.ts";
 import type { SessionDirectory } from "./session-directory.ts";
 import type { SessionFiles } from "./session-files.ts";
-import { guarded, missingAsNull, storeFailed } from "./store-failure.ts";
+import { withStoreErrors, missingAsNull, storeFailed } from "./store-failure.ts";
 
-/** How many deleted checkpoints a file may carry along before it is written anew. */
+/** How many records of deleted checkpoints a file may contain before it is rewritten without them. */
 const DEAD_RECORDS_MAX = 256;
 
 /** One line of a checkpoint file. */
 type CheckpointRecord = { readonly save: Checkpoint } | { readonly delete: string };
 
-/** What one session's file of checkpoints holds. */
-interface KnownFile {
+/** The cached content of one session's checkpoint file. */
+interface CachedFile {
   readonly stamp: FileStamp;
   readonly checkpoints: ReadonlyMap<string, Checkpoint>;
-  /** Where the last whole line ends. */
+  /** The offset after the last complete line. */
   readonly end: number;
   readonly records: number;
 }
@@ -34,26 +34,26 @@ interface FoundCheckpoint {
   readonly checkpoint: Checkpoint;
 }
 
-const NO_FILE: KnownFile = { stamp: { ino: 0, size: 0, mtimeMs: 0 }, checkpoints: new Map(), end: 0, records: 0 };
+const NO_FILE: CachedFile = { stamp: { ino: 0, size: 0, mtimeMs: 0 }, checkpoints: new Map(), end: 0, records: 0 };
 
 /**
- * Keeps the checkpoints of each session in a file beside it, one line for each that is saved or deleted. What
- * others write is found by looking at the file; whoever writes must hold the directory's lock.
+ * Keeps the checkpoints of each session in a file beside its log, with one line for each save or delete. Writes of other
+ * processes are detected by the file's stamp. Writing needs the directory's lock.
  */
 export class CheckpointFiles implements CheckpointTable {
   readonly #files: SessionFiles;
-  readonly #known = new Map<string, KnownFile>();
+  readonly #cache = new Map<string, CachedFile>();
 
   constructor(files: SessionFiles) {
     this.#files = files;
   }
 
   load(id: string): Promise<Checkpoint | null> {
-    return guarded(async () => (await this.#find(id))?.checkpoint ?? null);
+    return withStoreErrors(async () => (await this.#find(id))?.checkpoint ?? null);
   }
 
   list(sessionId: string, deleted: boolean): Promise<Checkpoint[]> {
-    return guarded(async () => {
+    return withStoreErrors(async () => {
       const file = await (deleted ? this.#files.trash : this.#files.live).find(sessionId);
       return file === null ? [] : oldestFirst([...(await this.#read(file.paths.checkpoints)).checkpoints.values()]);
     });
@@ -62,14 +62,14 @@ export class CheckpointFiles implements CheckpointTable {
   save(checkpoint: Checkpoint): Promise<void> {
     return this.#files.change(async () => {
       const { paths } = await this.#files.live.existing(checkpoint.sessionId);
-      // A deleted session can be brought back, and its checkpoints with it, so their ids stay taken.
+      // A deleted session can be brought back with its checkpoints, so their ids stay in use.
       const found = await this.#findIn(checkpoint.id, [this.#files.live, this.#files.trash]);
       if (found === null) await this.#append(paths.checkpoints, { save: checkpoint });
       else checkCheckpointId(found.checkpoint, checkpoint);
     });
   }
 
-  /** Overwrites a checkpoint, and leaves nothing of what its file said of it; false where there is none of that id. */
+  /** Replaces a checkpoint, and removes its old content from the file. Resolves to false if no checkpoint has this id. */
   replace(checkpoint: Checkpoint): Promise<boolean> {
     return this.#files.change(async () => {
       const found = await this.#find(checkpoint.id);
@@ -80,7 +80,7 @@ export class CheckpointFiles implements CheckpointTable {
     });
   }
 
-  /** Leaves out of every file what was deleted. */
+  /** Rewrites every file without the content of deleted checkpoints. */
   rewrite(): Promise<void> {
     return this.#files.change(async () => {
       for (const path of await this.#pathsIn([this.#files.live, this.#files.trash])) {
@@ -98,14 +98,14 @@ export class CheckpointFiles implements CheckpointTable {
     });
   }
 
-  /** The checkpoint of that id and the file it is in; null where there is none, or its session is deleted. */
+  /** The checkpoint with an id and the path of its file; null if there is none, or its session is deleted. */
   async #find(id: string): Promise<FoundCheckpoint | null> {
     const found = await this.#findIn(id, [this.#files.live]);
     return found === null || (await this.#files.live.locate(found.checkpoint.sessionId)) === null ? null : found;
   }
 
   async #findIn(id: string, directories: readonly SessionDirectory[]): Promise<FoundCheckpoint | null> {
-    const known = [...this.#known].filter(([, { checkpoints }]) => checkpoints.has(id)).map(([path]) => path);
+    const known = [...this.#cache].filter(([, { checkpoints }]) => checkpoints.has(id)).map(([path]) => path);
     for (const path of [...known, ...(await this.#pathsIn(directories))]) {
       const checkpoint = (await this.#read(path)).checkpoints.get(id);
       if (checkpoint !== undefined) return { path, checkpoint };
@@ -122,17 +122,17 @@ export class CheckpointFiles implements CheckpointTable {
     return paths;
   }
 
-  async #read(path: string): Promise<KnownFile> {
+  async #read(path: string): Promise<CachedFile> {
     const stats = await stat(path).catch(missingAsNull);
-    const known = this.#known.get(path);
+    const known = this.#cache.get(path);
     if (stats === null) {
-      this.#known.delete(path);
+      this.#cache.delete(path);
       return NO_FILE;
     }
     const stamp = stampOf(stats);
     if (known !== undefined && sameStamp(known.stamp, stamp)) return known;
     const file = parseFile(path, await readFile(path), stamp);
-    this.#known.set(path, file);
+    this.#cache.set(path, file);
     return file;
   }
 
@@ -150,13 +150,13 @@ export class CheckpointFiles implements CheckpointTable {
     await makePrivateDirectory(dirname(path));
     await using handle = await openPrivateFile(path, end === 0 ? "w" : "r+");
     try {
-      // What a crash left after the last whole line goes.
+      // Remove the torn write of a crashed process.
       await handle.truncate(end);
       writeAll(handle.fd, `${JSON.stringify(record)}\n`, end);
       if (flush) await handle.sync();
     } catch (cause) {
       await handle.truncate(end).catch(() => {});
-      throw storeFailed(`${path} could not be written, and is as it was`, cause);
+      throw storeFailed(`${path} could not be written, and is unchanged`, cause);
     }
   }
 }
@@ -166,7 +166,7 @@ async function filesIn(directory: string): Promise<string[]> {
   return names.filter((name) => name.endsWith(".checkpoints")).map((name) => join(directory, name));
 }
 
-function parseFile(path: string, bytes: Buffer, stamp: FileStamp): KnownFile {
+function parseFile(path: string, bytes: Buffer, stamp: FileStamp): CachedFile {
   const end = bytes.lastIndexOf(10) + 1;
   const checkpoints = new Map<string, Checkpoint>();
   const lines = end === 0 ? [] : bytes.toString("utf8", 0, end - 1).split("\n");

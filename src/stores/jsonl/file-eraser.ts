@@ -5,9 +5,9 @@ import type { StoreEraser } from "../../session/store.ts";
 import type { CheckpointFiles } from "./checkpoint-files.ts";
 import { STATE_FOLDER } from "./file-names.ts";
 import type { SessionFiles } from "./session-files.ts";
-import { guarded, missingAsNull } from "./store-failure.ts";
+import { withStoreErrors, missingAsNull } from "./store-failure.ts";
 
-/** Replaces the logs of session files, and keeps marks in a file beside them. */
+/** The eraser of a JSONL store. It replaces the logs of session files, and keeps marks in a file beside them. */
 export function createFileEraser(files: SessionFiles, checkpoints: CheckpointFiles): StoreEraser {
   const path = join(files.options.directory, STATE_FOLDER, "marks.json");
   const readAll = async (): Promise<Map<string, string>> => {
@@ -16,14 +16,14 @@ export function createFileEraser(files: SessionFiles, checkpoints: CheckpointFil
   };
   return {
     replace: (sessionId, version, entries) =>
-      guarded(async () => {
+      withStoreErrors(async () => {
         files.checkWritable();
         return (await files.live.existing(sessionId)).writer.replace(version, entries);
       }),
     replaceCheckpoint: (checkpoint) => checkpoints.replace(checkpoint),
     rewrite: () => checkpoints.rewrite(),
     async readMarks(keys) {
-      const marks = await guarded(readAll);
+      const marks = await withStoreErrors(readAll);
       if (keys === undefined) return marks;
       return new Map(keys.flatMap((key) => (marks.has(key) ? [[key, marks.get(key) as string]] : [])));
     },

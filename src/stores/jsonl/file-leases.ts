@@ -5,24 +5,24 @@ import { SessionBusyError, SessionNotFoundError } from "../../session/errors.ts"
 import type { LeaseTable, StoredLease } from "../../session/store-driver.ts";
 import type { LogPaths } from "./file-names.ts";
 import type { SessionFiles } from "./session-files.ts";
-import { guarded, ifThere } from "./store-failure.ts";
+import { withStoreErrors, nullIfMissing } from "./store-failure.ts";
 
-/** The last lease of a session, live or not: the next one's token is larger. */
+/** The last lease of a session, live or expired. The next lease has a larger token. */
 interface LastLease {
   readonly runId: string;
   readonly token: number;
   readonly expiresAt: string;
-  /** The process that took it, as text. */
+  /** The identity of the process that acquired it, as JSON. */
   readonly holder?: string;
 }
 
 const HOLDER = JSON.stringify(thisProcess);
 
-/** Leases that hold among all processes that use the directory. */
+/** Leases in files, which exclude all other processes that use the directory. */
 export function createFileLeases(files: SessionFiles): LeaseTable {
-  /** Null where there is no such session. */
+  /** Runs a task under the session's lock. Resolves to null if there is no such session. */
   const locked = <T>(sessionId: string, task: (paths: LogPaths) => Promise<T>): Promise<T | null> =>
-    guarded(async () => (await files.live.find(sessionId))?.writer.exclusively(task) ?? null);
+    withStoreErrors(async () => (await files.live.find(sessionId))?.writer.exclusively(task) ?? null);
   return {
     async acquire(sessionId, runId, ttlMs) {
       files.checkWritable();
@@ -49,27 +49,27 @@ export function createFileLeases(files: SessionFiles): LeaseTable {
       await locked(sessionId, ({ lease }) => endLease(lease, token, files.options.clock()));
     },
     current: (sessionId) =>
-      guarded(async () => {
+      withStoreErrors(async () => {
         const file = await files.live.find(sessionId);
         return file === null ? null : readLease(file.paths.lease, files.options.clock());
       }),
   };
 }
 
-/** The live lease in a file, or null. */
+/** The live lease in a file, or null. A lease whose process has ended is not live. */
 export function readLease(path: string, now: Date): StoredLease | null {
   const stored = readStored(path);
   if (stored === null || !isLive(stored, now) || hasHolderEnded(stored.holder)) return null;
   return { runId: stored.runId, token: stored.token, untilMs: Date.parse(stored.expiresAt) };
 }
 
-/** The token of the lease in a file that has not run out, or null. */
+/** The token of the lease in a file if it has not expired, or null. */
 export function readToken(path: string, now: Date): number | null {
   const stored = readStored(path);
   return stored === null || !isLive(stored, now) ? null : stored.token;
 }
 
-/** Ends a lease; without a token, whichever there is. Call it under the session's lock. */
+/** Ends the lease with a token, or any lease if the token is null. Call it under the session's lock. */
 export async function endLease(path: string, token: number | null, now: Date): Promise<void> {
   const stored = readStored(path);
   if (stored === null || !isLive(stored, now) || (token !== null && stored.token !== token)) return;
@@ -81,7 +81,7 @@ function isLive({ expiresAt }: LastLease, now: Date): boolean {
 }
 
 function readStored(path: string): LastLease | null {
-  const text = ifThere(() => readFileSync(path, "utf8"));
+  const text = nullIfMissing(() => readFileSync(path, "utf8"));
   return text === null ? null : (JSON.parse(text) as LastLease);
 }
 

@@ -3,16 +3,16 @@ import { basename, dirname, join } from "node:path";
 import type { SessionHeader } from "../../session/log/header.ts";
 import { isSessionId } from "../../session/id.ts";
 
-/** How the file of a session that is still being written by one run ends. */
+/** The suffix of the file of a session that a run is still writing. */
 export const PARTIAL_SUFFIX = ".__partial__";
 
-/** The folder, beside session files, of what can be made again from them: indexes and locks. */
+/** The folder beside session files for indexes and locks, which can be deleted without loss. */
 export const INDEX_FOLDER = ".index";
 
-/** The folder, beside session files, of what is kept about sessions and not in their logs: checkpoints and leases. */
+/** The folder beside session files for data that is not in the logs: checkpoints, leases and marks. */
 export const STATE_FOLDER = ".state";
 
-/** The folder, beside session files, of deleted ones. */
+/** The folder beside session files for deleted sessions. */
 export const TRASH_FOLDER = ".trash";
 
 const TIME = String.raw`\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d-\d{3}Z`;
@@ -34,41 +34,41 @@ export function sessionFileName(header: Pick<SessionHeader, "id" | "createdAt">)
   return `${toFileTime(header.createdAt)}_${header.id}.jsonl`;
 }
 
-/** The name of a deleted session's file, which keeps the time of the deletion. */
+/** The name of a deleted session's file, which contains the time of the deletion. */
 export function trashFileName(name: string, deletedAt: string): string {
   return `${toFileTime(deletedAt)}~${name}`;
 }
 
-/** The name before the deletion, and the time of it; null for a name that is not one of the trash. */
+/** The name before the deletion and the time of the deletion; null if the name is not that of a deleted session's file. */
 export function trashedName(name: string): { readonly name: string; readonly deletedAt: string } | null {
   const [, time, rest] = new RegExp(`^(${TIME})~(.+)$`).exec(name) ?? [];
   return time === undefined || rest === undefined ? null : { name: rest, deletedAt: fromFileTime(time) };
 }
 
-/** What a session file's name tells, or null for a name of another kind. */
+/** The id and time of creation in a session file's name; null if the name has another form. */
 export function parseFileName(name: string): Pick<SessionHeader, "id" | "createdAt"> | null {
   const { id, created } = NAME.exec(finalName(name))?.groups ?? {};
   return created !== undefined && isSessionId(id) ? { id, createdAt: fromFileTime(created) } : null;
 }
 
-/** Whether a file of that name may be a session. */
+/** Whether a file with this name may be a session's. */
 export function isLogName(name: string): boolean {
   return !name.startsWith(".") && finalName(name).endsWith(".jsonl");
 }
 
-/** The name that a session's file has once its run has ended in good order. */
+/** The path that a session's file has after its run has ended normally. */
 export function finalPathOf(path: string): string {
   checkArgument(typeof path === "string", path, "finalPathOf", "a path");
   return join(dirname(path), finalName(basename(path)));
 }
 
-/** The name that a session's file has while one run writes it. */
+/** The path that a session's file has while a run is writing it. */
 export function partialPathOf(path: string): string {
   checkArgument(typeof path === "string", path, "partialPathOf", "a path");
   return `${finalPathOf(path)}${PARTIAL_SUFFIX}`;
 }
 
-/** The files of the session in a log file. They keep their names when a partial file gets its final one. */
+/** The paths of a session's files. Only the log is renamed when a partial file gets its final name. */
 export function pathsOf(log: string): LogPaths {
   const directory = dirname(log);
   const name = finalName(basename(log));

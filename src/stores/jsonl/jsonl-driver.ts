@@ -33,18 +33,18 @@ import { createFileEraser } from "./file-eraser.ts";
 import { createFileLeases } from "./file-leases.ts";
 import type { JsonlSettings } from "./jsonl-store.ts";
 import type { LogFile } from "./log-file.ts";
-import { checkRoom, createSession, forkSession } from "./make-session.ts";
+import { checkCapacity, createSession, forkSession } from "./make-session.ts";
 import { moveFromTrash, moveToTrash, removeFromTrash } from "./move-session.ts";
 import { trashedName } from "./file-names.ts";
 import { SessionFiles } from "./session-files.ts";
-import { asStoreError, guarded, missingAsNull, StaleView } from "./store-failure.ts";
+import { asStoreError, withStoreErrors, missingAsNull, StaleView } from "./store-failure.ts";
 
-/** How often a session is looked for again when its file goes away while it is read. */
+/** How often a read is tried if the session's file is moved or replaced meanwhile. */
 const ATTEMPTS_MAX = 3;
-/** How many characters are read before others have their turn. */
+/** A log whose entries are larger than this on average lets other tasks of this process run before the first is read. */
 const SLICE_CHARACTERS = 256 * 1024;
 
-/** Keeps each session in a file of its own, which grows at its end and nowhere else. */
+/** Keeps each session in its own append-only file. */
 export class JsonlDriver implements StoreDriver {
   readonly capabilities: StoreCapabilities;
   readonly leases: LeaseTable;
@@ -66,7 +66,7 @@ export class JsonlDriver implements StoreDriver {
     this.files = new SessionFiles(options);
     const checkpoints = new CheckpointFiles(this.files);
     this.checkpoints = checkpoints;
-    this.listing = new ScannedListing((deleted) => guarded(() => this.files.scan(deleted)));
+    this.listing = new ScannedListing((deleted) => withStoreErrors(() => this.files.scan(deleted)));
     this.leases = createFileLeases(this.files);
     this.eraser = createFileEraser(this.files, checkpoints);
   }
@@ -76,20 +76,20 @@ export class JsonlDriver implements StoreDriver {
     drafts: readonly CheckedDraft[],
     options: { maxOpenPerUser?: number },
   ): Promise<SessionHead> {
-    return guarded(() => createSession(this.files, header, drafts, options));
+    return withStoreErrors(() => createSession(this.files, header, drafts, options));
   }
 
   append(sessionId: string, drafts: readonly CheckedDraft[], options: AppendOptions): Promise<AppendResult> {
     const held = this.files.live.held(sessionId);
     if (held !== null) return held.writer.append(drafts, options);
-    return guarded(async () => {
+    return withStoreErrors(async () => {
       this.files.checkWritable();
       return (await this.files.live.existing(sessionId)).writer.append(drafts, options);
     });
   }
 
   async head(sessionId: string): Promise<SessionHead | null> {
-    return this.#with(sessionId, null, async ({ head }) => head);
+    return this.#withFile(sessionId, null, async ({ head }) => head);
   }
 
   read(sessionId: string, range: ReadRange): AsyncIterable<Entry> {
@@ -97,14 +97,14 @@ export class JsonlDriver implements StoreDriver {
   }
 
   async find(sessionId: string, entryId: string): Promise<StoredEntry | null> {
-    return this.#with(sessionId, null, async (file) =>
-      freezeDeep((await file.ask<StoredEntry | undefined>((log) => log.find(entryId))) ?? null),
+    return this.#withFile(sessionId, null, async (file) =>
+      freezeDeep((await file.query<StoredEntry | undefined>((log) => log.find(entryId))) ?? null),
     );
   }
 
   async settings(sessionId: string, last: SettingsNode): Promise<Settings> {
-    return this.#with(sessionId, NO_SETTINGS, async (file) =>
-      freezeDeep(await readSettings(last, (seq) => file.ask((log) => log.settingsAt(seq)))),
+    return this.#withFile(sessionId, NO_SETTINGS, async (file) =>
+      freezeDeep(await readSettings(last, (seq) => file.query((log) => log.settingsAt(seq)))),
     );
   }
 
@@ -126,10 +126,10 @@ export class JsonlDriver implements StoreDriver {
       const file = await this.files.trash.locate(sessionId);
       if (file === null) return false;
       const head = options.maxOpenPerUser === undefined ? null : (await this.files.trash.find(sessionId))?.head;
-      if (head && isOpen(head)) await checkRoom(this.files, head.header, options);
+      if (head && isOpen(head)) await checkCapacity(this.files, head.header, options);
       await moveFromTrash(file);
       this.files.trash.forget(file);
-      this.files.live.changed();
+      this.files.live.invalidate();
       return true;
     });
   }
@@ -144,13 +144,13 @@ export class JsonlDriver implements StoreDriver {
         const deletedAt = trashedName(name)?.deletedAt;
         if (deletedAt === undefined || deletedAt >= before) continue;
         const file = trash.fileOf(name);
-        const purged = userId === undefined || (await isOf(file, userId));
+        const purged = userId === undefined || (await belongsTo(file, userId));
         if (purged) await removeFromTrash(file);
         if (purged) count += 1;
-        // One that stays is found anew, by whoever looks for its session.
+        // A file that was not purged is found again by the next look-up of its session.
         trash.forget(file);
       }
-      this.files.trash.changed();
+      this.files.trash.invalidate();
       return count;
     });
   }
@@ -158,9 +158,9 @@ export class JsonlDriver implements StoreDriver {
   async ping(): Promise<void> {
     const { directory, readOnly, salvage } = this.files.options;
     const writes = !readOnly && !salvage;
-    // A directory that is not there yet is made with the first session.
+    // A missing directory is no failure for a store that may write: it is made with the first session.
     const missing = writes ? missingAsNull : undefined;
-    await guarded(
+    await withStoreErrors(
       () => access(directory, constants.R_OK | (writes ? constants.W_OK : 0)).catch(missing) as Promise<void>,
     );
   }
@@ -172,14 +172,14 @@ export class JsonlDriver implements StoreDriver {
   async *#pages(sessionId: string, range: ReadRange): AsyncGenerator<readonly Entry[]> {
     type Pages = Iterable<readonly Entry[]>;
     try {
-      // Of a log with large entries not even the first is read before it may be; on average, as its file is known to be long.
+      // If the entries are large on average, wait for a slice before the first one is read. Only the size of the file is known.
       const expected = (file: LogFile): Promise<number> =>
-        file.ask((log) => ("size" in log ? log.size / Math.max(1, log.head.version) : 0));
-      const bytes = await this.#with(sessionId, 0, expected, range.deleted);
+        file.query((log) => ("size" in log ? log.size / Math.max(1, log.head.version) : 0));
+      const bytes = await this.#withFile(sessionId, 0, expected, range.deleted);
       if (bytes > SLICE_CHARACTERS) await nextSlice(bytes);
-      const open = (file: LogFile): Promise<Pages> => file.ask((log) => log.readPages(range));
+      const open = (file: LogFile): Promise<Pages> => file.query((log) => log.readPages(range));
       let read = 0;
-      for (const page of await this.#with<Pages>(sessionId, [], open, range.deleted)) {
+      for (const page of await this.#withFile<Pages>(sessionId, [], open, range.deleted)) {
         if (read > 0) await nextSlice(read);
         read = page.reduce((sum, entry) => sum + entryCharacters(entry), 0);
         yield page;
@@ -189,16 +189,16 @@ export class JsonlDriver implements StoreDriver {
     }
   }
 
-  /** Reads of a session's file; `missing` when there is no such session. */
-  #with<T>(sessionId: string, missing: T, task: (file: LogFile) => Promise<T>, deleted = false): Promise<T> {
+  /** Runs a task on a session's file, or returns `missing` if there is no such session. */
+  #withFile<T>(sessionId: string, missing: T, task: (file: LogFile) => Promise<T>, deleted = false): Promise<T> {
     const directory = deleted ? this.files.trash : this.files.live;
-    return guarded(async () => {
+    return withStoreErrors(async () => {
       for (let attempt = 1; ; attempt++) {
         const file = directory.held(sessionId) ?? (await directory.find(sessionId));
         try {
           return file === null ? missing : await task(file);
         } catch (error) {
-          // The file may have been moved away since it was found.
+          // The file may have been moved since it was found.
           if (!(error instanceof StaleView) || attempt === ATTEMPTS_MAX) throw error;
         }
       }
@@ -206,8 +206,8 @@ export class JsonlDriver implements StoreDriver {
   }
 }
 
-/** Of a file that cannot be read nobody knows whose it is. */
-async function isOf(file: LogFile, userId: string): Promise<boolean> {
+/** Whether a file's session belongs to a user; false if the file cannot be read. */
+async function belongsTo(file: LogFile, userId: string): Promise<boolean> {
   const readable = await file.refresh().catch(() => false);
   return readable && file.head.header.userId === userId;
 }

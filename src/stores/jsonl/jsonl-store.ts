@@ -14,25 +14,25 @@ import { JsonlDriver } from "./jsonl-driver.ts";
 import { createSession } from "./make-session.ts";
 import { renameSession } from "./move-session.ts";
 import type { Damage } from "./salvage.ts";
-import { guarded } from "./store-failure.ts";
+import { withStoreErrors } from "./store-failure.ts";
 
 const LOCK_TIMEOUT_MS = 10_000;
 
-/** How a directory of session files is opened. */
+/** Options of `openJsonlStore`. */
 export interface JsonlStoreOptions {
-  /** Where the files are; it is made with the first session. */
+  /** The directory of the session files. It is created with the first session. */
   readonly directory: string;
-  /** Makes the directories above it, too; without it, a missing one is refused. */
+  /** Also create missing parent directories. Without it, a missing parent is an error. */
   readonly create?: boolean;
   /** `"flush"` (default): an append survives the process; `"fsync"`: it survives a power cut too. */
   readonly durability?: "flush" | "fsync";
-  /** Refuse every write, and make nothing. */
+  /** Refuse every write, and create nothing. */
   readonly readOnly?: boolean;
   /** Open damaged files too, read-only, with a `lost` node in place of each entry that cannot be read. */
   readonly salvage?: boolean;
-  /** How long an append waits for another process that is writing (default 10,000). */
+  /** How long an append waits for the lock of another process (default 10,000). */
   readonly lockTimeoutMs?: number;
-  /** What time it is; the system's clock unless given. */
+  /** Returns the current time (default: the system's clock). */
   readonly clock?: () => Date;
 }
 
@@ -46,15 +46,16 @@ const OPTIONS: KeysOf<JsonlStoreOptions> = {
   clock: true,
 };
 
-/** The same with all that was left out, and the whole path of the directory. */
+/** The options with their defaults, and the absolute path of the directory. */
 export type JsonlSettings = Required<Omit<JsonlStoreOptions, "create">>;
 
-/** A store that keeps each session in a file of its own. */
+/** A store that keeps each session in its own file. */
 export interface JsonlStore extends SessionStore {
-  /** Where a session's file is, also when it cannot be read; null when there is none. */
+  /** The path of a session's file, even if it cannot be read; null if there is none. */
   pathOf(sessionId: string): Promise<string | null>;
   /**
-   * Takes in a file of any name, wherever it is, and gives its session's id; from then on that id means this file.
+   * Opens a session file of any name in any directory, and returns its session's id. From then on the id refers to this
+   * file.
    *
    * @throws {SessionError} `NOT_A_SESSION` for a file of another kind, `UNSUPPORTED_VERSION` for one of a later
    * version.
@@ -62,14 +63,14 @@ export interface JsonlStore extends SessionStore {
    */
   openFile(path: string): Promise<string>;
   /**
-   * Makes a session in a file of any name, for the one run that writes it; `path` is in the store's directory.
+   * Creates a session in a file of any name, for the one run that writes it. `path` is in the store's directory.
    *
-   * @throws {SessionError} `SESSION_EXISTS` when the file or the session is there already.
+   * @throws {SessionError} `SESSION_EXISTS` if the file or the session exists.
    */
   createFile(path: string, header: SessionHeader, entries: readonly EntryDraft[]): Promise<SessionHead>;
-  /** Renames a session's file, so that its name says whether a run still writes it. Resolves to the new path. */
+  /** Renames a session's file, so that its suffix shows whether a run is still writing it. Resolves to the new path. */
   setPartial(sessionId: string, partial: boolean): Promise<string>;
-  /** What cannot be read of a session's file; empty when it is whole. */
+  /** The parts of a session's file that cannot be read; empty if it is not damaged. */
   damageOf(sessionId: string): Promise<Damage[]>;
 }
 
@@ -112,7 +113,7 @@ function extend(store: SessionStore, driver: JsonlDriver): JsonlStore {
   const close = store.close.bind(store);
   const { files } = driver;
   const whileOpen = <T>(task: () => Promise<T>): Promise<T> =>
-    guarded(() => {
+    withStoreErrors(() => {
       if (closed) throw storeClosed();
       return task();
     });

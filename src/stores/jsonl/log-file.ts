@@ -1,5 +1,5 @@
 import { fstatSync, type Stats, statSync } from "node:fs";
-import { setImmediate as giveTurn } from "node:timers/promises";
+import { setImmediate as yieldToEventLoop } from "node:timers/promises";
 import { SessionDamagedError, SessionError } from "../../session/errors.ts";
 import { emptyHead, type SessionHead } from "../../session/log/fold.ts";
 import { FORMAT_VERSION } from "../../session/log/header.ts";
@@ -22,25 +22,25 @@ import { LogWriter } from "./log-writer.ts";
 import { type LogPaths, pathsOf } from "./file-names.ts";
 import { OpenFile, readLines } from "./read-lines.ts";
 import { type Damage, readDamage, salvage, SalvagedLog } from "./salvage.ts";
-import { ifThere, StaleView } from "./store-failure.ts";
+import { nullIfMissing, StaleView } from "./store-failure.ts";
 
 /**
- * One session's file, and what is known of it. What others append is found by looking at the file's size and time;
- * only its writer writes.
+ * One session's file, and a cache of its fold. Appends of other processes are detected by the file's size and modification
+ * time. Only the file's `LogWriter` writes to it.
  */
 export class LogFile {
   readonly paths: LogPaths;
   readonly #options: JsonlSettings;
   #writer: LogWriter | null = null;
   #log: LogState | SalvagedLog | null = null;
-  /** How the file looked when what is known was read; null while it must be read anew. */
+  /** The stamp of the file when the cached state was read; null if it must be read again. */
   #stamp: FileStamp | null = null;
-  /** What the log's last bytes were then. */
+  /** The checksum of the log's last bytes at that time. */
   #tail = 0;
   #problem: SessionError | null = null;
-  /** What changes what is known does so one after the other. */
-  #turn: Promise<unknown> = Promise.resolve();
-  /** Whether a writer of this process holds the lock: then nobody else appends, and what is known is all there is. */
+  /** A queue for the operations that change the cached state. */
+  #queue: Promise<unknown> = Promise.resolve();
+  /** Whether a writer of this process holds the lock: then no other process appends, and the cached state is complete. */
   held = false;
 
   constructor(path: string, options: JsonlSettings) {
@@ -48,46 +48,46 @@ export class LogFile {
     this.#options = options;
   }
 
-  /** Who appends to the file, once it has been read. */
+  /** The writer of the file. Read the file first. */
   get writer(): LogWriter {
     this.#writer ??= new LogWriter(this, this.#options);
     return this.#writer;
   }
 
-  /** What the log adds up to, as of the last `refresh`. */
+  /** The log's head, as of the last `refresh`. */
   get head(): SessionHead {
     return this.#known.head;
   }
 
-  /** Whether there was a file that could be read, as of the last `refresh`. */
+  /** Whether the file existed and could be read, as of the last `refresh`. */
   get known(): boolean {
     return this.#log !== null;
   }
 
-  /** What is known of a log that can be read as it is. */
+  /** The cached state of a log that is not damaged. */
   get state(): LogState {
     if (!(this.#log instanceof LogState)) throw new StaleView("The log has not been read.");
     return this.#log;
   }
 
-  /** What cannot be read of the file. */
+  /** The parts of the file that cannot be read. */
   get damage(): readonly Damage[] {
     if (this.#log instanceof SalvagedLog) return this.#log.damage;
     return this.#problem instanceof SessionDamagedError ? readDamage(this.paths.log) : [];
   }
 
-  /** Whether what is known was read from a file that looked like this. */
+  /** Whether the cached state is current for a file with these stats. */
   isFresh(stats: FileStamp): boolean {
     return this.held || sameStamp(this.#stamp, stats);
   }
 
-  /** What keeps the file from being read, as of the last `refresh`. */
+  /** Why the file cannot be read, as of the last `refresh`; null if it can. */
   get problem(): SessionError | null {
     return this.#log === null ? this.#problem : null;
   }
 
   /**
-   * Looks at the file, and reads what is new. Resolves to false when there is none.
+   * Checks the file for changes, and reads new lines. Resolves to false if the file does not exist.
    *
    * @throws {SessionError} `DAMAGED`, `NOT_A_SESSION` or `UNSUPPORTED_VERSION`.
    */
@@ -97,7 +97,7 @@ export class LogFile {
       const stats = this.held ? null : statSync(this.paths.log, { throwIfNoEntry: false });
       const changed = stats === undefined || (stats !== null && !sameStamp(this.#stamp, stats));
       if (changed && !(await this.#read(false))) {
-        this.#takeProblem(null, null);
+        this.#setProblem(null, null);
         return false;
       }
       this.#throwProblem();
@@ -105,7 +105,7 @@ export class LogFile {
     });
   }
 
-  /** Brings what is known up to a file that a writer has opened and locked; from then on the writer keeps it so. */
+  /** Reads the new lines of a file that a writer has opened and locked. Afterwards the writer keeps the state current. */
   async hold(fd: number): Promise<void> {
     await this.#exclusively(async () => {
       await this.#update(fd, false);
@@ -114,15 +114,15 @@ export class LogFile {
     });
   }
 
-  /** Reads the log from its beginning, and not from its index. */
+  /** Reads the log from its beginning instead of from its index. */
   async reload(): Promise<void> {
     await this.#exclusively(async () => {
-      if (!(await this.#read(true))) throw new StaleView("The log's file is gone.");
+      if (!(await this.#read(true))) throw new StaleView("The log's file was removed.");
       this.#throwProblem();
     });
   }
 
-  /** The session's id, from the first line alone; null for a file that is not one, or not readable. */
+  /** The session's id, read from the first line only; null if the file is not a session's or cannot be read. */
   identify(): string | null {
     if (this.#log !== null) return this.#log.head.header.id;
     try {
@@ -133,31 +133,31 @@ export class LogFile {
     }
   }
 
-  /** Takes over how the open file looks after writes of our own. */
-  settle(fd: number): void {
+  /** Records the stamp of the open file after writes of this process, so that they do not count as changes. */
+  recordStamp(fd: number): void {
     const stats = fstatSync(fd);
     this.#stamp = stats.size === this.state.size ? stampOf(stats) : null;
     this.#tail = tailAt(fd, this.state.size);
   }
 
-  /** Writes the index of the open file. One that cannot be written is left as it is, since it only saves time. */
+  /** Writes the index of the open file. Ignores failures, since the index only saves time. */
   index(fd: number): void {
     const { state } = this;
     if (state.size <= INDEXED_BYTES_MIN) return;
     try {
-      state.reach = writeIndex(state.identity, fd, state.point, state.reach);
+      state.coverage = writeIndex(state.identity, fd, state.point, state.coverage);
     } catch {
-      state.reach = null;
+      state.coverage = null;
     }
   }
 
-  /** Makes the file be read anew. */
-  distrust(): void {
+  /** Makes the next `refresh` read the file again. */
+  invalidate(): void {
     this.#stamp = null;
   }
 
-  /** Takes over what the log adds up to that the file was just made with. The offset of its end is that after the header. */
-  adopt({ end, head, settings }: LogPoint): void {
+  /** Sets the state of a file that was just created, without reading it. `end.offset` counts from the end of the header. */
+  setCreatedState({ end, head, settings }: LogPoint): void {
     using file = new OpenFile(this.paths.log);
     const stats = fstatSync(file.fd);
     const { identity, head: empty } = this.#start(file.fd, stats.ino);
@@ -168,30 +168,30 @@ export class LogFile {
       head: { ...head, header, modifiedAt },
       settings,
     };
-    this.#takeState(new LogState(identity, point, NO_INDEX), file.fd, stats);
-    this.settle(file.fd);
+    this.#setState(new LogState(identity, point, NO_INDEX), file.fd, stats);
+    this.recordStamp(file.fd);
   }
 
-  /** Finishes what is queued, and lets go of the file. */
+  /** Finishes queued appends and closes the file. */
   async close(): Promise<void> {
     await this.#writer?.close();
   }
 
-  /** Keeps only what a listing needs. */
-  slim(): void {
+  /** Frees the memory of everything that a listing does not need. */
+  dropEntryIndex(): void {
     if (this.held || !(this.#log instanceof LogState)) return;
-    const { identity, point, reach } = this.#log;
-    this.#log = new LogState(identity, point, reach);
+    const { identity, point, coverage } = this.#log;
+    this.#log = new LogState(identity, point, coverage);
   }
 
-  /** What is asked of the log, which is read through where that is needed. Call `refresh` first. */
-  async ask<T>(question: (log: LogState | SalvagedLog) => T): Promise<T> {
+  /** Runs a query on the log, and reads the whole log if the query needs that. Call `refresh` first. */
+  async query<T>(query: (log: LogState | SalvagedLog) => T): Promise<T> {
     try {
-      return question(this.#known);
+      return query(this.#known);
     } catch (error) {
       if (!(error instanceof WholeLogNeeded || error instanceof StaleView)) throw error;
       await this.reload();
-      return question(this.#known);
+      return query(this.#known);
     }
   }
 
@@ -201,47 +201,47 @@ export class LogFile {
   }
 
   #exclusively<T>(task: () => Promise<T>): Promise<T> {
-    const turn = this.#turn.then(task);
-    this.#turn = turn.catch(() => {});
-    return turn;
+    const done = this.#queue.then(task);
+    this.#queue = done.catch(() => {});
+    return done;
   }
 
-  /** Reads what is new of the file, or the whole of it; false when there is none. */
+  /** Reads the new lines of the file, or all of them. Resolves to false if the file does not exist. */
   async #read(whole: boolean): Promise<boolean> {
-    using file = ifThere(() => new OpenFile(this.paths.log));
+    using file = nullIfMissing(() => new OpenFile(this.paths.log));
     if (file !== null) await this.#update(file.fd, whole);
     return file !== null;
   }
 
   /**
-   * Takes over what is new in the file, or what is wrong with it, so that the file is not read again until it changes. Until
-   * then what was known before stays, for those who are reading.
+   * Reads the changes of the file and stores the result, or the problem, so that the file is not read again until it
+   * changes. The old state stays in place until then, for concurrent readers.
    */
   async #update(fd: number, whole: boolean): Promise<void> {
     const before = fstatSync(fd);
     if (!whole && sameStamp(this.#stamp, before)) return;
     try {
       const state = await this.#fold(fd, before, whole);
-      // While others had a turn, a writer of this process may have appended: from here on nobody has one.
+      // `#fold` yields, and a writer of this process may have appended meanwhile. The code from here on is synchronous.
       const stats = fstatSync(fd);
       for (const lines of readLines(fd, state.size, stats.size)) state.fold(lines);
-      this.#takeState(state, fd, stats);
+      this.#setState(state, fd, stats);
     } catch (error) {
       if (!(error instanceof SessionError)) throw error;
-      this.#takeProblem(error, before);
+      this.#setProblem(error, before);
       if (this.#options.salvage && error instanceof SessionDamagedError)
         this.#log = trySalvage(fd, this.paths.log, before);
     }
   }
 
-  /** What the log adds up to, from the nearest position that is sure; `whole` begins with the first entry. */
+  /** Folds the log from the nearest valid starting point; `whole` makes it the first entry. */
   async #fold(fd: number, stats: Stats, whole: boolean): Promise<LogState> {
     let problem: unknown;
-    for (const start of this.#starts(fd, stats, whole)) {
+    for (const start of this.#foldStarts(fd, stats, whole)) {
       try {
         return await foldRest(fd, start);
       } catch (error) {
-        // The log itself has the last word on whether it is damaged.
+        // The starting point may be wrong: only a fold from the first entry shows whether the log is damaged.
         if (!(error instanceof SessionDamagedError || error instanceof WholeLogNeeded)) throw error;
         problem = error;
       }
@@ -249,33 +249,33 @@ export class LogFile {
     throw problem;
   }
 
-  /** What a fold can begin with, the nearest first: what is known of the log, what its index says, its first entry. */
-  *#starts(fd: number, stats: Stats, whole: boolean): Generator<LogState> {
+  /** Starting points of a fold, the nearest first: the cached state, the index, the first entry. */
+  *#foldStarts(fd: number, stats: Stats, whole: boolean): Generator<LogState> {
     if (!whole && this.#log instanceof LogState && this.#hasGrown(this.#log, stats, fd)) {
-      this.#log.reach = null;
+      this.#log.coverage = null;
       yield this.#log;
     }
     const { identity, ...first } = this.#start(fd, stats.ino);
     const index = !whole && stats.size > INDEXED_BYTES_MIN ? readIndex(identity, first.head.header, fd) : null;
-    if (index !== null) yield new LogState(identity, index.point, index.reach);
+    if (index !== null) yield new LogState(identity, index.point, index.coverage);
     yield new LogState(identity, first, null);
   }
 
-  /** Whether the file is the log as it was, and more. */
+  /** Whether the file still begins with the log that was read, and is longer. */
   #hasGrown({ identity, size, head }: LogState, stamp: FileStamp, fd: number): boolean {
-    // The version is the one thing of a log that changes in place; whoever appends first changes it.
+    // The version in the header is the only part of a log that changes in place: the first append of a newer Skein raises it.
     if (head.header.version !== FORMAT_VERSION || identity.ino !== stamp.ino || size >= stamp.size) return false;
     return tailAt(fd, size) === this.#tail;
   }
 
-  /** Which log an open file is, and where its first entry stands. */
+  /** The identity of an open log, and the starting point before its first entry. */
   #start(fd: number, ino: number): LogPoint & { readonly identity: LogIdentity } {
     const { header, end, check } = readHeader(fd, this.paths.log);
     const identity = { paths: this.paths, ino, headerEnd: end, headerCheck: check };
     return { identity, end: { seq: 0, offset: end }, head: emptyHead(header), settings: [] };
   }
 
-  #takeState(state: LogState, fd: number, stats: Stats): void {
+  #setState(state: LogState, fd: number, stats: Stats): void {
     state.amend({ updatedAt: new Date(stats.mtimeMs).toISOString() });
     this.#log = state;
     this.#problem = null;
@@ -283,8 +283,8 @@ export class LogFile {
     this.#tail = tailAt(fd, state.size);
   }
 
-  /** Nothing is known of a file that is not there, or cannot be read. */
-  #takeProblem(problem: SessionError | null, stats: Stats | null): void {
+  /** Clears the cached state of a file that is missing or cannot be read. */
+  #setProblem(problem: SessionError | null, stats: Stats | null): void {
     this.#log = null;
     this.#problem = problem;
     this.#stamp = stats === null ? null : stampOf(stats);
@@ -295,11 +295,11 @@ export class LogFile {
   }
 }
 
-/** Folds what the file has more. */
+/** Folds the lines of the file that follow the state. */
 async function foldRest(fd: number, state: LogState): Promise<LogState> {
   let groups = 0;
   for (const lines of readLines(fd, state.size, fstatSync(fd).size)) {
-    if (groups > 0) await giveTurn();
+    if (groups > 0) await yieldToEventLoop();
     state.fold(lines);
     groups += 1;
   }

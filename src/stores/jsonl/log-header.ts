@@ -8,17 +8,17 @@ import { parseFileName } from "./file-names.ts";
 import { readChunk } from "./read-lines.ts";
 
 const FIRST_BYTES = 16 * 1024;
-/** A character of a header takes at most six bytes. */
+/** JSON writes one character as at most six bytes. */
 const LINE_BYTES_MAX = HEADER_BYTES_MAX * 6;
 
 /** The first line of a log. */
 export interface LogHeader {
   readonly header: SessionHeader;
-  /** Where the line ends. */
+  /** The offset after the line. */
   readonly end: number;
-  /** A checksum of the line that stays the same when its version is raised in place. */
+  /** A checksum of the line with the current version, so that raising the version in place does not change it. */
   readonly check: number;
-  /** Of a line of an earlier version: the byte that has to be another for this one; null where that is not enough. */
+  /** The offset of the digit to overwrite in order to raise an older version; null if that is not enough or not needed. */
   readonly versionAt: number | null;
 }
 
@@ -26,7 +26,7 @@ export interface LogHeader {
  * Reads the first line of a session's file.
  *
  * @throws {SessionError} `NOT_A_SESSION` for a file of another kind, `UNSUPPORTED_VERSION` for one of a later version.
- * @throws {SessionDamagedError} when the line is that of a session, but cannot be read.
+ * @throws {SessionDamagedError} if it is the line of a session and cannot be read.
  */
 export function readHeader(fd: number, path: string): LogHeader {
   const line = readFirstLine(fd);
@@ -40,7 +40,7 @@ export function readHeader(fd: number, path: string): LogHeader {
   };
 }
 
-/** The first line of a file, as far as a header can reach. */
+/** The first line of a file, up to the maximum length of a header. */
 export function readFirstLine(fd: number): RawLine {
   for (let size = FIRST_BYTES; ; size = LINE_BYTES_MAX) {
     const chunk = readChunk(fd, 0, size);
@@ -50,23 +50,23 @@ export function readFirstLine(fd: number): RawLine {
   }
 }
 
-/** The header that a session's first line holds. Throws as `readHeader` does. */
+/** Parses the header in a session's first line. Throws like `readHeader`. */
 export function parseHeader(line: RawLine, path: string): SessionHeader {
   const damaged = (reason: string, cause?: unknown): SessionDamagedError =>
     new SessionDamagedError({ path, line: 1, offset: 0, reason, cause });
-  const looksOurs = parseFileName(basename(path)) !== null || line.bytes.includes('"type":"session"');
+  const looksLikeSession = parseFileName(basename(path)) !== null || line.bytes.includes('"type":"session"');
   if (line.length === line.bytes.length) {
-    if (line.length === 0 || !looksOurs)
+    if (line.length === 0 || !looksLikeSession)
       throw notASession(path, line.length === 0 ? "it is empty" : "its first line has no end");
     throw damaged("its first line, the header, has no end");
   }
   const value = parseJson(line);
   if (typeof value === "string") {
-    if (!looksOurs) throw notASession(path, `of its first line, ${value}`);
+    if (!looksLikeSession) throw notASession(path, `of its first line, ${value}`);
     throw damaged(`of the header, ${value}`, jsonErrorOf(line.bytes));
   }
   if ((value.json as { type?: unknown } | null)?.type !== "session")
-    throw notASession(path, "its first line is no session header");
+    throw notASession(path, "its first line is not a session header");
   try {
     return checkHeader(value.json);
   } catch (cause) {
@@ -75,7 +75,7 @@ export function parseHeader(line: RawLine, path: string): SessionHeader {
   }
 }
 
-/** The line with this version in place of an earlier one, where one byte makes the difference and nothing else changes. */
+/** The line with the current version, if overwriting one byte is enough to get it; otherwise null. */
 function raiseLine(
   line: RawLine,
   header: SessionHeader,

@@ -70,7 +70,7 @@ function sampleHead() {
   return { head, settings: settings.chainOf(head.path.settings) as readonly SettingsNode[] };
 }
 
-/** A log whose lines are of no interest, opened, and its index. */
+/** An open log with filler lines instead of entries, and its index. */
 function makeLog() {
   const directory = mkdtempSync(join(tmpdir(), "skein-index-"));
   const paths = pathsOf(join(directory, "a.jsonl"));
@@ -88,17 +88,17 @@ function makeLog() {
   return { fd, paths, identity, pointAt };
 }
 
-test("a change of the fold changes the format, as indexes carry heads that were folded before", () => {
+test("the sum of a sample head is the one recorded for this format, since stored indexes hold folded heads", () => {
   const sum = createHash("sha256").update(JSON.stringify(sampleHead().head)).digest("hex").slice(0, 16);
   // When this fails because the fold was changed: raise FORMAT in log-index.ts, and put the new sum here.
   expect(sum).toBe("c6c2c102d9bc534d");
 });
 
-test("a head comes back as it was, and not at all when a byte of its line has changed", () => {
+test("an index gives back the head that was written, and nothing if a byte of its line has changed", () => {
   const { fd, paths, identity, pointAt } = makeLog();
-  const reach = writeIndex(identity, fd, pointAt(200), null);
-  expect(reach).toEqual({ offset: 200_100, length: readFileSync(paths.index).length });
-  expect(readIndex(identity, HEADER, fd)).toEqual({ point: pointAt(200), reach });
+  const coverage = writeIndex(identity, fd, pointAt(200), null);
+  expect(coverage).toEqual({ offset: 200_100, length: readFileSync(paths.index).length });
+  expect(readIndex(identity, HEADER, fd)).toEqual({ point: pointAt(200), coverage });
   const line = readFileSync(paths.index, "utf8");
   for (let at = 0; at < line.length - 1; at += 7) {
     writeFileSync(paths.index, `${line.slice(0, at)}${line[at] === "1" ? "2" : "1"}${line.slice(at + 1)}`);
@@ -106,7 +106,7 @@ test("a head comes back as it was, and not at all when a byte of its line has ch
   }
 });
 
-test("an index of another format, another log or another time is not used, and the next writer makes it anew", () => {
+test("an index of another format, log or modification time is ignored, and the next writer rewrites it", () => {
   const { fd, paths, identity, pointAt } = makeLog();
   writeIndex(identity, fd, pointAt(150), null);
   expect(readIndex({ ...identity, headerCheck: 9 }, HEADER, fd)).toBeNull();
@@ -120,7 +120,7 @@ test("an index of another format, another log or another time is not used, and t
   expect(readIndex(identity, HEADER, fd)?.point.end).toEqual({ seq: 200, offset: 200_100 });
 });
 
-test("an index of a log that grew is used, unless the bytes before its end are others now", () => {
+test("an index of a log that has grown is used, but not if the bytes before its offset have changed", () => {
   const { fd, paths, identity, pointAt } = makeLog();
   writeIndex(identity, fd, pointAt(200), null);
   appendFileSync(paths.log, "more\n");
@@ -129,7 +129,7 @@ test("an index of a log that grew is used, unless the bytes before its end are o
   expect(readIndex(identity, HEADER, fd)).toBeNull();
 });
 
-test("it is written anew when enough came since, which is more where it is long", () => {
+test("an index is rewritten when its log has grown enough, and a larger index later", () => {
   const { fd, identity, pointAt } = makeLog();
   const first = writeIndex(identity, fd, pointAt(140), null);
   expect(first.offset).toBe(140_100);
@@ -139,13 +139,13 @@ test("it is written anew when enough came since, which is more where it is long"
   expect(writeIndex(identity, fd, pointAt(210), long)).toEqual(long);
 });
 
-test("a log that is left without much new in it is known by how it looks then", () => {
+test("after a small append only the stamp in the index is updated", () => {
   const { fd, paths, identity, pointAt } = makeLog();
   const first = writeIndex(identity, fd, pointAt(200), null);
   futimesSync(fd, 5, 5);
   expect(readIndex(identity, HEADER, fd)).toBeNull();
   expect(writeIndex(identity, fd, pointAt(210), first)).toEqual(first);
-  expect(readIndex(identity, HEADER, fd)).toEqual({ point: pointAt(200), reach: first });
+  expect(readIndex(identity, HEADER, fd)).toEqual({ point: pointAt(200), coverage: first });
   appendFileSync(paths.index, "12345678 half");
-  expect(readIndex(identity, HEADER, fd)?.reach).toEqual(first);
+  expect(readIndex(identity, HEADER, fd)?.coverage).toEqual(first);
 });

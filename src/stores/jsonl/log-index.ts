@@ -9,43 +9,43 @@ import type { SettingsNode } from "../../session/log/settings.ts";
 import type { LogPaths } from "./file-names.ts";
 import { OpenFile, readChunk } from "./read-lines.ts";
 
-/** Raise it with any change of the first line, or of the fold that made the head in it. */
+/** The format of the index. Raise it with any change of the first line, or of the fold that computes its head. */
 const FORMAT = 7;
-/** How many bytes a log grows by before its index is written anew. A shorter one has none, as to read it takes no longer. */
+/** How many bytes a log grows by before its index is rewritten. Shorter logs have no index: reading them takes no longer. */
 export const INDEXED_BYTES_MIN: number = 64 * 1024;
-/** How many times as long as its index is the piece of log that comes before the next one: settings can make it long. */
+/** A log grows by at least this many times the size of its index before the index is rewritten: settings can make it large. */
 const LOG_BYTES_PER_INDEX_BYTE = 2;
-/** How much of a log before an offset is compared, to know it again. */
+/** How many bytes before an offset are covered by the checksum that identifies a log. */
 const TAIL_BYTES = 1024;
 
-/** How a file looked. */
+/** The inode, size and modification time of a file, to detect changes. */
 export interface FileStamp {
   readonly ino: number;
   readonly size: number;
   readonly mtimeMs: number;
 }
 
-/** Where in a log a line begins: the position of its first entry, and its offset. */
-export interface Anchor {
+/** The beginning of a line in a log: the position of its first entry, and its byte offset. */
+export interface LinePosition {
   readonly seq: number;
   readonly offset: number;
 }
 
-/** Which file a log is. */
+/** Identifies the file of a log. */
 export interface LogIdentity {
   readonly paths: LogPaths;
   readonly ino: number;
-  /** Where the first line ends. */
+  /** The offset after the first line. */
   readonly headerEnd: number;
   /** A checksum of the first line. */
   readonly headerCheck: number;
 }
 
-/** What a log adds up to at the beginning of a line. */
+/** The fold of a log up to the beginning of a line. */
 export interface LogPoint {
-  readonly end: Anchor;
+  readonly end: LinePosition;
   readonly head: SessionHead;
-  /** The settings of the head, and those that they lead to. */
+  /** The settings of the head, followed by the earlier ones that they refer to. */
   readonly settings: readonly SettingsNode[];
 }
 
@@ -58,63 +58,69 @@ interface IndexLine {
   readonly tail: number;
   readonly log: readonly [headerCheck: number, ino: number, size: number, mtimeMs: number];
   readonly head: Omit<SessionHead, "header">;
-  /** The settings that those of the head lead to. */
+  /** The earlier settings that those of the head refer to. */
   readonly earlier: readonly SettingsNode[];
 }
 
-/** How far an index reaches: the offset in the log, and the length of the line that tells. */
-export interface IndexReach {
+/** The part of a log that its index covers: up to which offset, and how long the index line is. */
+export interface IndexCoverage {
   readonly offset: number;
   readonly length: number;
 }
 
-/** How far an index reaches that is not there. */
-export const NO_INDEX: IndexReach = { offset: 0, length: 0 };
+/** The coverage of a missing index. */
+export const NO_INDEX: IndexCoverage = { offset: 0, length: 0 };
 
-/** How a file looks. */
+/** The stamp of a file's stats. */
 export function stampOf({ ino, size, mtimeMs }: Pick<Stats, "ino" | "size" | "mtimeMs">): FileStamp {
   return { ino, size, mtimeMs };
 }
 
-/** Whether a file looks as it did. */
+/** Whether a file is unchanged since its stamp was taken. */
 export function sameStamp(stamp: FileStamp | null, { ino, size, mtimeMs }: FileStamp): boolean {
   return stamp !== null && stamp.size === size && stamp.mtimeMs === mtimeMs && stamp.ino === ino;
 }
 
-/** A checksum of the bytes before an offset of an open log, by which the log is known again. */
+/** A checksum of the bytes before an offset of an open log. It shows whether a log is still the same up to there. */
 export function tailAt(fd: number, offset: number): number {
   const length = Math.min(offset, TAIL_BYTES);
   return crc32(readChunk(fd, offset - length, length));
 }
 
 /**
- * Where the index lets a fold of an open log begin, and how far it reaches; null when it is missing, or is not of this file
- * as it is now.
+ * Reads the index of an open log: the point at which folding can begin, and what the index covers. Null if the index is
+ * missing, or does not match the file as it is now.
  */
 export function readIndex(
   identity: LogIdentity,
   header: SessionHeader,
   fd: number,
-): { readonly point: LogPoint; readonly reach: IndexReach } | null {
+): { readonly point: LogPoint; readonly coverage: IndexCoverage } | null {
   const found = linesOf(identity, fd);
   if (found === null) return null;
-  const { line, rest, reach } = found;
+  const { line, lastStamp, coverage } = found;
   const stamp = fstatSync(fd);
-  // A file that was left at this size and has another time, or is shorter, was changed in place, wherever.
-  if (stamp.size < rest.size || (stamp.size === rest.size && !sameStamp(rest, stamp))) return null;
+  // A file of the same size with another time, or a shorter one, was changed in place: the index is invalid.
+  if (stamp.size < lastStamp.size || (stamp.size === lastStamp.size && !sameStamp(lastStamp, stamp))) return null;
   const { seq, offset, head, earlier } = freezeDeep(line);
   const settings = head.path.settings === null ? [] : [head.path.settings, ...earlier];
-  return { point: { end: { seq, offset }, head: Object.freeze({ ...head, header }), settings }, reach };
+  return { point: { end: { seq, offset }, head: Object.freeze({ ...head, header }), settings }, coverage };
 }
 
 /**
- * Notes how a log looks that nobody writes to any more, and what it adds up to where enough came since that was last noted.
- * Call it under the log's lock. `reach` is null where others may have written to the index. Gives how far it reaches then.
+ * Writes the stamp of a log to its index, and the log's head too if the log has grown enough since the head was last
+ * written. Call it under the log's lock, when writing has ended. `coverage` is null if other processes may have changed the
+ * index. Returns the new coverage.
  */
-export function writeIndex(identity: LogIdentity, fd: number, point: LogPoint, reach: IndexReach | null): IndexReach {
-  const known = reach ?? linesOf(identity, fd)?.reach ?? NO_INDEX;
+export function writeIndex(
+  identity: LogIdentity,
+  fd: number,
+  point: LogPoint,
+  coverage: IndexCoverage | null,
+): IndexCoverage {
+  const known = coverage ?? linesOf(identity, fd)?.coverage ?? NO_INDEX;
   const due = point.end.offset - known.offset >= Math.max(INDEXED_BYTES_MIN, known.length * LOG_BYTES_PER_INDEX_BYTE);
-  // Without a first line, nothing is taken from the index anyway.
+  // A stamp is of no use without the head in the first line.
   if (!due && known.length === 0) return known;
   const stamp = stampOf(fstatSync(fd));
   const text = withChecksum(due ? lineOf(identity, fd, point, stamp) : stamp);
@@ -144,22 +150,22 @@ function lineOf(
   };
 }
 
-/** A line of an index: what the log adds up to, or how it looked when nobody wrote to it. */
+/** Formats a line of an index: a head or a stamp, after its checksum. */
 export function withChecksum(value: object): string {
   const json = JSON.stringify(value);
   return `${crc32(json).toString(16).padStart(8, "0")} ${json}\n`;
 }
 
-/** The line of the index of an open log, and how the log looked when it was last left, which may stand in a second one. */
+/** Reads the head line of an open log's index, and the log's last stamp, which may be in a second line. */
 function linesOf(
   { paths, headerCheck, ino }: LogIdentity,
   fd: number,
-): { readonly line: IndexLine; readonly rest: FileStamp; readonly reach: IndexReach } | null {
+): { readonly line: IndexLine; readonly lastStamp: FileStamp; readonly coverage: IndexCoverage } | null {
   let text: string;
   try {
     text = readFileSync(paths.index, "utf8");
   } catch {
-    // One that cannot be read is as good as none: all is in the log.
+    // Treat an unreadable index as missing: it can be rebuilt from the log.
     return null;
   }
   const [first = "", second = ""] = text.split("\n");
@@ -167,8 +173,8 @@ function linesOf(
   if (line?.format !== FORMAT || line.log[0] !== headerCheck || line.log[1] !== ino) return null;
   if (tailAt(fd, line.offset) !== line.tail) return null;
   const [, , size, mtimeMs] = line.log;
-  const rest = (parseChecked(second) as FileStamp | null) ?? { ino, size, mtimeMs };
-  return { line, rest, reach: { offset: line.offset, length: Buffer.byteLength(first) + 1 } };
+  const lastStamp = (parseChecked(second) as FileStamp | null) ?? { ino, size, mtimeMs };
+  return { line, lastStamp, coverage: { offset: line.offset, length: Buffer.byteLength(first) + 1 } };
 }
 
 function parseChecked(text: string): unknown {

@@ -3,34 +3,34 @@ import type { Entry } from "../../session/log/entry.ts";
 import { bodyProblem, stampProblem } from "../../session/log/entry-check.ts";
 import { show } from "../../session/errors.ts";
 
-/** The most bytes of one line, which is what one append may take as a whole. */
+/** The maximum size of one line, and so of one append. */
 export const LINE_BYTES_MAX: number = 256 * 1024 * 1024;
 
 /** The byte that ends a line. */
 export const NEWLINE = 10;
 
-/** A line of a file, without its end. */
+/** A line of a file without its newline. */
 export interface RawLine {
   readonly offset: number;
-  /** How many bytes it takes, its end included. */
+  /** Its size in bytes, including the newline. */
   readonly length: number;
-  /** The line, or its beginning when it is longer than any line may be. */
+  /** The line, or only its beginning if it is longer than the maximum. */
   readonly bytes: Buffer;
 }
 
-/** The text of one entry. Its position is not part of it: that is where the line stands. */
+/** One entry as JSON, without its position: that follows from the place of its line in the file. */
 export function formatEntry(entry: Entry): string {
   const { seq: _, ...fields } = entry;
   return JSON.stringify(fields);
 }
 
-/** The line of entries that land together. */
+/** Formats the entries of one append as a line. */
 export function formatLine(entries: readonly Entry[]): string {
   if (entries.length === 1) return `${formatEntry(entries[0] as Entry)}\n`;
   return `[${entries.map(formatEntry).join(",")}]\n`;
 }
 
-/** The entries of a line, the first of them at position `seq`; or what is wrong with the line. */
+/** Parses the entries of a line, the first of which is at position `seq`. Returns a text if the line is invalid. */
 export function parseLine(line: RawLine, seq: number): Entry[] | string {
   const value = parseJson(line);
   if (typeof value === "string") return value;
@@ -44,14 +44,14 @@ export function parseLine(line: RawLine, seq: number): Entry[] | string {
   return entries;
 }
 
-/** The text of each line in some bytes that end with one; null where that is not UTF-8. */
+/** Decodes complete lines into one text for each; null if the bytes are not UTF-8. */
 export function textsIn(bytes: Buffer): string[] | null {
   return isUtf8(bytes) ? bytes.toString("utf8", 0, bytes.length - 1).split("\n") : null;
 }
 
 /**
- * The entries of a line that was folded before, without their positions; null where it is not what it was. They are not
- * checked again: in a process that has just started, that takes longer than all else about reading them.
+ * Parses a line that was checked and folded before, without setting positions. Returns null if it is not JSON of entries.
+ * The entries are not checked again: in a process that has just started, that takes longer than the rest of the read.
  */
 export function knownEntries(text: string): Entry[] | null {
   try {
@@ -62,12 +62,12 @@ export function knownEntries(text: string): Entry[] | null {
   }
 }
 
-/** One entry, or those that landed together. */
+/** The entries of a line's JSON value: one entry, or the list of one append. */
 function entriesIn(json: unknown): Entry[] {
   return (Array.isArray(json) ? json : [json]) as Entry[];
 }
 
-/** The JSON value of a line, or what is wrong with it. */
+/** Parses a line as JSON. Returns a text if that fails. */
 export function parseJson({ bytes, length }: RawLine): { readonly json: unknown } | string {
   if (length > LINE_BYTES_MAX) return `it is longer than ${LINE_BYTES_MAX} bytes`;
   if (!isUtf8(bytes)) return "it is not UTF-8";
@@ -78,7 +78,7 @@ export function parseJson({ bytes, length }: RawLine): { readonly json: unknown 
   }
 }
 
-/** The error of a text that is not JSON, as the cause of a damage that was found; undefined for one that is. */
+/** The error of `JSON.parse` for a text, used as the cause of a damage error; undefined if the text is valid JSON. */
 export function jsonErrorOf(text: Buffer | string): unknown {
   try {
     JSON.parse(text.toString("utf8"));
@@ -88,7 +88,7 @@ export function jsonErrorOf(text: Buffer | string): unknown {
   }
 }
 
-/** What is wrong with one entry as it stands in a file, or null. */
+/** Checks an entry as it is in a file. Returns what is wrong with it, or null. */
 export function entryProblem(item: unknown): string | null {
   if (typeof item !== "object" || item === null || Array.isArray(item)) return "it is not an entry";
   const entry = item as { readonly [key: string]: unknown };

@@ -6,37 +6,37 @@ import { SessionDamagedError, show } from "../../session/errors.ts";
 import { EMPTY_PATH, type PathSummary, type SessionHead, stepHead, stepPath } from "../../session/log/fold.ts";
 import type { SettingsNode } from "../../session/log/settings.ts";
 import type { ReadRange } from "../../session/store-driver.ts";
-import type { Anchor, IndexReach, LogIdentity, LogPoint } from "./log-index.ts";
+import type { LinePosition, IndexCoverage, LogIdentity, LogPoint } from "./log-index.ts";
 import { jsonErrorOf, knownEntries, parseLine, type RawLine, textsIn } from "./log-line.ts";
 import { countLines, OpenFile, type Piece, readLines, readPieces } from "./read-lines.ts";
-import { ifThere, StaleView } from "./store-failure.ts";
+import { nullIfMissing, StaleView } from "./store-failure.ts";
 
-/** Thrown where the whole log must be read, as it was begun from its index. */
+/** Thrown if the answer is in a part of the log that was not read, because reading began at the index. */
 export class WholeLogNeeded extends Error {}
 
 /**
- * What a log adds up to as far as it has been read. One that was read from its beginning finds entries by id, the paths of
- * nodes, and where in the file each entry stands. One that was begun from the index has the head, and reads from its
- * beginning or its end on.
+ * The fold of a log as far as it has been read. If it was read from the beginning, it finds entries by id, the paths of
+ * nodes, and the file offset of each entry. If it was begun from the index, it has the head, and can only read from the
+ * log's beginning, from its end, or from where it was begun.
  */
 export class LogState {
   readonly identity: LogIdentity;
-  /** How far the index reaches; null where others may have written to it. */
-  reach: IndexReach | null;
-  /** Where it was begun. All that follows up to `#paths` is of the entries from there on, by position. */
-  readonly #start: Anchor;
+  /** What the index covers; null if other processes may have changed the index. */
+  coverage: IndexCoverage | null;
+  /** Where reading began. `#seqs`, `#offsets` and `#paths` describe the entries from here on. */
+  readonly #start: LinePosition;
   readonly #seqs = new Map<string, number>();
-  /** Where the lines begin that the entries stand in. */
+  /** For each entry, the offset of the line that holds it. */
   readonly #offsets: number[] = [];
   readonly #paths: (PathSummary | null)[] = [];
-  /** Settings from before the start that later ones lead to. */
+  /** Settings from before the start that later ones refer to. */
   readonly #settings: ReadonlyMap<number, SettingsNode>;
   #head: SessionHead;
   #size: number;
 
-  constructor(identity: LogIdentity, { end, head, settings }: LogPoint, reach: IndexReach | null) {
+  constructor(identity: LogIdentity, { end, head, settings }: LogPoint, coverage: IndexCoverage | null) {
     this.identity = identity;
-    this.reach = reach;
+    this.coverage = coverage;
     this.#start = end;
     this.#settings = new Map(settings.map((node) => [node.seq, node]));
     this.#head = head;
@@ -47,12 +47,12 @@ export class LogState {
     return this.#head;
   }
 
-  /** The offset after the last whole line. */
+  /** The offset after the last complete line. */
   get size(): number {
     return this.#size;
   }
 
-  /** What an index says of the log's present end. */
+  /** The fold up to the log's current end, as an index stores it. */
   get point(): LogPoint {
     const settings: SettingsNode[] = [];
     for (let node = this.#head.path.settings; node !== null; ) {
@@ -62,7 +62,7 @@ export class LogState {
     return { end: { seq: this.#head.version, offset: this.#size }, head: this.#head, settings };
   }
 
-  /** Folds whole lines that follow. @throws {SessionDamagedError} at the first that cannot follow. */
+  /** Folds the next complete lines. @throws {SessionDamagedError} at the first invalid line. */
   fold(lines: readonly RawLine[]): void {
     for (const line of lines) {
       const entries = parseLine(line, this.#head.version);
@@ -70,43 +70,43 @@ export class LogState {
       let head = this.#head;
       for (const entry of entries) {
         if (this.#seqs.has(entry.id))
-          throw damageAt(this.identity, line, `the id ${show(entry.id)} stands before it already`);
+          throw damageAt(this.identity, line, `the id ${show(entry.id)} is already used by an earlier entry`);
         const path = this.#pathAfter(head, entry, line);
         head = stepHead(head, entry, path, head.updatedAt);
-        this.learn({ entry, path: isNode(entry) ? path : null });
+        this.addEntry({ entry, path: isNode(entry) ? path : null });
       }
       this.advance(line.length, head);
     }
   }
 
-  /** Takes over an entry of the next line. */
-  learn({ entry, path }: StoredEntry): void {
+  /** Adds an entry of the next line to the index of entries. */
+  addEntry({ entry, path }: StoredEntry): void {
     this.#seqs.set(entry.id, entry.seq);
     this.#offsets.push(this.#size);
     this.#paths.push(path);
   }
 
-  /** Takes over the next line, whose entries were learned, with what it makes of the head. */
+  /** Moves past the next line after its entries were added; `head` is the head after it. */
   advance(length: number, head: SessionHead): void {
     this.#head = head;
     this.#size += length;
   }
 
-  /** Takes over what the file says of itself: the header in its first line, and the time of its last append. */
+  /** Sets fields of the head that come from the file itself: the header in its first line, or the time of its last append. */
   amend(fields: Partial<Pick<SessionHead, "header" | "updatedAt">>): void {
     this.#head = freezeDeep({ ...this.#head, ...fields });
   }
 
-  /** The entry of that id, or undefined. @throws {WholeLogNeeded} */
+  /** The entry with an id, or undefined. @throws {WholeLogNeeded} */
   find(id: string): StoredEntry | undefined {
     const seq = this.#seqOf(id);
     if (seq === undefined) return undefined;
     const [entry] = [...this.readPages({ after: seq - 1, before: seq + 1, limit: 1, reverse: false })].flat();
-    if (entry?.id !== id) throw new StaleView("The log is not what it was.");
+    if (entry?.id !== id) throw new StaleView("The log has changed.");
     return { entry, path: this.#paths[seq - this.#start.seq] ?? null };
   }
 
-  /** What the `variables` node at a position holds. @throws {WholeLogNeeded} */
+  /** The settings of the `variables` node at a position. @throws {WholeLogNeeded} */
   readonly settingsAt = (seq: number): SettingsNode => {
     const node = this.#paths[seq - this.#start.seq]?.settings ?? this.#settings.get(seq);
     if (node === undefined) throw new WholeLogNeeded();
@@ -114,10 +114,10 @@ export class LogState {
   };
 
   /**
-   * Opens the entries of a range, in the order that it asks for, in pages that take long enough to let others have a turn
-   * between two. What is appended meanwhile is not among them.
+   * Reads the entries of a range, in the order that the range asks for, in pages. A page is large enough that callers yield
+   * to the event loop between two of them. Entries that are appended meanwhile are not included.
    *
-   * @throws {StaleView} when another file is in the log's place.
+   * @throws {StaleView} if another file has replaced the log.
    * @throws {WholeLogNeeded}
    */
   readPages(range: ReadRange): Iterable<Entry[]> {
@@ -130,18 +130,18 @@ export class LogState {
     return this.#readPages(openLog(this.identity), first, to, { after, before, limit, reverse });
   }
 
-  /** What of the log is its first entries, as many as `version` says. @throws {WholeLogNeeded} */
-  upTo(version: number): LogPart {
+  /** The part of the log that holds its first `version` entries. @throws {WholeLogNeeded} */
+  prefixOf(version: number): LogPrefix {
     if (version === this.#head.version) return { offset: this.#size, rest: [] };
     const { seq, offset } = this.#beginningOf(version);
     const range = { after: seq - 1, before: version, limit: version - seq, reverse: false };
     return { offset, rest: [...this.readPages(range)].flat() };
   }
 
-  /** Reads from the beginning of a line, in reverse from the end of one, up to another offset. */
+  /** Reads from the beginning of a line up to another offset; in reverse, from the end of a line. */
   *#readPages(
     log: OpenFile,
-    { seq: start, offset }: Anchor,
+    { seq: start, offset }: LinePosition,
     to: number,
     { after, before, limit, reverse }: ReadRange,
   ): Generator<Entry[], undefined> {
@@ -169,8 +169,8 @@ export class LogState {
     throw new StaleView("The log is shorter than it was.");
   }
 
-  /** Where the line begins that holds the entry at a position. @throws {WholeLogNeeded} */
-  #beginningOf(seq: number): Anchor {
+  /** The beginning of the line that holds the entry at a position. @throws {WholeLogNeeded} */
+  #beginningOf(seq: number): LinePosition {
     const { seq: start } = this.#start;
     if (seq === 0) return { seq: 0, offset: this.identity.headerEnd };
     if (seq < start) throw new WholeLogNeeded();
@@ -180,8 +180,8 @@ export class LogState {
     return { seq: first, offset };
   }
 
-  /** Where the line ends that holds the entry before a position. @throws {WholeLogNeeded} */
-  #endOf(seq: number): Anchor {
+  /** The end of the line that holds the entry before a position. @throws {WholeLogNeeded} */
+  #endOf(seq: number): LinePosition {
     const { seq: start } = this.#start;
     if (seq === start) return this.#start;
     if (seq < start) throw new WholeLogNeeded();
@@ -196,7 +196,7 @@ export class LogState {
     return seq;
   }
 
-  /** The path that a step with this entry leads to. */
+  /** The path summary after folding an entry. */
   #pathAfter(head: SessionHead, entry: Entry, line: RawLine): PathSummary {
     if (!isNode(entry) && entry.type !== "leaf") return EMPTY_PATH;
     const id = entry.type === "leaf" ? entry.targetId : entry.parentId;
@@ -204,11 +204,11 @@ export class LogState {
     if (path && entry.type === "leaf") return path;
     if (path && isNode(entry)) return stepPath(path, entry, head.header, this.settingsAt);
     const what = entry.type === "leaf" ? `it moves the leaf to ${show(id)}, which` : `its parent ${show(id)}`;
-    const problem = path === null ? "is a fact, not a node" : "does not stand before it";
+    const problem = path === null ? "is a fact, not a node" : "does not come before it";
     throw damageAt(this.identity, line, `${what} ${problem}`);
   }
 
-  /** The path of the node of that id; null for a fact, undefined when there is no such entry. @throws {WholeLogNeeded} */
+  /** The path of the node with an id; null for a fact, undefined if there is no such entry. @throws {WholeLogNeeded} */
   #pathOf(id: string | null, head: SessionHead): PathSummary | null | undefined {
     if (id === null) return EMPTY_PATH;
     if (id === head.leafId) return head.path;
@@ -218,23 +218,23 @@ export class LogState {
 }
 
 /** The first entries of a log. */
-export interface LogPart {
-  /** Where those end that are whole lines. */
+export interface LogPrefix {
+  /** The end of the complete lines of the prefix. */
   readonly offset: number;
-  /** Those that are a part of the next line. */
+  /** The entries after them, which are a part of the next line. */
   readonly rest: readonly Entry[];
 }
 
-/** A log's file, opened for reading. @throws {StaleView} when another file is in its place. */
+/** Opens a log's file for reading. @throws {StaleView} if the file was removed or replaced. */
 export function openLog({ paths, ino }: LogIdentity): OpenFile {
-  const file = ifThere(() => new OpenFile(paths.log));
-  if (file === null) throw new StaleView("The log's file is gone.");
+  const file = nullIfMissing(() => new OpenFile(paths.log));
+  if (file === null) throw new StaleView("The log's file was removed.");
   if (fstatSync(file.fd).ino === ino) return file;
   file[Symbol.dispose]();
-  throw new StaleView("Another file is in the log's place.");
+  throw new StaleView("Another file has replaced the log.");
 }
 
-/** What keeps known lines from being read. */
+/** The error for lines that could be read before and cannot any more. */
 function damageIn(identity: LogIdentity, fd: number, { offset, bytes }: Piece): Error {
   for (const lines of readLines(fd, offset, offset + bytes.length)) {
     for (const line of lines) {
@@ -242,7 +242,7 @@ function damageIn(identity: LogIdentity, fd: number, { offset, bytes }: Piece): 
       if (typeof problem === "string") return damageAt(identity, line, problem);
     }
   }
-  return new StaleView("The log is not what it was.");
+  return new StaleView("The log has changed.");
 }
 
 function damageAt(identity: LogIdentity, { offset, bytes }: RawLine, reason: string): SessionDamagedError {

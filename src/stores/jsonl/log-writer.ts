@@ -8,37 +8,37 @@ import { SessionBusyError, SessionError, SessionNotFoundError } from "../../sess
 import { FORMAT_VERSION } from "../../session/log/header.ts";
 import type { Entry } from "../../session/log/entry.ts";
 import type { AppendOptions, AppendResult } from "../../session/store.ts";
-import { planAgain } from "../complete/plan-again.ts";
-import { lookInto } from "../memory/memory-log.ts";
+import { planRewrite } from "../complete/plan-rewrite.ts";
+import { lookUpWanted } from "../memory/memory-log.ts";
 import { readToken } from "./file-leases.ts";
 import type { JsonlSettings } from "./jsonl-store.ts";
-import { LockedTurns } from "./locked-turns.ts";
+import { LockedQueue } from "./locked-queue.ts";
 import type { LogFile } from "./log-file.ts";
 import { readHeader } from "./log-header.ts";
 import { formatEntry, formatLine, LINE_BYTES_MAX } from "./log-line.ts";
 import { WholeLogNeeded } from "./log-state.ts";
-import { copyLog, putFile, setTime, writeAll, writeLines } from "./new-file.ts";
+import { copyLog, writeFileAtomically, setTime, writeAll, writeLines } from "./write-file-atomically.ts";
 import type { LogPaths } from "./file-names.ts";
-import { asStoreError, guarded, missingAsNull, storeFailed } from "./store-failure.ts";
+import { asStoreError, withStoreErrors, missingAsNull, storeFailed } from "./store-failure.ts";
 
 const datasync = promisify(fdatasync);
 
-/** An append that stands at the log's end; nothing was written where its length is 0. */
+/** An append that was written to the end of the log; its length is 0 if there was nothing to write. */
 interface WrittenAppend {
   readonly plan: AppendPlan;
   readonly length: number;
 }
 
-/** Appends to one session's file, in turn with other processes. */
+/** Appends to one session's file under the file's lock. */
 export class LogWriter {
   readonly file: LogFile;
   readonly #sessionId: string;
   readonly #options: JsonlSettings;
-  readonly #turns: LockedTurns;
-  /** The file, while its lock is held. */
+  readonly #queue: LockedQueue;
+  /** The open file while its lock is held. */
   #fd: number | null = null;
-  #sizeAtBegin = 0;
-  /** Whether something may stand after the last whole line. */
+  #sizeAtOpen = 0;
+  /** Whether there may be bytes of a torn write after the last complete line. */
   #torn = false;
 
   constructor(file: LogFile, options: JsonlSettings) {
@@ -46,73 +46,73 @@ export class LogWriter {
     this.file = file;
     this.#sessionId = sessionId;
     this.#options = options;
-    this.#turns = new LockedTurns(file.paths.lock, {
+    this.#queue = new LockedQueue(file.paths.lock, {
       lockTimeoutMs: options.lockTimeoutMs,
-      begin: () => this.#begin(),
-      end: () => this.detach(),
+      onAcquired: () => this.#open(),
+      onRelease: () => this.detach(),
       busy: ({ pid, host }) => new SessionBusyError(sessionId, `process ${pid} on ${host}`),
     });
   }
 
   append(drafts: readonly CheckedDraft[], options: AppendOptions): Promise<AppendResult> {
-    if (this.#fd !== null && this.#turns.ready && this.#options.durability === "flush") {
+    if (this.#fd !== null && this.#queue.ready && this.#options.durability === "flush") {
       try {
         const written = this.#write(drafts, options);
         if (typeof written !== "string") {
-          this.#turns.used();
-          return Promise.resolve(this.#take(written));
+          this.#queue.markUsed();
+          return Promise.resolve(this.#apply(written));
         }
       } catch (error) {
         return Promise.reject(asStoreError(error));
       }
     }
-    return guarded(() => this.exclusively(() => this.#appendSoon(drafts, options)));
+    return withStoreErrors(() => this.exclusively(() => this.#appendQueued(drafts, options)));
   }
 
   /** Runs a task while no process appends to the file. */
   exclusively<T>(task: (paths: LogPaths) => Promise<T>): Promise<T> {
-    return this.#turns.run(async () => {
-      if (this.#fd === null) await this.#begin();
+    return this.#queue.run(async () => {
+      if (this.#fd === null) await this.#open();
       return task(this.file.paths);
     });
   }
 
-  /** Gives the file another log, if it has `version` entries now. */
+  /** Replaces the log of the file if it has `version` entries now. */
   replace(version: number, entries: readonly Entry[]): Promise<boolean> {
     return this.exclusively(async ({ log, index }) => {
       const { head } = this.file;
       if (head.version !== version) return false;
-      const { plan } = planAgain({ ...head, header: { ...head.header, version: FORMAT_VERSION } }, entries);
+      const { plan } = planRewrite({ ...head, header: { ...head.header, version: FORMAT_VERSION } }, entries);
       const lines = [JSON.stringify(plan.head.header), ...plan.added.map(({ entry }) => formatEntry(entry))];
-      // What is known of the log says what was in it; it is made again from the new one.
+      // The index holds content of the old log, so it is deleted. The next writer builds a new one.
       await unlink(index).catch(missingAsNull);
       const clock = (): Date => new Date(head.updatedAt);
-      await putFile(log, (fd) => writeLines(fd, lines), { ...this.#options, clock, replaces: true });
-      this.#letGo();
-      await this.#begin();
+      await writeFileAtomically(log, (fd) => writeLines(fd, lines), { ...this.#options, clock, replaces: true });
+      this.#closeFile();
+      await this.#open();
       return true;
     });
   }
 
-  /** Closes the file: before its lock is let go, and within a task that moves it away. */
+  /** Closes the file. Called before its lock is released, and by a task that moves the file. */
   detach(): void {
     if (this.#fd === null) return;
     try {
-      if (this.file.state.size !== this.#sizeAtBegin) this.file.index(this.#fd);
-      this.file.settle(this.#fd);
+      if (this.file.state.size !== this.#sizeAtOpen) this.file.index(this.#fd);
+      this.file.recordStamp(this.#fd);
     } catch {
-      this.file.distrust();
+      this.file.invalidate();
     }
-    this.#letGo();
+    this.#closeFile();
   }
 
-  /** Finishes what is queued and lets go of the file. */
+  /** Finishes queued appends, closes the file and releases its lock. */
   close(): Promise<void> {
-    return this.#turns.close();
+    return this.#queue.close();
   }
 
-  /** Opens the file, once its lock is held, and reads what others have appended. @throws {SessionNotFoundError} */
-  async #begin(): Promise<void> {
+  /** Opens the file after its lock was acquired, and reads the appends of other processes. @throws {SessionNotFoundError} */
+  async #open(): Promise<void> {
     const { log } = this.file.paths;
     let fd: number;
     try {
@@ -124,8 +124,8 @@ export class LogWriter {
     try {
       await this.file.hold(fd);
       narrowPrivateFile(log);
-      this.#sizeAtBegin = this.file.state.size;
-      this.#torn = fstatSync(fd).size > this.#sizeAtBegin;
+      this.#sizeAtOpen = this.file.state.size;
+      this.#torn = fstatSync(fd).size > this.#sizeAtOpen;
       this.#fd = fd;
     } catch (error) {
       this.file.held = false;
@@ -134,13 +134,13 @@ export class LogWriter {
     }
   }
 
-  #letGo(): void {
+  #closeFile(): void {
     this.file.held = false;
     if (this.#fd !== null) closeSync(this.#fd);
     this.#fd = null;
   }
 
-  async #appendSoon(drafts: readonly CheckedDraft[], options: AppendOptions): Promise<AppendResult> {
+  async #appendQueued(drafts: readonly CheckedDraft[], options: AppendOptions): Promise<AppendResult> {
     for (;;) {
       const written = this.#write(drafts, options);
       if (written === "whole log needed") await this.file.reload();
@@ -148,12 +148,12 @@ export class LogWriter {
       else {
         if (written.length > 0 && this.#options.durability === "fsync")
           await datasync(this.#fd as number).catch((cause) => Promise.reject(this.#undo(cause)));
-        return this.#take(written);
+        return this.#apply(written);
       }
     }
   }
 
-  /** Writes an append at the log's end, or says what must come first. What is known of the log does not have it yet. */
+  /** Writes an append to the log's end, or returns what must be done first. Does not update the cached state. */
   #write(
     drafts: readonly CheckedDraft[],
     options: AppendOptions,
@@ -164,7 +164,7 @@ export class LogWriter {
     try {
       const leaseToken = options.guard?.leaseToken === undefined ? null : readToken(paths.lease, now);
       const input = { head, drafts, options, leaseToken, now: now.toISOString() };
-      const { plan } = planNow(input, (wanted) => lookInto(state, wanted));
+      const { plan } = planNow(input, (wanted) => lookUpWanted(state, wanted));
       if (plan.added.length === 0) return { plan, length: 0 };
       if (head.header.version !== FORMAT_VERSION) return "version to be raised";
       return { plan, length: this.#writeLine(this.#lineOf(plan.added), now) };
@@ -174,23 +174,23 @@ export class LogWriter {
     }
   }
 
-  /** Takes over what was written. */
-  #take({ plan: { head, added, entries }, length }: WrittenAppend): AppendResult {
+  /** Adds a written append to the cached state. */
+  #apply({ plan: { head, added, entries }, length }: WrittenAppend): AppendResult {
     const { state } = this.file;
     if (length > 0) {
-      for (const stored of added) state.learn(stored);
+      for (const stored of added) state.addEntry(stored);
       state.advance(length, head);
     }
     return { version: head.version, entries, head };
   }
 
-  /** Writes a line at the log's end, or leaves it as it was. Gives how many bytes it took. */
+  /** Writes a line to the log's end, or restores the file. Returns the length in bytes. */
   #writeLine(line: string, now: Date): number {
     const fd = this.#fd as number;
     const { size } = this.file.state;
     try {
       const length = writeAll(fd, line, size);
-      // What a crash left after the last whole line may be longer than this one.
+      // The torn write of a crashed process may be longer than this line.
       if (this.#torn) ftruncateSync(fd, size + length);
       this.#torn = false;
       setTime(fd, now);
@@ -200,7 +200,7 @@ export class LogWriter {
     }
   }
 
-  /** Takes away what was written after the log's end. */
+  /** Truncates the file to the log's end after a failed write. */
   #undo(cause: unknown): SessionError {
     try {
       ftruncateSync(this.#fd as number, this.file.state.size);
@@ -208,21 +208,25 @@ export class LogWriter {
     } catch {
       this.#torn = true;
     }
-    return storeFailed(`${this.file.paths.log} could not be appended to, and is as it was`, cause);
+    return storeFailed(`${this.file.paths.log} could not be appended to, and is unchanged`, cause);
   }
 
-  /** Gives a log of an earlier version the present one, before anything of the present one is in it. */
+  /** Raises the version in the header of an older log, before an entry of the current version is written to it. */
   async #raiseVersion(): Promise<void> {
     const fd = this.#fd as number;
     const { state, paths } = this.file;
-    // Another process may have done it already: what is known of the file may be older than its first line.
+    // Another process may have raised it already: the cached state may be older than the first line.
     const { header, versionAt } = readHeader(fd, paths.log);
     const raised = { ...header, version: FORMAT_VERSION } as const;
     if (header.version !== FORMAT_VERSION && versionAt === null) {
       const options = { ...this.#options, replaces: true };
-      await putFile(paths.log, (to) => copyLog(state.identity, state.upTo(state.head.version), raised, to), options);
-      this.#letGo();
-      return this.#begin();
+      await writeFileAtomically(
+        paths.log,
+        (to) => copyLog(state.identity, state.prefixOf(state.head.version), raised, to),
+        options,
+      );
+      this.#closeFile();
+      return this.#open();
     }
     if (versionAt !== null) writeSync(fd, String(FORMAT_VERSION), versionAt);
     if (this.#options.durability === "fsync") await datasync(fd);

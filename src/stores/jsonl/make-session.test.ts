@@ -22,13 +22,13 @@ const entries: readonly EntryDraft[] = [
   { type: "run", id: "run", runId: "r", phase: "started" },
 ];
 
-/** Entries that take 40 MB, which are not written in one go. */
+/** Entries of 40 MB, which are written in several pieces. */
 const large = Array.from({ length: 40 }, (_, index): EntryDraft => {
   return { type: "message", id: `e${index}`, message: { role: "user", content: "x".repeat(1024 * 1024) } };
 });
 
-/** What a store says of the session, and of the path to each of its entries. */
-async function told(store: SessionStore) {
+/** The head, paths and settings that a store returns for the session. */
+async function stateIn(store: SessionStore) {
   const head = await store.head("s");
   const paths = [];
   for (const id of ["a", "v3", "b", "c", "name"]) paths.push(await store.path("s", id));
@@ -36,7 +36,7 @@ async function told(store: SessionStore) {
   return { head, paths, settings };
 }
 
-test("a session that is made with entries is what its file says, for whoever made it and for whoever comes", async () => {
+test("a session created with entries has the same state in the store that created it and in one that reads its file", async () => {
   const directory = mkdtempSync(join(tmpdir(), "skein-made-"));
   onTestFinished(() => rmSync(directory, { recursive: true, force: true }));
   await using store = await openJsonlStore({ directory });
@@ -46,14 +46,14 @@ test("a session that is made with entries is what its file says, for whoever mad
   expect(await store.settings("fork", fork.path)).toEqual(await other.settings("s", made.path));
   expect(made).toEqual(await other.head("s"));
   expect(made.openRuns).toHaveLength(1);
-  expect(await told(store)).toEqual(await told(other));
+  expect(await stateIn(store)).toEqual(await stateIn(other));
   await store.append("s", [{ type: "variables", id: "last", set: { k6: "new" }, unset: ["k0"] }, said("d")]);
   await other.append("s", [said("e")], { onto: "b" });
-  expect(await told(store)).toEqual(await told(other));
-  expect((await told(store)).settings?.variables).toEqual({ k1: 1, k2: 2, k3: 3, k4: 4, k5: 5, k6: "new" });
+  expect(await stateIn(store)).toEqual(await stateIn(other));
+  expect((await stateIn(store)).settings?.variables).toEqual({ k1: 1, k2: 2, k3: 3, k4: 4, k5: 5, k6: "new" });
 });
 
-test("another session is made while a large one is being written", async () => {
+test("a small session is created while a large one is still being written", async () => {
   const directory = mkdtempSync(join(tmpdir(), "skein-made-"));
   onTestFinished(() => rmSync(directory, { recursive: true, force: true }));
   await using store = await openJsonlStore({ directory });
@@ -68,7 +68,7 @@ test("another session is made while a large one is being written", async () => {
   expect((await other.head("large"))?.version).toBe(40);
 });
 
-test("a store that is closed while it writes a session has made it when it is closed", async () => {
+test("closing a store waits for the session that it is writing", async () => {
   const directory = mkdtempSync(join(tmpdir(), "skein-made-"));
   onTestFinished(() => rmSync(directory, { recursive: true, force: true }));
   const store = await openJsonlStore({ directory });

@@ -7,19 +7,19 @@ import { emptyHead, type SessionHead } from "../../session/log/fold.ts";
 import { forkedHeader } from "../../session/log/forked-header.ts";
 import { FORMAT_VERSION, type SessionHeader } from "../../session/log/header.ts";
 import type { ForkOptions } from "../../session/store.ts";
-import { checkLimits, limitsOf, type MakeLimits } from "../complete/check-limits.ts";
+import { checkSessionLimits, sessionLimitsOf, type MakeLimits } from "../complete/session-limits.ts";
 import { sessionExists } from "../rows/row-maker.ts";
 import type { LogFile } from "./log-file.ts";
 import type { LogPoint } from "./log-index.ts";
 import { formatEntry } from "./log-line.ts";
-import { copyLog, putFile, removeHalfMade, writeLines } from "./new-file.ts";
+import { copyLog, writeFileAtomically, removeTemporaryFiles, writeLines } from "./write-file-atomically.ts";
 import { OpenFile } from "./read-lines.ts";
 import { sessionFileName } from "./file-names.ts";
 import type { SessionFiles } from "./session-files.ts";
 
 /**
- * Makes a session's file, of the present version, and of the name that it has unless another path in the directory is given. It is
- * written before the directory is locked, as that takes long for a session that comes with many entries.
+ * Creates a session's file with the current format version. Its name is derived from the header, or `path` names another
+ * file of the directory. The content is written before the directory is locked, since that takes long for many entries.
  */
 export async function createSession(
   files: SessionFiles,
@@ -36,23 +36,23 @@ export async function createSession(
     await writeLines(fd, [JSON.stringify({ ...header, version: FORMAT_VERSION })]);
     offset = await writeLines(fd, lines);
   };
-  const made = putFile(target, write, { ...files.options, replaces: false }, (put) =>
+  const made = writeFileAtomically(target, write, { ...files.options, replaces: false }, (put) =>
     files.change(async () => {
-      await (files.tidied ??= removeHalfMade(files.options.directory));
+      await (files.cleanup ??= removeTemporaryFiles(files.options.directory));
       checkFree(files, header.id);
-      await checkRoom(files, header, { maxOpenPerUser });
+      await checkCapacity(files, header, { maxOpenPerUser });
       await put();
-      const file = path === undefined ? files.live.expect(target, header.id) : await files.live.open(target);
-      // What was just written is known, but for settings, which are found by where they stand.
+      const file = path === undefined ? files.live.register(target, header.id) : await files.live.open(target);
+      // The state of the new file is known without reading it, except for settings: they need the positions of their entries.
       const known = head.version > 0 && head.path.settings === null;
       return headOfMade(file, known ? { end: { seq: head.version, offset }, head, settings: [] } : null);
     }),
   );
-  files.making = Promise.allSettled([files.making, made]).then(() => {});
+  files.pendingCreates = Promise.allSettled([files.pendingCreates, made]).then(() => {});
   return made;
 }
 
-/** Makes a session's file with the beginning of another one's log. Call it under the directory's lock. */
+/** Creates the file of a fork with the first entries of the source's log. Call it under the directory's lock. */
 export async function forkSession(
   files: SessionFiles,
   sourceId: string,
@@ -63,42 +63,45 @@ export async function forkSession(
   const last = await lastEntry(source, sourceId, options.at);
   checkFree(files, header.id);
   const version = last === null ? 0 : last.seq + 1;
-  const part = await source.ask(() => source.state.upTo(version));
+  const part = await source.query(() => source.state.prefixOf(version));
   const { state } = source;
   const forkedFrom = { entryId: last?.id ?? null, version };
   const forked = { ...forkedHeader(header, state.head.header, forkedFrom), version: FORMAT_VERSION } as const;
-  await checkRoom(files, forked, options);
+  await checkCapacity(files, forked, options);
   const path = join(files.options.directory, sessionFileName(header));
   const whole = version === state.head.version;
-  await putFile(path, (fd) => copyLog(state.identity, part, forked, fd), { ...files.options, replaces: false });
-  const file = files.live.expect(path, header.id);
-  // The source may have grown while it was copied.
+  await writeFileAtomically(path, (fd) => copyLog(state.identity, part, forked, fd), {
+    ...files.options,
+    replaces: false,
+  });
+  const file = files.live.register(path, header.id);
+  // If the source grew while it was copied, its cached state is not that of the fork.
   if (!whole || version !== state.head.version) return headOfMade(file, null);
   const { end, head, settings } = state.point;
-  // A run of the source goes on there, or not at all.
-  const begun = { ...head, openRuns: [] };
-  return headOfMade(file, { end: { ...end, offset: end.offset - state.identity.headerEnd }, head: begun, settings });
+  // The open runs of the source belong to the source only.
+  const forkHead = { ...head, openRuns: [] };
+  return headOfMade(file, { end: { ...end, offset: end.offset - state.identity.headerEnd }, head: forkHead, settings });
 }
 
-/** The head of a session that was just made, of which nothing is read where all is known. */
+/** The head of a session that was just created. The file is only read if its state is not known. */
 async function headOfMade(file: LogFile, known: LogPoint | null): Promise<SessionHead> {
   if (known === null) await file.refresh();
-  else file.adopt(known);
-  // Others then need not read through a long log that was made at once, such as an imported one.
+  else file.setCreatedState(known);
+  // With an index other processes need not read a long new log from its beginning, such as an imported one.
   using open = new OpenFile(file.paths.log);
   file.index(open.fd);
   return file.head;
 }
 
-/** The last entry that a fork takes over; null for none. */
+/** The last entry that a fork shares with its source; null if it shares none. */
 async function lastEntry(source: LogFile, sourceId: string, at: string | null | undefined): Promise<Entry | null> {
   if (at === null) return null;
   if (at === undefined) {
     const range = { after: -1, before: Number.MAX_SAFE_INTEGER, limit: 1, reverse: true };
-    const [page = []] = await source.ask((log) => [...log.readPages(range)]);
+    const [page = []] = await source.query((log) => [...log.readPages(range)]);
     return page[0] ?? null;
   }
-  const found = await source.ask<StoredEntry | undefined>((log) => log.find(at));
+  const found = await source.query<StoredEntry | undefined>((log) => log.find(at));
   if (found === undefined) throw new UnknownEntryError(sourceId, at);
   return found.entry;
 }
@@ -107,10 +110,10 @@ function checkFree({ live, trash, lock: { generation } }: SessionFiles, id: stri
   if (live.has(id, generation) || trash.has(id, generation)) throw sessionExists(id);
 }
 
-/** Call it under the directory's lock. @throws {SessionCapacityError} when there are as many sessions as there may be. */
-export async function checkRoom(files: SessionFiles, header: SessionHeader, limits: MakeLimits): Promise<void> {
-  const counted = limitsOf(header, limits);
+/** Checks the limits of a new session. Call it under the directory's lock. @throws {SessionCapacityError} */
+export async function checkCapacity(files: SessionFiles, header: SessionHeader, limits: MakeLimits): Promise<void> {
+  const counted = sessionLimitsOf(header, limits);
   if (counted.length === 0) return;
   const { sessions } = await files.scan(false);
-  checkLimits(() => sessions.map(({ head }) => head), counted);
+  checkSessionLimits(() => sessions.map(({ head }) => head), counted);
 }

@@ -5,7 +5,7 @@ import { makePrivateDirectory } from "../../internal/private-file.ts";
 import { SessionError, show } from "../../session/errors.ts";
 import { endLease } from "./file-leases.ts";
 import type { LogFile } from "./log-file.ts";
-import { syncDirectoryOf } from "./new-file.ts";
+import { syncDirectoryOf } from "./write-file-atomically.ts";
 import { type LogPaths, pathsOf, TRASH_FOLDER, trashedName, trashFileName } from "./file-names.ts";
 import type { SessionFiles } from "./session-files.ts";
 import { missingAsNull } from "./store-failure.ts";
@@ -31,12 +31,18 @@ export async function moveFromTrash({ paths }: LogFile): Promise<void> {
   const name = trashedName(basename(paths.log))?.name ?? basename(paths.log);
   const path = join(dirname(dirname(paths.log)), name);
   if (existsSync(path))
-    throw new SessionError("SESSION_EXISTS", `There is a file ${show(path)} in the deleted session's place.`);
+    throw new SessionError(
+      "SESSION_EXISTS",
+      `There is already a file ${show(path)}, where the deleted session's file was.`,
+    );
   await moveSidecars(paths, pathsOf(path));
   await rename(paths.log, path);
 }
 
-/** Removes for good a session that was deleted, with what repairs of its file have set aside. The log goes last. */
+/**
+ * Removes the files of a deleted session for good, and those in which repairs kept unreadable bytes. The log is removed
+ * last.
+ */
 export async function removeFromTrash({ paths }: LogFile): Promise<void> {
   const directory = dirname(dirname(paths.log));
   const name = trashedName(basename(paths.log))?.name ?? basename(paths.log);
@@ -48,9 +54,9 @@ export async function removeFromTrash({ paths }: LogFile): Promise<void> {
 }
 
 /**
- * Gives a session's file another name, and never that of another file. Call it under the directory's lock.
+ * Renames a session's file, and never overwrites another one. Call it under the directory's lock.
  *
- * @throws {SessionError} `SESSION_EXISTS` when there is a file of the new name.
+ * @throws {SessionError} `SESSION_EXISTS` if there is a file with the new name.
  */
 export async function renameSession(
   files: SessionFiles,
@@ -75,8 +81,8 @@ export async function renameSession(
 }
 
 /**
- * What belongs to a log stays with the live sessions while only a part is moved, so that a crash in between loses
- * none of it.
+ * Moves the index, checkpoints and lease of a log. Callers move them after the log when they delete a session, and before
+ * it when they bring one back: so a crash in between leaves them in the directory of live sessions, and loses none.
  */
 async function moveSidecars(from: LogPaths, to: LogPaths): Promise<void> {
   for (const part of ["index", "checkpoints", "lease"] as const) {

@@ -12,7 +12,7 @@ beforeAll(async () => {
 });
 afterAll(() => rm(folder, { recursive: true, force: true }));
 
-// Short lines, one that no first piece holds, one that no piece holds, and text of several bytes a character.
+// Short lines, one longer than the first piece, one longer than any piece, and characters of several bytes.
 const LINES = [
   "a",
   "ü".repeat(70 * 1024),
@@ -34,7 +34,7 @@ function linesBetween(path: string, from: number, to: number, reverse: boolean):
   }
 }
 
-test("reads the lines between two offsets in either direction, however long they are", () => {
+test("reads lines of any length between two offsets, forward and in reverse", () => {
   const path = join(folder, "lines");
   writeFileSync(path, LINES.map((line) => `${line}\n`).join(""));
   const offsets = [0];
@@ -53,7 +53,7 @@ test("reads the lines between two offsets in either direction, however long they
   }
 });
 
-test("gives nothing of a file that is shorter than it was", () => {
+test("reads nothing if the file is shorter than the requested range", () => {
   const path = join(folder, "short");
   writeFileSync(path, "one\ntwo\n");
   expect(linesBetween(path, 4, 12, false)).toEqual([]);

@@ -5,15 +5,15 @@ import { LINE_BYTES_MAX, NEWLINE, type RawLine } from "./log-line.ts";
 const CHUNK_BYTES = 256 * 1024;
 const PIECE_BYTES_FIRST = 64 * 1024;
 const PIECE_BYTES_MAX = 512 * 1024;
-/** How much of a line that is too long is kept, to say what it was. */
+/** How many bytes of a line that is too long are kept for the error. */
 const BEGINNING_BYTES = 64 * 1024;
 
 /**
- * The whole lines of an open file between two offsets, in groups as they are read. What stands after the last line's
- * end is a write that was cut short, and not a line.
+ * Reads the complete lines of an open file between two offsets, in one group for each chunk. Bytes after the last newline
+ * are a torn write, and are ignored.
  *
- * Reading is synchronous: to parse a chunk takes far longer than to copy it from the system's cache. Who reads many
- * chunks lets others have a turn between them.
+ * Reading is synchronous, since parsing a chunk takes far longer than copying it from the system's cache. Callers that
+ * read many chunks yield to the event loop between them.
  */
 export function* readLines(fd: number, from: number, to: number): Generator<RawLine[], undefined> {
   let offset = from;
@@ -42,13 +42,13 @@ export function* readLines(fd: number, from: number, to: number): Generator<RawL
   }
 }
 
-/** Whole lines of a file that follow each other. */
+/** Consecutive complete lines of a file. */
 export interface Piece {
   readonly offset: number;
   readonly bytes: Buffer;
 }
 
-/** What is between two offsets at which lines begin, in pieces of whole lines; in reverse, the last one first. */
+/** Reads the bytes between the beginnings of two lines in pieces of complete lines; in reverse, the last piece first. */
 export function* readPieces(fd: number, from: number, to: number, reverse: boolean): Generator<Piece, undefined> {
   let [start, end] = [from, to];
   for (let size = PIECE_BYTES_FIRST; start < end; ) {
@@ -62,14 +62,14 @@ export function* readPieces(fd: number, from: number, to: number, reverse: boole
     if (reverse) end = at + first;
     else start = at + last;
     size *= 2;
-    // A line may be longer than the piece.
+    // The line is longer than the piece: read again with a larger one.
     if (first === last) continue;
     size = Math.min(size, PIECE_BYTES_MAX);
     yield { offset: at + first, bytes: chunk.subarray(first, last) };
   }
 }
 
-/** A file that is open until the end of the block that holds it. */
+/** An open file that `using` closes at the end of the block. */
 export class OpenFile implements Disposable {
   readonly fd: number;
 
@@ -82,7 +82,7 @@ export class OpenFile implements Disposable {
   }
 }
 
-/** As many bytes as there are, up to `length`. */
+/** Reads up to `length` bytes; fewer if the file ends before. */
 export function readChunk(fd: number, position: number, length: number): Buffer {
   const buffer = Buffer.allocUnsafeSlow(length);
   let filled = 0;
@@ -94,7 +94,7 @@ export function readChunk(fd: number, position: number, length: number): Buffer 
   return filled === length ? buffer : buffer.subarray(0, filled);
 }
 
-/** How many lines end before an offset. */
+/** Counts the lines that end before an offset. */
 export function countLines(fd: number, to: number): number {
   let count = 0;
   for (const lines of readLines(fd, 0, to)) count += lines.length;

@@ -6,35 +6,35 @@ import { FileLock } from "../../internal/file-lock.ts";
 import type { Entry } from "../../session/log/entry.ts";
 import { SessionBusyError, SessionError, show } from "../../session/errors.ts";
 import { formatEntry } from "./log-line.ts";
-import { putFile, writeAll, writeLines } from "./new-file.ts";
+import { writeFileAtomically, writeAll, writeLines } from "./write-file-atomically.ts";
 import { pathsOf } from "./file-names.ts";
 import { OpenFile, readChunk } from "./read-lines.ts";
 import { type Damage, salvage, type SalvagedLog } from "./salvage.ts";
 
 const LOCK_TIMEOUT_MS = 10_000;
 
-/** What a repair did. */
+/** The result of `repairFile`. */
 export interface RepairReport {
   readonly path: string;
   readonly sessionId: string;
-  /** What was damaged; empty when nothing was, and the file is as it was. */
+  /** The damaged parts. If there were none, the file is unchanged. */
   readonly damage: readonly Damage[];
-  /** Where the bytes that could not be read are kept, or null. */
+  /** The path of the file with the bytes that could not be read, or null. */
   readonly sideFile: string | null;
 }
 
 /**
- * Makes for good what opening with `salvage` shows: in place of each entry that cannot be read, a `custom` entry
- * `skein.lost` with its id and parent, so that all others keep their path. The bytes that are taken out are kept
- * beside the file.
+ * Repairs a damaged session file. Each entry that cannot be read is replaced by a `custom` entry `skein.lost` with its id and
+ * parent, so that all other entries keep their path; that is what opening with `salvage` shows. The bytes that are removed
+ * are kept in a second file beside it.
  *
  * @throws {SessionBusyError} while another process writes to the file.
- * @throws {SessionError} `SESSION_NOT_FOUND` when there is no such file, and as opening the file does.
+ * @throws {SessionError} `SESSION_NOT_FOUND` if there is no such file, and the errors of opening the file.
  */
 export async function repairFile(path: string): Promise<RepairReport> {
   checkPath(path, "path");
   const paths = pathsOf(resolve(path));
-  // Locking would make the folder of locks beside a file that is not there.
+  // Check first: locking would create the folder for locks even if the file is missing.
   if (!existsSync(paths.log)) throw new SessionError("SESSION_NOT_FOUND", `There is no session file ${show(path)}.`);
   const lock = new FileLock(paths.lock);
   const holder = await lock.acquire(LOCK_TIMEOUT_MS);
@@ -44,7 +44,7 @@ export async function repairFile(path: string): Promise<RepairReport> {
     const log = salvage(file.fd, paths.log, fstatSync(file.fd));
     const report = { path: paths.log, sessionId: log.head.header.id, damage: log.damage, sideFile: null };
     if (log.damage.length === 0) return report;
-    const sideFile = keepBytes(file.fd, paths.log, log.damage);
+    const sideFile = saveDamagedBytes(file.fd, paths.log, log.damage);
     await rewrite(paths.log, log);
     await unlink(paths.index).catch(() => {});
     return { ...report, sideFile };
@@ -53,7 +53,7 @@ export async function repairFile(path: string): Promise<RepairReport> {
   }
 }
 
-function keepBytes(fd: number, path: string, damage: readonly Damage[]): string | null {
+function saveDamagedBytes(fd: number, path: string, damage: readonly Damage[]): string | null {
   const pieces = new Map(damage.filter(({ length }) => length > 0).map(({ offset, length }) => [offset, length]));
   if (pieces.size === 0) return null;
   const sideFile = `${path}.damaged-${new Date().toISOString().replace(/[:.]/g, "-")}`;
@@ -67,7 +67,7 @@ async function rewrite(path: string, log: SalvagedLog): Promise<void> {
   const all = { after: -1, before: log.head.version, limit: log.head.version, reverse: false };
   const entries = [...log.read(all)].map((entry) => formatEntry(stored(entry)));
   const write = (fd: number): Promise<number> => writeLines(fd, [JSON.stringify(log.head.header), ...entries]);
-  await putFile(path, write, { durability: "fsync", clock: () => new Date(), replaces: true });
+  await writeFileAtomically(path, write, { durability: "fsync", clock: () => new Date(), replaces: true });
 }
 
 function stored(entry: Entry): Entry {

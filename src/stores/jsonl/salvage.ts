@@ -11,43 +11,64 @@ import {
   stepHead,
   stepPath,
 } from "../../session/log/fold.ts";
-import { createHeader, type SessionHeader } from "../../session/log/header.ts";
-import { isSessionId } from "../../session/id.ts";
+import { createHeader, isTimestamp, type SessionHeader } from "../../session/log/header.ts";
+import { checkName, isSessionId } from "../../session/id.ts";
 import type { SettingsNode } from "../../session/log/settings.ts";
 import type { ReadRange } from "../../session/store-driver.ts";
 import { MemoryLog } from "../memory/memory-log.ts";
 import { parseHeader, readFirstLine } from "./log-header.ts";
 import type { FileStamp } from "./log-index.ts";
-import type { RawLine } from "./log-line.ts";
+import { entryProblem, parseJson, type RawLine } from "./log-line.ts";
 import { parseFileName } from "./file-names.ts";
 import { OpenFile, readLines } from "./read-lines.ts";
-import { nameLost, type RecoveredItem, recoverLine } from "./recover-line.ts";
 
-/** One part of a file that cannot be read as it is. */
+/** One damaged part of a file. */
 export interface Damage {
   readonly line: number;
   readonly offset: number;
   readonly length: number;
   readonly reason: string;
-  /** The id of the entry that stands in the lost one's place; null for the header. */
+  /** The id of the `lost` entry that replaces it; null for the header. */
   readonly entryId: string | null;
 }
 
+/** An entry of a damaged file, or the fields of it that could be read. */
+interface RecoveredItem {
+  /** Null if it cannot be read; then the other fields have the parts that are known. */
+  readonly entry: Entry | null;
+  readonly reason: string;
+  readonly id: string | null;
+  /** Undefined if it is not known. */
+  readonly parentId: string | null | undefined;
+  readonly timestamp: string | null;
+  readonly line: number;
+  readonly offset: number;
+  readonly length: number;
+}
+
+const TEXT = String.raw`"(?:[^"\\]|\\.)*"`;
+/** The beginning of an entry as the store writes it. No value inside an entry has a parent, so it matches entries only. */
+const BEGINNINGS = new RegExp(`\\{"type":${TEXT},"id":${TEXT},"parentId":(?:null|${TEXT}),"timestamp":"`, "g");
+/** The id of the entry itself, not of a value in it: it comes after the type at the line's beginning, or before the parent. */
+const OWN_ID = new RegExp(`^\\[?\\{"type":${TEXT},"id":(${TEXT})|"id":(${TEXT}),"parentId":`);
+const PARENT_ID = new RegExp(`"parentId":(null|${TEXT})`);
+const TIMESTAMP = new RegExp(`"timestamp":(${TEXT})`);
+
 /**
- * A damaged log as far as it can be read, with a `lost` node in the place of each entry that cannot be read or cannot stand
- * where it does, chained where its neighbours say it was.
+ * The readable entries of a damaged log. Each entry that cannot be read, or is invalid at its position, is replaced by a
+ * `lost` node, whose parent is inferred from the entries around it.
  */
 export class SalvagedLog extends MemoryLog {
   readonly damage: Damage[];
   #head: SessionHead;
   readonly #updatedAt: string;
-  /** The ids of all entries that can be read, and of lost ones that are sure of theirs. */
+  /** The ids of all readable entries, and of lost ones whose id could still be read. */
   readonly #allIds: ReadonlySet<string>;
   #time: string;
-  /** A lost entry may have moved the leaf, so the next entry says where it stood. */
+  /** Set after a lost entry, which may have moved the leaf. The parent of the next entry shows where the leaf was. */
   #leafIsUnsure = false;
 
-  /** `damage` is that of the header. */
+  /** `damage` is the damage of the header. */
   constructor(
     header: SessionHeader,
     items: readonly RecoveredItem[],
@@ -68,7 +89,7 @@ export class SalvagedLog extends MemoryLog {
     return this.#head;
   }
 
-  /** The entries of a range, all on one page. */
+  /** The entries of a range in one page. */
   readPages(range: ReadRange): Entry[][] {
     return [[...this.read(range)]];
   }
@@ -85,7 +106,7 @@ export class SalvagedLog extends MemoryLog {
       return;
     }
     if (this.find(entry.id) !== undefined) {
-      this.#addLost(item, `the id ${show(entry.id)} stands before it already`, null, entry.parentId);
+      this.#addLost(item, `the id ${show(entry.id)} is already used by an earlier entry`, null, entry.parentId);
       return;
     }
     if (this.#leafIsUnsure) this.#followLeaf(item, entry);
@@ -94,15 +115,15 @@ export class SalvagedLog extends MemoryLog {
     else this.#addLost(item, problem, entry.id, undefined);
   }
 
-  /** What keeps a readable entry from standing where it does. A parent that is nowhere is put before it. */
+  /** Why a readable entry is invalid at its position, or null. If its parent is missing, a `lost` node is added for it. */
   #positionProblem(item: RecoveredItem, entry: Entry): string | null {
     if (entry.type === "leaf") {
       const known = this.#pathOf(entry.targetId) !== null;
-      return known ? null : `it moves the leaf to ${show(entry.targetId)}, which does not stand before it`;
+      return known ? null : `it moves the leaf to ${show(entry.targetId)}, which does not come before it`;
     }
     if (!isNode(entry) || entry.parentId === null || this.#pathOf(entry.parentId) !== null) return null;
     if (this.find(entry.parentId) !== undefined) return `its parent ${show(entry.parentId)} is a fact, not a node`;
-    const reason = `its parent ${show(entry.parentId)} does not stand before it`;
+    const reason = `its parent ${show(entry.parentId)} does not come before it`;
     if (this.#allIds.has(entry.parentId)) return reason;
     this.#addLost({ ...item, length: 0 }, reason, entry.parentId, undefined);
     return null;
@@ -122,7 +143,7 @@ export class SalvagedLog extends MemoryLog {
     this.damage.push({ line, offset, length, reason, entryId });
   }
 
-  /** Moves the leaf to where an entry after a lost one says it was. */
+  /** Adds a `leaf` entry if the parent of the entry after a lost one shows that the leaf had moved. */
   #followLeaf({ line }: RecoveredItem, { parentId: targetId }: Entry): void {
     if (this.#pathOf(targetId) === null) return;
     this.#leafIsUnsure = false;
@@ -149,7 +170,7 @@ export class SalvagedLog extends MemoryLog {
   }
 }
 
-/** Reads all that can be read of a damaged file. The file is not touched. */
+/** Reads everything readable of a damaged file, without changing the file. */
 export function salvage(fd: number, path: string, stamp: FileStamp): SalvagedLog {
   const damage: Damage[] = [];
   const first = readFirstLine(fd);
@@ -163,13 +184,13 @@ export function salvage(fd: number, path: string, stamp: FileStamp): SalvagedLog
   return new SalvagedLog(header, items, { damage, updatedAt: new Date(stamp.mtimeMs).toISOString() });
 }
 
-/** What cannot be read of a file. */
+/** The damaged parts of a file. */
 export function readDamage(path: string): readonly Damage[] {
   using file = new OpenFile(path);
   return salvage(file.fd, path, fstatSync(file.fd)).damage;
 }
 
-/** The header of a damaged file: its own, or one made of what the file's name and the entries tell. */
+/** The header of a damaged file. If it cannot be read, a header is made from the file's name and the entries. */
 function salvageHeader(first: RawLine, path: string, items: readonly RecoveredItem[], damage: Damage[]): SessionHeader {
   try {
     return parseHeader(first, path);
@@ -184,4 +205,83 @@ function salvageHeader(first: RawLine, path: string, items: readonly RecoveredIt
     damage.push({ line: 1, offset: 0, length: first.length, reason: error.reason, entryId: null });
     return createHeader({ id, ...(createdAt === undefined ? {} : { createdAt }) });
   }
+}
+
+/** The entries of a line of a damaged file: all of them if the line is valid, otherwise those that can be found in it. */
+function recoverLine(raw: RawLine, line: number): RecoveredItem[] {
+  const value = parseJson(raw);
+  if (typeof value !== "string") {
+    const items: unknown[] = Array.isArray(value.json) ? value.json : [value.json];
+    if (items.length === 0) return [lost(raw, line, "it is an empty list", raw.bytes)];
+    return items.map((item) => checkItem(raw, line, item));
+  }
+  // In latin1 each byte is one character, so positions in the text are offsets in the line.
+  const text = raw.bytes.toString("latin1");
+  const starts = [...text.matchAll(BEGINNINGS)].map(({ index }) => index);
+  if (starts[0] !== 1) starts.unshift(1);
+  if (!text.startsWith("[") || starts.length < 2) return [lost(raw, line, value, raw.bytes)];
+  const items = starts.map((start, index) => {
+    const next = starts[index + 1];
+    // A comma follows each entry, and a bracket the last one.
+    const piece = raw.bytes.subarray(start, (next ?? text.length) - 1);
+    const parsed = parseJson({ offset: 0, length: piece.length, bytes: piece });
+    return typeof parsed === "string" ? lost(raw, line, parsed, piece) : checkItem(raw, line, parsed.json);
+  });
+  // If every piece is an entry, the damage is between them, and may have been an entry.
+  return items.some(({ entry }) => entry === null) ? items : [...items, lost(raw, line, value, Buffer.alloc(0))];
+}
+
+function checkItem(raw: RawLine, line: number, item: unknown): RecoveredItem {
+  const reason = entryProblem(item);
+  if (reason !== null) return lost(raw, line, reason, Buffer.from(JSON.stringify(item)));
+  const entry = item as Entry;
+  const { id, parentId, timestamp } = entry;
+  return { entry, reason: "", id, parentId, timestamp, line, offset: raw.offset, length: raw.length };
+}
+
+function lost({ offset, length }: RawLine, line: number, reason: string, bytes: Buffer): RecoveredItem {
+  const text = bytes.toString("latin1");
+  const [, first, second] = OWN_ID.exec(text) ?? [];
+  const parent = PARENT_ID.exec(text)?.[1];
+  const parentId = parent === "null" ? null : (nameIn(parent) ?? undefined);
+  const time: unknown = valueIn(TIMESTAMP.exec(text)?.[1]);
+  const timestamp = isTimestamp(time) ? time : null;
+  return { entry: null, reason, id: nameIn(first ?? second), parentId, timestamp, line, offset, length };
+}
+
+function nameIn(json: string | undefined): string | null {
+  const name = valueIn(json);
+  try {
+    checkName(name, "an entry");
+    return name;
+  } catch {
+    return null;
+  }
+}
+
+function valueIn(latin1: string | undefined): unknown {
+  if (latin1 === undefined) return null;
+  const bytes = Buffer.from(latin1, "latin1");
+  const value = parseJson({ offset: 0, length: bytes.length, bytes });
+  return typeof value === "string" ? null : value.json;
+}
+
+/** Finds ids for lost entries whose id is unknown: an id that a later entry names as its parent and that no entry has. */
+function nameLost(items: readonly RecoveredItem[], allIds: ReadonlySet<string>): Map<RecoveredItem, string> {
+  const names = new Map<RecoveredItem, string>();
+  const given = new Set<string>();
+  const unnamed: RecoveredItem[] = [];
+  for (const item of items) {
+    if (item.entry === null) {
+      if (item.id === null) unnamed.push(item);
+      continue;
+    }
+    const { parentId } = item.entry;
+    if (!isNode(item.entry) || parentId === null || allIds.has(parentId) || given.has(parentId)) continue;
+    const nearest = unnamed.pop();
+    if (nearest === undefined) continue;
+    names.set(nearest, parentId);
+    given.add(parentId);
+  }
+  return names;
 }

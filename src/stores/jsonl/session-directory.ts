@@ -1,35 +1,36 @@
 import { readdirSync, statSync } from "node:fs";
 import { basename, dirname, join, resolve } from "node:path";
-import { setImmediate as giveTurn } from "node:timers/promises";
+import { setImmediate as yieldToEventLoop } from "node:timers/promises";
 import { SessionDamagedError, SessionError, SessionNotFoundError, show } from "../../session/errors.ts";
 import type { DamagedSession } from "../../session/store.ts";
 import type { JsonlSettings } from "./jsonl-store.ts";
 import { LogFile } from "./log-file.ts";
 import { isLogName, PARTIAL_SUFFIX, parseFileName } from "./file-names.ts";
-import { ifThere } from "./store-failure.ts";
+import { nullIfMissing } from "./store-failure.ts";
 
-/** How many files are read for a listing before others have a turn. */
+/** How many files a listing reads before it yields to the event loop. */
 const READS_AT_ONCE = 8;
-/** How many sessions in use keep more in memory than a listing needs. */
-const WARM_FILES_MAX = 64;
+/** How many of the last used files keep their entry index in memory. The others keep only what a listing needs. */
+const RECENT_FILES_MAX = 64;
 
-/** The files of a directory, after a look at each: one for every session, and those that cannot be read. */
+/** The result of reading a directory: one file for every session, and the files that cannot be read. */
 interface ListedFiles {
   readonly files: LogFile[];
   readonly damaged: DamagedSession[];
 }
 
-/** The session files of one directory: which there are, and in which of them a session is. It writes nothing. */
+/** The session files of one directory, and the index from session ids to them. It writes nothing. */
 export class SessionDirectory {
   readonly path: string;
   readonly #options: JsonlSettings;
   readonly #files = new Map<string, LogFile>();
-  /** Files whose names do not say whose they are. */
+  /** Files whose names contain no session id. */
   readonly #unnamed = new Set<LogFile>();
   readonly #byId = new Map<string, LogFile>();
-  /** Files that were opened by path; they come before what the names say. */
+  /** Files that were opened by path. They take precedence over files found by name. */
   readonly #opened = new Map<string, LogFile>();
-  readonly #warm = new Set<LogFile>();
+  /** The last used files, the oldest first. */
+  readonly #recent = new Set<LogFile>();
   #scannedIn = -1;
 
   constructor(path: string, options: JsonlSettings) {
@@ -37,27 +38,27 @@ export class SessionDirectory {
     this.#options = options;
   }
 
-  /** The session's file if this process is appending to it, so that nothing needs to be looked at. */
+  /** The session's file if this process holds its lock: then the file cannot have changed and need not be checked. */
   held(sessionId: string): LogFile | null {
     const file = this.#opened.get(sessionId) ?? this.#byId.get(sessionId);
     return file?.held === true ? file : null;
   }
 
-  /** The file of a session, read up to its present end; null when there is none. Throws as `LogFile.refresh` does. */
+  /** The file of a session, read up to its current end, or null if there is none. Throws like `LogFile.refresh`. */
   async find(sessionId: string): Promise<LogFile | null> {
     const file = await this.locate(sessionId);
     if (file?.problem) throw file.problem;
     return file;
   }
 
-  /** The same for a session that must be there. @throws {SessionNotFoundError} */
+  /** Like `find`, but throws if there is no such session. @throws {SessionNotFoundError} */
   async existing(sessionId: string): Promise<LogFile> {
     const file = await this.find(sessionId);
     if (file === null) throw new SessionNotFoundError(sessionId);
     return file;
   }
 
-  /** The file of a session, whether it can be read or not; null when there is none. */
+  /** The file of a session, even if it is damaged, or null if there is none. */
   async locate(sessionId: string): Promise<LogFile | null> {
     const known = await this.#confirm(sessionId);
     if (known !== null) return known;
@@ -69,8 +70,8 @@ export class SessionDirectory {
   }
 
   /**
-   * Whether a file of the directory is that session's. Which files there are is looked up once in each `generation`
-   * of the directory's lock, since nobody else makes any meanwhile.
+   * Whether the directory has a file of the session. The directory is listed once for each `generation` of its lock,
+   * because no other process adds files while this one holds the lock.
    */
   has(sessionId: string, generation: number): boolean {
     if (this.#scannedIn !== generation) this.scan();
@@ -79,7 +80,7 @@ export class SessionDirectory {
     return [...this.#unnamed].some((file) => file.identify() === sessionId);
   }
 
-  /** Takes a file in by its path, whatever its name. Throws as `LogFile.refresh` does. */
+  /** Opens a file of any name by its path. Throws like `LogFile.refresh`. */
   async open(path: string): Promise<LogFile> {
     const whole = resolve(path);
     const name = basename(whole);
@@ -100,59 +101,59 @@ export class SessionDirectory {
     return file;
   }
 
-  /** The files that were opened by path and are outside of the directory. */
+  /** The files that were opened by path and are not in this directory. */
   outside(): LogFile[] {
     return [...this.#opened.values()].filter(({ paths }) => dirname(paths.log) !== this.path);
   }
 
-  /** A file of the directory that was just made. */
-  expect(path: string, sessionId: string): LogFile {
+  /** Registers a file that was just made in this directory. */
+  register(path: string, sessionId: string): LogFile {
     const file = this.fileOf(basename(path));
     this.#byId.set(sessionId, file);
     this.use(file);
     return file;
   }
 
-  /** Forgets a file that is gone. */
+  /** Forgets a file that was removed. */
   forget(file: LogFile): void {
     this.#files.delete(basename(file.paths.log));
     this.#unnamed.delete(file);
-    this.#warm.delete(file);
+    this.#recent.delete(file);
     for (const index of [this.#byId, this.#opened]) {
       for (const [id, other] of index) if (other === file) index.delete(id);
     }
   }
 
-  /** Finishes what is queued for its files. */
+  /** Finishes the queued writes of all files. */
   async close(): Promise<void> {
     const files = new Set([...this.#files.values(), ...this.#opened.values()]);
     await Promise.all([...files].map((file) => file.close()));
   }
 
-  /** Says that files were moved here or away, so that they are looked for anew. */
-  changed(): void {
+  /** Makes the next `has` list the directory again, because files were moved to or from it. */
+  invalidate(): void {
     this.#scannedIn = -1;
   }
 
-  /** Notes that a file is in use, so that others give up what they keep in memory first. */
+  /** Marks a file as the last used one. If too many files were used, the oldest drops its entry index. */
   use(file: LogFile): void {
-    this.#warm.delete(file);
-    this.#warm.add(file);
-    if (this.#warm.size <= WARM_FILES_MAX) return;
-    for (const oldest of this.#warm) {
+    this.#recent.delete(file);
+    this.#recent.add(file);
+    if (this.#recent.size <= RECENT_FILES_MAX) return;
+    for (const oldest of this.#recent) {
       if (oldest.held) continue;
-      oldest.slim();
-      this.#warm.delete(oldest);
+      oldest.dropEntryIndex();
+      this.#recent.delete(oldest);
       return;
     }
   }
 
-  /** The names of the files that may be sessions. */
+  /** The names of all files that may hold sessions. */
   names(): string[] {
-    return (ifThere(() => readdirSync(this.path)) ?? []).filter(isLogName);
+    return (nullIfMissing(() => readdirSync(this.path)) ?? []).filter(isLogName);
   }
 
-  /** Looks which files there are. */
+  /** Lists the directory and updates the index from ids to files. */
   scan(): void {
     const names = new Set(this.names());
     let changed = false;
@@ -165,18 +166,18 @@ export class SessionDirectory {
       if (this.#files.has(name) && !changed) continue;
       const file = this.fileOf(name);
       const id = parseFileName(name)?.id;
-      // Of a file and its beginnings, the finished one counts.
+      // If there are a finished and a partial file of a session, the finished one counts.
       if (id !== undefined && (!this.#byId.has(id) || isPartial(this.#byId.get(id)))) this.#byId.set(id, file);
     }
   }
 
-  /** Looks at every file, and reads those that have changed. */
+  /** Checks every file, and reads those that have changed. */
   async list(): Promise<ListedFiles> {
     this.scan();
     const failures = new Map<LogFile, unknown>();
     let reads = 0;
     for (const file of [...this.#files.values()]) {
-      // Looking at a thousand files one after another is several times faster without a thread for each look.
+      // For a thousand files, synchronous stat calls are several times faster than a thread for each.
       const stats = statSync(file.paths.log, { throwIfNoEntry: false });
       if (stats !== undefined && file.isFresh(stats)) continue;
       try {
@@ -184,9 +185,9 @@ export class SessionDirectory {
       } catch (error) {
         if (file.problem === null) failures.set(file, error);
       }
-      if (!this.#warm.has(file)) file.slim();
+      if (!this.#recent.has(file)) file.dropEntryIndex();
       reads += 1;
-      if (reads % READS_AT_ONCE === 0) await giveTurn();
+      if (reads % READS_AT_ONCE === 0) await yieldToEventLoop();
     }
     return this.#listed(failures);
   }
@@ -197,7 +198,7 @@ export class SessionDirectory {
     for (const file of [...this.#files.values()].sort((a, b) => Number(isPartial(a)) - Number(isPartial(b)))) {
       const problem = failures.get(file) ?? file.problem;
       if (problem !== null) damaged.push(damagedOf(file, problem));
-      // Where it is not known, it vanished while the others were read.
+      // A file that is not known was removed while the others were read.
       if (problem !== null || !file.known) continue;
       const { id } = file.head.header;
       const first = ids.get(id);
@@ -207,13 +208,13 @@ export class SessionDirectory {
         continue;
       }
       ids.set(id, file);
-      // The header has the last word on whose file it is, not the name.
+      // The header decides which session a file holds, not the file's name.
       this.#byId.set(id, file);
     }
     return { files: [...ids.values()], damaged };
   }
 
-  /** The file that is known to be the session's, after a look whether it still is. */
+  /** The file that the index has for a session, if it still holds that session. */
   async #confirm(sessionId: string): Promise<LogFile | null> {
     const file = this.#opened.get(sessionId) ?? this.#byId.get(sessionId);
     if (file === undefined) return null;
@@ -236,7 +237,7 @@ export class SessionDirectory {
     return file;
   }
 
-  /** The file of that name. */
+  /** The file with a name. */
   fileOf(name: string): LogFile {
     const known = this.#files.get(name);
     if (known !== undefined) return known;

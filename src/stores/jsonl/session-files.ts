@@ -3,30 +3,30 @@ import { SessionError } from "../../session/errors.ts";
 import type { ScannedSessions } from "../complete/scanned-listing.ts";
 import { readLease } from "./file-leases.ts";
 import type { JsonlSettings } from "./jsonl-store.ts";
-import { LockedTurns } from "./locked-turns.ts";
+import { LockedQueue } from "./locked-queue.ts";
 import type { LogFile } from "./log-file.ts";
 import { INDEX_FOLDER, TRASH_FOLDER } from "./file-names.ts";
 import { SessionDirectory } from "./session-directory.ts";
-import { guarded } from "./store-failure.ts";
+import { withStoreErrors } from "./store-failure.ts";
 
-/** What the parts of a store of files share: the directory, its trash and its lock. */
+/** The directory of a JSONL store, its trash and its lock, which all parts of the store share. */
 export class SessionFiles {
   readonly options: JsonlSettings;
   readonly live: SessionDirectory;
   readonly trash: SessionDirectory;
-  /** Lets one caller at a time, of all processes, change which sessions the directory has. */
-  readonly lock: LockedTurns;
-  /** The removal of what killed processes left half made: once is enough, under the lock. */
-  tidied: Promise<void> | null = null;
-  /** Sessions that are being written, which takes no lock. */
-  making: Promise<unknown> = Promise.resolve();
+  /** The directory's lock: one caller at a time, among all processes, may add, move or remove sessions. */
+  readonly lock: LockedQueue;
+  /** Removes the temporary files of killed processes. Runs once, under the lock. */
+  cleanup: Promise<void> | null = null;
+  /** Settles when all sessions that are being written are done: they are written before the lock is taken. */
+  pendingCreates: Promise<unknown> = Promise.resolve();
 
   constructor(options: JsonlSettings) {
     const { directory, lockTimeoutMs } = options;
     this.options = options;
     this.live = new SessionDirectory(directory, options);
     this.trash = new SessionDirectory(join(directory, TRASH_FOLDER), options);
-    this.lock = new LockedTurns(join(directory, INDEX_FOLDER, "directory.lock"), {
+    this.lock = new LockedQueue(join(directory, INDEX_FOLDER, "directory.lock"), {
       lockTimeoutMs,
       busy: ({ pid, host }) =>
         new SessionError(
@@ -36,7 +36,7 @@ export class SessionFiles {
     });
   }
 
-  /** @throws {SessionError} `READ_ONLY` when the store is not to write. */
+  /** @throws {SessionError} `READ_ONLY` if the store was opened with `readOnly` or `salvage`. */
   checkWritable(): void {
     const { readOnly, salvage, directory } = this.options;
     if (!readOnly && !salvage) return;
@@ -47,22 +47,22 @@ export class SessionFiles {
     );
   }
 
-  /** Changes which sessions there are, or what is kept beside them, while no other process does. */
+  /** Runs a task under the directory's lock. It may add, move or remove sessions and write the files beside them. */
   change<T>(task: () => Promise<T>): Promise<T> {
-    return guarded(() => {
+    return withStoreErrors(() => {
       this.checkWritable();
       return this.lock.run(task);
     });
   }
 
-  /** Forgets a file that was moved away, and lets go of its lock. */
+  /** Forgets a file that was moved, and releases its lock. */
   async forget(file: LogFile): Promise<void> {
     this.live.forget(file);
-    this.trash.changed();
+    this.trash.invalidate();
     await file.close();
   }
 
-  /** All sessions, live or deleted, and the files that cannot be read. */
+  /** All live or all deleted sessions, and the files that cannot be read. */
   async scan(deleted: boolean): Promise<ScannedSessions> {
     const { files, damaged } = await (deleted ? this.trash : this.live).list();
     const sessions = files.map(({ head, paths }) => ({
@@ -73,7 +73,7 @@ export class SessionFiles {
   }
 
   async close(): Promise<void> {
-    await this.making;
+    await this.pendingCreates;
     await this.live.close();
     await this.lock.close();
   }

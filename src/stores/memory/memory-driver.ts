@@ -23,28 +23,28 @@ import type {
   StoreEraser,
   UndeleteOptions,
 } from "../../session/store.ts";
-import { checkLimits, limitsOf } from "../complete/check-limits.ts";
-import { planAgain } from "../complete/plan-again.ts";
+import { checkSessionLimits, sessionLimitsOf } from "../complete/session-limits.ts";
+import { planRewrite } from "../complete/plan-rewrite.ts";
 import { ProcessLeases } from "../complete/process-leases.ts";
 import { ScannedListing } from "../complete/scanned-listing.ts";
 import { checkCheckpointId, oldestFirst } from "../complete/valid-checkpoint.ts";
 import { sessionExists } from "../rows/row-maker.ts";
 import { freezeDeep } from "../../internal/freeze-deep.ts";
 import { nextSlice } from "../../internal/long-work.ts";
-import { lookInto, MemoryLog } from "./memory-log.ts";
+import { lookUpWanted, MemoryLog } from "./memory-log.ts";
 
-/** One session as it is kept. */
+/** One stored session. */
 interface MemorySession {
-  /** Frozen, as it is handed out. */
+  /** Frozen, because callers get this object itself. */
   head: SessionHead;
   log: MemoryLog;
   deletedAt: string | null;
 }
 
-/** How many characters are read before others have their turn. */
+/** How many characters a read yields before it lets other tasks of this process run. */
 const SLICE_CHARACTERS = 256 * 1024;
 
-/** Keeps sessions in this process and nowhere else. Every operation is done in one go, so none can meet another. */
+/** Keeps sessions in the memory of this process. Every operation is synchronous, so that no two can interleave. */
 export class MemoryDriver implements StoreDriver {
   readonly appendsAtOnce = true;
   readonly capabilities: StoreCapabilities = {
@@ -92,7 +92,7 @@ export class MemoryDriver implements StoreDriver {
   };
   readonly leases: ProcessLeases;
   readonly #clock: () => Date;
-  /** Deleted ones included. */
+  /** Includes deleted sessions. */
   readonly #sessions = new Map<string, MemorySession>();
   readonly #marks = new Map<string, string>();
   readonly #checkpoints = new Map<string, Checkpoint>();
@@ -108,11 +108,11 @@ export class MemoryDriver implements StoreDriver {
     options: { maxOpenPerUser?: number },
   ): Promise<SessionHead> {
     this.#checkFree(header.id);
-    checkLimits(() => this.#heads(false), limitsOf(header, options));
+    checkSessionLimits(() => this.#heads(false), sessionLimitsOf(header, options));
     const now = this.#now();
     const empty = { ...emptyHead(header), updatedAt: now };
     const plan = planFirst(empty, drafts, now);
-    // Drafts that were given away were not copied.
+    // Drafts that the caller handed over by `giveDraft` were not copied, so freeze their values.
     for (const { entry } of plan.added) for (const value of Object.values(entry)) freezeDeep(value);
     return this.#add(plan.head, new MemoryLog().add(plan.added));
   }
@@ -122,7 +122,7 @@ export class MemoryDriver implements StoreDriver {
     const { head, log } = session;
     const leaseToken = this.leases.tokenOf(sessionId);
     const { plan } = planNow({ head, drafts, options, leaseToken, now: this.#now() }, (wanted) =>
-      lookInto(log, wanted),
+      lookUpWanted(log, wanted),
     );
     log.add(plan.added);
     session.head = freezeDeep(plan.head);
@@ -137,7 +137,7 @@ export class MemoryDriver implements StoreDriver {
     const session = this.#find(sessionId, range.deleted);
     let read = 0;
     for (const entry of session?.log.read(range) ?? []) {
-      // Whoever reads does something with each, and nothing here makes them wait.
+      // Nothing in this loop waits, and callers do work for each entry: yield now and then, so that other tasks can run.
       read += entryCharacters(entry);
       if (read > SLICE_CHARACTERS) {
         await nextSlice(read);
@@ -163,7 +163,7 @@ export class MemoryDriver implements StoreDriver {
     this.#checkFree(header.id);
     const last = log.at(version - 1);
     const forked = forkedHeader(header, head.header, { entryId: last?.entry.id ?? null, version });
-    checkLimits(() => this.#heads(false), limitsOf(forked, limits));
+    checkSessionLimits(() => this.#heads(false), sessionLimitsOf(forked, limits));
     const inherited = last?.head ?? emptyHead(forked);
     const next: SessionHead = {
       ...inherited,
@@ -186,7 +186,8 @@ export class MemoryDriver implements StoreDriver {
   async undelete(sessionId: string, options: UndeleteOptions): Promise<boolean> {
     const session = this.#find(sessionId, true);
     if (session === undefined) return false;
-    if (isOpen(session.head)) checkLimits(() => this.#heads(false), limitsOf(session.head.header, options));
+    if (isOpen(session.head))
+      checkSessionLimits(() => this.#heads(false), sessionLimitsOf(session.head.header, options));
     session.deletedAt = null;
     return true;
   }
@@ -210,7 +211,7 @@ export class MemoryDriver implements StoreDriver {
   async #replace(sessionId: string, version: number, entries: readonly Entry[]): Promise<boolean> {
     const session = this.#existing(sessionId);
     if (session.head.version !== version) return false;
-    const { plan } = planAgain(session.head, entries);
+    const { plan } = planRewrite(session.head, entries);
     session.head = freezeDeep(plan.head);
     session.log = new MemoryLog().add(plan.added);
     return true;
@@ -225,7 +226,7 @@ export class MemoryDriver implements StoreDriver {
     return head;
   }
 
-  /** @throws {SessionError} `SESSION_EXISTS` when a session has that id, also a deleted one. */
+  /** @throws {SessionError} `SESSION_EXISTS` when a live or deleted session has this id. */
   #checkFree(id: string): void {
     if (this.#sessions.has(id)) throw sessionExists(id);
   }
@@ -240,7 +241,7 @@ export class MemoryDriver implements StoreDriver {
     return checkpoint === undefined || this.#find(checkpoint.sessionId) === undefined ? null : checkpoint;
   }
 
-  /** In the order that they were saved in. */
+  /** In the order in which they were saved. */
   #checkpointsOf(id: string): Checkpoint[] {
     return [...this.#checkpoints.values()].filter(({ sessionId }) => sessionId === id);
   }

@@ -5,7 +5,7 @@ import { openMemoryStore } from "./index.ts";
 
 const said = (id: string): EntryDraft => ({ type: "message", id, message: { role: "user", content: id } });
 
-test("a fork of a fork has what stood before it in either, none of what followed, and keeps it when they are gone", async () => {
+test("a fork of a fork has the entries before each fork point, none of the later ones, and keeps them when its sources are purged", async () => {
   const store = openMemoryStore();
   const idsOf = async (sessionId: string): Promise<string[]> => {
     const ids: string[] = [];

@@ -3,26 +3,27 @@ import type { Entry } from "../../session/log/entry.ts";
 import type { SettingsNode } from "../../session/log/settings.ts";
 import type { ReadRange } from "../../session/store-driver.ts";
 
-/** The log of one session. A fork refers to the log that it begins with, so that making one costs the same whatever the length. */
+/** The log of one session. A fork refers to the log of its source, so that forking costs the same at any length. */
 export class MemoryLog {
-  readonly #before: MemoryLog | null;
-  /** How many entries it has of the one before. */
+  /** The log of the fork's source; null if this log is not a fork. */
+  readonly #source: MemoryLog | null;
+  /** How many entries it shares with its source. */
   readonly #start: number;
   readonly #entries: AddedEntry[] = [];
-  /** Positions of its own entries by id, made at the first look-up. */
+  /** Positions of its own entries by id. The map is built by the first look-up. */
   #positions: Map<string, number> | null = null;
-  #forgotten = false;
+  #cleared = false;
 
-  constructor(before: MemoryLog | null = null, start = 0) {
-    this.#before = before;
+  constructor(source: MemoryLog | null = null, start = 0) {
+    this.#source = source;
     this.#start = start;
   }
 
   get #version(): number {
-    return this.#forgotten ? 0 : this.#start + this.#entries.length;
+    return this.#cleared ? 0 : this.#start + this.#entries.length;
   }
 
-  /** A log that begins with so many of this one's first entries. */
+  /** A log that begins with the first `version` entries of this one. */
   fork(version: number): MemoryLog {
     return new MemoryLog(this, version);
   }
@@ -31,19 +32,19 @@ export class MemoryLog {
   at(seq: number): AddedEntry | undefined {
     if (seq < 0 || seq >= this.#version) return undefined;
     let log: MemoryLog = this;
-    while (seq < log.#start) log = log.#before as MemoryLog;
+    while (seq < log.#start) log = log.#source as MemoryLog;
     return log.#entries[seq - log.#start];
   }
 
-  /** What the `variables` node at a position holds. */
+  /** The settings of the `variables` node at a position. */
   settingsAt(seq: number): SettingsNode {
     return this.at(seq)?.path?.settings as SettingsNode;
   }
 
-  /** The entry of that id and the head after it, or undefined. */
+  /** The entry with an id and the head after it, or undefined. */
   find(id: string): AddedEntry | undefined {
     let end = this.#version;
-    for (let log: MemoryLog | null = this; log !== null; log = log.#before) {
+    for (let log: MemoryLog | null = this; log !== null; log = log.#source) {
       log.#positions ??= new Map(log.#entries.map(({ entry }) => [entry.id, entry.seq]));
       const seq = log.#positions.get(id);
       if (seq !== undefined && seq < end) return this.at(seq);
@@ -52,19 +53,19 @@ export class MemoryLog {
     return undefined;
   }
 
-  /** The entries of a range, in the order that it asks for. */
+  /** The entries of a range, in the order that the range asks for. */
   *read({ after, before, limit, reverse }: ReadRange): Generator<Entry, undefined> {
     const first = Math.max(0, after + 1);
     const end = Math.min(before, this.#version);
     for (let i = 0; i < end - first && i < limit; i++) {
       const stored = this.at(reverse ? end - 1 - i : first + i);
-      // A log that was forgotten under the reader has nothing more to give.
+      // The log was cleared while it was read, so there are no further entries.
       if (stored === undefined) return;
       yield stored.entry;
     }
   }
 
-  /** Adds the entries that follow. */
+  /** Appends entries. */
   add(added: readonly AddedEntry[]): this {
     for (const each of added) {
       this.#entries.push(each);
@@ -73,14 +74,14 @@ export class MemoryLog {
     return this;
   }
 
-  /** Forgets every entry; forks keep what they begin with. */
+  /** Removes every entry. Forks keep the entries that they share with this log. */
   clear(): void {
-    this.#forgotten = true;
+    this.#cleared = true;
   }
 }
 
-/** What a plan wants to know of a log that answers at once. */
-export function lookInto(log: LogEntries, { ids, settings }: Wanted): Found {
+/** Looks up what an append plan needs in a log that can be read synchronously. */
+export function lookUpWanted(log: LogEntries, { ids, settings }: Wanted): Found {
   const entries = new Map<string, StoredEntry>();
   for (const id of ids) {
     const stored = log.find(id);

@@ -5,7 +5,7 @@ import { createHeader } from "../../session/log/header.ts";
 import { checkHeadIsFold } from "../../testing/index.ts";
 import { openMemoryStore } from "./memory-store.ts";
 
-test("holds a chain of a thousand forks that is quick to read anywhere", async () => {
+test("holds a chain of a thousand forks, and the head of each is the fold of its log", async () => {
   const store = openMemoryStore();
   await store.create(createHeader({ id: "s0" }));
   await store.append("s0", [message("root")]);
@@ -19,7 +19,7 @@ test("holds a chain of a thousand forks that is quick to read anywhere", async (
   await checkHeadIsFold(store, "early");
 });
 
-test("what it took over without a copy cannot be changed any more", async () => {
+test("freezes a draft that was handed over and not copied", async () => {
   const store = openMemoryStore();
   const said = { role: "user", content: [{ type: "text", text: "hi" }] } as const;
   const timestamp = "2024-01-01T00:00:00.000Z";
@@ -29,7 +29,7 @@ test("what it took over without a copy cannot be changed any more", async () => 
   expect(() => Object.assign(said.content[0], { text: "ho" })).toThrow(TypeError);
 });
 
-test("forks inside of a large append, and again inside of what was found then", async () => {
+test("forks at any position inside of one large append", async () => {
   const store = openMemoryStore();
   const entries = Array.from({ length: 1000 }, (_, i) =>
     i % 50 === 49 ? leaf(`e${i}`, `e${i - 9}`) : message(`e${i}`),
@@ -41,7 +41,7 @@ test("forks inside of a large append, and again inside of what was found then", 
   }
 });
 
-test("lets a session and its forks go their own ways, whichever of them appends first", async () => {
+test("appends to a session do not reach its forks, nor appends to a fork its source, in any order", async () => {
   const store = openMemoryStore();
   await store.create(createHeader({ id: "a" }), { entries: [message("1"), message("2")] });
   await store.fork("a", createHeader({ id: "end" }));
@@ -60,7 +60,7 @@ test("lets a session and its forks go their own ways, whichever of them appends 
   }
 });
 
-test("forgets a purged source, also while it is read, and its forks keep what they begin with", async () => {
+test("a purged session yields no further entries to its readers, and its forks keep the entries that they share with it", async () => {
   const store = openMemoryStore();
   await store.create(createHeader({ id: "a" }));
   const entries = Array.from({ length: 200 }, (_, i) => message(`e${i}`));
@@ -76,7 +76,7 @@ test("forgets a purged source, also while it is read, and its forks keep what th
   await checkHeadIsFold(store, "g");
 });
 
-test("takes its times from the clock it is given", async () => {
+test("uses the clock of its options for all times", async () => {
   const now = "2030-01-02T03:04:05.006Z";
   const store = openMemoryStore({ clock: () => new Date(now) });
   await store.create(createHeader({ id: "a" }));

@@ -4,13 +4,13 @@ import type { SessionStore } from "../../session/store.ts";
 import { createStore } from "../complete/create-store.ts";
 import { MemoryDriver } from "./memory-driver.ts";
 
-/** How a memory store is opened. */
+/** Options of `openMemoryStore`. */
 export interface MemoryStoreOptions {
-  /** What time it is; the system's clock unless given. */
+  /** Returns the current time (default: the system's clock). */
   readonly clock?: () => Date;
 }
 
-/** Opens a store that keeps its sessions in this process, for tests and for runs that need not be kept. */
+/** Opens a store that keeps its sessions in the memory of this process, for tests and for runs that need not be kept. */
 export function openMemoryStore(options: MemoryStoreOptions = {}): SessionStore {
   checkOptionsOf(options, { clock: true } satisfies KeysOf<MemoryStoreOptions>, "openMemoryStore");
   checkClock(options.clock);

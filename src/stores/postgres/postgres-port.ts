@@ -5,7 +5,7 @@ import { parentsOf } from "../../session/query.ts";
 import { type Asking, runLater } from "../rows/asking.ts";
 import type { EncodedPlan } from "../rows/encode-plan.ts";
 import { sessionExists } from "../rows/row-maker.ts";
-import { limitsOf, type MakeLimits } from "../complete/check-limits.ts";
+import { sessionLimitsOf, type MakeLimits } from "../complete/session-limits.ts";
 import type { CommitConditions, NewRowSession, StateRow, StoredRow } from "../rows/row-port.ts";
 import { RowReader } from "../rows/row-reader.ts";
 import { runsColumns, sameRuns } from "../rows/runs-columns.ts";
@@ -197,7 +197,7 @@ export class PostgresPort implements SqlPort<LoadedSession> {
     const { schema, dialect } = this.#handle;
     const taken = await this.runner.rows(`SELECT 1 AS taken FROM ${schema}.sessions WHERE id = $1`, [header.id]);
     if (taken.length > 0) throw sessionExists(header.id);
-    await runLater(checkLimits(dialect, this.runner, limitsOf(header, limits)));
+    await runLater(checkLimits(dialect, this.runner, sessionLimitsOf(header, limits)));
     const key = await this.#insertSession(place.head, origin);
     await this.#insert(key, batchesOf(rows));
     return { ...place, key, marked: false, segments: segmentsAfter(origin, origin.at(-1)?.end ?? 0, key) };

@@ -1,6 +1,6 @@
 import { uuidv7 } from "../../internal/uuid.ts";
 import { SessionBusyError, SessionError } from "../../session/errors.ts";
-import { type Limit, tooMany } from "../complete/check-limits.ts";
+import { type Limit, tooMany } from "../complete/session-limits.ts";
 import { RESERVE } from "./index-scripts.ts";
 import type { RedisHandle } from "./redis-handle.ts";
 import type { SessionIndex } from "./session-index.ts";

@@ -4,7 +4,7 @@ import { NOTHING_FOUND } from "../../session/log/append-plan.ts";
 import type { Entry } from "../../session/log/entry.ts";
 import { SessionError, SessionNotFoundError } from "../../session/errors.ts";
 import type { StoreEraser } from "../../session/store.ts";
-import { planAgain } from "../complete/plan-again.ts";
+import { planRewrite } from "../complete/plan-rewrite.ts";
 import { encodePlan } from "../rows/encode-plan.ts";
 import type { Checkpoints } from "./checkpoints.ts";
 import { defineScript, type RedisHandle } from "./redis-handle.ts";
@@ -43,7 +43,7 @@ export class RedisEraser implements StoreEraser {
     const session = await this.#port.load(sessionId);
     if (session === null) throw new SessionNotFoundError(sessionId);
     if (session.head.version !== version) return false;
-    const { empty, plan } = planAgain(session.head, entries);
+    const { empty, plan } = planRewrite(session.head, entries);
     const { rows, place } = encodePlan({ head: empty, leafSeq: null, factsSeq: null }, plan, NOTHING_FOUND.entries);
     if (!session.marked) await index.mark(sessionId, session.stamp.gen);
     const { names } = this.#handle;

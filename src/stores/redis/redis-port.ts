@@ -5,7 +5,7 @@ import type { SessionHeader } from "../../session/log/header.ts";
 import { type Asking, runLater } from "../rows/asking.ts";
 import type { EncodedPlan } from "../rows/encode-plan.ts";
 import { sessionExists } from "../rows/row-maker.ts";
-import { limitsOf, type MakeLimits } from "../complete/check-limits.ts";
+import { sessionLimitsOf, type MakeLimits } from "../complete/session-limits.ts";
 import {
   type CommitConditions,
   type NewRowSession,
@@ -163,7 +163,7 @@ export class RedisPort implements RowPort<Segment, StoredSession> {
 
   #makeWithin(limits: MakeLimits, uid: string, session: NewRowSession<Segment>): Promise<StoredSession> {
     const { header } = session.place.head;
-    return this.quota.within(header.id, limitsOf(header, limits), (renew) => this.#make(uid, session, renew));
+    return this.quota.within(header.id, sessionLimitsOf(header, limits), (renew) => this.#make(uid, session, renew));
   }
 
   async #make(

@@ -1,6 +1,6 @@
 import { uuidv7 } from "../../internal/uuid.ts";
 import { SessionBusyError } from "../../session/errors.ts";
-import { limitsOf } from "../complete/check-limits.ts";
+import { sessionLimitsOf } from "../complete/session-limits.ts";
 import { isOpen } from "../../session/query.ts";
 import type { DriverPurge } from "../../session/store-driver.ts";
 import type { UndeleteOptions } from "../../session/store.ts";
@@ -28,7 +28,7 @@ export class Removal {
   async undelete(sessionId: string, options: UndeleteOptions): Promise<boolean> {
     const session = options.maxOpenPerUser === undefined ? null : await this.#port.loadAny(sessionId);
     const opens = session !== null && session.deletedAt !== null && isOpen(session.head);
-    const limits = opens ? limitsOf(session.head.header, options) : [];
+    const limits = opens ? sessionLimitsOf(session.head.header, options) : [];
     return this.#port.quota.within(sessionId, limits, () => this.#setDeleted(sessionId, ""));
   }
 

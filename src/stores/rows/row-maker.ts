@@ -8,7 +8,7 @@ import type { SessionHeader } from "../../session/log/header.ts";
 import type { ForkOptions } from "../../session/store.ts";
 import { type Asking, ask } from "./asking.ts";
 import { encodePlan } from "./encode-plan.ts";
-import type { MakeLimits } from "../complete/check-limits.ts";
+import type { MakeLimits } from "../complete/session-limits.ts";
 import type { RowSession } from "./row-port.ts";
 import type { RowReader } from "./row-reader.ts";
 import { clipSegments, type LogRange } from "./segments.ts";

@@ -1,4 +1,4 @@
-import type { MakeLimits } from "../complete/check-limits.ts";
+import type { MakeLimits } from "../complete/session-limits.ts";
 import type { Asking, Reply } from "./asking.ts";
 import type { EncodedPlan } from "./encode-plan.ts";
 import type { HeadPlace } from "./entry-state.ts";

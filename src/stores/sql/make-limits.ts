@@ -1,4 +1,4 @@
-import { type Limit, tooMany } from "../complete/check-limits.ts";
+import { type Limit, tooMany } from "../complete/session-limits.ts";
 import { type Asking, ask } from "../rows/asking.ts";
 import type { SqlDialect, SqlRunner } from "./sql-database.ts";
 

@@ -1,6 +1,6 @@
 import type { DriverPurge } from "../../session/store-driver.ts";
 import type { UndeleteOptions } from "../../session/store.ts";
-import { limitsOf } from "../complete/check-limits.ts";
+import { sessionLimitsOf } from "../complete/session-limits.ts";
 import { END_OF_TIME } from "../complete/valid-arguments.ts";
 import { type Asking, ask } from "../rows/asking.ts";
 import type { RowSession } from "../rows/row-port.ts";
@@ -67,7 +67,7 @@ export class Removal {
       if (row === undefined) return false;
       const { key, user_id: userId, status } = row;
       if (status === "active" || status === "suspended")
-        yield* checkLimits(dialect, inside, limitsOf({ userId, forkedFrom: null }, options));
+        yield* checkLimits(dialect, inside, sessionLimitsOf({ userId, forkedFrom: null }, options));
       return (yield* ask(inside.change(`UPDATE ${sessions} SET deleted_at = NULL WHERE key = ?`, [key]))) > 0;
     });
   }

@@ -2,7 +2,7 @@ import { NOTHING_FOUND } from "../../session/log/append-plan.ts";
 import type { Entry } from "../../session/log/entry.ts";
 import { SessionNotFoundError } from "../../session/errors.ts";
 import type { Checkpoint, StoreEraser } from "../../session/store.ts";
-import { planAgain } from "../complete/plan-again.ts";
+import { planRewrite } from "../complete/plan-rewrite.ts";
 import { type Asking, ask } from "../rows/asking.ts";
 import { encodePlan } from "../rows/encode-plan.ts";
 import type { RowPort, RowSession } from "../rows/row-port.ts";
@@ -147,7 +147,7 @@ export class SqlEraser<Session extends SqlSession> implements StoreEraser {
     const session = yield* ask(inside.load(sessionId));
     if (session === null) throw new SessionNotFoundError(sessionId);
     if (session.head.version !== version) return false;
-    const { empty, plan } = planAgain(session.head, entries);
+    const { empty, plan } = planRewrite(session.head, entries);
     const { rows, place } = encodePlan({ head: empty, leafSeq: null, factsSeq: null }, plan, NOTHING_FOUND.entries);
     yield* removal.vacate(inside.runner, [sessionId]);
     const made = yield* ask(inside.make({ place, rows, origin: [] }, {}));

@@ -5,7 +5,7 @@ import { parentsOf } from "../../session/query.ts";
 import { type Asking, runNow } from "../rows/asking.ts";
 import type { EncodedPlan } from "../rows/encode-plan.ts";
 import { sessionExists } from "../rows/row-maker.ts";
-import { limitsOf, type MakeLimits } from "../complete/check-limits.ts";
+import { sessionLimitsOf, type MakeLimits } from "../complete/session-limits.ts";
 import {
   type CommitConditions,
   type NewRowSession,
@@ -168,7 +168,7 @@ export class SqlitePort implements SqlPort<SqlSession> {
     const { header } = head;
     const taken = this.runner.row("SELECT 1 FROM sessions WHERE id = ?", [header.id]);
     if (taken !== undefined) throw sessionExists(header.id);
-    runNow(checkLimits(this.runner.dialect, this.runner, limitsOf(header, limits)));
+    runNow(checkLimits(this.runner.dialect, this.runner, sessionLimitsOf(header, limits)));
     const inherited = origin.at(-1)?.end ?? 0;
     const key = this.#insertSession(head, origin.at(-1)?.key ?? null, inherited);
     this.#insertFirst(key, rows);

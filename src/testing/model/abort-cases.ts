@@ -1,12 +1,12 @@
 import assert from "node:assert/strict";
 import { setImmediate } from "node:timers/promises";
 import type { ModelCase, ModelSubject } from "../model-case.ts";
-import { askInPieces, hello, saidIn } from "./asking.ts";
+import { askInPieces, hello, saidIn } from "./model-requests.ts";
 
-/** How a model is stopped. */
+/** Cases: aborting a request. */
 export const abortCases: readonly ModelCase[] = [
   {
-    name: "rejects with the signal's reason when it is aborted before it begins",
+    name: "rejects with the signal's reason if it is aborted before the request",
     async run(subject) {
       const model = await subject.open();
       const reason = new Error("enough");
@@ -14,7 +14,7 @@ export const abortCases: readonly ModelCase[] = [
     },
   },
   {
-    name: "streams nothing when it is aborted before it begins",
+    name: "streams nothing if it is aborted before the request",
     needs: ["stream"],
     async run(subject) {
       const model = await subject.open();
@@ -23,7 +23,7 @@ export const abortCases: readonly ModelCase[] = [
     },
   },
   {
-    name: "rejects with the signal's reason when it is aborted within a stream, and streams no further",
+    name: "rejects with the signal's reason if it is aborted during a stream, and streams nothing more",
     needs: ["stream"],
     async run(subject) {
       const model = await subject.open();
@@ -40,7 +40,7 @@ export const abortCases: readonly ModelCase[] = [
     },
   },
   {
-    name: "rejects with the signal's reason when it is aborted while its provider is silent",
+    name: "rejects with the signal's reason if it is aborted while waiting for the provider",
     needs: ["openSilent"],
     async run(subject) {
       const model = await silent(subject);
@@ -53,7 +53,7 @@ export const abortCases: readonly ModelCase[] = [
     },
   },
   {
-    name: "ends a stream with the signal's reason when it is aborted while its provider is silent",
+    name: "rejects a stream with the signal's reason if it is aborted while waiting for the provider",
     needs: ["openSilent", "stream"],
     async run(subject) {
       const model = await silent(subject);
@@ -66,7 +66,7 @@ export const abortCases: readonly ModelCase[] = [
     },
   },
   {
-    name: "answers as ever with a signal that is never used, and after one that was",
+    name: "answers normally with a signal that is not aborted, and after an aborted request",
     async run(subject) {
       const model = await subject.open();
       const controller = new AbortController();
@@ -83,7 +83,7 @@ async function silent(subject: ModelSubject): Promise<Awaited<ReturnType<ModelSu
 
 async function rejectsWith(reason: Error, ask: () => Promise<unknown>): Promise<void> {
   await assert.rejects(ask, (error) => {
-    assert.equal(error, reason, "the reason itself is thrown, and nothing around it");
+    assert.equal(error, reason, "the error is the reason itself, not a wrapper");
     return true;
   });
 }

@@ -2,12 +2,12 @@ import assert from "node:assert/strict";
 import { copyJson, sameJson } from "../../internal/json.ts";
 import { USAGE_FIELDS } from "../../session/usage.ts";
 import type { ModelCase } from "../model-case.ts";
-import { ask, hello, repeatRequest, saidIn } from "./asking.ts";
+import { ask, hello, repeatRequest, saidIn } from "./model-requests.ts";
 
-/** What an answer is. */
+/** Cases: answers. */
 export const answerCases: readonly ModelCase[] = [
   {
-    name: "names its provider and itself, and a window of whole tokens if it has one",
+    name: "has a provider and an id, and a context window that is a positive integer if it has one",
     async run(subject) {
       const { provider, id, contextWindow } = await subject.open();
       assert(typeof provider === "string" && provider !== "", "provider");
@@ -16,7 +16,7 @@ export const answerCases: readonly ModelCase[] = [
     },
   },
   {
-    name: "answers a question with text, and stops because it is done",
+    name: 'answers a question with text and the stop reason "stop"',
     async run(subject) {
       const reply = await ask(subject, hello);
       assert.notEqual(saidIn(reply.content, "text").trim(), "");
@@ -25,31 +25,34 @@ export const answerCases: readonly ModelCase[] = [
     },
   },
   {
-    name: "gives an answer that a log can keep",
+    name: "the answer is JSON, so that a log can store it",
     async run(subject) {
       const reply = await ask(subject, hello);
       assert(sameJson(JSON.parse(JSON.stringify(copyJson(reply))), reply), "the answer is JSON");
     },
   },
   {
-    name: "counts its tokens in whole numbers, of which the total is no less than input and output",
+    name: "counts tokens as integers, with a total of at least input plus output",
     needs: ["usage"],
     async run(subject) {
       const { usage, cost } = await ask(subject, hello);
-      assert(usage !== undefined, "the subject says nothing of lacking usage, and the answer has none");
+      assert(usage !== undefined, "the subject does not declare that it lacks usage, and the answer has none");
       for (const field of USAGE_FIELDS) {
         const count = usage[field];
         assert(count === undefined || (Number.isSafeInteger(count) && count >= 0), `${field} is ${count}`);
       }
-      assert(usage.inputTokens > 0 && usage.outputTokens > 0, "a question and an answer take tokens");
+      assert(usage.inputTokens > 0 && usage.outputTokens > 0, "input and output have tokens");
       assert(usage.totalTokens >= usage.inputTokens + usage.outputTokens, "the total is less than its parts");
-      assert((usage.cacheReadTokens ?? 0) + (usage.cacheWriteTokens ?? 0) <= usage.inputTokens, "cache is input");
-      assert((usage.reasoningTokens ?? 0) <= usage.outputTokens, "reasoning is output");
+      assert(
+        (usage.cacheReadTokens ?? 0) + (usage.cacheWriteTokens ?? 0) <= usage.inputTokens,
+        "cache tokens are input tokens",
+      );
+      assert((usage.reasoningTokens ?? 0) <= usage.outputTokens, "reasoning tokens are output tokens");
       assert(cost === undefined || (Number.isFinite(cost) && cost >= 0), `cost is ${cost}`);
     },
   },
   {
-    name: "does not mix questions that are asked at the same time",
+    name: "does not mix up concurrent requests",
     async run(subject) {
       const model = await subject.open();
       const words = ["alpha", "bravo", "charlie", "delta", "echo"].map((word) => `${word}-7291`);
@@ -64,7 +67,7 @@ export const answerCases: readonly ModelCase[] = [
     },
   },
   {
-    name: "keeps letters of any script whole",
+    name: "returns characters of all scripts unchanged",
     async run(subject) {
       const word = "naïve-漢字-😀";
       assert(saidIn((await ask(subject, repeatRequest(word))).content, "text").includes(word));

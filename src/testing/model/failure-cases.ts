@@ -2,12 +2,12 @@ import assert from "node:assert/strict";
 import type { Model } from "../../agent/model/model.ts";
 import { ModelError } from "../../agent/model/model-error.ts";
 import type { ModelCase, ModelSubject } from "../model-case.ts";
-import { askInPieces, hello } from "./asking.ts";
+import { askInPieces, hello } from "./model-requests.ts";
 
-/** How a model fails. */
+/** Cases: failures of the provider. */
 export const failureCases: readonly ModelCase[] = [
   {
-    name: "fails with a ModelError that says how, when its provider refuses",
+    name: "rejects with a ModelError with kind and message if its provider refuses the request",
     needs: ["openFailing"],
     async run(subject) {
       const model = await failing(subject);
@@ -15,7 +15,7 @@ export const failureCases: readonly ModelCase[] = [
     },
   },
   {
-    name: "fails in a stream as it does at once",
+    name: "a stream rejects with the same error as a request without streaming",
     needs: ["openFailing", "stream"],
     async run(subject) {
       const model = await failing(subject);
@@ -23,7 +23,7 @@ export const failureCases: readonly ModelCase[] = [
     },
   },
   {
-    name: "tries nothing twice",
+    name: "does not retry by itself",
     needs: ["openFailing", "attempts"],
     async run(subject) {
       const model = await failing(subject);

@@ -3,15 +3,15 @@ import type { ModelRequest } from "../../agent/model/model.ts";
 import { freezeDeep } from "../../internal/freeze-deep.ts";
 import type { Message } from "../../session/message.ts";
 import type { ModelCase } from "../model-case.ts";
-import { ask, askOrRefuse, hello, orderTools, saidIn, whereIsIt } from "./asking.ts";
+import { ask, askOrRefuse, hello, orderTools, saidIn, whereIsIt } from "./model-requests.ts";
 
 // A PNG of one black pixel.
 const PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAAAAAA6fptVAAAACklEQVR4nGNgAAAAAgABSK+kcQAAAABJRU5ErkJggg==";
 
-/** What a model may be asked, and that it leaves the question as it was. */
+/** Cases: requests that a model must accept, without modifying them. */
 export const requestCases: readonly ModelCase[] = [
   {
-    name: "takes a request that is frozen all through",
+    name: "accepts a deeply frozen request",
     async run(subject) {
       const request: ModelRequest = { messages: [...history(), whereIsIt], tools: orderTools, toolChoice: "none" };
       const before = structuredClone(request);
@@ -20,7 +20,7 @@ export const requestCases: readonly ModelCase[] = [
     },
   },
   {
-    name: "takes a request whose messages are read when they are asked for",
+    name: "accepts a request whose messages are a getter",
     async run(subject) {
       let reads = 0;
       const request: ModelRequest = Object.freeze({
@@ -34,7 +34,7 @@ export const requestCases: readonly ModelCase[] = [
     },
   },
   {
-    name: "takes several system messages and several user messages in a row",
+    name: "accepts several consecutive system messages and user messages",
     async run(subject) {
       const messages: Message[] = [
         { role: "system", content: "You are brief." },
@@ -46,7 +46,7 @@ export const requestCases: readonly ModelCase[] = [
     },
   },
   {
-    name: "takes content in parts",
+    name: "accepts content in several parts",
     async run(subject) {
       const content = [
         { type: "text", text: "Say hello" },
@@ -56,7 +56,7 @@ export const requestCases: readonly ModelCase[] = [
     },
   },
   {
-    name: "goes on with a conversation that another model began, with its thinking, its tools and its own data",
+    name: "continues the conversation of another model, with its thinking, tool calls and provider data",
     needs: ["tools"],
     async run(subject) {
       const request: ModelRequest = { messages: [...history(), ...hello.messages], tools: orderTools };
@@ -64,7 +64,7 @@ export const requestCases: readonly ModelCase[] = [
     },
   },
   {
-    name: "takes an image, or refuses it as a request that will never do",
+    name: "accepts an image, or refuses it with an error that is not retryable",
     async run(subject) {
       const content = [
         { type: "text", text: "Say hello in one short sentence." },
@@ -75,7 +75,7 @@ export const requestCases: readonly ModelCase[] = [
     },
   },
   {
-    name: "takes settings, or refuses them as a request that will never do",
+    name: "accepts settings, or refuses them with an error that is not retryable",
     async run(subject) {
       const settings = { temperature: 0, maxOutputTokens: 2048, stop: ["\n\n\n"], thinkingLevel: "low" };
       const reply = await askOrRefuse(subject, { ...hello, ...settings });
@@ -84,7 +84,7 @@ export const requestCases: readonly ModelCase[] = [
   },
 ];
 
-/** A conversation with a model of another provider, whose blocks nobody else can read. */
+/** A conversation with a model of another provider, with provider data that only that provider can read. */
 function history(): readonly Message[] {
   return [
     { role: "system", content: "You help with orders." },

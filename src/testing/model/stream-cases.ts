@@ -1,11 +1,11 @@
 import assert from "node:assert/strict";
 import type { ModelCase } from "../model-case.ts";
-import { askInPieces, checkReply, hello, joinPieces, repeatRequest, saidIn } from "./asking.ts";
+import { askInPieces, checkReply, hello, joinPieces, repeatRequest, saidIn } from "./model-requests.ts";
 
-/** How an answer comes piece by piece. */
+/** Cases: streaming. */
 export const streamCases: readonly ModelCase[] = [
   {
-    name: "streams an answer and finishes it once, at the end",
+    name: "streams an answer with exactly one finish, at the end",
     needs: ["stream"],
     async run(subject) {
       const model = await subject.open();
@@ -18,7 +18,7 @@ export const streamCases: readonly ModelCase[] = [
     },
   },
   {
-    name: "streams the same answer that its finish tells of",
+    name: "the streamed parts add up to the answer in the finish",
     needs: ["stream"],
     async run(subject) {
       const model = await subject.open();
@@ -31,22 +31,26 @@ export const streamCases: readonly ModelCase[] = [
     },
   },
   {
-    name: "streams an answer of the kind that it gives at once",
+    name: "streams the same kind of answer as it returns without streaming",
     needs: ["stream"],
     async run(subject) {
       const model = await subject.open();
       const request = repeatRequest("golf-7291");
-      const atOnce = await model.complete(request);
+      const unstreamed = await model.complete(request);
       const { whole } = joinPieces(model, await askInPieces(model, request));
-      checkReply(atOnce);
-      for (const reply of [atOnce, whole]) assert(saidIn(reply.content, "text").includes("golf-7291"));
-      assert.equal(whole.stopReason ?? "stop", atOnce.stopReason ?? "stop");
-      assert.equal(whole.provider, atOnce.provider);
-      assert.equal(whole.usage === undefined, atOnce.usage === undefined, "tokens are counted both ways or neither");
+      checkReply(unstreamed);
+      for (const reply of [unstreamed, whole]) assert(saidIn(reply.content, "text").includes("golf-7291"));
+      assert.equal(whole.stopReason ?? "stop", unstreamed.stopReason ?? "stop");
+      assert.equal(whole.provider, unstreamed.provider);
+      assert.equal(
+        whole.usage === undefined,
+        unstreamed.usage === undefined,
+        "usage is reported with and without streaming, or in neither case",
+      );
     },
   },
   {
-    name: "does not mix answers that are streamed at the same time",
+    name: "does not mix up concurrent streams",
     needs: ["stream"],
     async run(subject) {
       const model = await subject.open();
@@ -62,7 +66,7 @@ export const streamCases: readonly ModelCase[] = [
     },
   },
   {
-    name: "goes on answering after a stream that was left early",
+    name: "answers further requests after a stream was abandoned",
     needs: ["stream"],
     async run(subject) {
       const model = await subject.open();

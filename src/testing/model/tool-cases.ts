@@ -2,21 +2,21 @@ import assert from "node:assert/strict";
 import type { Model, ModelReply, ModelRequest } from "../../agent/model/model.ts";
 import type { Message } from "../../session/message.ts";
 import type { ModelCase } from "../model-case.ts";
-import { ask, askInPieces, checkReply, joinPieces, orderTools, saidIn, whereIsIt } from "./asking.ts";
+import { ask, askInPieces, checkReply, joinPieces, orderTools, saidIn, whereIsIt } from "./model-requests.ts";
 
 const required: ModelRequest = { messages: [whereIsIt], tools: orderTools, toolChoice: "required" };
 
-/** How a model calls tools. */
+/** Cases: tool calls. */
 export const toolCases: readonly ModelCase[] = [
   {
-    name: "calls a tool that it was offered when it must, with arguments as the schema asks for",
+    name: 'with toolChoice "required", calls an offered tool with arguments that match its schema',
     needs: ["tools"],
     async run(subject) {
       checkCalls(await ask(subject, required));
     },
   },
   {
-    name: "calls the tool that it is told to call",
+    name: "with a tool named in toolChoice, calls that tool",
     needs: ["tools"],
     async run(subject) {
       const reply = await ask(subject, { ...required, toolChoice: { name: "cancel_order" } });
@@ -25,7 +25,7 @@ export const toolCases: readonly ModelCase[] = [
     },
   },
   {
-    name: "calls no tool when it must not, though some are offered",
+    name: 'with toolChoice "none", calls no tool',
     needs: ["tools"],
     async run(subject) {
       const content = "Where is order 4711? Answer without a tool, even if you have to guess.";
@@ -35,35 +35,35 @@ export const toolCases: readonly ModelCase[] = [
     },
   },
   {
-    name: "goes on from the results of its calls, as a log gives them back",
+    name: "continues from tool results and messages that a log returned",
     needs: ["tools"],
     async run(subject) {
       const model = await subject.open();
       const called = await model.complete(required);
-      await checkGoesOn(model, called, (content) => ({ content }));
+      await checkContinues(model, called, (content) => ({ content }));
     },
   },
   {
-    name: "goes on from a call that failed",
+    name: "continues after a failed tool call",
     needs: ["tools"],
     async run(subject) {
       const model = await subject.open();
       const called = await model.complete(required);
-      await checkGoesOn(model, called, () => ({
+      await checkContinues(model, called, () => ({
         content: '{"ok":false,"error_kind":"tool_execution_exception","message":"The orders cannot be reached."}',
         isError: true,
       }));
     },
   },
   {
-    name: "calls a tool piece by piece as it does at once",
+    name: "streams the same tool calls as it returns without streaming",
     needs: ["tools", "stream"],
     async run(subject) {
       const model = await subject.open();
       const { whole, joined } = joinPieces(model, await askInPieces(model, required));
       checkCalls(whole);
-      assert.deepEqual(joined.toolCalls, whole.toolCalls, "the pieces of the calls are the calls");
-      await checkGoesOn(model, whole, (content) => ({ content }));
+      assert.deepEqual(joined.toolCalls, whole.toolCalls, "the streamed parts add up to the tool calls");
+      await checkContinues(model, whole, (content) => ({ content }));
     },
   },
 ];
@@ -82,7 +82,7 @@ function checkCalls(reply: ModelReply): void {
   }
 }
 
-async function checkGoesOn(
+async function checkContinues(
   model: Model,
   called: ModelReply,
   resultOf: (content: string) => { content: string; isError?: boolean },
@@ -92,9 +92,9 @@ async function checkGoesOn(
     return { role: "tool", toolCallId: id, name, ...resultOf("Order 4711 is in the post.") };
   });
   assert(results.length > 0, "there is a call");
-  // A log keeps JSON, and what it gives back is another object.
+  // A log stores JSON and returns another object.
   const kept = JSON.parse(JSON.stringify(called)) as Message;
   const reply = await model.complete({ messages: [whereIsIt, kept, ...results], tools: orderTools });
   checkReply(reply);
-  assert(saidIn(reply.content, "text") !== "" || (reply.toolCalls?.length ?? 0) > 0, "the model goes on");
+  assert(saidIn(reply.content, "text") !== "" || (reply.toolCalls?.length ?? 0) > 0, "the model continues");
 }

@@ -1,11 +1,11 @@
 import assert from "node:assert/strict";
-import { fails, shell } from "./acting.ts";
+import { fails, shell } from "./sandbox-checks.ts";
 import type { SandboxCase } from "./sandbox-case.ts";
 
-/** What a command is given, and what comes back. */
+/** Cases: running commands and code. */
 export const commandCases: readonly SandboxCase[] = [
   {
-    name: "runs a text through its shell, and gives exit code, stdout and stderr apart",
+    name: "runs a string in its shell, and returns exit code, stdout and stderr",
     needs: ["shell"],
     async run({ open }) {
       const sandbox = await open();
@@ -16,7 +16,7 @@ export const commandCases: readonly SandboxCase[] = [
     },
   },
   {
-    name: "runs a list as a program with its arguments, which no shell touches",
+    name: "runs a list as a program with arguments, without a shell",
     async run({ open }) {
       const sandbox = await open();
       const { stdout } = await sandbox.exec(["printf", "%s|", "$HOME", "a b", "*", "'"]);
@@ -24,7 +24,7 @@ export const commandCases: readonly SandboxCase[] = [
     },
   },
   {
-    name: "starts a command in the root, or in the directory that it is given",
+    name: "runs a command in the root, or in its cwd",
     needs: ["shell"],
     async run({ open }) {
       const sandbox = await open();
@@ -34,7 +34,7 @@ export const commandCases: readonly SandboxCase[] = [
     },
   },
   {
-    name: "refuses a directory for a command that is missing, a file, or outside",
+    name: "refuses a cwd that is missing, a file, or outside of the root",
     async run({ open }) {
       const sandbox = await open();
       await sandbox.writeFile("file.txt", "");
@@ -45,7 +45,7 @@ export const commandCases: readonly SandboxCase[] = [
     },
   },
   {
-    name: "gives a command the variables of the spec, and its own over them",
+    name: "passes the variables of the spec to a command, overridden by the command's own",
     needs: ["shell"],
     async run({ open }) {
       const sandbox = await open({ env: { ONE: "spec", TWO: "spec" } });
@@ -55,7 +55,7 @@ export const commandCases: readonly SandboxCase[] = [
     },
   },
   {
-    name: "feeds text and bytes to a command's stdin, which is empty without any",
+    name: "passes text and bytes to a command's stdin, which is empty by default",
     async run({ open }) {
       const sandbox = await open();
       assert.equal((await sandbox.exec(["cat"], { stdin: "grüße\n" })).stdout, "grüße\n");
@@ -64,14 +64,14 @@ export const commandCases: readonly SandboxCase[] = [
     },
   },
   {
-    name: "does not mind a command that ends without reading its stdin",
+    name: "accepts a command that ends without reading its stdin",
     async run({ open }) {
       const sandbox = await open();
       assert.equal((await sandbox.exec(["true"], { stdin: "x".repeat(2_000_000) })).exitCode, 0);
     },
   },
   {
-    name: "says os_error for a program that is not there",
+    name: "fails with os_error for a missing program",
     needs: ["programs"],
     async run({ open }) {
       const sandbox = await open();
@@ -80,7 +80,7 @@ export const commandCases: readonly SandboxCase[] = [
     },
   },
   {
-    name: "says os_error for a command of nothing",
+    name: "fails with os_error for an empty command",
     async run({ open }) {
       const sandbox = await open();
       await fails(sandbox.exec(""), "os_error");
@@ -88,14 +88,14 @@ export const commandCases: readonly SandboxCase[] = [
     },
   },
   {
-    name: "refuses a limit of time that is none",
+    name: "refuses an invalid timeout",
     async run({ open }) {
       const sandbox = await open();
       for (const timeoutMs of [-1, 0, Number.NaN]) await fails(sandbox.exec(["true"], { timeoutMs }), "unsupported");
     },
   },
   {
-    name: "gives the exit code of a command that died of a signal as a shell does",
+    name: "reports a command killed by a signal with the exit code of a shell, 128 plus the signal",
     needs: ["shell"],
     async run({ open }) {
       const sandbox = await open();
@@ -104,7 +104,7 @@ export const commandCases: readonly SandboxCase[] = [
     },
   },
   {
-    name: "keeps beginning and end of too much output, and says in between how much is left out",
+    name: "keeps the beginning and end of long output, and says between them how much was left out",
     needs: ["shell"],
     async run({ open }) {
       const sandbox = await open();
@@ -120,11 +120,11 @@ export const commandCases: readonly SandboxCase[] = [
     },
   },
   {
-    name: "runs several commands at once",
+    name: "runs several commands concurrently",
     needs: ["shell"],
     async run({ open }) {
       const sandbox = await open();
-      // Each waits for what the other writes, so one after the other they would not end.
+      // Each waits for a file of the other, so they only end if they run concurrently.
       const [one, other] = await Promise.all([
         sandbox.exec("echo a > one; while [ ! -e other ]; do sleep 0.02; done; echo one", { timeoutMs: 20_000 }),
         sandbox.exec("echo b > other; while [ ! -e one ]; do sleep 0.02; done; echo other", { timeoutMs: 20_000 }),
@@ -133,7 +133,7 @@ export const commandCases: readonly SandboxCase[] = [
     },
   },
   {
-    name: "runs code in every language that it names, with arguments of any length, and refuses others",
+    name: "runs code of any length in every language that it declares, and refuses others",
     async run({ open }) {
       const sandbox = await open();
       const filler = (sign: string): string => `${sign} ${"x".repeat(300_000)}\n`;

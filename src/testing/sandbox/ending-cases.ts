@@ -1,13 +1,13 @@
 import assert from "node:assert/strict";
-import { appears, fails, holding, isFree, shell, textOf } from "./acting.ts";
+import { appears, fails, holding, isFree, shell, textOf } from "./sandbox-checks.ts";
 import type { SandboxCase } from "./sandbox-case.ts";
 
 const LONG = "sleep 600";
 
-/** How commands end, and how sandboxes do. */
+/** Cases: timeouts, aborts and closing. */
 export const endingCases: readonly SandboxCase[] = [
   {
-    name: "ends a command that takes too long with the kind timeout, and gives what it had written",
+    name: "stops a command after its timeout, with an error of kind timeout that has its output",
     needs: ["shell"],
     async run({ open }) {
       const sandbox = await open();
@@ -16,7 +16,7 @@ export const endingCases: readonly SandboxCase[] = [
     },
   },
   {
-    name: "limits commands by the spec where they name no limit of their own",
+    name: "uses the timeout of the spec for commands without their own",
     async run({ open }) {
       const sandbox = await open({ timeoutMs: 300 });
       await fails(sandbox.exec(LONG.split(" ")), "timeout");
@@ -24,7 +24,7 @@ export const endingCases: readonly SandboxCase[] = [
     },
   },
   {
-    name: "gives no command more time than the limit that the spec names",
+    name: "does not allow a command a longer timeout than the limit of the spec",
     async run({ open }) {
       const sandbox = await open({ limits: { seconds: 0.3 } });
       await fails(sandbox.exec(LONG.split(" "), { timeoutMs: 30_000 }), "timeout");
@@ -32,7 +32,7 @@ export const endingCases: readonly SandboxCase[] = [
     },
   },
   {
-    name: "rejects an aborted command with the signal's reason, and starts none when it was aborted before",
+    name: "rejects an aborted command with the signal's reason, and does not start it if it was aborted before",
     needs: ["shell"],
     async run({ open }) {
       const sandbox = await open();
@@ -48,12 +48,12 @@ export const endingCases: readonly SandboxCase[] = [
   },
   ...[
     ["a child that ignores signals", `HOLD & ${LONG}`],
-    ["a grandchild whose parent is gone", `(HOLD & ) ; ${LONG}`],
-    ["a process in a session of its own", `setsid HOLD & ${LONG}`],
-    ["a daemon without terminal, parent and output", `(setsid HOLD >/dev/null 2>&1 </dev/null &) ; ${LONG}`],
+    ["a grandchild whose parent has ended", `(HOLD & ) ; ${LONG}`],
+    ["a process in its own session", `setsid HOLD & ${LONG}`],
+    ["a daemon without terminal, parent or output", `(setsid HOLD >/dev/null 2>&1 </dev/null &) ; ${LONG}`],
   ].map(
     ([what, start], index): SandboxCase => ({
-      name: `leaves nothing of an aborted command behind: ${what}`,
+      name: `leaves no process of an aborted command behind: ${what}`,
       needs: ["shell", "process-groups"],
       async run({ open }) {
         const sandbox = await open();
@@ -69,7 +69,7 @@ export const endingCases: readonly SandboxCase[] = [
     }),
   ),
   {
-    name: "leaves nothing of a command behind that took too long",
+    name: "leaves no processes of a command behind after its timeout",
     needs: ["shell", "process-groups"],
     async run({ open }) {
       const sandbox = await open();
@@ -78,7 +78,7 @@ export const endingCases: readonly SandboxCase[] = [
     },
   },
   {
-    name: "ends with the command itself, although a process that it left behind keeps its output open, and ends that",
+    name: "returns when the command ends, even if a child process keeps its output open, and kills that process",
     needs: ["shell", "process-groups"],
     async run({ open }) {
       const sandbox = await open();
@@ -89,7 +89,7 @@ export const endingCases: readonly SandboxCase[] = [
     },
   },
   {
-    name: "ends a command that keeps starting others",
+    name: "kills a command that keeps starting other processes",
     needs: ["shell", "process-groups"],
     async run({ open }) {
       const sandbox = await open();
@@ -104,13 +104,13 @@ export const endingCases: readonly SandboxCase[] = [
       controller.abort(new Error("stop"));
       await assert.rejects(running, { message: "stop" });
       await sandbox.remove("last");
-      // A link of the chain takes some milliseconds, and a survivor would have written by the time of a whole command.
+      // Each process of the chain runs for some milliseconds, so a survivor would have written the file by the end of this.
       await shell(sandbox, "sleep 0.3");
-      assert.equal(await sandbox.exists("last"), false, "the chain goes on");
+      assert.equal(await sandbox.exists("last"), false, "the chain of processes still runs");
     },
   },
   {
-    name: "closes under a running command, whose call rejects with sandbox_closed",
+    name: "closing it makes a running command reject with sandbox_closed",
     needs: ["shell"],
     async run({ open }) {
       const sandbox = await open();
@@ -122,7 +122,7 @@ export const endingCases: readonly SandboxCase[] = [
     },
   },
   {
-    name: "rejects every method with sandbox_closed once it is closed, and closes again without harm",
+    name: "after close, every method rejects with sandbox_closed, and close can be called again",
     async run({ open }) {
       const sandbox = await open();
       assert.equal(sandbox.closed, false);
@@ -144,7 +144,7 @@ export const endingCases: readonly SandboxCase[] = [
     },
   },
   {
-    name: "keeps sandboxes that are open at the same time apart",
+    name: "isolates sandboxes that are open at the same time from each other",
     async run({ open }) {
       const [one, other] = await Promise.all([open(), open()]);
       assert.notEqual(one.id, other.id);

@@ -1,11 +1,11 @@
 import assert from "node:assert/strict";
-import { fails, pathsOf, shell, textOf } from "./acting.ts";
+import { fails, pathsOf, shell, textOf } from "./sandbox-checks.ts";
 import type { SandboxCase } from "./sandbox-case.ts";
 
-/** What the file methods do with files, and with paths that lead elsewhere. */
+/** Cases: the file methods, and paths that leave the root. */
 export const fileCases: readonly SandboxCase[] = [
   {
-    name: "reads what was written, byte for byte, and makes the directories above it",
+    name: "reads back written files byte for byte, and creates missing parent directories",
     async run({ open }) {
       const sandbox = await open();
       const bytes = Uint8Array.from({ length: 256 }, (_, index) => index);
@@ -18,7 +18,7 @@ export const fileCases: readonly SandboxCase[] = [
     },
   },
   {
-    name: "shows commands the files, and the files what commands wrote",
+    name: "commands and file methods see each other's files",
     needs: ["shell"],
     async run({ open }) {
       const sandbox = await open();
@@ -28,7 +28,7 @@ export const fileCases: readonly SandboxCase[] = [
     },
   },
   {
-    name: "takes an absolute path in the root",
+    name: "accepts an absolute path inside of the root",
     async run({ open }) {
       const sandbox = await open();
       await sandbox.writeFile(`${sandbox.workingDir}/a.txt`, "a");
@@ -38,7 +38,7 @@ export const fileCases: readonly SandboxCase[] = [
     },
   },
   {
-    name: "says file_not_found for what is not there",
+    name: "fails with file_not_found for a missing file or directory",
     async run({ open }) {
       const sandbox = await open();
       await sandbox.writeFile("file.txt", "");
@@ -64,7 +64,7 @@ export const fileCases: readonly SandboxCase[] = [
     },
   },
   {
-    name: "refuses to read more than it is asked to, and reads exactly as much",
+    name: "refuses to read a file larger than bytesMax, and reads one of exactly that size",
     async run({ open }) {
       const sandbox = await open();
       await sandbox.writeFile("ten.txt", "0123456789");
@@ -73,7 +73,7 @@ export const fileCases: readonly SandboxCase[] = [
     },
   },
   {
-    name: "never shows half a file to a reader while it is written again and again",
+    name: "replaces files atomically for concurrent readers",
     async run({ open }) {
       const sandbox = await open();
       const texts = ["a", "b"].map((sign) => sign.repeat(200_000));
@@ -83,14 +83,14 @@ export const fileCases: readonly SandboxCase[] = [
       })();
       for (let round = 0; round < 20; round++) {
         const text = await textOf(sandbox, "file.txt");
-        assert.ok(texts.includes(text), `a reader saw ${text.length} characters of a mixture`);
+        assert.ok(texts.includes(text), `a reader got ${text.length} characters of two mixed texts`);
       }
       await writing;
       assert.deepEqual(await pathsOf(sandbox), ["file.txt"]);
     },
   },
   {
-    name: "keeps the mode of a file that is written again",
+    name: "keeps the mode of a file that is rewritten",
     needs: ["shell", "modes"],
     async run({ open }) {
       const sandbox = await open();
@@ -101,7 +101,7 @@ export const fileCases: readonly SandboxCase[] = [
     },
   },
   {
-    name: "lists items with type and size, sorted by path, deep where it is asked to, and no more than the limit",
+    name: "lists items with type and size, sorted by path, recursively if requested, up to the limit",
     async run({ open }) {
       const sandbox = await open();
       for (const path of ["b.txt", "a/z.txt", "a/b/c.txt", "a-b", "a.txt"]) await sandbox.writeFile(path, "12345");
@@ -143,7 +143,7 @@ export const fileCases: readonly SandboxCase[] = [
     },
   },
   {
-    name: "lets no path leave the root by dots, from the top, or with a NUL character",
+    name: "refuses paths that leave the root by dots or as absolute paths, and paths with NUL",
     async run({ open }) {
       const sandbox = await open();
       await sandbox.writeFile("inner/file.txt", "");
@@ -159,7 +159,7 @@ export const fileCases: readonly SandboxCase[] = [
     },
   },
   {
-    name: "lets no link lead out of the root, at the end of a path or in the middle of it",
+    name: "refuses symbolic links that lead out of the root, anywhere in a path",
     needs: ["shell", "links"],
     async run({ open }) {
       const sandbox = await open();
@@ -182,7 +182,7 @@ export const fileCases: readonly SandboxCase[] = [
     },
   },
   {
-    name: "follows links that stay inside, and removes a link without what it points to",
+    name: "follows symbolic links inside of the root, and removes a link without its target",
     needs: ["shell", "links"],
     async run({ open }) {
       const sandbox = await open();

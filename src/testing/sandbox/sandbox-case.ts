@@ -1,15 +1,15 @@
 import type { Sandbox, SandboxBackend, SandboxSpec } from "../../session/sandbox/sandbox.ts";
 
 /**
- * What a case needs that not every sandbox has.
+ * Abilities that a case needs and that not every sandbox has.
  *
  * - `shell`: commands run in a POSIX shell with the usual small programs.
  * - `process-groups`: a command can start processes that leave its process group, and `flock` shows whether they live.
  * - `links`: commands can make symbolic links that the file methods see.
  * - `modes`: files have modes that a command can set.
- * - `programs`: a program that is not there is told apart from one that fails.
- * - `snapshot`, `reattach`: as `capabilities` says.
- * - `compare`: the backend has `compareSnapshots`; where it has not, that is reason enough.
+ * - `programs`: a missing program and one that fails have different errors.
+ * - `snapshot`, `reattach`: as in `capabilities`.
+ * - `compare`: the backend has `compareSnapshots`; this need not be listed in `lacks`.
  */
 export type SandboxAbility =
   | "shell"
@@ -21,27 +21,27 @@ export type SandboxAbility =
   | "reattach"
   | "compare";
 
-/** What a runner hands to a case. */
+/** The argument that a test runner passes to a case. */
 export interface SandboxCaseContext {
   readonly backend: SandboxBackend;
-  /** Opens a sandbox without files; what is given is added to the runner's own spec. The runner closes it. */
+  /** Opens an empty sandbox with the runner's spec and the given one merged. The runner closes it. */
   open(spec?: SandboxSpec): Promise<Sandbox>;
-  /** Finds a sandbox again, with the runner's own spec and what is given added to it. The runner closes it. */
+  /** Reattaches to a sandbox by its id, with the runner's spec and the given one merged. The runner closes it. */
   attach(id: string, spec?: SandboxSpec): Promise<Sandbox>;
-  /** The abilities that the sandboxes do not have, each with the reason. */
+  /** Abilities that the sandboxes do not have, each with a reason. */
   readonly lacks?: Readonly<Partial<Record<SandboxAbility, string>>>;
 }
 
-/** One promise of `Sandbox`, and the program that finds out whether a sandbox keeps it. */
+/** One conformance case of `Sandbox`: a promise of the contract, and a test of it. */
 export interface SandboxCase {
-  /** A sentence of behaviour, different from that of every other case. */
+  /** A unique sentence of behaviour. */
   readonly name: string;
   readonly needs?: readonly SandboxAbility[];
-  /** Rejects, with an `AssertionError` where it can say what is wrong, when the promise is not kept. */
+  /** Rejects if the sandbox does not keep the promise, mostly with an `AssertionError`. */
   run(context: SandboxCaseContext): Promise<void>;
 }
 
-/** Why a case says nothing about a sandbox, for a runner to show beside the case that it skips; null when it must run. */
+/** Why a case must be skipped for a sandbox, for a test runner to show; null if it must run. */
 export function sandboxSkipReason({ needs = [] }: SandboxCase, context: SandboxCaseContext): string | null {
   const { backend, lacks = {} } = context;
   const missing = needs.find((need) => lacks[need] !== undefined);

@@ -2,17 +2,17 @@ import assert from "node:assert/strict";
 import { createHeader } from "../../session/log/header.ts";
 import type { AggregateQuery, AggregateRow, SessionStore } from "../../session/store.ts";
 import type { StoreCase } from "../store-case.ts";
-import { make, refuses } from "./asking.ts";
+import { make, refuses } from "./store-checks.ts";
 import { assistant, compaction, leaf, name, status, user } from "./drafts.ts";
 
 const MONDAY = "2024-01-01T10:00:00.000Z";
 const MIDNIGHT = "2024-01-02T00:00:00.000Z";
 const TUESDAY = "2024-01-02T10:00:00.000Z";
 
-/** What is added up, and by what. */
+/** Cases: aggregates and their grouping. */
 export const aggregateCases: readonly StoreCase[] = [
   {
-    name: "adds up the messages of all sessions, with their tool calls, tokens and cost",
+    name: "aggregates the messages of all sessions: tool calls, tokens and cost",
     async run({ store }) {
       await makeThree(store);
       const usage = { inputTokens: 111, outputTokens: 222, totalTokens: 333, cacheReadTokens: 7 };
@@ -20,7 +20,7 @@ export const aggregateCases: readonly StoreCase[] = [
     },
   },
   {
-    name: "adds up by day, by model, by user, and by several of them, in the order of the keys",
+    name: "groups by day, by model, by user, and by several of them, and sorts by the keys",
     async run({ store }) {
       await makeThree(store);
       const brief = async (groupBy: AggregateQuery["groupBy"]): Promise<unknown[]> =>
@@ -55,7 +55,7 @@ export const aggregateCases: readonly StoreCase[] = [
     },
   },
   {
-    name: "adds up by models whose names hold quotes, slashes, NUL and half of a surrogate pair",
+    name: "groups by models whose names contain quotes, slashes, NUL and half of a surrogate pair",
     async run({ store }) {
       await make(store, "s");
       const models = ['a"b\\', "a/b", "nul\0", "half\ud800", "\udc00half", "whole\ud83d\ude00"];
@@ -68,7 +68,7 @@ export const aggregateCases: readonly StoreCase[] = [
     },
   },
   {
-    name: "adds up what lies from a time on and before another, of the sessions asked for",
+    name: "aggregates the messages between two times in the sessions of a query",
     async run({ store }) {
       await makeThree(store);
       const messages = async (query: Partial<AggregateQuery>): Promise<number | undefined> =>
@@ -83,7 +83,7 @@ export const aggregateCases: readonly StoreCase[] = [
     },
   },
   {
-    name: "adds up to nothing where there is nothing: one row without keys, none with them",
+    name: "aggregates no messages to one row of zeros without keys, and to no row with keys",
     async run({ store }) {
       const nothing = {
         sessions: 0,
@@ -101,7 +101,7 @@ export const aggregateCases: readonly StoreCase[] = [
     },
   },
   {
-    name: "counts what a fork took over once, in its source, and what it added in the fork",
+    name: "counts inherited messages of a fork in the source only, and its own messages in the fork",
     async run({ store }) {
       await make(store, "a", { userId: "u" });
       await store.append("a", [user("1", { id: "1" }), user("2", { id: "2" })]);
@@ -118,7 +118,7 @@ export const aggregateCases: readonly StoreCase[] = [
     },
   },
   {
-    name: "counts messages on every branch, and nothing but messages",
+    name: "counts messages on every branch, and no other entries",
     async run({ store }) {
       await make(store, "a");
       const usage = { inputTokens: 1, outputTokens: 1, totalTokens: 2 };
@@ -135,7 +135,7 @@ export const aggregateCases: readonly StoreCase[] = [
     },
   },
   {
-    name: "refuses sums that make no sense",
+    name: "refuses an invalid aggregate query",
     async run({ store }) {
       const bad = [
         { groupBy: ["week"] },

@@ -3,13 +3,13 @@ import type { EntryDraft } from "../../session/log/entry.ts";
 import type { SessionStore } from "../../session/store.ts";
 import { checkHeadIsFold } from "../check-head-is-fold.ts";
 import type { StoreCase } from "../store-case.ts";
-import { entriesOf, headOf, make, refuses, unchanged } from "./asking.ts";
+import { entriesOf, headOf, make, refuses, unchanged } from "./store-checks.ts";
 import { assistant, compaction, label, leaf, name, status, user } from "./drafts.ts";
 
-/** What an append writes, and what it refuses to write. */
+/** Cases: what an append writes, and what it refuses. */
 export const appendCases: readonly StoreCase[] = [
   {
-    name: "gives each entry its position, chains it on the one before, and returns entries and head",
+    name: "gives each entry its position and parent, and returns entries and head",
     async run({ store }) {
       await make(store, "a");
       const first = await store.append("a", [user("one", { id: "1" }), assistant("two", {}, { id: "2" })]);
@@ -27,7 +27,7 @@ export const appendCases: readonly StoreCase[] = [
     },
   },
   {
-    name: "makes up ids and times where none are given, and keeps those that are",
+    name: "generates missing ids and times, and keeps given ones",
     async run({ store }) {
       await make(store, "a");
       const timestamp = "2001-02-03T04:05:06.007Z";
@@ -46,7 +46,7 @@ export const appendCases: readonly StoreCase[] = [
     },
   },
   {
-    name: "lets facts refer to the leaf without becoming it",
+    name: "appends facts below the leaf without moving the leaf",
     async run({ store }) {
       await make(store, "a");
       await store.append("a", [
@@ -63,7 +63,7 @@ export const appendCases: readonly StoreCase[] = [
     },
   },
   {
-    name: "refuses to append to a session that is not there, or was deleted",
+    name: "refuses to append to a missing or deleted session",
     async run({ store }) {
       await refuses(store.append("nowhere", [user("x")]), "SESSION_NOT_FOUND", { sessionId: "nowhere" });
       await make(store, "a");
@@ -73,7 +73,7 @@ export const appendCases: readonly StoreCase[] = [
     },
   },
   {
-    name: "answers an append of nothing with the present version, and refuses one to a session that is not there",
+    name: "an empty append returns the current version, and is refused for a missing session",
     async run({ store }) {
       await makeThree(store);
       await unchanged(store, "a", async () => {
@@ -86,7 +86,7 @@ export const appendCases: readonly StoreCase[] = [
   },
   ...badDrafts().map(
     ([what, bad, code]): StoreCase => ({
-      name: `writes nothing of an append in which one of three entries ${what}`,
+      name: `writes nothing of an append if one of its three entries ${what}`,
       async run({ store }) {
         await makeThree(store);
         await unchanged(store, "a", () => refuses(store.append("a", [user("good"), bad, user("good too")]), code));
@@ -96,7 +96,7 @@ export const appendCases: readonly StoreCase[] = [
     }),
   ),
   {
-    name: "refuses what is not a list of entries",
+    name: "refuses drafts that are not a list",
     async run({ store }) {
       await makeThree(store);
       for (const drafts of [null, undefined, {}, "entries", user("alone")]) {
@@ -105,7 +105,7 @@ export const appendCases: readonly StoreCase[] = [
     },
   },
   {
-    name: "refuses more entries at once than one append may carry, and writes none",
+    name: "refuses an append with too many entries, and writes none of them",
     async run({ store }) {
       await makeThree(store);
       const many = Array.from({ length: 10_001 }, () => user("x"));
@@ -113,7 +113,7 @@ export const appendCases: readonly StoreCase[] = [
     },
   },
   {
-    name: "refuses options that make no sense",
+    name: "refuses invalid append options",
     async run({ store }) {
       await makeThree(store);
       const bad = [
@@ -151,7 +151,7 @@ export const appendCases: readonly StoreCase[] = [
     },
   },
   {
-    name: "hangs several nodes of a verbatim append on the leaf it found",
+    name: "a verbatim append can add several children of the leaf, and moves the leaf to the first",
     async run({ store }) {
       await makeThree(store);
       await store.append("a", [user("x", { id: "x", parentId: "3" }), user("y", { id: "y", parentId: "3" })], {
@@ -162,7 +162,7 @@ export const appendCases: readonly StoreCase[] = [
     },
   },
   {
-    name: "takes a fact about an entry of the same append",
+    name: "accepts a fact about an entry of the same append",
     async run({ store }) {
       await make(store, "a");
       await store.append("a", [
@@ -179,7 +179,7 @@ export const appendCases: readonly StoreCase[] = [
   },
 ];
 
-/** A session with the messages 1, 2 and 3. */
+/** Creates a session with the messages 1, 2 and 3. */
 export async function makeThree(store: SessionStore, id = "a"): Promise<void> {
   await make(store, id);
   await store.append(id, [user("one", { id: "1" }), assistant("two", {}, { id: "2" }), user("three", { id: "3" })]);
@@ -195,20 +195,20 @@ function badDrafts(): [
     ["is not an object", as(null), "INVALID_ENTRY"],
     ["is of an unknown type", as({ type: "hologram" }), "INVALID_ENTRY"],
     ["has no type", as({ message: {} }), "INVALID_ENTRY"],
-    ["is the placeholder of a lost one", as({ type: "lost", reason: "x" }), "INVALID_ENTRY"],
-    ["misses a field", as({ type: "message" }), "INVALID_ENTRY"],
+    ["has the type lost, which is never stored", as({ type: "lost", reason: "x" }), "INVALID_ENTRY"],
+    ["has a missing field", as({ type: "message" }), "INVALID_ENTRY"],
     [
       "has a message of an unknown role",
       as({ type: "message", message: { role: "bystander", content: "x" } }),
       "INVALID_ENTRY",
     ],
     ["has an unknown status", status("asleep" as "active"), "INVALID_ENTRY"],
-    ["has a time that is none", user("x", { timestamp: "2024-13-41T00:00:00.000Z" }), "INVALID_ENTRY"],
+    ["has an invalid time", user("x", { timestamp: "2024-13-41T00:00:00.000Z" }), "INVALID_ENTRY"],
     ["has an empty id", user("x", { id: "" }), "INVALID_ID"],
-    ["labels an entry that is not there", label("nowhere", "x"), "UNKNOWN_ENTRY"],
-    ["moves the leaf to an entry that is not there", leaf("nowhere"), "UNKNOWN_ENTRY"],
-    ["prunes an entry that is not there", as({ type: "prune", targetId: "nowhere" }), "UNKNOWN_ENTRY"],
-    ["undoes a compaction that is none", as({ type: "compaction_undone", targetId: "2" }), "INVALID_ENTRY"],
+    ["labels a missing entry", label("nowhere", "x"), "UNKNOWN_ENTRY"],
+    ["moves the leaf to a missing entry", leaf("nowhere"), "UNKNOWN_ENTRY"],
+    ["prunes a missing entry", as({ type: "prune", targetId: "nowhere" }), "UNKNOWN_ENTRY"],
+    ["undoes an entry that is not a compaction", as({ type: "compaction_undone", targetId: "2" }), "INVALID_ENTRY"],
     ["has the id of another entry", compaction("1", { id: "2" }), "ENTRY_EXISTS"],
   ];
 }

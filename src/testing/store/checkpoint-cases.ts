@@ -3,12 +3,12 @@ import type { SessionErrorCode } from "../../session/errors.ts";
 import type { Checkpoint } from "../../session/store.ts";
 import { openAgain, type StoreCase } from "../store-case.ts";
 import { makeThree } from "./append-cases.ts";
-import { refuses } from "./asking.ts";
+import { refuses } from "./store-checks.ts";
 
-/** What becomes of checkpoints. */
+/** Cases: checkpoints. */
 export const checkpointCases: readonly StoreCase[] = [
   {
-    name: "saves a checkpoint and gives it back as it was",
+    name: "saves a checkpoint and returns it unchanged",
     async run({ store }) {
       await makeThree(store);
       const full = checkpoint("c", {
@@ -48,7 +48,7 @@ export const checkpointCases: readonly StoreCase[] = [
     },
   },
   {
-    name: "deletes a checkpoint, and says whether there was one",
+    name: "deletes a checkpoint, and returns whether it existed",
     async run({ store }) {
       await makeThree(store);
       await store.saveCheckpoint(checkpoint("c"));
@@ -64,7 +64,7 @@ export const checkpointCases: readonly StoreCase[] = [
     },
   },
   {
-    name: "takes the same checkpoint twice, and refuses its id with other content or for another session",
+    name: "accepts the same checkpoint twice, and refuses its id with other content or for another session",
     async run({ store }) {
       await makeThree(store);
       await makeThree(store, "b");
@@ -77,7 +77,7 @@ export const checkpointCases: readonly StoreCase[] = [
     },
   },
   {
-    name: "refuses a checkpoint of a session that is not there, or was deleted",
+    name: "refuses a checkpoint of a missing or deleted session",
     async run({ store }) {
       await refuses(store.saveCheckpoint(checkpoint("c")), "SESSION_NOT_FOUND", { sessionId: "a" });
       await makeThree(store);
@@ -88,7 +88,7 @@ export const checkpointCases: readonly StoreCase[] = [
     },
   },
   {
-    name: "hides the checkpoints of a deleted session, brings them back with it, and purges them with it",
+    name: "deletes, undeletes and purges the checkpoints of a session with the session",
     async run({ store }) {
       await makeThree(store);
       await store.saveCheckpoint(checkpoint("c"));
@@ -109,7 +109,7 @@ export const checkpointCases: readonly StoreCase[] = [
     },
   },
   {
-    name: "refuses a checkpoint that is not valid",
+    name: "refuses an invalid checkpoint",
     async run({ store }) {
       await makeThree(store);
       const bad: readonly (readonly [unknown, SessionErrorCode])[] = [
@@ -131,7 +131,7 @@ export const checkpointCases: readonly StoreCase[] = [
     },
   },
   {
-    name: "has its checkpoints after it is opened again",
+    name: "keeps its checkpoints after the store was reopened",
     needs: "durable",
     async run(context) {
       await makeThree(context.store);

@@ -4,7 +4,7 @@ import { createHeader } from "../../session/log/header.ts";
 import type { SessionStore } from "../../session/store.ts";
 import type { StoreCase } from "../store-case.ts";
 import { makeThree } from "./append-cases.ts";
-import { collect, idsOf, refuses } from "./asking.ts";
+import { collect, idsOf, refuses } from "./store-checks.ts";
 import { user } from "./drafts.ts";
 
 type Method = Exclude<keyof SessionStore, "capabilities" | "close" | typeof Symbol.asyncDispose>;
@@ -20,7 +20,7 @@ const checkpoint = {
   metadata: {},
 };
 
-/** A valid call of every method; the type makes a method that is missing here an error. */
+/** A valid call of every method. The type makes a missing method a compile error. */
 const calls: Record<Method, (store: SessionStore) => Promise<unknown>> = {
   create: (store) => store.create(createHeader()),
   append: (store) => store.append("a", [user("x")]),
@@ -51,7 +51,7 @@ const calls: Record<Method, (store: SessionStore) => Promise<unknown>> = {
   eraser: async (store) => store.eraser,
 };
 
-/** How a store answers, and how it ends. */
+/** Cases: ping, capabilities and closing. */
 export const closingCases: readonly StoreCase[] = [
   {
     name: "answers a ping while it is open",
@@ -60,7 +60,7 @@ export const closingCases: readonly StoreCase[] = [
     },
   },
   {
-    name: "says what it can do",
+    name: "declares its capabilities",
     async run({ store }) {
       const { durable, shared, forkByReference, search, watch, lease } = store.capabilities;
       for (const flag of [durable, shared, forkByReference]) assert.equal(typeof flag, "boolean");
@@ -70,13 +70,13 @@ export const closingCases: readonly StoreCase[] = [
         ["shared", "process"],
       ];
       for (const [index, word] of [search, watch, lease].entries()) assert.ok(words[index]?.includes(word), word);
-      assert.ok(lease === "process" || shared, "leases are shared where sessions are");
+      assert.ok(lease === "process" || shared, "a store whose leases are shared must be shared itself");
       assert.ok(Object.isFrozen(store.capabilities));
     },
   },
   ...Object.entries(calls).map(
     ([method, call]): StoreCase => ({
-      name: `refuses ${method} once it is closed`,
+      name: `refuses ${method} after close`,
       async run({ store }) {
         await makeThree(store);
         await store.close();
@@ -85,7 +85,7 @@ export const closingCases: readonly StoreCase[] = [
     }),
   ),
   {
-    name: "refuses an invalid call and an empty append with STORE_CLOSED too once it is closed",
+    name: "after close, refuses invalid calls and empty appends with STORE_CLOSED too",
     async run({ store }) {
       await store.close();
       await refuses(store.append("../x", [null as never]), "STORE_CLOSED");
@@ -94,7 +94,7 @@ export const closingCases: readonly StoreCase[] = [
     },
   },
   {
-    name: "closes once, however often and however it is told to",
+    name: "can be closed and disposed several times",
     async run({ store }) {
       await makeThree(store);
       await Promise.all([store.close(), store.close()]);
@@ -104,7 +104,7 @@ export const closingCases: readonly StoreCase[] = [
     },
   },
   {
-    name: "stops a reader at its next step when it is closed",
+    name: "closing it makes the next step of a running read fail",
     async run({ store }) {
       await makeThree(store);
       const reading = store.read("a")[Symbol.asyncIterator]();
@@ -115,7 +115,7 @@ export const closingCases: readonly StoreCase[] = [
     },
   },
   {
-    name: "refuses to renew a lease once it is closed, and lets it be released",
+    name: "after close, refuses to renew a lease, and allows to release it",
     async run({ store }) {
       await makeThree(store);
       const lease = await store.lease("a", "run", 1000);
@@ -125,7 +125,7 @@ export const closingCases: readonly StoreCase[] = [
     },
   },
   {
-    name: "can be disposed in the middle of work, and finishes or refuses each append",
+    name: "can be disposed during appends, and completes or refuses each of them",
     async run({ store }) {
       await makeThree(store);
       const appends = Array.from({ length: 10 }, (_, i) => store.append("a", [user(`${i}`)]));

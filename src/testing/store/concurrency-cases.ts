@@ -2,15 +2,15 @@ import assert from "node:assert/strict";
 import type { AppendResult, SessionStore } from "../../session/store.ts";
 import { checkHeadIsFold } from "../check-head-is-fold.ts";
 import { openAgain, type StoreCase } from "../store-case.ts";
-import { entriesOf, headOf, make } from "./asking.ts";
+import { entriesOf, headOf, make } from "./store-checks.ts";
 import { user } from "./drafts.ts";
 
 const WRITERS = 50;
 
-/** What is left when many append at once. */
+/** Cases: concurrent appends. */
 export const concurrencyCases: readonly StoreCase[] = [
   {
-    name: "keeps every one of fifty appends made at once, in one order without a gap, each chained on the one before",
+    name: "stores all of fifty concurrent appends in one chain without a gap",
     async run({ store }) {
       await make(store, "a");
       const appends = Array.from({ length: WRITERS }, (_, i) => store.append("a", [user(`${i}`, { id: `e${i}` })]));
@@ -18,7 +18,7 @@ export const concurrencyCases: readonly StoreCase[] = [
     },
   },
   {
-    name: "keeps the entries of one append together when many append at once",
+    name: "keeps the entries of each of many concurrent appends together",
     async run({ store }) {
       await make(store, "a");
       const appends = Array.from({ length: 20 }, (_, i) =>
@@ -36,7 +36,7 @@ export const concurrencyCases: readonly StoreCase[] = [
     },
   },
   {
-    name: "writes what is appended at once in the order of the calls",
+    name: "writes concurrent appends of one handle in the order of the calls",
     async run({ store }) {
       await make(store, "a");
       const ids = Array.from({ length: 20 }, (_, i) => `e${i}`);
@@ -48,7 +48,7 @@ export const concurrencyCases: readonly StoreCase[] = [
     },
   },
   {
-    name: "keeps sessions apart that are appended to at once",
+    name: "keeps concurrent appends to different sessions apart",
     async run({ store }) {
       const ids = Array.from({ length: 10 }, (_, i) => `s${i}`);
       await Promise.all(ids.map((id) => make(store, id)));
@@ -64,7 +64,7 @@ export const concurrencyCases: readonly StoreCase[] = [
     },
   },
   {
-    name: "keeps every append made at once through two handles, in one order without a gap",
+    name: "stores all concurrent appends of two handles in one chain without a gap",
     needs: "shared",
     async run(context) {
       const { store } = context;
@@ -79,7 +79,7 @@ export const concurrencyCases: readonly StoreCase[] = [
     },
   },
   {
-    name: "shows what one handle appended to another at once",
+    name: "an append of one handle is immediately visible to another",
     needs: "shared",
     async run(context) {
       const { store } = context;
@@ -96,7 +96,7 @@ export const concurrencyCases: readonly StoreCase[] = [
     },
   },
   {
-    name: "lets exactly one of two handles win that expect the same version",
+    name: "of two concurrent appends with the same expectedVersion through two handles, exactly one succeeds",
     needs: "shared",
     async run(context) {
       const { store } = context;
@@ -113,7 +113,7 @@ export const concurrencyCases: readonly StoreCase[] = [
     },
   },
   {
-    name: "judges an append by what another handle wrote and deleted, not by what it remembers",
+    name: "checks an append against the writes and deletes of another handle, not against a stale cache",
     needs: "shared",
     async run(context) {
       const { store } = context;
@@ -128,7 +128,7 @@ export const concurrencyCases: readonly StoreCase[] = [
     },
   },
   {
-    name: "lets one of two handles win that create the same id, and holds maxOpenPerUser across both",
+    name: "two handles cannot create the same id, nor exceed maxOpenPerUser together",
     needs: "shared",
     async run(context) {
       const { store } = context;

@@ -5,7 +5,7 @@ import { createHeader } from "../../session/log/header.ts";
 import { checkHeadIsFold } from "../check-head-is-fold.ts";
 import type { StoreCase } from "../store-case.ts";
 import { makeThree } from "./append-cases.ts";
-import { entriesOf, headOf, idsOf, make, refuses, unchanged } from "./asking.ts";
+import { entriesOf, headOf, idsOf, make, refuses, unchanged } from "./store-checks.ts";
 import { assistant, label, leaf, name, status, user } from "./drafts.ts";
 
 const STATUS_CODES: readonly [SessionStatus, SessionErrorCode][] = [
@@ -14,10 +14,10 @@ const STATUS_CODES: readonly [SessionStatus, SessionErrorCode][] = [
   ["expired", "SESSION_EXPIRED"],
 ];
 
-/** On what an append can be made to depend, and where it is put. */
+/** Cases: `expectedVersion`, guards and `onto`. */
 export const conditionCases: readonly StoreCase[] = [
   {
-    name: "appends at the expected version, and refuses at any other with both versions, writing nothing",
+    name: "appends at the expected version, and refuses any other with an error that has both versions",
     async run({ store }) {
       await makeThree(store);
       for (const expectedVersion of [0, 2, 4]) {
@@ -30,7 +30,7 @@ export const conditionCases: readonly StoreCase[] = [
     },
   },
   {
-    name: "lets exactly one of many writers that expect the same version win",
+    name: "of many concurrent appends with the same expectedVersion, exactly one succeeds",
     async run({ store }) {
       await makeThree(store);
       const tries = Array.from({ length: 10 }, (_, i) => store.append("a", [user(`${i}`)], { expectedVersion: 3 }));
@@ -40,7 +40,7 @@ export const conditionCases: readonly StoreCase[] = [
     },
   },
   {
-    name: "puts an entry onto the leaf that it names, and lets the leaf follow",
+    name: "appends an entry onto the leaf, and moves the leaf to it",
     async run({ store }) {
       await makeThree(store);
       const { entries } = await store.append("a", [user("four", { id: "4" }), user("five", { id: "5" })], {
@@ -55,7 +55,7 @@ export const conditionCases: readonly StoreCase[] = [
     },
   },
   {
-    name: "puts entries onto an entry that is not the leaf, chained on each other, and leaves the leaf where it is",
+    name: "appends a chain of entries onto an entry that is not the leaf, and does not move the leaf",
     async run({ store }) {
       await makeThree(store);
       const { entries } = await store.append("a", [user("x", { id: "x" }), user("y", { id: "y" })], { onto: "1" });
@@ -72,7 +72,7 @@ export const conditionCases: readonly StoreCase[] = [
     },
   },
   {
-    name: "puts an entry before the root when it is appended onto null",
+    name: "an entry that is appended onto null is a new root",
     async run({ store }) {
       await makeThree(store);
       await store.append("a", [user("other root", { id: "r" })], { onto: null });
@@ -84,7 +84,7 @@ export const conditionCases: readonly StoreCase[] = [
     },
   },
   {
-    name: "refuses to put an entry onto one that is not there, or is a fact",
+    name: "refuses to append onto a missing entry or a fact",
     async run({ store }) {
       await makeThree(store);
       await store.append("a", [name("n", { id: "fact" })]);
@@ -99,7 +99,7 @@ export const conditionCases: readonly StoreCase[] = [
     },
   },
   {
-    name: "moves the leaf to any node or before the root, and goes on from there",
+    name: "moves the leaf to any node or before the root, and appends there",
     async run({ store }) {
       await makeThree(store);
       await store.append("a", [leaf("1")]);
@@ -114,7 +114,7 @@ export const conditionCases: readonly StoreCase[] = [
   },
   ...STATUS_CODES.map(
     ([to, code]): StoreCase => ({
-      name: `refuses an append that asks for an active session with ${code} when it is ${to}`,
+      name: `refuses an append with the guard status "active" with ${code} if the session is ${to}`,
       async run({ store }) {
         await makeThree(store);
         await store.append("a", [status(to)]);
@@ -127,7 +127,7 @@ export const conditionCases: readonly StoreCase[] = [
     }),
   ),
   {
-    name: "refuses an append that asks for a suspended session when it is active",
+    name: 'refuses an append with the guard status "suspended" if the session is active',
     async run({ store }) {
       await makeThree(store);
       await unchanged(store, "a", () =>
@@ -136,7 +136,7 @@ export const conditionCases: readonly StoreCase[] = [
     },
   },
   {
-    name: "lets exactly one of many status changes win that ask for the status before",
+    name: "of many concurrent status changes guarded by the old status, exactly one succeeds",
     async run({ store }) {
       await makeThree(store);
       const tries = Array.from({ length: 10 }, () =>
@@ -147,7 +147,7 @@ export const conditionCases: readonly StoreCase[] = [
     },
   },
   {
-    name: "refuses variables beyond variablesBytesMax, on any path and however many set them at once, and lets the rest be",
+    name: "enforces variablesBytesMax on every path and for concurrent appends, and accepts other entries",
     async run({ store }) {
       await makeThree(store);
       const guard = { variablesBytesMax: 1000 };
@@ -174,7 +174,7 @@ export const conditionCases: readonly StoreCase[] = [
     },
   },
   {
-    name: "refuses messages beyond maxTurns of the active path, and lets facts and other branches be",
+    name: "enforces maxTurns on the active path, and accepts facts and other branches",
     async run({ store }) {
       await makeThree(store);
       const guard = { maxTurns: 4 };
@@ -189,7 +189,7 @@ export const conditionCases: readonly StoreCase[] = [
     },
   },
   {
-    name: "holds maxTurns when many append at once",
+    name: "enforces maxTurns for concurrent appends",
     async run({ store }) {
       await make(store, "a");
       const tries = Array.from({ length: 10 }, (_, i) => store.append("a", [user(`${i}`)], { guard: { maxTurns: 3 } }));
@@ -199,10 +199,10 @@ export const conditionCases: readonly StoreCase[] = [
   },
 ];
 
-/** What happens when an append is tried again. */
+/** Cases: retries of an append. */
 export const retryCases: readonly StoreCase[] = [
   {
-    name: "takes an exact retry for done: it writes nothing and returns what is stored",
+    name: "an exact retry writes nothing and returns the stored entries",
     async run({ store }) {
       await make(store, "a");
       const drafts = [user("one", { id: "1" }), label("1", "l", { id: "2" }), assistant("three", {}, { id: "3" })];
@@ -216,7 +216,7 @@ export const retryCases: readonly StoreCase[] = [
     },
   },
   {
-    name: "takes an exact retry for done whatever version, status and turns it asks for by now",
+    name: "an exact retry succeeds even if its guard and expected version do not hold any more",
     async run({ store }) {
       await make(store, "a");
       const options = { expectedVersion: 0, guard: { status: "active", maxTurns: 1 } } as const;
@@ -228,7 +228,7 @@ export const retryCases: readonly StoreCase[] = [
     },
   },
   {
-    name: "writes only what is missing when an append repeats a part of another",
+    name: "if an append repeats some entries of another, only the missing ones are written",
     async run({ store }) {
       await makeThree(store);
       const { entries, version } = await store.append("a", [user("three", { id: "3" }), user("four", { id: "4" })]);
@@ -257,7 +257,7 @@ export const retryCases: readonly StoreCase[] = [
     },
   },
   {
-    name: "takes one id twice in an append for one entry when the content is the same",
+    name: "treats two drafts of one append with the same id and content as one entry",
     async run({ store }) {
       await make(store, "a");
       const { entries, version } = await store.append("a", [user("x", { id: "1" }), user("x", { id: "1" })]);
@@ -266,7 +266,7 @@ export const retryCases: readonly StoreCase[] = [
     },
   },
   {
-    name: "compares content, not time nor the order of keys",
+    name: "compares the content of a retry, not its time or key order",
     async run({ store }) {
       await make(store, "a");
       const timestamp = "2020-01-01T00:00:00.000Z";
@@ -287,7 +287,7 @@ export const retryCases: readonly StoreCase[] = [
     },
   },
   {
-    name: "stores an entry once when many try to append it at the same time",
+    name: "stores an entry once when it is appended concurrently",
     async run({ store }) {
       await make(store, "a");
       const results = await Promise.all(

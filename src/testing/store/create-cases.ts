@@ -4,12 +4,12 @@ import { createHeader, FORMAT_VERSION } from "../../session/log/header.ts";
 import type { SessionStore } from "../../session/store.ts";
 import { checkHeadIsFold } from "../check-head-is-fold.ts";
 import type { StoreCase } from "../store-case.ts";
-import { entriesOf, headOf, idsOf, make, refuses } from "./asking.ts";
+import { entriesOf, headOf, idsOf, make, refuses } from "./store-checks.ts";
 import { assistant, label, leaf, status, user } from "./drafts.ts";
 
 const TIME = "2024-02-03T04:05:06.789Z";
 
-/** A tree with two branches, a leaf on the first, a message that was appended onto the other, and a fact. */
+/** A tree with two branches, the leaf on the first, a message appended onto the other, and a fact. */
 const copied: EntryDraft[] = [
   user("root", { id: "root", parentId: null, timestamp: TIME }),
   assistant("left", {}, { id: "left", parentId: "root", timestamp: TIME }),
@@ -19,10 +19,10 @@ const copied: EntryDraft[] = [
   label("left", "kept", { id: "label", parentId: "right", timestamp: TIME }),
 ];
 
-/** What a session is when it is made. */
+/** Cases: creating sessions. */
 export const createCases: readonly StoreCase[] = [
   {
-    name: "creates a session that is active and empty, and returns its head",
+    name: "creates an active, empty session and returns its head",
     async run({ store }) {
       const header = createHeader({
         id: "a",
@@ -62,7 +62,7 @@ export const createCases: readonly StoreCase[] = [
     },
   },
   {
-    name: "chains the entries that a session is created with where they name no parent",
+    name: "chains the initial entries that name no parent",
     async run({ store }) {
       await store.create(createHeader({ id: "a" }), { entries: [user("one", { id: "1" }), user("two", { id: "2" })] });
       assert.deepEqual(
@@ -72,7 +72,7 @@ export const createCases: readonly StoreCase[] = [
     },
   },
   {
-    name: "creates nothing when one of the first entries names a parent that is not there",
+    name: "creates nothing if an initial entry names a missing parent",
     async run({ store }) {
       const entries = [user("one", { id: "1" }), user("two", { id: "2", parentId: "nowhere" })];
       await refuses(store.create(createHeader({ id: "a" }), { entries }), "UNKNOWN_ENTRY", { entryId: "nowhere" });
@@ -81,7 +81,7 @@ export const createCases: readonly StoreCase[] = [
     },
   },
   {
-    name: "keeps entries of types it does not know, and leaves them out of the head",
+    name: "stores entries of unknown types, and does not count them in the head",
     async run({ store }) {
       const unknown = { type: "hologram", id: "h", depth: { of: "field" } } as unknown as EntryDraft;
       await store.create(createHeader({ id: "a" }), {
@@ -96,7 +96,7 @@ export const createCases: readonly StoreCase[] = [
     },
   },
   {
-    name: "keeps an entry of an unknown type that carries node: true on the path",
+    name: "keeps an entry of an unknown type with node: true on the path",
     async run({ store }) {
       const unknown = { type: "hologram", node: true, id: "h" } as unknown as EntryDraft;
       await store.create(createHeader({ id: "a" }), {
@@ -111,7 +111,7 @@ export const createCases: readonly StoreCase[] = [
     },
   },
   {
-    name: "refuses an id that is taken, and keeps the first session as it was",
+    name: "refuses an id that exists, and does not change that session",
     async run({ store }) {
       await make(store, "a", { userId: "first" });
       await store.append("a", [user("hello", { id: "1" })]);
@@ -122,7 +122,7 @@ export const createCases: readonly StoreCase[] = [
     },
   },
   {
-    name: "refuses an id that a deleted session has",
+    name: "refuses the id of a deleted session",
     async run({ store }) {
       await make(store, "a");
       await store.delete("a");
@@ -130,7 +130,7 @@ export const createCases: readonly StoreCase[] = [
     },
   },
   {
-    name: "lets exactly one of many creates of one id win",
+    name: "of many concurrent creates with one id, exactly one succeeds",
     async run({ store }) {
       const tries = Array.from({ length: 10 }, (_, i) => make(store, "a", { userId: `u${i}` }));
       const results = await Promise.allSettled(tries);
@@ -155,7 +155,7 @@ export const createCases: readonly StoreCase[] = [
     },
   },
   {
-    name: "holds maxOpenPerUser when many are created at once",
+    name: "enforces maxOpenPerUser for concurrent creates",
     async run({ store }) {
       const tries = Array.from({ length: 10 }, (_, i) => createAtMost(store, `s${i}`, "u", 3));
       const results = await Promise.allSettled(tries);
@@ -164,14 +164,14 @@ export const createCases: readonly StoreCase[] = [
     },
   },
   {
-    name: "sets maxOpenPerUser against no one where a session has no user",
+    name: "does not apply maxOpenPerUser to a session without a user",
     async run({ store }) {
       for (const id of ["a", "b"]) await store.create(createHeader({ id }), { maxOpenPerUser: 1 });
       assert.equal(await store.count(), 2);
     },
   },
   {
-    name: "refuses a header that is not valid, and creates nothing",
+    name: "refuses an invalid header, and creates nothing",
     async run({ store }) {
       const header = createHeader({ id: "a" });
       await refuses(store.create({ ...header, createdAt: "yesterday" }), "INVALID_HEADER");

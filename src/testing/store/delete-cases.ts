@@ -3,16 +3,16 @@ import { createHeader } from "../../session/log/header.ts";
 import { checkHeadIsFold } from "../check-head-is-fold.ts";
 import { openAgain, type StoreCase } from "../store-case.ts";
 import { makeThree } from "./append-cases.ts";
-import { entriesOf, headOf, idsOf, listAll, make, refuses, unchanged } from "./asking.ts";
+import { entriesOf, headOf, idsOf, listAll, make, refuses, unchanged } from "./store-checks.ts";
 import { leaf, status, user } from "./drafts.ts";
 
 const FAR = "9999-12-31T23:59:59.999Z";
 const OLD = "2001-01-01T00:00:00.000Z";
 
-/** What is left of a session that was deleted. */
+/** Cases: deleting, undeleting and purging sessions. */
 export const deleteCases: readonly StoreCase[] = [
   {
-    name: "deletes a session from every view, and says whether there was one",
+    name: "deletes a session from all reads and listings, and returns whether it existed",
     async run({ store }) {
       await makeThree(store);
       await make(store, "b");
@@ -28,7 +28,7 @@ export const deleteCases: readonly StoreCase[] = [
     },
   },
   {
-    name: "lists and counts deleted sessions when asked for them, and nothing else then",
+    name: "with deleted: true, lists and counts only deleted sessions",
     async run({ store }) {
       for (const id of ["a", "b", "c"]) await make(store, id, { userId: id === "c" ? "v" : "u" });
       await store.delete("a");
@@ -40,7 +40,7 @@ export const deleteCases: readonly StoreCase[] = [
     },
   },
   {
-    name: "reads a deleted session when asked to, and leaves it deleted",
+    name: "reads a deleted session with deleted: true, and does not undelete it",
     async run({ store }) {
       await makeThree(store);
       await make(store, "b");
@@ -60,7 +60,7 @@ export const deleteCases: readonly StoreCase[] = [
     },
   },
   {
-    name: "brings a deleted session back as it was",
+    name: "undelete restores a deleted session unchanged",
     async run({ store }) {
       await makeThree(store);
       await store.append("a", [leaf("1")]);
@@ -74,7 +74,7 @@ export const deleteCases: readonly StoreCase[] = [
     },
   },
   {
-    name: "brings no more open sessions back than maxOpenPerUser allows, also when many are asked for at once",
+    name: "enforces maxOpenPerUser for undelete, also for concurrent calls",
     async run({ store }) {
       for (const id of ["a", "b", "c", "d", "other"]) await make(store, id, { userId: id === "other" ? "v" : "u" });
       await store.append("d", [status("closed")]);
@@ -86,18 +86,18 @@ export const deleteCases: readonly StoreCase[] = [
         if (result.status === "rejected") await refuses(Promise.reject(result.reason), "CAPACITY", { limit: 2 });
       const open = { userId: "u", status: "active" } as const;
       assert.deepEqual([await store.count(open), await store.count({ ...open, deleted: true })], [2, 1]);
-      assert.equal(await store.undelete("d", limit), true, "a closed session takes nobody's place");
+      assert.equal(await store.undelete("d", limit), true, "a closed session does not count");
       const [left = ""] = (await store.list({ ...open, deleted: true })).items.map(({ header }) => header.id);
       await refuses(store.undelete(left, limit), "CAPACITY", { limit: 2 });
       assert.equal(await store.undelete("other", limit), false);
       const [back = ""] = (await store.list(open)).items.map(({ header }) => header.id);
-      assert.equal(await store.undelete(back, limit), false, "one that is there is not brought back again");
+      assert.equal(await store.undelete(back, limit), false, "a live session is not undeleted");
       assert.equal(await store.undelete(left), true);
       await refuses(store.undelete("a", { maxOpenPerUser: -1 }), "INVALID_OPTION");
     },
   },
   {
-    name: "purges what was deleted before a time, for good, and nothing else",
+    name: "purges only sessions that were deleted before a time",
     async run({ store }) {
       for (const id of ["a", "b", "kept"]) await makeThree(store, id);
       await store.delete("a");
@@ -116,7 +116,7 @@ export const deleteCases: readonly StoreCase[] = [
     },
   },
   {
-    name: "purges one session, or those of one user, and leaves the others in the trash",
+    name: "purges one session, or the sessions of one user, and keeps the other deleted ones",
     async run({ store }) {
       for (const [id, userId] of [
         ["a", "ann"],
@@ -138,7 +138,7 @@ export const deleteCases: readonly StoreCase[] = [
     },
   },
   {
-    name: "keeps what forks took over when their source is deleted",
+    name: "forks keep their inherited entries when their source is deleted",
     async run({ store }) {
       await makeThree(store);
       await store.fork("a", createHeader({ id: "f" }), { at: "2" });
@@ -152,7 +152,7 @@ export const deleteCases: readonly StoreCase[] = [
     },
   },
   {
-    name: "keeps what forks took over when their source is purged, whose own session is gone",
+    name: "forks keep their inherited entries when their source is purged",
     async run({ store }) {
       await makeThree(store);
       await store.fork("a", createHeader({ id: "f" }), { at: "2" });
@@ -172,7 +172,7 @@ export const deleteCases: readonly StoreCase[] = [
     },
   },
   {
-    name: "keeps for each fork of a purged source what it took over, wherever it was made",
+    name: "each fork of a purged source keeps its inherited entries, wherever it was forked",
     async run({ store }) {
       await makeThree(store);
       for (const at of ["2", "3", "1"]) await store.fork("a", createHeader({ id: `at-${at}` }), { at });
@@ -186,7 +186,7 @@ export const deleteCases: readonly StoreCase[] = [
     },
   },
   {
-    name: "forgets a purged source once its last fork is purged too",
+    name: "after a purged source and its last fork are purged, no session is left",
     async run({ store }) {
       await makeThree(store);
       await store.fork("a", createHeader({ id: "f" }));
@@ -201,7 +201,7 @@ export const deleteCases: readonly StoreCase[] = [
     },
   },
   {
-    name: "lets a fork be deleted and brought back without touching its source",
+    name: "deleting and undeleting a fork does not change its source",
     async run({ store }) {
       await makeThree(store);
       await store.fork("a", createHeader({ id: "f" }), { at: "2" });
@@ -215,7 +215,7 @@ export const deleteCases: readonly StoreCase[] = [
     },
   },
   {
-    name: "knows what was deleted after it is opened again",
+    name: "keeps the deleted state of sessions after the store was reopened",
     needs: "durable",
     async run(context) {
       await makeThree(context.store);

@@ -13,7 +13,7 @@ export function assistant(text: string, extras: Partial<AssistantMessage> = {}, 
   return { ...stamp, type: "message", message: { role: "assistant", content: text, ...extras } };
 }
 
-/** A model's answer that spent as many tokens in and out, and cost a hundredth of that. */
+/** A model's answer with this many input and output tokens each, and a hundredth of it as the cost. */
 export function spending(tokens: number, stamp: Stamp = {}): EntryDraft {
   const usage = { inputTokens: tokens, outputTokens: tokens, totalTokens: tokens * 2 };
   return assistant("answer", { provider: "acme", model: "one", usage, cost: tokens / 100 }, stamp);
@@ -48,7 +48,7 @@ export function variables(
   return { ...stamp, type: "variables", set, unset };
 }
 
-/** Replaces what is before an entry by a summary. */
+/** Replaces the entries before an entry with a summary. */
 export function compaction(firstKeptEntryId: string, stamp: Stamp = {}): EntryDraft {
   return { ...stamp, type: "compaction", summary: "before", firstKeptEntryId, tokensBefore: 100 };
 }

@@ -4,16 +4,16 @@ import { createHeader } from "../../session/log/header.ts";
 import { checkHeadIsFold } from "../check-head-is-fold.ts";
 import { openAgain, type StoreCase } from "../store-case.ts";
 import { makeThree } from "./append-cases.ts";
-import { entriesOf, headOf, idsOf, make, openIn, refuses, unchanged } from "./asking.ts";
+import { entriesOf, headOf, idsOf, make, openIn, refuses, unchanged } from "./store-checks.ts";
 import { label, leaf, name, spending, status, user, variables } from "./drafts.ts";
 import { appendAtRandom, randomOf } from "./random-appends.ts";
 
 const started = (runId: string): EntryDraft => ({ type: "run", runId, phase: "started" });
 
-/** What a fork holds, and what it does not share. */
+/** Cases: forks. */
 export const forkCases: readonly StoreCase[] = [
   {
-    name: "forks all of a log, with head and entries as they are, and says where from",
+    name: "forks a whole log with its head and entries, and records the fork point",
     async run({ store }) {
       await makeThree(store);
       await store.append("a", [name("title", { id: "n" }), leaf("2", { id: "l" })]);
@@ -27,7 +27,7 @@ export const forkCases: readonly StoreCase[] = [
     },
   },
   {
-    name: "forks at a node, with the leaf where it stood then",
+    name: "forks at a node, with the leaf at that time",
     async run({ store }) {
       await makeThree(store);
       await store.append("a", [
@@ -83,7 +83,7 @@ export const forkCases: readonly StoreCase[] = [
     },
   },
   {
-    name: "takes over what of a fork came with an import, whatever the given header says, and has no open run of it",
+    name: "a fork inherits the imported part of its source, whatever the given header says, and none of its open runs",
     async run({ store }) {
       const inherited = { entries: 3, counts: false };
       const entries = [user("hi", { id: "1" }), spending(5, { id: "2" }), started("r1")];
@@ -102,7 +102,7 @@ export const forkCases: readonly StoreCase[] = [
     },
   },
   {
-    name: "lets nothing that happens later reach the fork from its source, nor the source from its fork",
+    name: "later changes of the source do not affect the fork, nor changes of the fork the source",
     async run({ store }) {
       await makeThree(store);
       await store.fork("a", createHeader({ id: "f" }), { at: "2" });
@@ -120,7 +120,7 @@ export const forkCases: readonly StoreCase[] = [
     },
   },
   {
-    name: "appends to a fork what its source has under the same id after the fork",
+    name: "a fork can use an id that its source has used after the fork point",
     async run({ store }) {
       await makeThree(store);
       await store.fork("a", createHeader({ id: "f" }), { at: "2" });
@@ -140,7 +140,7 @@ export const forkCases: readonly StoreCase[] = [
     },
   },
   {
-    name: "goes on from what it took over: onto it, about it, and back to it",
+    name: "a fork can append onto inherited entries, refer to them, and move its leaf to them",
     async run({ store }) {
       await makeThree(store);
       await store.fork("a", createHeader({ id: "f" }));
@@ -152,7 +152,7 @@ export const forkCases: readonly StoreCase[] = [
     },
   },
   {
-    name: "forks a fork, in its own part and in what it took over",
+    name: "forks a fork at its own entries and at inherited ones",
     async run({ store }) {
       await makeThree(store);
       await store.fork("a", createHeader({ id: "f" }), { at: "2" });
@@ -199,7 +199,7 @@ export const forkCases: readonly StoreCase[] = [
     },
   },
   {
-    name: "forks anywhere in a long log with the head it had there (seed 7)",
+    name: "forks at any position of a long log with the head at that position (seed 7)",
     async run({ store }) {
       await make(store, "a");
       await appendAtRandom(store, "a", { seed: 7, appends: 100 });
@@ -216,7 +216,7 @@ export const forkCases: readonly StoreCase[] = [
     },
   },
   {
-    name: "forks a closed session, which is closed in the fork too, as its entries say",
+    name: "the fork of a closed session is closed too, as its entries say",
     async run({ store }) {
       await makeThree(store);
       await store.append("a", [status("closed", { id: "closed" })]);
@@ -225,7 +225,7 @@ export const forkCases: readonly StoreCase[] = [
     },
   },
   {
-    name: "forks in the middle of a run, which is not open in the fork, nor in a fork of that; its own runs are",
+    name: "an open run of the source is not open in its forks, nor in their forks, and their own runs are",
     async run({ store }) {
       await makeThree(store);
       await store.append("a", [started("r1"), user("in the run", { id: "4" })]);
@@ -244,7 +244,7 @@ export const forkCases: readonly StoreCase[] = [
     },
   },
   {
-    name: "refuses to fork at an unknown entry, from an unknown session, or into an id that is taken",
+    name: "refuses to fork at an unknown entry, from an unknown session, or to an existing id",
     async run({ store }) {
       await makeThree(store);
       await make(store, "b");
@@ -263,7 +263,7 @@ export const forkCases: readonly StoreCase[] = [
     },
   },
   {
-    name: "refuses more forks of a session than maxForks, also when many are made at once",
+    name: "enforces maxForks, also for concurrent forks",
     async run({ store }) {
       await makeThree(store);
       const tries = Array.from({ length: 6 }, (_, i) =>
@@ -281,7 +281,7 @@ export const forkCases: readonly StoreCase[] = [
     },
   },
   {
-    name: "refuses forks beyond maxOpenPerUser, counting all open sessions of the user, also when many are made at once",
+    name: "enforces maxOpenPerUser for forks, counting all open sessions of the user, also for concurrent forks",
     async run({ store }) {
       await store.create(createHeader({ id: "a", userId: "u" }), { entries: [user("one", { id: "1" })] });
       await store.create(createHeader({ id: "other", userId: "v" }));
@@ -292,7 +292,7 @@ export const forkCases: readonly StoreCase[] = [
       for (const result of results)
         if (result.status === "rejected") await refuses(Promise.reject(result.reason), "CAPACITY", { limit: 3 });
       assert.equal(await store.count({ userId: "u" }), 3);
-      // What was refused has left no place taken.
+      // A refused fork does not count against the limit.
       await store.delete("a");
       const [source = ""] = (await store.list({ userId: "u" })).items.map(({ header }) => header.id);
       await store.fork(source, createHeader({ id: "again", userId: "u" }), { maxOpenPerUser: 3, maxForks: 1 });
@@ -305,7 +305,7 @@ export const forkCases: readonly StoreCase[] = [
     },
   },
   {
-    name: "has forks with all they took over after it is opened again",
+    name: "forks keep their inherited entries after the store was reopened",
     needs: "durable",
     async run(context) {
       await makeThree(context.store);
@@ -319,7 +319,7 @@ export const forkCases: readonly StoreCase[] = [
     },
   },
   {
-    name: "knows after it is opened again which runs are open in a fork that was made in the middle of one",
+    name: "keeps the open runs of a fork after it was reopened, if the source had an open run at the fork point",
     needs: "durable",
     async run(context) {
       await makeThree(context.store);

@@ -3,15 +3,15 @@ import type { EntryDraft } from "../../session/log/entry.ts";
 import { FIRST_MESSAGE_CHARACTERS_MAX } from "../../session/limits.ts";
 import { checkHeadIsFold } from "../check-head-is-fold.ts";
 import type { StoreCase } from "../store-case.ts";
-import { headOf, make } from "./asking.ts";
+import { headOf, make } from "./store-checks.ts";
 import { assistant, compaction, leaf, name, spending, status, user, variables } from "./drafts.ts";
 import { appendAtRandom } from "./random-appends.ts";
 
-/** What the head says. */
+/** Cases: the head. */
 export const headCases: readonly StoreCase[] = [
   ...[1, 2, 3].map(
     (seed): StoreCase => ({
-      name: `keeps the head equal to the fold of the entries through a long random sequence (seed ${seed})`,
+      name: `the head equals the fold of the entries after a long random sequence (seed ${seed})`,
       async run({ store }) {
         await make(store, "a");
         await appendAtRandom(store, "a", { seed, appends: 120 });
@@ -20,7 +20,7 @@ export const headCases: readonly StoreCase[] = [
     }),
   ),
   {
-    name: "counts messages, tokens and cost of the path and of everything apart",
+    name: "counts messages, tokens and cost of the path and of the whole session separately",
     async run({ store }) {
       await make(store, "a");
       await store.append("a", [
@@ -78,7 +78,7 @@ export const headCases: readonly StoreCase[] = [
     },
   },
   {
-    name: "has the latest name and status whatever branch is active, and the reason of the status",
+    name: "keeps the latest name, status and status reason, whatever branch is active",
     async run({ store }) {
       await make(store, "a");
       await store.append("a", [
@@ -95,7 +95,7 @@ export const headCases: readonly StoreCase[] = [
     },
   },
   {
-    name: "remembers open runs, undone compactions and a graceful close",
+    name: "keeps open runs, undone compactions and a graceful close",
     async run({ store }) {
       await make(store, "a");
       const usage = { inputTokens: 0, outputTokens: 0, totalTokens: 0 };
@@ -119,7 +119,7 @@ export const headCases: readonly StoreCase[] = [
     },
   },
   {
-    name: "has the beginning of the first user message on one line",
+    name: "keeps the beginning of the first user message as one line",
     async run({ store }) {
       await make(store, "a");
       await store.append("a", [assistant("I begin"), user(`  two\n lines ${"é".repeat(500)}`), user("second")]);
@@ -129,7 +129,7 @@ export const headCases: readonly StoreCase[] = [
     },
   },
   {
-    name: "has the store's time of the last append, which a retry does not change",
+    name: "keeps the store's time of the last append, which a retry does not change",
     async run({ store }) {
       const created = await make(store, "a", { createdAt: "2001-01-01T00:00:00.000Z" });
       const { head } = await store.append("a", [user("one", { id: "1", timestamp: "2002-01-01T00:00:00.000Z" })]);

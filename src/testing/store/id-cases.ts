@@ -6,7 +6,7 @@ import type { Checkpoint } from "../../session/store.ts";
 import { checkHeadIsFold } from "../check-head-is-fold.ts";
 import type { StoreCase } from "../store-case.ts";
 import { makeThree } from "./append-cases.ts";
-import { entriesOf, make, refuses, unchanged } from "./asking.ts";
+import { entriesOf, make, refuses, unchanged } from "./store-checks.ts";
 import { user } from "./drafts.ts";
 
 const SESSION_IDS = [
@@ -41,11 +41,11 @@ const GOOD_NAMES = [
   "x".repeat(ID_CHARACTERS_MAX),
 ];
 
-/** What ids a store takes. */
+/** Cases: valid and invalid ids. */
 export const idCases: readonly StoreCase[] = [
   ...SESSION_IDS.map(
     (id): StoreCase => ({
-      name: `refuses ${nameOf(id)} as a session's id, wherever it is given`,
+      name: `refuses ${nameOf(id)} as a session's id in every method`,
       async run({ store }) {
         await make(store, "a");
         const header = { ...createHeader(), id };
@@ -74,7 +74,7 @@ export const idCases: readonly StoreCase[] = [
     }),
   ),
   {
-    name: "refuses names that are empty, too long, or carry control characters or half characters",
+    name: "refuses names that are empty or too long, or contain control characters or lone surrogates",
     async run({ store }) {
       await makeThree(store);
       for (const name of NAMES) {
@@ -98,7 +98,7 @@ export const idCases: readonly StoreCase[] = [
     },
   },
   {
-    name: "keeps entries, users, runs and checkpoints apart whatever characters their names are made of",
+    name: "keeps entries, users, runs and checkpoints apart, whatever characters their ids contain",
     async run({ store }) {
       await make(store, "a");
       for (const name of GOOD_NAMES) {
@@ -127,7 +127,7 @@ export const idCases: readonly StoreCase[] = [
     },
   },
   {
-    name: "takes the longest session id there may be, and tells ids apart that differ in case only",
+    name: "accepts a session id of the maximum length, and distinguishes ids that differ in case only",
     async run({ store }) {
       const longest = `a${"-".repeat(126)}z`;
       for (const id of [longest, "CASE", "case", "Case", "con", "a.b", "a_b", "0"]) {

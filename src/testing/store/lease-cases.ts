@@ -3,16 +3,16 @@ import type { EntryDraft } from "../../session/log/entry.ts";
 import { OPEN_RUNS_MAX } from "../../session/limits.ts";
 import { openAgain, type StoreCase } from "../store-case.ts";
 import { makeThree } from "./append-cases.ts";
-import { headOf, make, openIn, refuses, unchanged, until, within } from "./asking.ts";
+import { headOf, make, openIn, refuses, unchanged, until, within } from "./store-checks.ts";
 import { assistant, compaction, status, user } from "./drafts.ts";
 
 const LONG_MS = 60_000;
 const run = (runId: string, phase: "started" | "failed"): EntryDraft => ({ type: "run", runId, phase });
 
-/** Who runs a session. */
+/** Cases: leases. */
 export const leaseCases: readonly StoreCase[] = [
   {
-    name: "gives a session to one run at a time, and tells who has it",
+    name: "gives the lease of a session to one run at a time, and reports its holder",
     async run({ store }) {
       await makeThree(store);
       assert.equal(await store.leaseOf("a"), null);
@@ -32,7 +32,7 @@ export const leaseCases: readonly StoreCase[] = [
     },
   },
   {
-    name: "gives a session to exactly one of many runs that ask at once",
+    name: "gives the lease to exactly one of many concurrent callers",
     async run({ store }) {
       await makeThree(store);
       const results = await Promise.allSettled(
@@ -42,7 +42,7 @@ export const leaseCases: readonly StoreCase[] = [
     },
   },
   {
-    name: "lets a lease run out, and gives the session to the next with a larger token",
+    name: "an expired lease is given to the next run with a larger token",
     async run({ store }) {
       await makeThree(store);
       const lost = await store.lease("a", "run-1", 20);
@@ -55,7 +55,7 @@ export const leaseCases: readonly StoreCase[] = [
     },
   },
   {
-    name: "holds a lease that is renewed, for as long as the renewal says",
+    name: "a renewed lease lasts as long as the renewal says",
     async run({ store }) {
       await makeThree(store);
       const lease = await store.lease("a", "run-1", 5_000);
@@ -70,7 +70,7 @@ export const leaseCases: readonly StoreCase[] = [
     },
   },
   {
-    name: "gives a run to exactly one of many that claim it at once, and to nobody else while that one has it",
+    name: "exactly one of many concurrent claims gets a run, and no other claim does while that lease is live",
     async run({ store }) {
       await makeThree(store);
       const claims = await Promise.allSettled(Array.from({ length: 10 }, () => store.lease("a", "run-1", LONG_MS)));
@@ -98,7 +98,7 @@ export const leaseCases: readonly StoreCase[] = [
     },
   },
   {
-    name: "appends under the live lease only",
+    name: "accepts a lease token only from the live lease",
     async run({ store }) {
       await makeThree(store);
       const lease = await store.lease("a", "run-1", LONG_MS);
@@ -134,7 +134,7 @@ export const leaseCases: readonly StoreCase[] = [
     },
   },
   {
-    name: "takes what belongs to an open run from its holder only, and anything else from everyone",
+    name: "accepts entries of an open run from the lease holder only, and other entries from everyone",
     async run({ store }) {
       await makeThree(store);
       const lease = await store.lease("a", "run-1", LONG_MS);
@@ -155,7 +155,7 @@ export const leaseCases: readonly StoreCase[] = [
       await store.append("a", [user("anyone's")]);
       await store.append("a", [result], { guard });
       await lease.release();
-      // Its holder is gone, and the run is open all the same.
+      // The lease was released, but the run is still open.
       await unchanged(store, "a", () => refuses(store.append("a", [result]), "SESSION_BUSY"));
       await store.append("a", [run("run-1", "failed")]);
       await store.append("a", [result, compaction("1")]);
@@ -163,7 +163,7 @@ export const leaseCases: readonly StoreCase[] = [
     },
   },
   {
-    name: "refuses one more open run than a session may have, and forgets none",
+    name: "refuses to start more open runs than a session may have, and keeps all open ones",
     async run({ store }) {
       await makeThree(store);
       const runs = Array.from({ length: OPEN_RUNS_MAX }, (_, index) => `r${index}`);
@@ -180,7 +180,7 @@ export const leaseCases: readonly StoreCase[] = [
     },
   },
   {
-    name: "takes an exact retry for done even when its lease is lost, and names a status that does not hold first",
+    name: "an exact retry succeeds even if its lease was lost, and a failed status guard is reported before a lost lease",
     async run({ store }) {
       await makeThree(store);
       const lease = await store.lease("a", "run-1", LONG_MS);
@@ -197,7 +197,7 @@ export const leaseCases: readonly StoreCase[] = [
     },
   },
   {
-    name: "refuses a lease of a session that is not there, or for a time that is none",
+    name: "refuses a lease of a missing session, or with an invalid duration",
     async run({ store }) {
       await refuses(store.lease("nowhere", "run", LONG_MS), "SESSION_NOT_FOUND", { sessionId: "nowhere" });
       await makeThree(store);
@@ -208,7 +208,7 @@ export const leaseCases: readonly StoreCase[] = [
     },
   },
   {
-    name: "ends the lease of a session that is deleted",
+    name: "deleting a session ends its lease",
     async run({ store }) {
       await makeThree(store);
       const lease = await store.lease("a", "run-1", LONG_MS);
@@ -221,7 +221,7 @@ export const leaseCases: readonly StoreCase[] = [
     },
   },
   {
-    name: "gives a session to one run at a time across two handles, and fences across them",
+    name: "two handles share leases and fencing tokens",
     needs: "shared-lease",
     async run(context) {
       const { store } = context;

@@ -2,14 +2,14 @@ import assert from "node:assert/strict";
 import { createHeader } from "../../session/log/header.ts";
 import type { SessionQuery, SessionStore } from "../../session/store.ts";
 import type { StoreCase } from "../store-case.ts";
-import { headOf, listAll, make, refuses } from "./asking.ts";
+import { headOf, listAll, make, refuses } from "./store-checks.ts";
 import { name, status, user } from "./drafts.ts";
 
 const FAR = "9999-12-31T23:59:59.999Z";
 const OLD = "2001-01-01T00:00:00.000Z";
 const CLOCK_TICK_MS = 20;
 
-/** Which sessions a listing shows, and in which order. */
+/** Cases: listings, their filters and their order. */
 export const listCases: readonly StoreCase[] = [
   {
     name: "lists sessions by the time of their last message, the latest first",
@@ -38,7 +38,7 @@ export const listCases: readonly StoreCase[] = [
     },
   },
   {
-    name: "lists in pages that are complete and do not overlap, also when many times are equal",
+    name: "pages of a listing are complete and do not overlap, also if many times are equal",
     async run({ store }) {
       const expected: string[] = [];
       for (let i = 0; i < 23; i++) {
@@ -56,7 +56,7 @@ export const listCases: readonly StoreCase[] = [
     },
   },
   {
-    name: "goes on with a listing where it was while sessions come and go",
+    name: "a cursor continues a listing at its position while sessions are created and deleted",
     async run({ store }) {
       for (let year = 2010; year < 2020; year++) await makeAt(store, `s${year}`, year);
       const first = await store.list({ limit: 4 });
@@ -71,7 +71,7 @@ export const listCases: readonly StoreCase[] = [
     },
   },
   {
-    name: "lists a hundred sessions unless told otherwise",
+    name: "lists a hundred sessions by default",
     async run({ store }) {
       await Promise.all(Array.from({ length: 101 }, (_, i) => make(store, `s${i}`)));
       const page = await store.list();
@@ -123,14 +123,14 @@ export const listCases: readonly StoreCase[] = [
     },
   },
   {
-    name: "counts all sessions of a query, whatever limit it has",
+    name: "count ignores the limit of a query",
     async run({ store }) {
       for (const id of ["a", "b", "c"]) await make(store, id);
       assert.equal(await store.count({ limit: 1 }), 3);
     },
   },
   {
-    name: "refuses a query that makes no sense",
+    name: "refuses an invalid query",
     async run({ store }) {
       const queries: readonly unknown[] = [
         { status: "asleep" },
@@ -160,10 +160,10 @@ export const listCases: readonly StoreCase[] = [
   },
 ];
 
-/** Which sessions count as idle. */
+/** Cases: idle sessions. */
 export const expiryCases: readonly StoreCase[] = [
   {
-    name: "finds active and suspended sessions that were last appended to before a time, the longest idle first",
+    name: "lists active and suspended sessions whose last append was before a time, the longest idle first",
     async run({ store }) {
       const ids = ["b", "a", "suspended", "closed", "expired", "deleted"];
       for (const id of ids) {
@@ -195,7 +195,7 @@ export const expiryCases: readonly StoreCase[] = [
     },
   },
   {
-    name: "takes a session for idle by the store's time, not by the times its header and entries carry",
+    name: "decides whether a session is idle by the store's clock, not by the times in its header and entries",
     async run({ store }) {
       const before = new Date(Date.now() - 60_000).toISOString();
       await make(store, "old", { createdAt: OLD });
@@ -208,7 +208,7 @@ export const expiryCases: readonly StoreCase[] = [
     },
   },
   {
-    name: "takes a fork for as old as its making, not as its source's last append",
+    name: "a fork counts as idle since its creation, not since its source's last append",
     async run({ store }) {
       await make(store, "a");
       const { head } = await store.append("a", [user("x", { id: "1" }), user("y")]);
@@ -222,7 +222,7 @@ export const expiryCases: readonly StoreCase[] = [
     },
   },
   {
-    name: "refuses a time or a limit that is none",
+    name: "refuses an invalid time or limit",
     async run({ store }) {
       for (const time of ["", "2024", "2024-01-01", 7, null]) {
         await refuses(store.listExpired(time as string, 1), "INVALID_OPTION");
@@ -239,7 +239,7 @@ async function makeAt(store: SessionStore, id: string, year: number): Promise<vo
   await store.append(id, [user("x", { timestamp: `${year}-01-01T00:00:00.000Z` })]);
 }
 
-/** Resolves once the clock has passed a time by so much that a store's clock, which may tick coarsely, has too. */
+/** Waits until a time has passed, also by the clock of a store with a coarse resolution. */
 async function later(time: string): Promise<void> {
   const until = Date.parse(time) + CLOCK_TICK_MS;
   while (Date.now() <= until) await new Promise((resolve) => setTimeout(resolve, 1));

@@ -3,7 +3,7 @@ import { isNode } from "../../session/log/entry.ts";
 import type { SessionStore } from "../../session/store.ts";
 import { assistant, compaction, label, leaf, name, spending, status, user, variables } from "./drafts.ts";
 
-/** Random numbers from 0 up to, but not including, 1: the same ones for the same seed. */
+/** A seeded generator of random numbers from 0 up to, but not including, 1. */
 export function randomOf(seed: number): () => number {
   let state = seed >>> 0;
   return () => {
@@ -12,7 +12,7 @@ export function randomOf(seed: number): () => number {
   };
 }
 
-/** Appends entries of all kinds to a session, one to four at a time, some onto earlier ones, some again. */
+/** Appends random entries of all kinds, one to four at a time. Some are appended onto earlier entries, and some are retries. */
 export async function appendAtRandom(
   store: SessionStore,
   sessionId: string,

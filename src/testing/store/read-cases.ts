@@ -3,17 +3,17 @@ import { createHeader } from "../../session/log/header.ts";
 import type { ReadOptions } from "../../session/store.ts";
 import { openAgain, type StoreCase } from "../store-case.ts";
 import { makeThree } from "./append-cases.ts";
-import { collect, entriesOf, headOf, make, refuses } from "./asking.ts";
+import { collect, entriesOf, headOf, make, refuses } from "./store-checks.ts";
 import { label, leaf, name, user } from "./drafts.ts";
 
 const LENGTH = 10;
 const POSITIONS = [undefined, -1, 0, 1, 4, 8, 9, 10, 11, 1000] as const;
 const LIMITS = [undefined, 0, 1, 3, 10, 1000] as const;
 
-/** How a log is read. */
+/** Cases: reading a log. */
 export const readCases: readonly StoreCase[] = [
   {
-    name: "reads any part of a log, forward and backward, also where it reaches out of the log",
+    name: "reads any range of a log, forward and in reverse, also if the range exceeds the log",
     async run({ store }) {
       await make(store, "a");
       const { entries } = await store.append(
@@ -36,7 +36,7 @@ export const readCases: readonly StoreCase[] = [
     },
   },
   {
-    name: "gives as JSON what it reads, of a fork too, a hundred at a time unless told otherwise",
+    name: "readJson returns the same entries as read, also of a fork, a hundred by default",
     async run({ store }) {
       await make(store, "a");
       const drafts = Array.from({ length: 120 }, (_, i) => user(`${i} "\\ \u2028 \0 \ud800 \u{1f600}`));
@@ -61,7 +61,7 @@ export const readCases: readonly StoreCase[] = [
     },
   },
   {
-    name: "gives a log in pages that miss and repeat nothing",
+    name: "reads a log in pages without missing or repeating an entry",
     async run({ store }) {
       await make(store, "a");
       await store.append(
@@ -86,7 +86,7 @@ export const readCases: readonly StoreCase[] = [
     },
   },
   {
-    name: "yields nothing for a session that is not there, or was deleted",
+    name: "yields nothing for a missing or deleted session",
     async run({ store }) {
       assert.deepEqual(await entriesOf(store, "nowhere"), []);
       await makeThree(store);
@@ -96,7 +96,7 @@ export const readCases: readonly StoreCase[] = [
     },
   },
   {
-    name: "refuses a range that makes no sense",
+    name: "refuses an invalid range",
     async run({ store }) {
       await makeThree(store);
       const bad = [
@@ -113,7 +113,7 @@ export const readCases: readonly StoreCase[] = [
     },
   },
   {
-    name: "can be stopped early, and read at once by many",
+    name: "reads can be stopped early, and run concurrently",
     async run({ store }) {
       await make(store, "a");
       await store.append(
@@ -133,7 +133,7 @@ export const readCases: readonly StoreCase[] = [
     },
   },
   {
-    name: "lets a reader append while it reads",
+    name: "allows appends during a read",
     async run({ store }) {
       await makeThree(store);
       const seen: string[] = [];
@@ -146,7 +146,7 @@ export const readCases: readonly StoreCase[] = [
     },
   },
   {
-    name: "gives an entry by its id, and null for one that is not there",
+    name: "getEntry returns an entry by its id, and null for an unknown id",
     async run({ store }) {
       await makeThree(store);
       await store.append("a", [label("1", "x", { id: "fact" })]);
@@ -160,7 +160,7 @@ export const readCases: readonly StoreCase[] = [
     },
   },
   {
-    name: "gives the path of a node, and null for a fact or what is not there",
+    name: "path returns the path summary of a node, and null for a fact or an unknown id",
     async run({ store }) {
       await makeThree(store);
       await store.append("a", [name("n", { id: "fact" }), leaf("1"), user("other", { id: "4" })]);
@@ -174,7 +174,7 @@ export const readCases: readonly StoreCase[] = [
     },
   },
   {
-    name: "has null as the head of a session that is not there, or was deleted",
+    name: "the head of a missing or deleted session is null",
     async run({ store }) {
       assert.equal(await store.head("nowhere"), null);
       await makeThree(store);
@@ -183,7 +183,7 @@ export const readCases: readonly StoreCase[] = [
     },
   },
   {
-    name: "gives several heads in the order that they are asked for in, each as it is given alone",
+    name: "heads returns the same heads as single calls, in the requested order",
     async run({ store }) {
       await makeThree(store);
       await make(store, "b");
@@ -202,7 +202,7 @@ export const readCases: readonly StoreCase[] = [
     },
   },
   {
-    name: "has everything that was appended after it is opened again",
+    name: "keeps all entries after the store was reopened",
     needs: "durable",
     async run(context) {
       await makeThree(context.store);

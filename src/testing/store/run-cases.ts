@@ -3,16 +3,16 @@ import type { EntryDraft } from "../../session/log/entry.ts";
 import { answerIdOf, requestIdOf, type RunsWord } from "../../session/log/open-runs.ts";
 import type { SessionStore } from "../../session/store.ts";
 import { openAgain, type StoreCase } from "../store-case.ts";
-import { entriesOf, headOf, listAll, make, openIn, refuses, unchanged } from "./asking.ts";
+import { entriesOf, headOf, listAll, make, openIn, refuses, unchanged } from "./store-checks.ts";
 import { status, user } from "./drafts.ts";
 
 const LONG_MS = 60_000;
 const WORDS: readonly RunsWord[] = ["requested", "running", "asking", "interrupted"];
 
-/** Runs that are asked for, wait, are answered and are found by that. */
+/** Cases: open runs, and listing sessions by them. */
 export const runCases: readonly StoreCase[] = [
   {
-    name: "takes the same request for a run as often as it comes, and refuses another under its id",
+    name: "accepts the same run request repeatedly, and refuses another request with its id",
     async run({ store }) {
       await make(store, "a");
       const guard = { noOpenRun: true } as const;
@@ -32,7 +32,7 @@ export const runCases: readonly StoreCase[] = [
     },
   },
   {
-    name: "counts no session as idle in which a run waits to begin, to go on or for an answer",
+    name: "does not list a session as idle while a run waits to begin, to continue or for an answer",
     async run({ store }) {
       for (const id of ["a", "b", "c", "d", "e"]) await make(store, id);
       await store.append("a", [request("r")]);
@@ -42,14 +42,14 @@ export const runCases: readonly StoreCase[] = [
       const idle = async (limit: number): Promise<string[]> =>
         (await store.listExpired("9999-01-01T00:00:00.000Z", limit)).map(({ header }) => header.id);
       assert.deepEqual((await idle(10)).sort(), ["d", "e"]);
-      // Those that wait have been idle for longest, and must not hide the others.
+      // The sessions with waiting runs have been idle for the longest, and must not hide the others.
       assert.equal((await idle(1)).length, 1);
       await store.append("a", [cancel("r")]);
       assert.deepEqual((await idle(10)).sort(), ["a", "d", "e"]);
     },
   },
   {
-    name: "lets a fork take no run of its source for its own",
+    name: "a fork does not inherit open runs of its source",
     async run({ store }) {
       await make(store, "a");
       await store.append("a", [user("hi", { id: "1" }), request("r")]);
@@ -61,7 +61,7 @@ export const runCases: readonly StoreCase[] = [
     },
   },
   {
-    name: "lets the first answer to a question win, and a parked run go on with its last one",
+    name: "accepts only the first answer to a question, and a parked run is due after its last answer",
     async run({ store }) {
       await make(store, "a");
       const [asked, askedToo] = [question("q1", "c1"), question("q2", "c2")];
@@ -79,7 +79,7 @@ export const runCases: readonly StoreCase[] = [
     },
   },
   {
-    name: "ends what waits when it is cancelled or the session ends, and only tells what has started",
+    name: "cancelling or closing the session ends waiting runs, and only marks started ones",
     async run({ store }) {
       await make(store, "a");
       await store.append("a", [request("r"), request("s"), run("t", "started"), cancel("r"), cancel("t")]);
@@ -94,7 +94,7 @@ export const runCases: readonly StoreCase[] = [
     },
   },
   {
-    name: "finds sessions by the runs that are open in them, page after page, and tells those that someone has",
+    name: "lists sessions by their open runs, in pages, and distinguishes running from interrupted ones by the lease",
     async run({ store }) {
       await makeOneOfEach(store);
       const lease = await store.lease("running", "r", LONG_MS);
@@ -128,7 +128,7 @@ export const runCases: readonly StoreCase[] = [
     },
   },
   {
-    name: "finds what is due by a time: what may begin, what was answered, and questions that have expired",
+    name: "lists sessions that are due by a time: with runs that may begin, answered runs and expired questions",
     async run({ store }) {
       await makeOneOfEach(store);
       const due = async (dueBefore: string): Promise<string[]> => (await listAll(store, { dueBefore })).toSorted();
@@ -140,7 +140,7 @@ export const runCases: readonly StoreCase[] = [
     },
   },
   {
-    name: "finds open runs again when it is opened again",
+    name: "lists open runs after the store was reopened",
     needs: "durable",
     async run(context) {
       await makeOneOfEach(context.store);
@@ -154,7 +154,7 @@ export const runCases: readonly StoreCase[] = [
   },
 ];
 
-/** Sessions named after what is open in each of them. */
+/** Creates one session for each state of an open run, and names it after the state. */
 async function makeOneOfEach(store: SessionStore): Promise<void> {
   const ask = (id: string): EntryDraft[] => [run("r", "started"), question(`q-${id}`, "c")];
   const logs: Readonly<Record<string, readonly EntryDraft[]>> = {

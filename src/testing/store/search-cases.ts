@@ -2,10 +2,10 @@ import assert from "node:assert/strict";
 import { createHeader } from "../../session/log/header.ts";
 import type { SessionQuery, SessionStore } from "../../session/store.ts";
 import type { StoreCase } from "../store-case.ts";
-import { headOf, make, refuses } from "./asking.ts";
+import { headOf, make, refuses } from "./store-checks.ts";
 import { assistant, label, leaf, name, status, user } from "./drafts.ts";
 
-/** What a search finds. */
+/** Cases: search. */
 export const searchCases: readonly StoreCase[] = [
   {
     name: "finds sessions in which every word occurs somewhere, in any case and order",
@@ -21,7 +21,7 @@ export const searchCases: readonly StoreCase[] = [
     },
   },
   {
-    name: "finds exact phrases, and what lies between words too",
+    name: "finds exact phrases, including the characters between words",
     async run({ store }) {
       await makeTwo(store);
       await finds(store, '"quick brown"', ["fox"]);
@@ -48,7 +48,7 @@ export const searchCases: readonly StoreCase[] = [
     },
   },
   {
-    name: "refuses an expression that is none, and a search that is empty or too long",
+    name: "refuses an invalid regular expression, and a search that is empty or too long",
     async run({ store }) {
       await makeTwo(store);
       for (const text of ["re:(", "re:[z-a]", "", "   ", '""', "x".repeat(1001), 7, null]) {
@@ -57,7 +57,7 @@ export const searchCases: readonly StoreCase[] = [
     },
   },
   {
-    name: "searches names, ids and directories beside messages, and terms may be found in different places",
+    name: "searches names, ids, directories and messages, and each term may match in a different one",
     async run({ store }) {
       await makeTwo(store);
       await make(store, "third-session", { cwd: "/srv/Project" });
@@ -71,7 +71,7 @@ export const searchCases: readonly StoreCase[] = [
     },
   },
   {
-    name: "searches messages of every kind and branch, and nothing that is not said",
+    name: "searches messages of all roles and branches, and no other entries",
     async run({ store }) {
       await make(store, "a");
       await store.append("a", [
@@ -98,7 +98,7 @@ export const searchCases: readonly StoreCase[] = [
     },
   },
   {
-    name: "shows up to three messages that match, the first ones, with the text around the match",
+    name: "returns the first three matching messages with the text around each match",
     async run({ store }) {
       await make(store, "a");
       const long = `${"before ".repeat(60)}needle\n\nhere${" after".repeat(60)}`;
@@ -131,7 +131,7 @@ export const searchCases: readonly StoreCase[] = [
     },
   },
   {
-    name: "finds the latest sessions first, at most as many as asked for, among those of the query",
+    name: "returns the latest sessions of the query first, up to the limit",
     async run({ store }) {
       for (let i = 0; i < 9; i++) {
         await make(store, `s${i}`, { userId: i % 2 === 0 ? "u" : "v", cwd: i < 5 ? "/one" : "/two" });
@@ -147,7 +147,7 @@ export const searchCases: readonly StoreCase[] = [
     },
   },
   {
-    name: "finds what a fork took over and what it added, and not what its source said later",
+    name: "finds inherited and own messages of a fork, and not later messages of its source",
     async run({ store }) {
       await make(store, "a");
       await store.append("a", [user("shared words", { id: "1", timestamp: "2010-01-01T00:00:00.000Z" })]);
@@ -166,7 +166,7 @@ export const searchCases: readonly StoreCase[] = [
     },
   },
   {
-    name: "finds nothing of a deleted session, and finds it again when it is brought back",
+    name: "does not find a deleted session, and finds it again after undelete",
     async run({ store }) {
       await makeTwo(store);
       await store.delete("fox");
@@ -177,7 +177,7 @@ export const searchCases: readonly StoreCase[] = [
     },
   },
   {
-    name: "searches of deleted sessions what lists them, and not what was said in them",
+    name: "finds deleted sessions by name, id and directory, and not by their messages",
     async run({ store }) {
       await make(store, "gone", { cwd: "/home/quick" });
       await store.append("gone", [user("the quick q fox"), name("Old name")]);
@@ -194,7 +194,7 @@ export const searchCases: readonly StoreCase[] = [
     },
   },
   {
-    name: "finds a text right after it was appended",
+    name: "finds a text immediately after it was appended",
     async run({ store }) {
       await make(store, "a");
       for (const word of ["alpha", "beta", "gamma"]) {

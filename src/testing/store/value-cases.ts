@@ -5,7 +5,7 @@ import { ENTRY_BYTES_MAX } from "../../session/limits.ts";
 import { checkHeadIsFold } from "../check-head-is-fold.ts";
 import { openAgain, type StoreCase } from "../store-case.ts";
 import { makeThree } from "./append-cases.ts";
-import { entriesOf, headOf, make, refuses, unchanged } from "./asking.ts";
+import { entriesOf, headOf, make, refuses, unchanged } from "./store-checks.ts";
 import { user } from "./drafts.ts";
 
 const TEXTS: readonly [what: string, text: string][] = [
@@ -14,15 +14,15 @@ const TEXTS: readonly [what: string, text: string][] = [
   ["a NUL and other control characters", "a\u0000b\u0001\u001b[0m\u007f"],
   ["half of a surrogate pair", "a\ud800b\udc00 \udfff"],
   ["quotes, backslashes and markup", `"'\\\\\\" \${x} <script>--; DROP TABLE entries; \u0025s`],
-  ["a byte order mark and no-characters", "\ufeffa\ufffe\uffff\ufffd"],
-  ["nothing", ""],
+  ["a byte order mark and noncharacters", "\ufeffa\ufffe\uffff\ufffd"],
+  ["no characters", ""],
 ];
 
-/** What values a store takes, and gives back as they were. */
+/** Cases: values that a store accepts and returns unchanged. */
 export const valueCases: readonly StoreCase[] = [
   ...TEXTS.map(
     ([what, text]): StoreCase => ({
-      name: `gives back a text with ${what} as it was`,
+      name: `returns a text with ${what} unchanged`,
       async run({ store }) {
         await make(store, "a", { metadata: { text } });
         await store.append("a", [
@@ -40,7 +40,7 @@ export const valueCases: readonly StoreCase[] = [
     }),
   ),
   {
-    name: "gives back every text as it was after it is opened again",
+    name: "returns every text unchanged after the store was reopened",
     needs: "durable",
     async run(context) {
       await make(context.store, "a");
@@ -54,7 +54,7 @@ export const valueCases: readonly StoreCase[] = [
     },
   },
   {
-    name: "gives back numbers and nesting as they were",
+    name: "returns numbers and nested values unchanged",
     async run({ store }) {
       await make(store, "a");
       let deep: object = { end: true };
@@ -72,19 +72,19 @@ export const valueCases: readonly StoreCase[] = [
     },
   },
   {
-    name: "gives back a message of a megabyte",
+    name: "returns a message of one megabyte unchanged",
     async run({ store }) {
       await make(store, "a");
       const text = "0123456789abcdé€".repeat(65_536);
       await store.append("a", [user(text, { id: "1" }), user("after", { id: "2" })]);
       const [first, second] = await entriesOf(store, "a");
-      assert.ok(first?.type === "message" && first.message.content === text, "the text is another one");
+      assert.ok(first?.type === "message" && first.message.content === text, "the text differs");
       assert.equal(second?.parentId, "1");
       await checkHeadIsFold(store, "a");
     },
   },
   {
-    name: "refuses an entry that is too large, and leaves the session as it was",
+    name: "refuses an entry that is too large, and does not change the session",
     async run({ store }) {
       await makeThree(store);
       const tooLarge = user("x".repeat(ENTRY_BYTES_MAX), { id: "big" });
@@ -93,7 +93,7 @@ export const valueCases: readonly StoreCase[] = [
     },
   },
   {
-    name: "refuses values that JSON cannot carry, and leaves the session as it was",
+    name: "refuses values that JSON cannot represent, and does not change the session",
     async run({ store }) {
       await makeThree(store);
       const cycle: Record<string, unknown> = {};
@@ -116,7 +116,7 @@ export const valueCases: readonly StoreCase[] = [
     },
   },
   {
-    name: "is not changed by what a caller later does to what it handed in",
+    name: "stored data does not change when the caller later modifies its arguments",
     async run({ store }) {
       const metadata = { tags: ["a"] };
       const header = { ...createHeader({ id: "a" }), metadata };
@@ -137,7 +137,7 @@ export const valueCases: readonly StoreCase[] = [
     },
   },
   {
-    name: "is not changed by what a caller does to what it was handed",
+    name: "stored data does not change when the caller modifies returned values",
     async run({ store }) {
       const given: readonly (() => Promise<unknown>)[] = [
         () => store.head("a"),
@@ -151,31 +151,31 @@ export const valueCases: readonly StoreCase[] = [
         () => store.search("one"),
         () => store.append("a", []),
       ];
-      vandalize(await store.create(createHeader({ id: "a", metadata: { tags: ["a"] } })));
+      tryToModify(await store.create(createHeader({ id: "a", metadata: { tags: ["a"] } })));
       const variables = { type: "variables", set: { k: { deep: 1 } }, unset: [], activeTools: ["t"], id: "2" } as const;
       const appended = await store.append("a", [user("one", { id: "1" }), variables, user("three", { id: "3" })]);
       const text = JSON.stringify(appended.head);
-      vandalize(appended);
+      tryToModify(appended);
       assert.equal(JSON.stringify(await store.head("a")), text);
       for (const give of given) {
         const value = await give();
         const before = JSON.stringify(value);
-        vandalize(value);
+        tryToModify(value);
         assert.equal(JSON.stringify(await give()), before);
       }
-      vandalize(await store.fork("a", createHeader({ id: "f" })));
+      tryToModify(await store.fork("a", createHeader({ id: "f" })));
       for (const id of ["a", "f"]) await checkHeadIsFold(store, id);
       assert.deepEqual((await headOf(store, "a")).header.metadata, { tags: ["a"] });
     },
   },
 ];
 
-/** Does to a value whatever its owner lets a stranger do. */
-function vandalize(value: unknown): void {
+/** Tries to modify a value in every possible way. */
+function tryToModify(value: unknown): void {
   if (typeof value !== "object" || value === null) return;
   for (const key of Object.keys(value)) {
     const inner: unknown = Reflect.get(value, key);
-    vandalize(inner);
+    tryToModify(inner);
     if (typeof inner !== "object") Reflect.set(value, key, "vandalized");
   }
   Reflect.set(value, "vandalized", true);

@@ -3,13 +3,13 @@ import type { Entry } from "../../session/log/entry.ts";
 import type { SessionStore, WatchOptions } from "../../session/store.ts";
 import { openAgain, type StoreCase } from "../store-case.ts";
 import { makeThree } from "./append-cases.ts";
-import { collect, entriesOf, make, refuses, within } from "./asking.ts";
+import { collect, entriesOf, make, refuses, within } from "./store-checks.ts";
 import { name, user } from "./drafts.ts";
 
-/** How a session is watched. */
+/** Cases: watching a session. */
 export const watchCases: readonly StoreCase[] = [
   {
-    name: "yields what is appended from now on, as it comes",
+    name: "a watch yields the entries that are appended after its call",
     async run({ store }) {
       await makeThree(store);
       const watcher = watch(store);
@@ -24,7 +24,7 @@ export const watchCases: readonly StoreCase[] = [
     },
   },
   {
-    name: "yields what is there after a position, and then what comes",
+    name: "a watch with after yields the stored entries after that position, and then new ones",
     async run({ store }) {
       await makeThree(store);
       for (const [after, ids] of [
@@ -44,7 +44,7 @@ export const watchCases: readonly StoreCase[] = [
     },
   },
   {
-    name: "waits for a position that the log has not reached",
+    name: "a watch after a position beyond the log waits for it",
     async run({ store }) {
       await makeThree(store);
       const watcher = watch(store, { after: 4 });
@@ -55,7 +55,7 @@ export const watchCases: readonly StoreCase[] = [
     },
   },
   {
-    name: "misses and repeats nothing however fast entries come and however slowly they are taken",
+    name: "a watch misses and repeats nothing with fast writers and slow readers",
     async run({ store }) {
       await make(store, "a");
       const watchers = [watch(store), watch(store), watch(store)];
@@ -71,7 +71,7 @@ export const watchCases: readonly StoreCase[] = [
     },
   },
   {
-    name: "yields nothing of other sessions, and nothing for a retry",
+    name: "a watch yields no entries of other sessions, and none for a retry",
     async run({ store }) {
       await makeThree(store);
       await makeThree(store, "b");
@@ -85,7 +85,7 @@ export const watchCases: readonly StoreCase[] = [
     },
   },
   {
-    name: "ends without an error when the signal aborts, before, between and while it waits",
+    name: "a watch ends without an error when its signal aborts, at any time",
     async run({ store }) {
       await makeThree(store);
       assert.deepEqual(
@@ -106,7 +106,7 @@ export const watchCases: readonly StoreCase[] = [
     },
   },
   {
-    name: "ends when the watcher returns, also while it waits",
+    name: "a watch ends when its iterator is returned, also while it waits",
     async run({ store }) {
       await makeThree(store);
       for await (const { id } of store.watch("a", { after: -1 })) if (id === "1") break;
@@ -117,7 +117,7 @@ export const watchCases: readonly StoreCase[] = [
     },
   },
   {
-    name: "ends when the session is deleted",
+    name: "a watch ends when the session is deleted",
     async run({ store }) {
       await makeThree(store);
       const watcher = watch(store, { after: 1 });
@@ -130,7 +130,7 @@ export const watchCases: readonly StoreCase[] = [
     },
   },
   {
-    name: "ends when the store is closed",
+    name: "a watch ends when the store is closed",
     async run({ store }) {
       await makeThree(store);
       const watchers = [watch(store, { after: 1 }), watch(store, { after: 1 })];
@@ -141,7 +141,7 @@ export const watchCases: readonly StoreCase[] = [
     },
   },
   {
-    name: "refuses to watch a session that is not there, or in a way that makes no sense",
+    name: "refuses to watch a missing session, or with invalid options",
     async run({ store }) {
       await refuses(within(collect(store.watch("nowhere")), "the refusal"), "SESSION_NOT_FOUND", {
         sessionId: "nowhere",
@@ -154,7 +154,7 @@ export const watchCases: readonly StoreCase[] = [
     },
   },
   {
-    name: "yields what another handle appends, in order, together with what is appended here",
+    name: "a watch yields the entries of two handles in order",
     needs: "shared",
     async run(context) {
       const { store } = context;
@@ -175,7 +175,7 @@ export const watchCases: readonly StoreCase[] = [
     },
   },
   {
-    name: "ends when another handle deletes the session",
+    name: "a watch ends when another handle deletes the session",
     needs: "shared",
     async run(context) {
       const other = await openAgain(context);
@@ -189,7 +189,7 @@ export const watchCases: readonly StoreCase[] = [
   },
 ];
 
-/** A watcher of session a that fails rather than waits for ever. */
+/** A watcher of session `a` with a timeout. */
 function watch(store: SessionStore, options: WatchOptions = {}): Watcher {
   const iterator = store.watch("a", options)[Symbol.asyncIterator]();
   return {

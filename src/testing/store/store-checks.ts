@@ -7,12 +7,12 @@ import type { ReadOptions, SessionQuery, SessionStore } from "../../session/stor
 
 const PAGES_MAX = 10_000;
 
-/** Makes a session of that id. */
+/** Creates a session with an id. */
 export async function make(store: SessionStore, id: string, init: Partial<SessionHeader> = {}): Promise<SessionHead> {
   return store.create(createHeader({ ...init, id }));
 }
 
-/** Everything that an iterable yields. */
+/** Collects the items of an iterable. */
 export async function collect<T>(items: AsyncIterable<T>): Promise<T[]> {
   const collected: T[] = [];
   for await (const item of items) collected.push(item);
@@ -29,7 +29,7 @@ export async function idsOf(store: SessionStore, sessionId: string, options: Rea
   return (await entriesOf(store, sessionId, options)).map(({ id }) => id);
 }
 
-/** The head of a session that must be there. */
+/** The head of a session; fails if there is none. */
 export async function headOf(store: SessionStore, sessionId: string): Promise<SessionHead> {
   const head = await store.head(sessionId);
   assert.ok(head !== null, `there is no session ${sessionId}`);
@@ -41,7 +41,7 @@ export async function openIn(store: SessionStore, sessionId: string): Promise<st
   return (await headOf(store, sessionId)).openRuns.map(({ runId }) => runId);
 }
 
-/** The ids that a listing gives, page after page. */
+/** The ids of all pages of a listing. */
 export async function listAll(store: SessionStore, query: SessionQuery = {}): Promise<string[]> {
   const ids: string[] = [];
   let cursor: string | null = null;
@@ -56,7 +56,7 @@ export async function listAll(store: SessionStore, query: SessionQuery = {}): Pr
   assert.fail(`the listing has no end after ${PAGES_MAX} pages`);
 }
 
-/** Asserts that a call is refused with that code, by an error that is a `SessionError` with these fields. */
+/** Asserts that a call rejects with a `SessionError` that has this code and these fields. */
 export async function refuses(
   call: Promise<unknown> | (() => unknown),
   code: SessionErrorCode,
@@ -76,7 +76,7 @@ export async function refuses(
   assert.fail(`not refused with ${code}, but answered ${JSON.stringify(result)?.slice(0, 200)}`);
 }
 
-/** Asserts that a call changes nothing about a session, whatever it does. */
+/** Asserts that a call does not change a session. */
 export async function unchanged(store: SessionStore, sessionId: string, call: () => Promise<unknown>): Promise<void> {
   const before = { head: await store.head(sessionId), entries: await entriesOf(store, sessionId) };
   await call();
@@ -84,7 +84,7 @@ export async function unchanged(store: SessionStore, sessionId: string, call: ()
   assert.deepEqual(after, before);
 }
 
-/** The result of a promise, or a failure when it takes too long. */
+/** Awaits a promise with a timeout. */
 export async function within<T>(promise: Promise<T>, what: string, timeoutMs = 10_000): Promise<T> {
   let timer: ReturnType<typeof setTimeout> | undefined;
   const late = new Promise<never>((_, reject) => {
@@ -100,7 +100,7 @@ export async function within<T>(promise: Promise<T>, what: string, timeoutMs = 1
   }
 }
 
-/** Waits until something is so, asking again and again. */
+/** Polls until a condition holds, with a timeout. */
 export async function until(holds: () => Promise<boolean>, what: string, timeoutMs = 10_000): Promise<void> {
   const deadline = Date.now() + timeoutMs;
   while (!(await holds())) {

@@ -4,7 +4,7 @@ import { type Sandbox, SandboxError, type SandboxFailure } from "../../session/s
 const WAIT_MS_MAX = 20_000;
 const POLL_MS = 20;
 
-/** Checks that a call is refused with a `SandboxError` of that kind, and resolves to it. */
+/** Asserts that a call rejects with a `SandboxError` of a kind, and returns the error. */
 export async function fails(call: Promise<unknown>, kind: SandboxFailure): Promise<SandboxError> {
   const error = await call.then(
     () => assert.fail(`the call succeeded, and should have failed with ${kind}`),
@@ -27,14 +27,14 @@ export async function pathsOf(sandbox: Sandbox): Promise<string[]> {
   return (await sandbox.list(".", { recursive: true })).map(({ path }) => path);
 }
 
-/** Runs a command that must succeed, and resolves to its stdout. */
+/** Runs a command that must succeed, and returns its stdout. */
 export async function shell(sandbox: Sandbox, command: string): Promise<string> {
   const { exitCode, stdout, stderr } = await sandbox.exec(command);
   assert.equal(exitCode, 0, `${command} ended with ${exitCode}: ${stderr}`);
   return stdout;
 }
 
-/** Waits until a command that runs meanwhile has made a file. */
+/** Waits until a running command has created a file. */
 export async function appears(sandbox: Sandbox, path: string): Promise<void> {
   for (const deadline = Date.now() + WAIT_MS_MAX; !(await sandbox.exists(path)); ) {
     assert.ok(Date.now() < deadline, `${path} did not appear`);
@@ -43,8 +43,8 @@ export async function appears(sandbox: Sandbox, path: string): Promise<void> {
 }
 
 /**
- * A command that starts a process which holds a lock until it is killed, by a program that says how to start it, and
- * makes the file "ready" when the lock is held.
+ * A shell command that starts a process which holds a file lock until it is killed. `start` is the command, in which `HOLD`
+ * is replaced by that process. The file `<lock>.ready` is created when the lock is held.
  */
 export function holding(lock: string, start: string): string {
   return start.replace(
@@ -53,7 +53,7 @@ export function holding(lock: string, start: string): string {
   );
 }
 
-/** Checks that nobody holds the lock any more, right now. */
+/** Asserts that no process holds the lock any more. */
 export async function isFree(sandbox: Sandbox, lock: string): Promise<void> {
   const { exitCode } = await sandbox.exec(["flock", "--nonblock", lock, "true"]);
   assert.equal(exitCode, 0, "a process of the command still runs");

@@ -28,33 +28,37 @@ export const orderTools: readonly ToolSchema[] = freezeDeep(
   })),
 );
 
-/** A question that a tool is there for. */
+/** A question that the model is to answer with a tool. */
 export const whereIsIt: Message = Object.freeze({
   role: "user",
   content: "Where is order 4711? Find it with the tool.",
 });
 
-/** Asks for a word to be said again, so that an answer tells which question it belongs to. */
+/** A request to repeat a word, so that an answer can be matched to its request. */
 export function repeatRequest(word: string): ModelRequest {
   return { messages: [{ role: "user", content: `Repeat this word and nothing else: ${word}` }] };
 }
 
-/** Opens the subject's model and asks it. */
+/** Opens the subject's model, sends a request and checks the answer. */
 export async function ask(subject: ModelSubject, request: ModelRequest): Promise<ModelReply> {
   const reply = await (await subject.open()).complete(request);
   checkReply(reply);
   return reply;
 }
 
-/** Asks a model that must be able to stream, and gives all the pieces. */
+/** Streams an answer and returns all deltas; fails if the model cannot stream. */
 export async function askInPieces(model: Model, request: ModelRequest, signal?: AbortSignal): Promise<ModelDelta[]> {
-  assert.equal(typeof model.stream, "function", "the model says nothing of lacking streams, and has no `stream`");
+  assert.equal(
+    typeof model.stream,
+    "function",
+    "the subject does not declare that it lacks streams, and the model has no `stream`",
+  );
   const deltas: ModelDelta[] = [];
   for await (const delta of model.stream?.(request, signal === undefined ? {} : { signal }) ?? []) deltas.push(delta);
   return deltas;
 }
 
-/** Checks the end of a stream, and gives the answer that it tells of and the one that its pieces add up to. */
+/** Checks the end of a stream. Returns the answer in its finish, and the answer that the deltas add up to. */
 export function joinPieces(model: Model, deltas: readonly ModelDelta[]): { whole: ModelReply; joined: ModelReply } {
   const finish = deltas.at(-1);
   assert.equal(finish?.type, "finish", "a stream ends with its finish");
@@ -65,7 +69,11 @@ export function joinPieces(model: Model, deltas: readonly ModelDelta[]): { whole
   const joined = partial.finish(finish.stopReason, finish.usage);
   const whole = finish.reply ?? joined;
   checkReply(whole);
-  assert.equal(whole.stopReason ?? finish.stopReason, finish.stopReason, "the finish and its answer agree on the end");
+  assert.equal(
+    whole.stopReason ?? finish.stopReason,
+    finish.stopReason,
+    "the finish and its answer have the same stop reason",
+  );
   return { whole, joined };
 }
 
@@ -83,23 +91,24 @@ export function checkReply(reply: ModelReply): void {
   assert.equal(new Set(ids).size, ids.length, "the ids of calls differ");
 }
 
-/** What an answer says in its parts of one type, without anything between them. */
+/** The concatenated parts of one type in an answer. */
 export function saidIn(content: Content | null, type: "text" | "thinking"): string {
   if (content === null) return "";
   if (typeof content === "string") return type === "text" ? content : "";
   return content.flatMap((part: ContentPart) => (part.type === type ? [part.text] : [])).join("");
 }
 
-/** Checks that a request is answered, or refused as a model refuses; gives null then. */
+/** Checks that a request is answered, or refused with an error that is not retryable; returns null in the second case. */
 export async function askOrRefuse(subject: ModelSubject, request: ModelRequest): Promise<ModelReply | null> {
   try {
     return await ask(subject, request);
   } catch (error) {
     assert(
       error instanceof SessionError,
-      `what a model cannot take is refused with an error of ours: ${String(error)}`,
+      `an unsupported request must be refused with a SessionError: ${String(error)}`,
     );
-    if (error instanceof ModelError) assert.equal(error.retryable, false, "the same request would be refused again");
+    if (error instanceof ModelError)
+      assert.equal(error.retryable, false, "the error of an unsupported request is not retryable");
     else assert.equal(error.code, "INVALID_OPTION");
     return null;
   }

@@ -3,22 +3,22 @@ import type { SessionHead } from "../../session/log/fold.ts";
 import type { SessionHeader } from "../../session/log/header.ts";
 import { isOpen } from "../../session/query.ts";
 
-/** How many sessions there may be when one more has been made. */
+/** The limits that a new session is checked against. */
 export interface MakeLimits {
   readonly maxOpenPerUser?: number | undefined;
   readonly maxForks?: number | undefined;
 }
 
-/** What may not become too many: the open sessions of a user, or the forks of a session. */
+/** One limit: on the open sessions of a user, or on the forks of a session. */
 export interface Limit {
   readonly part: "open" | "forks";
-  /** The user or the session. */
+  /** The id of the user, or of the source session. */
   readonly name: string;
   readonly max: number;
 }
 
-/** The limits that a session comes under when it is made or brought back. */
-export function limitsOf(
+/** The limits that apply to a session when it is created, forked or undeleted. */
+export function sessionLimitsOf(
   { userId, forkedFrom }: Pick<SessionHeader, "userId" | "forkedFrom">,
   { maxOpenPerUser, maxForks }: MakeLimits,
 ): readonly Limit[] {
@@ -30,11 +30,11 @@ export function limitsOf(
 }
 
 /**
- * Checks limits by looking at all live sessions, where nobody makes another meanwhile.
+ * Checks limits by counting among all live sessions. Call it under a lock that keeps others from creating sessions.
  *
- * @throws {SessionCapacityError} when there are as many as there may be.
+ * @throws {SessionCapacityError} if a limit is reached.
  */
-export function checkLimits(heads: () => readonly SessionHead[], limits: readonly Limit[]): void {
+export function checkSessionLimits(heads: () => readonly SessionHead[], limits: readonly Limit[]): void {
   for (const limit of limits) {
     const { part, name, max } = limit;
     const counted = heads().filter((head) =>
@@ -44,7 +44,7 @@ export function checkLimits(heads: () => readonly SessionHead[], limits: readonl
   }
 }
 
-/** The refusal of one more. */
+/** The error for a limit that is reached. */
 export function tooMany({ part, max }: Limit): SessionCapacityError {
   return new SessionCapacityError(part === "forks" ? "forks of a session" : "open sessions of a user", max);
 }

@@ -5,10 +5,10 @@ import type { Entry } from "../../session/log/entry.ts";
 import { emptyHead, type SessionHead } from "../../session/log/fold.ts";
 
 /**
- * The log of a session folded again from its beginning, with other entries instead of those it has: the head that it is
- * planned from, and the plan of all of it.
+ * Plans the replacement of a session's whole log by other entries. Returns the empty head that the plan starts from, and the
+ * plan with the new entries and heads.
  */
-export function planAgain(
+export function planRewrite(
   { header, updatedAt }: SessionHead,
   entries: readonly Entry[],
 ): { readonly empty: SessionHead; readonly plan: AppendPlan } {

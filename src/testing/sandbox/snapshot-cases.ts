@@ -1,13 +1,13 @@
 import assert from "node:assert/strict";
 import type { JsonObject } from "../../internal/json.ts";
 import type { FileChange, FileChanges, Sandbox, SandboxBackend } from "../../session/sandbox/sandbox.ts";
-import { fails, pathsOf, shell, textOf } from "./acting.ts";
+import { fails, pathsOf, shell, textOf } from "./sandbox-checks.ts";
 import type { SandboxCase } from "./sandbox-case.ts";
 
-/** Snapshots, and sandboxes that are found again. */
-export const keepingCases: readonly SandboxCase[] = [
+/** Cases: snapshots and reattaching. */
+export const snapshotCases: readonly SandboxCase[] = [
   {
-    name: "brings the files back to a snapshot: changed, removed and added ones",
+    name: "restores a snapshot: changed, removed and added files",
     needs: ["snapshot"],
     async run({ backend, open }) {
       const sandbox = await open();
@@ -23,7 +23,7 @@ export const keepingCases: readonly SandboxCase[] = [
     },
   },
   {
-    name: "restores a snapshot into another sandbox, more than once, and after its own is closed",
+    name: "restores a snapshot to another sandbox, repeatedly, and after its own sandbox was closed",
     needs: ["snapshot"],
     async run({ backend, open }) {
       const source = await open();
@@ -41,7 +41,7 @@ export const keepingCases: readonly SandboxCase[] = [
     },
   },
   {
-    name: "keeps modes, links and empty directories in a snapshot",
+    name: "a snapshot contains modes, links and empty directories",
     needs: ["snapshot", "shell", "links", "modes"],
     async run({ backend, open }) {
       const sandbox = await open();
@@ -62,7 +62,7 @@ export const keepingCases: readonly SandboxCase[] = [
     },
   },
   {
-    name: "refuses a snapshot that is none, or gone, and leaves the files as they are",
+    name: "refuses an invalid or deleted snapshot, and does not change the files",
     needs: ["snapshot"],
     async run({ backend, open }) {
       const sandbox = await open();
@@ -80,7 +80,7 @@ export const keepingCases: readonly SandboxCase[] = [
     },
   },
   {
-    name: "says which files two snapshots hold differently, and what small texts said and say",
+    name: "compares two snapshots: which files differ, and the old and new content of small text files",
     needs: ["snapshot", "compare"],
     async run({ backend, open }) {
       const sandbox = await open();
@@ -104,7 +104,7 @@ export const keepingCases: readonly SandboxCase[] = [
     },
   },
   {
-    name: "finds a mode that changed between two snapshots, and where a link points",
+    name: "compares modes and link targets of two snapshots",
     needs: ["snapshot", "compare", "shell", "links", "modes"],
     async run({ backend, open }) {
       const sandbox = await open();
@@ -121,7 +121,7 @@ export const keepingCases: readonly SandboxCase[] = [
     },
   },
   {
-    name: "finds a sandbox that was left open again by its id, with its files",
+    name: "reattaches to an open sandbox by its id, with its files",
     needs: ["reattach"],
     async run({ open, attach }) {
       const sandbox = await open();
@@ -133,7 +133,7 @@ export const keepingCases: readonly SandboxCase[] = [
     },
   },
   {
-    name: "says file_not_found for a sandbox that was closed, and for ids that are none",
+    name: "fails with file_not_found for the id of a closed sandbox and for invalid ids",
     needs: ["reattach"],
     async run({ open, attach }) {
       const sandbox = await open();

@@ -2,22 +2,22 @@ import { expect, test } from "vitest";
 import { createHeader } from "../session/log/header.ts";
 import type { EntryDraft } from "../session/log/entry.ts";
 import { openMemoryStore } from "../stores/memory/index.ts";
-import { lookBack } from "./path-reader.ts";
+import { cachedLookup } from "./path-reader.ts";
 
 const said = (id: string): EntryDraft => ({ type: "message", id, message: { role: "user", content: id } });
 
-test("gives entries of any branch by their ids, and null for one that is not there", async () => {
+test("cachedLookup returns entries of any branch by their ids, and null for an unknown id", async () => {
   const store = openMemoryStore();
   await store.create(createHeader({ id: "s" }));
   await store.append("s", [said("root"), said("left")]);
   await store.append("s", [said("right")], { onto: "root" });
-  const read = lookBack(store, "s");
+  const read = cachedLookup(store, "s");
   for (const id of ["right", "left", "root"]) expect(await read(id)).toMatchObject({ id });
   expect(await read("nowhere")).toBeNull();
-  expect(await lookBack(store, "no-such-session")("root")).toBeNull();
+  expect(await cachedLookup(store, "no-such-session")("root")).toBeNull();
 });
 
-test("reads what stands close together once and in pages, and nothing of what is between others", async () => {
+test("cachedLookup reads near entries once and in pages, and not the entries between distant ones", async () => {
   const store = openMemoryStore();
   await store.create(createHeader({ id: "s" }));
   await store.append(
@@ -37,7 +37,7 @@ test("reads what stands close together once and in pages, and nothing of what is
       };
     },
   });
-  const read = lookBack(counted, "s");
+  const read = cachedLookup(counted, "s");
   for (let index = 4999; index > 4000; index -= 9) expect(await read(`e${index}`)).toMatchObject({ id: `e${index}` });
   expect(seen).toEqual(Array.from(seen, (_, index) => 4998 - index));
   expect(Math.min(...seen)).toBeGreaterThan(2900);

@@ -1,7 +1,7 @@
 import { existsSync, fsync, futimesSync, mkdirSync, writeSync } from "node:fs";
 import { open, readdir, rename, stat, unlink } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
-import { setImmediate as giveTurn } from "node:timers/promises";
+import { setImmediate as yieldToEventLoop } from "node:timers/promises";
 import { promisify } from "node:util";
 import { PRIVATE_DIRECTORY } from "../../internal/private-file.ts";
 import { uuidv7 } from "../../internal/uuid.ts";
@@ -10,22 +10,23 @@ import type { SessionHeader } from "../../session/log/header.ts";
 import type { JsonlSettings } from "./jsonl-store.ts";
 import type { LogIdentity } from "./log-index.ts";
 import { formatLine } from "./log-line.ts";
-import { type LogPart, openLog } from "./log-state.ts";
+import { type LogPrefix, openLog } from "./log-state.ts";
 import { INDEX_FOLDER } from "./file-names.ts";
 import { OpenFile, readChunk } from "./read-lines.ts";
 import { missingAsNull, storeFailed } from "./store-failure.ts";
 
 const PIECE_BYTES = 1024 * 1024;
-/** How old something half made must be to belong to nobody. */
+/** A temporary file of this age belongs to a process that was killed. */
 const LEFTOVER_MS_MIN = 10 * 60 * 1000;
 
 /**
- * Makes a file that is there with all its content, or not at all: in place of another, under that file's lock, or, under the
- * directory's, never so. `locked` may take that lock once the content is written, so that others wait for the last step alone.
+ * Writes a file atomically: to a temporary file, which is then renamed. With `replaces`, the caller holds the lock of the
+ * file that is replaced; without it, that of the directory. `locked` may acquire the lock after the content was written, so
+ * that the lock is held only for the rename.
  *
- * @throws {SessionError} `SESSION_EXISTS` when there is a file of that name which is not to be replaced.
+ * @throws {SessionError} `SESSION_EXISTS` if there is a file with this name and `replaces` is false.
  */
-export async function putFile<T = void>(
+export async function writeFileAtomically<T = void>(
   path: string,
   write: (fd: number) => Promise<unknown>,
   { durability, clock, replaces }: Pick<JsonlSettings, "durability" | "clock"> & { readonly replaces: boolean },
@@ -41,7 +42,7 @@ export async function putFile<T = void>(
     }
     return await locked(async () => {
       {
-        // Not before: by the store's time, others might take it for one that was left half made.
+        // Set the time only now: with an older time of the store's clock, another process could remove the file as a leftover.
         using file = new OpenFile(temporary, "r+");
         setTime(file.fd, clock());
         if (durability === "fsync") await promisify(fsync)(file.fd);
@@ -52,14 +53,14 @@ export async function putFile<T = void>(
       if (durability === "fsync") await syncDirectoryOf(path);
     });
   } catch (cause) {
-    throw cause instanceof SessionError ? cause : storeFailed(`${path} could not be made`, cause);
+    throw cause instanceof SessionError ? cause : storeFailed(`${path} could not be created`, cause);
   } finally {
     await unlink(temporary).catch(() => {});
   }
 }
 
-/** Removes what processes that were killed while they made a file have left of it. */
-export async function removeHalfMade(directory: string): Promise<void> {
+/** Removes the temporary files of processes that were killed while they wrote. */
+export async function removeTemporaryFiles(directory: string): Promise<void> {
   const folder = join(directory, INDEX_FOLDER);
   for (const name of (await readdir(folder).catch(missingAsNull)) ?? []) {
     if (!name.endsWith(".tmp")) continue;
@@ -69,24 +70,24 @@ export async function removeHalfMade(directory: string): Promise<void> {
   }
 }
 
-/** Makes sure that a file's name survives a power cut, where the system can do that. */
+/** Syncs a file's directory, so that the name survives a power cut. */
 export async function syncDirectoryOf(path: string): Promise<void> {
   const handle = await open(dirname(path), "r").catch(() => null);
-  // Some systems cannot sync a directory; there, nothing more can be done.
+  // Some systems cannot sync a directory; ignore that.
   await handle?.sync().catch(() => {});
   await handle?.close();
 }
 
 /**
- * Gives a file the time of an append, so that whoever looks at it sees the one that its writer told. Half a millisecond
- * more, as the system may round it down.
+ * Sets a file's modification time to that of an append, so that readers get the same `updatedAt` as the writer. Adds half a
+ * millisecond, since the system may round down.
  */
 export function setTime(fd: number, time: Date): void {
   const seconds = (time.getTime() + 0.5) / 1000;
   futimesSync(fd, seconds, seconds);
 }
 
-/** Writes all of some bytes or a text, at an offset or after what was written last, or throws. Gives how many bytes it took. */
+/** Writes data at an offset, or at the current position, or throws if not all could be written. Returns the length in bytes. */
 export function writeAll(fd: number, data: Buffer | string, at: number | null = null): number {
   const length = Buffer.byteLength(data);
   const count = typeof data === "string" ? writeSync(fd, data, at) : writeSync(fd, data, 0, length, at);
@@ -94,7 +95,7 @@ export function writeAll(fd: number, data: Buffer | string, at: number | null = 
   return count;
 }
 
-/** Writes lines in large pieces. Gives how many bytes they took. */
+/** Writes lines in large pieces, and yields to the event loop between them. Returns the length in bytes. */
 export async function writeLines(fd: number, lines: Iterable<string>): Promise<number> {
   let text = "";
   let bytes = 0;
@@ -103,15 +104,15 @@ export async function writeLines(fd: number, lines: Iterable<string>): Promise<n
     if (text.length < PIECE_BYTES) continue;
     bytes += writeAll(fd, text);
     text = "";
-    await giveTurn();
+    await yieldToEventLoop();
   }
   return bytes + writeAll(fd, text);
 }
 
-/** Writes a log that begins with another header and has the first entries of this one. */
+/** Writes a log with another header and the first entries of this one. */
 export async function copyLog(
   identity: LogIdentity,
-  { offset, rest }: LogPart,
+  { offset, rest }: LogPrefix,
   header: SessionHeader,
   to: number,
 ): Promise<void> {
@@ -122,7 +123,7 @@ export async function copyLog(
     if (chunk.length === 0) throw new Error(`${identity.paths.log} is shorter than it was`);
     writeAll(to, chunk);
     at += chunk.length;
-    if (at < offset) await giveTurn();
+    if (at < offset) await yieldToEventLoop();
   }
   if (rest.length > 0) writeAll(to, formatLine(rest));
 }
