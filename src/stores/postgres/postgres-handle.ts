@@ -1,5 +1,5 @@
 import { setTimeout as wait } from "node:timers/promises";
-import { type Asking, runLater } from "../rows/asking.ts";
+import { type Coroutine, runAsync } from "../rows/coroutine.ts";
 import type { SqlDatabase, SqlDialect, SqlRunner } from "../sql/sql-database.ts";
 import { storeClosed } from "../complete/store-closed.ts";
 import { CALL_TIMEOUT, hasState, isConnectionLost, isRetryable, postgresFailure } from "./postgres-failure.ts";
@@ -56,7 +56,7 @@ export class PostgresHandle implements SqlDatabase, Transaction {
       try {
         return await this.write<R>(sql, values);
       } catch (error) {
-        const waitMs = this.waitAfter(error, times);
+        const waitMs = this.retryDelayMs(error, times);
         if (waitMs === null) throw error;
         await wait(waitMs);
       }
@@ -64,14 +64,14 @@ export class PostgresHandle implements SqlDatabase, Transaction {
   }
 
   /** How long to wait before something is tried again that failed so, of how many times before; null where it is not. */
-  waitAfter(error: unknown, times: number): number | null {
+  retryDelayMs(error: unknown, times: number): number | null {
     // Who has waited for an answer that never came has waited long enough.
     if (this.#closed || !isConnectionLost(error) || hasState(error, CALL_TIMEOUT)) return null;
     return WAITS_MS[times] ?? null;
   }
 
-  enclose<T>(steps: (inside: SqlRunner) => Asking<T>): Promise<T> {
-    return this.transaction((transaction) => runLater(steps(transaction)));
+  transact<T>(work: (inside: SqlRunner) => Coroutine<T>): Promise<T> {
+    return this.transaction((transaction) => runAsync(work(transaction)));
   }
 
   /** Runs `work` in a transaction, again if the database undid it because of another one. */

@@ -2,17 +2,17 @@ import { freezeDeep } from "../../internal/freeze-deep.ts";
 import type { SessionHead } from "../../session/log/fold.ts";
 import type { SessionHeader } from "../../session/log/header.ts";
 import { parentsOf } from "../../session/query.ts";
-import { type Asking, runLater } from "../rows/asking.ts";
-import type { EncodedPlan } from "../rows/encode-plan.ts";
-import { sessionExists } from "../rows/row-maker.ts";
+import { type Coroutine, runAsync } from "../rows/coroutine.ts";
+import type { EncodedPlan } from "../rows/row-encoding.ts";
+import { sessionExists } from "../rows/row-port.ts";
 import { limitsOf, type MakeLimits } from "../complete/check-limits.ts";
 import type { CommitConditions, NewRowSession, StateRow, StoredRow } from "../rows/row-port.ts";
 import { RowReader } from "../rows/row-reader.ts";
 import { runsColumns, sameRuns } from "../rows/runs-columns.ts";
 import { clipSegments, type Segment, segmentsAfter } from "../rows/segments.ts";
 import type { SessionCache } from "../rows/session-cache.ts";
-import { checkLimits } from "../sql/make-limits.ts";
-import type { SqlPort } from "../sql/sql-eraser.ts";
+import { checkSqlLimits } from "../sql/sql-limits.ts";
+import type { SqlPort } from "../sql/sql-port.ts";
 import { appendStatement, batchesOf, recordsOf } from "./append-statement.ts";
 import { fromJsonb, jsonOf, toJsonb } from "./jsonb-text.ts";
 import type { LeaseColumns } from "./lease-columns.ts";
@@ -53,7 +53,7 @@ interface WantedRows {
  */
 export class PostgresPort implements SqlPort<LoadedSession> {
   readonly checksIds = true;
-  readonly place: string;
+  readonly storeName: string;
   readonly runner: Transaction;
   readonly #parts: PortParts;
   readonly #handle: PostgresHandle;
@@ -63,7 +63,7 @@ export class PostgresPort implements SqlPort<LoadedSession> {
   constructor(parts: PortParts, transaction: Transaction | null = null) {
     this.#parts = parts;
     this.#handle = parts.handle;
-    this.place = `PostgreSQL database ${parts.handle.address}`;
+    this.storeName = `PostgreSQL database ${parts.handle.address}`;
     this.#transaction = transaction;
     this.runner = transaction ?? parts.handle;
   }
@@ -95,7 +95,7 @@ export class PostgresPort implements SqlPort<LoadedSession> {
     if (known?.head.version === version) return known.marked === marked ? known : { ...known, marked };
     const header = known?.head.header ?? freezeDeep(fromJsonb(row.header) as SessionHeader);
     const segments = known?.segments ?? segmentsOf(row);
-    const found = await runLater(new RowReader(this, cache).headAt(segments, header, version)).catch(async (error) => {
+    const found = await runAsync(new RowReader(this, cache).headAt(segments, header, version)).catch(async (error) => {
       // A transaction has locked the session, and its connection, where that is lost, must not be asked again.
       if (this.#transaction !== null) throw error;
       const sql = `SELECT 1 AS there FROM ${this.#handle.schema}.sessions WHERE key = $1 AND id IS NOT NULL`;
@@ -152,10 +152,10 @@ export class PostgresPort implements SqlPort<LoadedSession> {
   async commit(
     session: LoadedSession,
     plan: EncodedPlan,
-    { leaseToken, idsUnseen }: CommitConditions,
+    { leaseToken, idsUnchecked }: CommitConditions,
   ): Promise<LoadedSession | "behind"> {
     const { key, head: before } = session;
-    const { head } = plan.place;
+    const { head } = plan.located;
     const [batch = [], ...others] = batchesOf(plan.rows);
     const isListed = head.status === before.status;
     // What takes more than one statement is done in a transaction.
@@ -165,7 +165,7 @@ export class PostgresPort implements SqlPort<LoadedSession> {
     try {
       const count = await this.runner.change(appendStatement(this.#handle, runs !== null), [
         ...[key, before.version, head.updatedAt, head.modifiedAt, head.version, recordsOf(batch)],
-        ...[leaseToken, this.#parts.leases.nowMs(), idsUnseen],
+        ...[leaseToken, this.#parts.leases.nowMs(), idsUnchecked],
         ...(runs === null ? [] : [runs.runs, runs.due]),
       ]);
       if (count === 0) return "behind";
@@ -175,12 +175,12 @@ export class PostgresPort implements SqlPort<LoadedSession> {
       throw error;
     }
     await this.#insert(key, others);
-    return { ...plan.place, key, segments: session.segments, marked: true };
+    return { ...plan.located, key, segments: session.segments, marked: true };
   }
 
   /** An append is looked for by its ids before it is tried again. */
-  waitAfter(error: unknown, times: number): number | null {
-    return this.#handle.waitAfter(error, times);
+  retryDelayMs(error: unknown, times: number): number | null {
+    return this.#handle.retryDelayMs(error, times);
   }
 
   /** The same rows, as a transaction sees them. */
@@ -188,19 +188,19 @@ export class PostgresPort implements SqlPort<LoadedSession> {
     return new PostgresPort(this.#parts, transaction);
   }
 
-  locked<T>(steps: (port: PostgresPort) => Asking<T>): Promise<T> {
-    return this.#handle.transaction((transaction) => runLater(steps(this.inside(transaction))));
+  locked<T>(work: (port: PostgresPort) => Coroutine<T>): Promise<T> {
+    return this.#handle.transaction((transaction) => runAsync(work(this.inside(transaction))));
   }
 
-  async make({ place, origin, rows }: NewRowSession<Segment>, limits: MakeLimits): Promise<LoadedSession> {
-    const { header } = place.head;
+  async make({ located, origin, rows }: NewRowSession<Segment>, limits: MakeLimits): Promise<LoadedSession> {
+    const { header } = located.head;
     const { schema, dialect } = this.#handle;
     const taken = await this.runner.rows(`SELECT 1 AS taken FROM ${schema}.sessions WHERE id = $1`, [header.id]);
     if (taken.length > 0) throw sessionExists(header.id);
-    await runLater(checkLimits(dialect, this.runner, limitsOf(header, limits)));
-    const key = await this.#insertSession(place.head, origin);
+    await runAsync(checkSqlLimits(dialect, this.runner, limitsOf(header, limits)));
+    const key = await this.#insertSession(located.head, origin);
     await this.#insert(key, batchesOf(rows));
-    return { ...place, key, marked: false, segments: segmentsAfter(origin, origin.at(-1)?.end ?? 0, key) };
+    return { ...located, key, marked: false, segments: segmentsAfter(origin, origin.at(-1)?.end ?? 0, key) };
   }
 
   async #readWanted(): Promise<ReadonlyMap<string, StateRow>> {

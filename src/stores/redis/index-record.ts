@@ -1,7 +1,7 @@
 import { type RunsIndex, runsIndexOf } from "../../session/log/open-runs.ts";
 import { parentsOf } from "../../session/query.ts";
 import type { SessionQuery } from "../../session/store.ts";
-import { kindOf, RUNS_BITS, type RunsKind } from "../rows/runs-columns.ts";
+import { runsKindOf, RUNS_BITS, type RunsKind } from "../rows/runs-columns.ts";
 import type { KeyNames } from "./key-names.ts";
 import type { StoredSession } from "./stored-session.ts";
 
@@ -97,7 +97,7 @@ export function partFor(names: KeyNames, query: SessionQuery): { readonly key: s
   if (deleted === true) return { key: names.index("deleted"), exact: asked === 0 };
   if (runs !== undefined) {
     // Who has a session is not for the index to say.
-    const part = kindOf(runs);
+    const part = runsKindOf(runs);
     const exact = part !== "started" && asked === (userId === undefined ? 1 : 2);
     if (userId === undefined) return { key: names.index(`runs-${part}`), exact };
     return { key: names.index(`user-runs-${part}`, userId), exact };
@@ -117,7 +117,7 @@ export function recordMatches(record: IndexRecord, query: SessionQuery): boolean
   if (userId !== undefined && record.user !== userId) return false;
   if (cwd !== undefined && record.cwd !== cwd) return false;
   if (status !== undefined && !([status].flat() as readonly string[]).includes(record.status)) return false;
-  if (runs !== undefined && record.runs?.[kindOf(runs)] !== true) return false;
+  if (runs !== undefined && record.runs?.[runsKindOf(runs)] !== true) return false;
   const due = record.runs?.due ?? null;
   if (dueBefore !== undefined && !(due !== null && due < dueBefore)) return false;
   return parentId === undefined || record.parents.includes(parentId);

@@ -5,7 +5,7 @@ import type { Entry } from "../../session/log/entry.ts";
 import { SessionError, SessionNotFoundError } from "../../session/errors.ts";
 import type { StoreEraser } from "../../session/store.ts";
 import { planAgain } from "../complete/plan-again.ts";
-import { encodePlan } from "../rows/encode-plan.ts";
+import { encodePlan } from "../rows/row-encoding.ts";
 import type { Checkpoints } from "./checkpoints.ts";
 import { defineScript, type RedisHandle } from "./redis-handle.ts";
 import type { RedisPort } from "./redis-port.ts";
@@ -44,13 +44,13 @@ export class RedisEraser implements StoreEraser {
     if (session === null) throw new SessionNotFoundError(sessionId);
     if (session.head.version !== version) return false;
     const { empty, plan } = planAgain(session.head, entries);
-    const { rows, place } = encodePlan({ head: empty, leafSeq: null, factsSeq: null }, plan, NOTHING_FOUND.entries);
+    const { rows, located } = encodePlan({ head: empty, leafSeq: null, factsSeq: null }, plan, NOTHING_FOUND.entries);
     if (!session.marked) await index.mark(sessionId, session.stamp.gen);
     const { names } = this.#handle;
     const stamp = nextStamp({ ...session.stamp, uid: uuidv7() });
     const log = [names.entries(sessionId, stamp.uid), names.positions(sessionId, stamp.uid)];
     const keys = [...names.all(sessionId, session.stamp.uid), ...log, names.checkpoints(sessionId, stamp.uid)];
-    const args = [session.stamp.text, stamp.uid, stamp.text, writeHead(place.head, stamp.gen), positionOf(0)];
+    const args = [session.stamp.text, stamp.uid, stamp.text, writeHead(located.head, stamp.gen), positionOf(0)];
     const [kind] = await references.removing(session, () =>
       this.#handle.run(REPLACE, keys, [...args, ...argsOf(rows)]),
     );

@@ -2,9 +2,9 @@ import { freezeDeep } from "../../internal/freeze-deep.ts";
 import { uuidv7 } from "../../internal/uuid.ts";
 import { SessionBusyError, SessionNotFoundError } from "../../session/errors.ts";
 import type { SessionHeader } from "../../session/log/header.ts";
-import { type Asking, runLater } from "../rows/asking.ts";
-import type { EncodedPlan } from "../rows/encode-plan.ts";
-import { sessionExists } from "../rows/row-maker.ts";
+import { type Coroutine, runAsync } from "../rows/coroutine.ts";
+import type { EncodedPlan } from "../rows/row-encoding.ts";
+import { sessionExists } from "../rows/row-port.ts";
 import { limitsOf, type MakeLimits } from "../complete/check-limits.ts";
 import {
   type CommitConditions,
@@ -39,7 +39,7 @@ const IDS_AT_ONCE = 1000;
  */
 export class RedisPort implements RowPort<Segment, StoredSession> {
   readonly checksIds = true;
-  readonly place: string;
+  readonly storeName: string;
   readonly handle: RedisHandle;
   readonly clock: () => Date;
   readonly ttlSeconds: number | undefined;
@@ -52,7 +52,7 @@ export class RedisPort implements RowPort<Segment, StoredSession> {
 
   constructor(handle: RedisHandle, { clock, ttlSeconds }: RedisStoreOptions) {
     this.handle = handle;
-    this.place = `Redis server ${handle.address}`;
+    this.storeName = `Redis server ${handle.address}`;
     this.clock = clock ?? (() => new Date());
     this.ttlSeconds = ttlSeconds;
     this.leases = new LeaseScripts(handle, clock);
@@ -116,8 +116,8 @@ export class RedisPort implements RowPort<Segment, StoredSession> {
 
   async commit(
     session: StoredSession,
-    { rows, place }: EncodedPlan,
-    { leaseToken, idsUnseen }: CommitConditions,
+    { rows, located }: EncodedPlan,
+    { leaseToken, idsUnchecked }: CommitConditions,
   ): Promise<StoredSession | "behind" | "unsure"> {
     const { stamp: before, segments, deletedAt } = session;
     const { id } = session.head.header;
@@ -127,24 +127,24 @@ export class RedisPort implements RowPort<Segment, StoredSession> {
     const { names } = this.handle;
     const keys = [names.session(id), names.entries(id, before.uid), names.positions(id, before.uid)];
     let more = "";
-    if (leaseToken !== null || idsUnseen || this.ttlSeconds !== undefined) {
+    if (leaseToken !== null || idsUnchecked || this.ttlSeconds !== undefined) {
       keys.push(names.lease(id), names.forks(id, before.uid), names.checkpoints(id, before.uid));
-      more = [leaseToken, this.leases.clockArg(), idsUnseen ? 1 : "", this.ttlSeconds].join(" ");
+      more = [leaseToken, this.leases.clockArg(), idsUnchecked ? 1 : "", this.ttlSeconds].join(" ");
     }
     const first = positionOf(session.head.version);
-    const args = [before.text, stamp.text, writeHead(place.head, stamp.gen), more, first, ...argsOf(rows)];
+    const args = [before.text, stamp.text, writeHead(located.head, stamp.gen), more, first, ...argsOf(rows)];
     const [written] = await this.handle.run(APPEND, keys, args);
     if (written !== 1) return "unsure";
-    const { head, leafSeq, factsSeq } = place;
+    const { head, leafSeq, factsSeq } = located;
     return { stamp, marked: true, writtenMs: Date.now(), deletedAt, segments, head, leafSeq, factsSeq };
   }
 
-  locked<T>(steps: (port: RedisPort) => Asking<T>): Promise<T> {
-    return runLater(steps(this));
+  locked<T>(work: (port: RedisPort) => Coroutine<T>): Promise<T> {
+    return runAsync(work(this));
   }
 
   async make(session: NewRowSession<Segment>, limits: MakeLimits): Promise<StoredSession> {
-    const { header } = session.place.head;
+    const { header } = session.located.head;
     if ((await this.handle.command("EXISTS", this.handle.names.session(header.id))) === 1)
       throw sessionExists(header.id);
     const uid = uuidv7();
@@ -162,16 +162,16 @@ export class RedisPort implements RowPort<Segment, StoredSession> {
   }
 
   #makeWithin(limits: MakeLimits, uid: string, session: NewRowSession<Segment>): Promise<StoredSession> {
-    const { header } = session.place.head;
+    const { header } = session.located.head;
     return this.quota.within(header.id, limitsOf(header, limits), (renew) => this.#make(uid, session, renew));
   }
 
   async #make(
     uid: string,
-    { place, origin, rows }: NewRowSession<Segment>,
+    { located, origin, rows }: NewRowSession<Segment>,
     renew: () => Promise<void>,
   ): Promise<StoredSession> {
-    const { header } = place.head;
+    const { header } = located.head;
     const { id } = header;
     const first = positionOf(origin.at(-1)?.end ?? 0);
     const fixed = [String(this.ttlSeconds ?? ""), first, JSON.stringify(header), writeSegments(origin)];
@@ -179,13 +179,13 @@ export class RedisPort implements RowPort<Segment, StoredSession> {
     for (let attempt = 1; attempt <= ATTEMPTS_MAX; attempt++) {
       await this.index.mark(id, gen);
       const stamp = nextStamp({ uid, rev: 0, gen });
-      const args = [uid, String(gen), stamp.text, ...fixed, writeHead(place.head, gen), ...argsOf(rows)];
+      const args = [uid, String(gen), stamp.text, ...fixed, writeHead(located.head, gen), ...argsOf(rows)];
       const [kind, answer] = await this.handle.run(CREATE, this.handle.names.all(id, uid), args);
       // A client that sends again what was not answered finds its own session there.
       if (kind === "exists" && answer !== uid) throw sessionExists(id);
       if (kind !== "gen") {
         const segments = segmentsOf(origin, id, uid);
-        return { ...place, stamp, marked: true, writtenMs: Date.now(), deletedAt: null, segments };
+        return { ...located, stamp, marked: true, writtenMs: Date.now(), deletedAt: null, segments };
       }
       gen = Number(answer);
       await renew();
@@ -203,7 +203,7 @@ export class RedisPort implements RowPort<Segment, StoredSession> {
     const [gen, headMs, version, updatedAt] = JSON.parse(h) as HeadText;
     const segments = segmentsOf(readSegments(sg), id, stamp.uid);
     const header = freezeDeep(JSON.parse(hd) as SessionHeader);
-    const { head, leafSeq, factsSeq } = await runLater(this.#reader.headAt(segments, header, version));
+    const { head, leafSeq, factsSeq } = await runAsync(this.#reader.headAt(segments, header, version));
     return {
       stamp,
       marked: gen === stamp.gen || deletedIn === String(stamp.gen),

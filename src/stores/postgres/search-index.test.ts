@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { findTerm, parseSearch } from "../../session/search.ts";
-import { addTrigrams, trigramsOf } from "./trigrams.ts";
+import { addTrigrams, trigramsOf } from "./search-index.ts";
 
 const text = fc
   .array(fc.constantFrom("a", "B", "İ", "ß", "Σ", "😀", "\ud83d", "\0", " ", "é", "x"))

@@ -1,0 +1,81 @@
+import { waitFor } from "../rows/coroutine.ts";
+import type { RemovalStatements } from "../sql/removal.ts";
+import type { LeftoverCount } from "../sql/sql-driver.ts";
+import type { PostgresHandle } from "./postgres-handle.ts";
+import { SEARCH_BLOCK_ENTRIES, UNSAMPLED_COLUMNS } from "./schema.ts";
+import { IS_LIVE } from "./session-row.ts";
+import { notifyIfWatched } from "./subscriptions.ts";
+
+/** What removing sessions takes in PostgreSQL. */
+export function removalStatements({ schema, channel, dialect }: PostgresHandle): RemovalStatements {
+  return {
+    *markDeleted(inside, sessionIds, at) {
+      const hide = `WITH gone AS (
+          UPDATE ${schema}.sessions SET deleted_at = ?
+          WHERE id IN (${sessionIds.map(() => "?").join(", ")}) AND ${IS_LIVE} RETURNING key
+        )
+        UPDATE ${schema}.heads SET marked = false, lease_token = NULL, lease_run = NULL, lease_until_ms = NULL
+        FROM gone WHERE session_key = key RETURNING key, ${notifyIfWatched(channel)} AS told`;
+      return (yield* waitFor(inside.change(hide, [at, ...sessionIds]))) > 0;
+    },
+    *truncate(inside, key, version) {
+      // Of a block that is kept in part, what goes must not be found any more either: it is made again.
+      const whole = version - (version % SEARCH_BLOCK_ENTRIES);
+      const texts = `DELETE FROM ${schema}.search_index WHERE session_key = ? AND (block < 0 OR block >= ?)`;
+      yield* waitFor(inside.change(texts, [key, whole / SEARCH_BLOCK_ENTRIES]));
+      yield* waitFor(inside.change(`DELETE FROM ${schema}.entries WHERE session_key = ? AND seq >= ?`, [key, version]));
+      yield* waitFor(inside.change(`UPDATE ${schema}.heads SET version = ? WHERE session_key = ?`, [version, key]));
+      const sessions = `UPDATE ${schema}.sessions SET unsettled = false, unsearched = true, searched = least(searched, ?)
+        WHERE key = ?`;
+      yield* waitFor(inside.change(sessions, [whole, key]));
+    },
+    *deleteRows(inside, keys) {
+      for (const table of ["search_index", "entries", "heads"])
+        yield* waitFor(inside.change(`DELETE FROM ${schema}.${table} WHERE session_key ${dialect.inKeys}`, [keys]));
+    },
+    *moveRows(inside, from, to) {
+      const watched = `UPDATE ${schema}.heads SET watched_until_ms =
+          (SELECT watched_until_ms FROM ${schema}.heads WHERE session_key = ?) WHERE session_key = ?`;
+      yield* waitFor(inside.change(watched, [from, to]));
+    },
+  };
+}
+
+/** Writes all tables anew, one after the other, each locked while it lasts: a plain `VACUUM` leaves bytes on their pages. */
+export async function rewriteTables(handle: PostgresHandle): Promise<void> {
+  for (const table of Object.keys(UNSAMPLED_COLUMNS)) await handle.write(`VACUUM (FULL) ${handle.schema}.${table}`);
+  // Statistics of a version that still made some. Only a superuser may do this; for others PostgreSQL leaves the table out.
+  await handle.write("VACUUM (FULL) pg_catalog.pg_statistic");
+}
+
+/**
+ * Removes the statistics of columns that hold words: a store of an earlier version has some, and so has one whose
+ * administrator has switched them on. A column whose type is set, even to the same one, loses its statistics; nothing is rewritten.
+ */
+export async function clearStatistics(handle: PostgresHandle): Promise<void> {
+  const sampled = await handle.rows<{ tablename: string; attname: string }>(
+    "SELECT tablename, attname FROM pg_stats WHERE schemaname = trim(both '\"' from $1::text)",
+    [handle.schema],
+  );
+  for (const { tablename, attname } of sampled) {
+    const type = UNSAMPLED_COLUMNS[tablename]?.[attname];
+    if (type === undefined) continue;
+    const change = `ALTER COLUMN ${attname} SET STATISTICS 0, ALTER COLUMN ${attname} TYPE ${type}`;
+    await handle.write(`ALTER TABLE ${handle.schema}.${tablename} ${change}`);
+  }
+}
+
+/** Rows that belong to no session, or to a part of its log that is gone. */
+export function leftoversOf({ schema }: PostgresHandle): readonly LeftoverCount[] {
+  const none = `NOT EXISTS (SELECT 1 FROM ${schema}.sessions WHERE key = session_key)`;
+  const rows = ["entries", "heads"].map((table) => ({
+    what: `rows of ${table}`,
+    sql: `SELECT count(*) AS count FROM ${schema}.${table} WHERE ${none}`,
+  }));
+  const sql = `SELECT count(*) AS count FROM ${schema}.search_index AS text WHERE NOT EXISTS (
+      SELECT 1 FROM ${schema}.sessions JOIN ${schema}.heads ON heads.session_key = key
+      WHERE key = text.session_key
+        AND (block < 0 AND id IS NOT NULL OR block >= 0 AND block * ${SEARCH_BLOCK_ENTRIES} < version)
+    )`;
+  return [...rows, { what: "rows of the search index", sql }];
+}
