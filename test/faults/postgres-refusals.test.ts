@@ -92,7 +92,7 @@ test("refuses another program's schema, and leaves it as it is; takes one that i
   await rowsOf(`CREATE SCHEMA ${schema}; CREATE TABLE ${schema}.theirs (id int)`);
   const refusal = await refusalOf(openPostgresStore({ url, schema }));
   expect(refusal).toMatchObject({ code: "STORE_FAILED" });
-  expect(refusal.message).toMatch(/belongs to another program; choose a schema of its own/);
+  expect(refusal.message).toMatch(/belongs to another program; choose a separate schema/);
   expect(await rowsOf(`SELECT tablename FROM pg_tables WHERE schemaname = '${schema}'`)).toEqual([
     { tablename: "theirs" },
   ]);
@@ -101,7 +101,7 @@ test("refuses another program's schema, and leaves it as it is; takes one that i
   expect(await store.count()).toBe(0);
 });
 
-test("reads a database that may only be read, refuses to write, and does not open one that has no store yet", async () => {
+test("reads a read-only database, refuses writes, and does not open one without a store", async () => {
   const schema = newSchema();
   const store = await openStore({ url: await postgresUrl(), schema });
   await store.create(createHeader({ id: "a" }));
@@ -121,7 +121,7 @@ test("reads a database that may only be read, refuses to write, and does not ope
   ]) {
     const refusal = await refusalOf(call());
     expect(refusal.code).toBe("READ_ONLY");
-    expect(refusal.message).toMatch(/may only be read; connect to one that takes writes\.$/);
+    expect(refusal.message).toMatch(/is read-only; connect to one that accepts writes\.$/);
   }
   expect((await store.head("a"))?.version).toBe(1);
   const watching = reader.watch("a", { after: -1 })[Symbol.asyncIterator]();

@@ -6,20 +6,20 @@ import { SEARCH_BLOCK_ENTRIES, UNSAMPLED_COLUMNS } from "./schema.ts";
 import { IS_LIVE } from "./session-row.ts";
 import { notifyIfWatched } from "./subscriptions.ts";
 
-/** What removing sessions takes in PostgreSQL. */
+/** The statements that remove sessions from PostgreSQL. */
 export function removalStatements({ schema, channel, dialect }: PostgresHandle): RemovalStatements {
   return {
     *markDeleted(inside, sessionIds, at) {
-      const hide = `WITH gone AS (
+      const deletion = `WITH deleted AS (
           UPDATE ${schema}.sessions SET deleted_at = ?
           WHERE id IN (${sessionIds.map(() => "?").join(", ")}) AND ${IS_LIVE} RETURNING key
         )
         UPDATE ${schema}.heads SET marked = false, lease_token = NULL, lease_run = NULL, lease_until_ms = NULL
-        FROM gone WHERE session_key = key RETURNING key, ${notifyIfWatched(channel)} AS told`;
-      return (yield* waitFor(inside.change(hide, [at, ...sessionIds]))) > 0;
+        FROM deleted WHERE session_key = key RETURNING key, ${notifyIfWatched(channel)} AS notified`;
+      return (yield* waitFor(inside.change(deletion, [at, ...sessionIds]))) > 0;
     },
     *truncate(inside, key, version) {
-      // Of a block that is kept in part, what goes must not be found any more either: it is made again.
+      // Deletes also the index of a block that is kept only in part, which is then indexed again without the deleted entries.
       const whole = version - (version % SEARCH_BLOCK_ENTRIES);
       const texts = `DELETE FROM ${schema}.search_index WHERE session_key = ? AND (block < 0 OR block >= ?)`;
       yield* waitFor(inside.change(texts, [key, whole / SEARCH_BLOCK_ENTRIES]));
@@ -41,16 +41,17 @@ export function removalStatements({ schema, channel, dialect }: PostgresHandle):
   };
 }
 
-/** Writes all tables anew, one after the other, each locked while it lasts: a plain `VACUUM` leaves bytes on their pages. */
+/** Rewrites all tables one after the other, each locked meanwhile: a plain `VACUUM` leaves deleted bytes on their pages. */
 export async function rewriteTables(handle: PostgresHandle): Promise<void> {
   for (const table of Object.keys(UNSAMPLED_COLUMNS)) await handle.write(`VACUUM (FULL) ${handle.schema}.${table}`);
-  // Statistics of a version that still made some. Only a superuser may do this; for others PostgreSQL leaves the table out.
+  // Earlier versions of Skein left statistics. Only a superuser may rewrite this table; for others, PostgreSQL skips it.
   await handle.write("VACUUM (FULL) pg_catalog.pg_statistic");
 }
 
 /**
- * Removes the statistics of columns that hold words: a store of an earlier version has some, and so has one whose
- * administrator has switched them on. A column whose type is set, even to the same one, loses its statistics; nothing is rewritten.
+ * Removes the planner statistics of columns with texts, which contain samples of the texts. Stores of earlier versions have
+ * some, and so does a store whose administrator has enabled them. Setting the type of a column, even to the same type, drops
+ * its statistics without rewriting the table.
  */
 export async function clearStatistics(handle: PostgresHandle): Promise<void> {
   const sampled = await handle.rows<{ tablename: string; attname: string }>(
@@ -65,7 +66,7 @@ export async function clearStatistics(handle: PostgresHandle): Promise<void> {
   }
 }
 
-/** Rows that belong to no session, or to a part of its log that is gone. */
+/** Counts of rows that belong to no session, or to deleted entries of one. */
 export function leftoversOf({ schema }: PostgresHandle): readonly LeftoverCount[] {
   const none = `NOT EXISTS (SELECT 1 FROM ${schema}.sessions WHERE key = session_key)`;
   const rows = ["entries", "heads"].map((table) => ({

@@ -33,9 +33,9 @@ const ATTEMPTS_MAX = 20;
 const IDS_AT_ONCE = 1000;
 
 /**
- * The rows of a Redis server, and what writing them takes. Nothing is ever locked: a script writes an append if the session
- * is as it was planned on. A client may send again what was not answered, so that whoever is refused cannot be sure that
- * nothing was written.
+ * The rows of a Redis server. Nothing is locked: a script writes an append if the session still has the stamp that it was
+ * planned on. A client may resend a script that got no reply, so a refused append may have been written by the first send;
+ * `commit` therefore returns `unsure`, not `behind`.
  */
 export class RedisPort implements RowPort<Segment, StoredSession> {
   readonly checksIds = true;
@@ -67,11 +67,11 @@ export class RedisPort implements RowPort<Segment, StoredSession> {
     return session !== null && (session.deletedAt !== null) === deleted ? session : null;
   }
 
-  /** A session as it stands now, deleted or not; null when there is none. */
+  /** The current version of a session, deleted or not; null if it does not exist. */
   async loadAny(sessionId: string): Promise<StoredSession | null> {
     const { cache } = this;
     const known = cache.get(sessionId);
-    const [kind, ...fields] = await this.#loadAfter(sessionId, known?.stamp.text ?? "");
+    const [kind, ...fields] = await this.#loadIfChanged(sessionId, known?.stamp.text ?? "");
     if (kind === "same") return known as StoredSession;
     cache.forget(sessionId);
     if (kind === "none") return null;
@@ -80,8 +80,8 @@ export class RedisPort implements RowPort<Segment, StoredSession> {
       cache.remember(session);
       return session;
     } catch (error) {
-      // Its rows may have been purged since; what the session says now is what counts.
-      const [now] = await this.#loadAfter(sessionId, fields[0] as string);
+      // Its rows may have been purged since. If the session has changed, load it again.
+      const [now] = await this.#loadIfChanged(sessionId, fields[0] as string);
       if (now === "same") throw error;
       return this.loadAny(sessionId);
     }
@@ -99,8 +99,8 @@ export class RedisPort implements RowPort<Segment, StoredSession> {
       if (missing.length === 0) break;
       const rows = await this.#findIn(segment, missing);
       found.push(...rows);
-      const there = new Set(rows.map((row) => row.id));
-      missing = missing.filter((each) => !there.has(each));
+      const foundIds = new Set(rows.map((row) => row.id));
+      missing = missing.filter((each) => !foundIds.has(each));
     }
     return found;
   }
@@ -148,15 +148,15 @@ export class RedisPort implements RowPort<Segment, StoredSession> {
     if ((await this.handle.command("EXISTS", this.handle.names.session(header.id))) === 1)
       throw sessionExists(header.id);
     const uid = uuidv7();
-    const holder = session.origin.at(-1);
-    if (holder === undefined) return this.#makeWithin(limits, uid, session);
-    // What the fork takes must be safe before there is a fork; of one that is not made, the reference is let go again.
-    if (!(await this.references.retain(holder, header.id, uid, holder.end)))
-      throw new SessionNotFoundError(header.forkedFrom?.sessionId ?? holder.id);
+    const source = session.origin.at(-1);
+    if (source === undefined) return this.#makeWithin(limits, uid, session);
+    // The inherited entries must be kept before the fork exists. If the fork is not created, the reference is released.
+    if (!(await this.references.retain(source, header.id, uid, source.end)))
+      throw new SessionNotFoundError(header.forkedFrom?.sessionId ?? source.id);
     try {
       return await this.#makeWithin(limits, uid, session);
     } catch (error) {
-      if (isRefusal(error)) await this.references.release(holder, uid);
+      if (isRefusal(error)) await this.references.release(source, uid);
       throw error;
     }
   }
@@ -181,7 +181,7 @@ export class RedisPort implements RowPort<Segment, StoredSession> {
       const stamp = nextStamp({ uid, rev: 0, gen });
       const args = [uid, String(gen), stamp.text, ...fixed, writeHead(located.head, gen), ...argsOf(rows)];
       const [kind, answer] = await this.handle.run(CREATE, this.handle.names.all(id, uid), args);
-      // A client that sends again what was not answered finds its own session there.
+      // If the client resent the script, it finds the session that the first send created.
       if (kind === "exists" && answer !== uid) throw sessionExists(id);
       if (kind !== "gen") {
         const segments = segmentsOf(origin, id, uid);
@@ -193,7 +193,7 @@ export class RedisPort implements RowPort<Segment, StoredSession> {
     throw new SessionBusyError(id, "others that list sessions all the time");
   }
 
-  #loadAfter(sessionId: string, stamp: string): Promise<readonly RedisReply[]> {
+  #loadIfChanged(sessionId: string, stamp: string): Promise<readonly RedisReply[]> {
     return this.handle.run(LOAD_SESSION, this.handle.names.all(sessionId), [stamp]);
   }
 
@@ -210,7 +210,7 @@ export class RedisPort implements RowPort<Segment, StoredSession> {
       writtenMs: Math.max(headMs, Number(deletedMs ?? 0)),
       deletedAt: del === "" ? null : del,
       segments,
-      // Of a session that was not appended to yet, the last row, if any, tells another session's time.
+      // Before the first own append, the last row is inherited and has the time of another session.
       head: Object.freeze({ ...head, updatedAt }),
       leafSeq,
       factsSeq,

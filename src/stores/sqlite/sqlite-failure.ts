@@ -4,7 +4,7 @@ import { SessionError } from "../../session/errors.ts";
 const CODES: Readonly<Record<string, readonly [code: number, problem?: string]>> = {
   SQLITE_BUSY: [5],
   SQLITE_LOCKED: [6],
-  SQLITE_READONLY: [8, "may only be read; allow this process to write the file and its directory"],
+  SQLITE_READONLY: [8, "is read-only; allow this process to write the file and its directory"],
   SQLITE_IOERR: [10, "could not be read or written; check the disk it is on"],
   SQLITE_CORRUPT: [11, "is damaged; restore it from a copy, or recover what is left with the sqlite3 program"],
   SQLITE_FULL: [13, "could not grow, as the disk or a quota is full; make room and try again"],
