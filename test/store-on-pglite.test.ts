@@ -7,13 +7,13 @@ import { checkHeadIsFold, skipReason, type StoreCase, storeCases } from "skein/t
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { openPgliteStore } from "../examples/store-on-pglite/pglite-store.ts";
 
-// The store of the guide "Writing a store", as a user runs the cases: on the built package, by its public names only.
+// Runs the store cases on the store of the guide "Writing a store", as a user would: on the built package, with public names only.
 let directory: string;
 let database: PGlite;
 
 beforeAll(async () => {
   directory = await mkdtemp(join(tmpdir(), "skein-pglite-"));
-  // Making a database takes seconds, and its tables most of one, so that the cases share them; each leaves them empty.
+  // Creating a database takes seconds, so the cases share one; each deletes its rows.
   database = await PGlite.create(join(directory, "cases"), { relaxedDurability: true });
 });
 
@@ -25,7 +25,7 @@ afterAll(async () => {
 describe("the store of the guide", () => {
   for (const storeCase of storeCases) test(storeCase.name, () => runCase(storeCase));
 
-  test("finds its sessions again in a database that was closed, forks of purged ones included", async () => {
+  test("reopens a closed database with all sessions, including forks of purged ones", async () => {
     const path = join(directory, "reopened");
     const message = (id: string) => ({ id, type: "message", message: { role: "user", content: id } }) as const;
     {
@@ -63,7 +63,7 @@ async function runCase(storeCase: StoreCase): Promise<void> {
     await storeCase.run(context);
   } finally {
     await Promise.all(handles.map((store) => store.close()));
-    // The other tables' rows go with the sessions.
+    // Deleting sessions cascades to the other tables.
     await database.exec("DELETE FROM skein.entries; DELETE FROM skein.sessions");
   }
 }

@@ -216,8 +216,16 @@ ownServerTest("says in one sentence why a server cannot be used, and never a pas
       "STORE_FAILED",
       `The Redis server redis://127.0.0.1:${port} does not accept this user name and password;`,
     ],
-    [`redis://me:s3cret@127.0.0.1:${free}`, "STORE_FAILED", `The Redis server redis://127.0.0.1:${free} is not there:`],
-    ["redis://me:s3cret@nowhere.invalid", "STORE_FAILED", "The Redis server redis://nowhere.invalid is not there:"],
+    [
+      `redis://me:s3cret@127.0.0.1:${free}`,
+      "STORE_FAILED",
+      `The Redis server redis://127.0.0.1:${free} cannot be reached:`,
+    ],
+    [
+      "redis://me:s3cret@nowhere.invalid",
+      "STORE_FAILED",
+      "The Redis server redis://nowhere.invalid cannot be reached:",
+    ],
     ["redis://me:s3cret@ho st:1", "INVALID_OPTION", "The url of a Redis store must look like"],
     ["redis://me:s3cret@host/data", "INVALID_OPTION", "The url of a Redis store must look like"],
     ["http://me:s3cret@host", "INVALID_OPTION", "The url of a Redis store must look like"],
@@ -267,9 +275,7 @@ ownServerTest("refuses calls with a typed error while the server is away, and cl
   for (const call of calls) {
     expect(await call).toMatchObject({
       code: "STORE_FAILED",
-      message: expect.stringMatching(
-        /cannot be reached|lost the connection|closed the connection/,
-      ),
+      message: expect.stringMatching(/cannot be reached|lost the connection|closed the connection/),
     });
   }
   await store.close();

@@ -41,7 +41,7 @@ for i = first, added - 1, 2 do redis.call('ZREM', KEYS[tonumber(ARGV[i])], ARGV[
 return {1}`);
 
 /**
- * Reserves a place within a limit for a session that is about to be created. If there are old reservations, returns them
+ * Reserves room within a limit for a session that is about to be created. If there are old reservations, returns them
  * instead, as their processes may have died.
  *
  * KEYS: the sessions that count, the reservations. ARGV: limit, the reservation (a session's id, a space, and more), the

@@ -6,10 +6,10 @@ import type { RedisHandle } from "./redis-handle.ts";
 import type { SessionIndex } from "./session-index.ts";
 
 const ATTEMPTS_MAX = 20;
-/** After so long, a process that reserved a place and created no session has died, or its creation will be refused. */
+/** After so long, a process that reserved room and created no session has died, or its creation will be refused. */
 const RESERVED_MS_MAX = 10_000;
 
-/** A reserved place within a limit. It is released once the session is in the index, or was not created. */
+/** Room for one session within a limit, reserved until the session is in the index or was not created. */
 interface Reservation {
   readonly key: string;
   readonly member: string;
@@ -26,7 +26,7 @@ export class Quota {
   }
 
   /**
-   * Creates or undeletes a session while a place is reserved under each limit. If `make` has to mark the session in a later
+   * Creates or undeletes a session while room for it is reserved within each limit. If `make` has to mark the session in a later
    * generation, it calls `renew`, since another process may have released the reservations together with the earlier mark.
    *
    * @throws {SessionCapacityError} if a limit is reached, counting the reservations of other processes.
