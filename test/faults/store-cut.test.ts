@@ -14,7 +14,7 @@ import { startProxy } from "./tcp-proxy.mjs";
 
 const LEASE_MS = 2000;
 const TIMEOUT_MS = 90_000;
-/** The documented limit within which another worker takes a run over. */
+/** The documented limit within which another worker takes over a run. */
 const TAKEOVER_MS_MAX = LEASE_MS + 1000;
 /** How many turns of a busy event loop a takeover may wait in addition. */
 const EVENT_LOOP_TURNS_MAX = 10;

@@ -58,12 +58,12 @@ export class RequestGenerator {
     return draw();
   }
 
-  /** The id of a live session, in one of ten cases of any session. */
+  /** The id of a live session in nine of ten cases, otherwise any id. */
   #session(): string {
     return this.#random.pick(this.#live.length > 0 && this.#random.chance(0.9) ? this.#live : SESSIONS);
   }
 
-  /** An id that no live session has, in one of ten cases any id. */
+  /** The id of no live session in nine of ten cases, otherwise any id. */
   #freeId(): string {
     const free = SESSIONS.filter((id) => !this.#live.includes(id));
     return this.#random.pick(free.length > 0 && this.#random.chance(0.9) ? free : SESSIONS);

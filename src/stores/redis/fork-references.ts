@@ -1,8 +1,6 @@
 import type { RedisHandle } from "./redis-handle.ts";
-import { positionOf, rowsOf } from "./stream-rows.ts";
-import { readSegments, type Segment, writeSegments } from "./segments.ts";
+import { positionOf, readSegments, rowsOf, type Segment, type StoredSession, writeSegments } from "./stored-session.ts";
 import { CUT, READ_ALL, RELEASE, RETAIN } from "./session-scripts.ts";
-import type { StoredSession } from "./stored-session.ts";
 
 const CUT_AT_ONCE = 500;
 /** A fork that does not exist so long after its reference was written will never be created. */

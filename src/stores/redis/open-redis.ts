@@ -7,7 +7,7 @@ const RECONNECT_WAIT_MS_MAX = 1000;
 const PING_MS = 10_000;
 /** A connection without any answer for so long, not even to a ping, counts as lost. */
 const SILENCE_MS_MAX = 30_000;
-/** The same while calls are pending: the connection is closed, and the calls fail or are retried. */
+/** How long a connection may be silent while calls are pending. Then it is closed, and the calls fail or are retried. */
 const CALL_MS_MAX = 5000;
 
 /**

@@ -9,8 +9,7 @@ import { RedisEraser } from "./redis-eraser.ts";
 import { RedisPort } from "./redis-port.ts";
 import type { RedisStoreOptions } from "./redis-store.ts";
 import { Removal } from "./removal.ts";
-import type { Segment } from "./segments.ts";
-import type { StoredSession } from "./stored-session.ts";
+import type { Segment, StoredSession } from "./stored-session.ts";
 import { SessionWatchers } from "./session-watchers.ts";
 
 /** Keeps sessions in Redis. Each write to a session is one script, and therefore atomic. */

@@ -10,8 +10,7 @@ import type { Checkpoints } from "./checkpoints.ts";
 import { defineScript, type RedisHandle } from "./redis-handle.ts";
 import type { RedisPort } from "./redis-port.ts";
 import { REPLACE } from "./session-scripts.ts";
-import { nextStamp, writeHead } from "./stored-session.ts";
-import { argsOf, positionOf } from "./stream-rows.ts";
+import { argsOf, nextStamp, positionOf, writeHead } from "./stored-session.ts";
 
 const POLL_MS = 50;
 const REWRITE_MS_MAX = 3_600_000;

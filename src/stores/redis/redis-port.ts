@@ -23,11 +23,23 @@ import { isRefusal, Quota } from "./quota.ts";
 import type { RedisReply } from "./redis-client.ts";
 import type { RedisHandle } from "./redis-handle.ts";
 import type { RedisStoreOptions } from "./redis-store.ts";
-import { readSegments, type Segment, segmentsOf, writeSegments } from "./segments.ts";
+import {
+  argsOf,
+  type HeadText,
+  nextStamp,
+  positionOf,
+  readSegments,
+  readStamp,
+  rowOf,
+  rowsOf,
+  type Segment,
+  segmentsOf,
+  type StoredSession,
+  writeHead,
+  writeSegments,
+} from "./stored-session.ts";
 import { SessionIndex } from "./session-index.ts";
 import { APPEND, CREATE, FIND, LOAD_SESSION, PAGE, ROW_AT } from "./session-scripts.ts";
-import { argsOf, positionOf, rowOf, rowsOf } from "./stream-rows.ts";
-import { type HeadText, nextStamp, readStamp, type StoredSession, writeHead } from "./stored-session.ts";
 
 const ATTEMPTS_MAX = 20;
 const IDS_AT_ONCE = 1000;

@@ -1,6 +1,8 @@
+import type { Entry } from "../../session/log/entry.ts";
 import type { SessionHead } from "../../session/log/fold.ts";
-import type { RowSession } from "../rows/row-port.ts";
-import type { Segment } from "./segments.ts";
+import type { RowSession, StoredRow } from "../rows/row-port.ts";
+import { type LogRange, SEQ_MAX } from "../rows/segments.ts";
+import type { RedisReply } from "./redis-client.ts";
 
 /** A session at one version. The log only grows, so a cached copy may be outdated but never holds a wrong entry. */
 export interface StoredSession extends RowSession<Segment> {
@@ -45,4 +47,58 @@ export function readStamp(text: string): Stamp {
 /** Encodes the field `h` for a head that is written now. */
 export function writeHead({ version, updatedAt }: SessionHead, gen: number): string {
   return JSON.stringify([gen, Date.now(), version, updatedAt] satisfies HeadText);
+}
+
+/** A part of a log, with the id and uid of the session that stores it. */
+export interface Segment extends LogRange {
+  readonly id: string;
+  readonly uid: string;
+}
+
+/** The stored form of segments: the session and the end of each, without the session's own. */
+type WrittenSegments = readonly (readonly [id: string, uid: string, end: number])[];
+
+/** Encodes inherited segments as text. */
+export function writeSegments(inherited: readonly Segment[]): string {
+  return JSON.stringify(inherited.map(({ id, uid, end }) => [id, uid, end]));
+}
+
+/** Decodes inherited segments from text. */
+export function readSegments(text: string): Segment[] {
+  let start = 0;
+  return (JSON.parse(text) as WrittenSegments).map(([id, uid, end]) => {
+    const segment = { id, uid, start, end };
+    start = end;
+    return segment;
+  });
+}
+
+/** The segments of a session's log: the inherited ones and its own, which has no end. */
+export function segmentsOf(inherited: readonly Segment[], id: string, uid: string): readonly Segment[] {
+  const start = inherited.at(-1)?.end ?? 0;
+  return Object.freeze([...inherited, { id, uid, start, end: SEQ_MAX }]);
+}
+
+type StreamReply = readonly (readonly [position: string, fields: readonly [string, string]])[];
+
+/** The stream id of a position. Offset by one, as a stream cannot have the id 0. */
+export function positionOf(seq: number): string {
+  return String(seq + 1);
+}
+
+/** Rows as arguments of a script: id and text of each. One text costs the server less than three. Its parts have no line breaks. */
+export function argsOf(rows: readonly StoredRow[]): string[] {
+  return rows.flatMap(({ id, state, body }) => [id, `${state}\n${JSON.stringify(id)}\n${body}`]);
+}
+
+/** Decodes rows from the reply of a stream command. */
+export function rowsOf(reply: RedisReply): StoredRow[] {
+  return (reply as StreamReply).map(([position, [, text]]) => rowOf(Number.parseInt(position, 10) - 1, text));
+}
+
+/** Decodes a row from its text. In earlier layouts, only the entry has the id. */
+export function rowOf(seq: number, text: string): StoredRow {
+  const [state = "", second = "", body = second] = text.split("\n");
+  const known = JSON.parse(second) as string | Entry;
+  return { seq, id: typeof known === "string" ? known : known.id, state, body };
 }

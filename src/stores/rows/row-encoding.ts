@@ -188,7 +188,7 @@ export function decodeHead(
     statusReason: facts.reason ?? null,
     name: facts.name ?? null,
     updatedAt: state.at,
-    // Without messages this is the time of creation. The row of a fork's source has the source's time, so use the header.
+    // A session without messages was last modified at its creation. An inherited row has the time of the source, so use the header.
     modifiedAt: messageCount === 0 ? header.createdAt : (state.modified ?? state.at),
     messageCount,
     firstMessage: facts.firstMessage ?? null,

@@ -42,8 +42,8 @@ const INSERT = "INSERT OR IGNORE INTO entries SELECT session_key, ?2, ?3, ?4, ?5
 const INSERT_UNDER_LEASE = `INSERT OR IGNORE INTO entries SELECT session_key, ?2, ?3, ?4, ?5
   FROM unsettled JOIN leases USING (session_key) WHERE session_key = ?1 AND token = ?6 AND expires_ms > ?7`;
 const ROWS_AT_ONCE = 16;
-const INSERT_FIRST = "INSERT INTO entries VALUES (?, ?, ?, ?, ?)";
-const INSERT_MANY = INSERT_FIRST + ", (?, ?, ?, ?, ?)".repeat(ROWS_AT_ONCE - 1);
+const INSERT_ONE = "INSERT INTO entries VALUES (?, ?, ?, ?, ?)";
+const INSERT_MANY = INSERT_ONE + ", (?, ?, ?, ?, ?)".repeat(ROWS_AT_ONCE - 1);
 const INDEX_IDS = `INSERT INTO entry_ids SELECT session_key, id, seq FROM entries WHERE ${IN_SEGMENT}`;
 
 /** A session and the length of its log. */
@@ -172,8 +172,8 @@ export class SqlitePort implements SqlPort<SqlSession> {
     runSync(checkSqlLimits(this.runner.dialect, this.runner, limitsOf(header, limits)));
     const inherited = origin.at(-1)?.end ?? 0;
     const key = this.#insertSession(head, origin.at(-1)?.key ?? null, inherited);
-    this.#insertFirst(key, rows);
-    this.#writeMore(key, { ...head, version: inherited, openRuns: [] }, head);
+    this.#insertInitialRows(key, rows);
+    this.#updateIndexes(key, { ...head, version: inherited, openRuns: [] }, head);
     return { ...located, key, segments: segmentsAfter(origin, inherited, key) };
   }
 
@@ -203,18 +203,18 @@ export class SqlitePort implements SqlPort<SqlSession> {
   }
 
   /** Inserts the rows of a new session, many per statement: the driver's overhead per statement exceeds the cost of a row. */
-  #insertFirst(key: number, rows: readonly StoredRow[]): void {
+  #insertInitialRows(key: number, rows: readonly StoredRow[]): void {
     for (let from = 0; from < rows.length; ) {
       const some = rows.slice(from, from + (rows.length - from < ROWS_AT_ONCE ? 1 : ROWS_AT_ONCE));
       const values = some.flatMap(({ seq, id, state, body }) => [key, seq, id, state, body]);
-      this.runner.change(some.length === 1 ? INSERT_FIRST : INSERT_MANY, values);
+      this.runner.change(some.length === 1 ? INSERT_ONE : INSERT_MANY, values);
       from += some.length;
     }
   }
 
   #write(session: SqlSession, plan: EncodedPlan, conditions: CommitConditions): SqlSession | "behind" {
     const written = this.#insertRows(session, plan, conditions);
-    if (written !== "behind") this.#writeMore(session.key, session.head, written.head);
+    if (written !== "behind") this.#updateIndexes(session.key, session.head, written.head);
     return written;
   }
 
@@ -233,7 +233,7 @@ export class SqlitePort implements SqlPort<SqlSession> {
   }
 
   /** Writes what goes with new entries: completed blocks of ids, and the columns of `sessions` that must always be current. */
-  #writeMore(key: number, before: SessionHead, after: SessionHead): void {
+  #updateIndexes(key: number, before: SessionHead, after: SessionHead): void {
     const start = wholeBlocks(before.version);
     const end = wholeBlocks(after.version);
     if (end > start) this.runner.change(INDEX_IDS, [key, start, end]);
