@@ -70,7 +70,7 @@ export class PostgresHandle implements SqlDatabase, Transaction {
     return RETRY_DELAYS_MS[attempt] ?? null;
   }
 
-  transact<T>(work: (inside: SqlRunner) => Coroutine<T>): Promise<T> {
+  transact<T>(work: (transaction: SqlRunner) => Coroutine<T>): Promise<T> {
     return this.transaction((transaction) => runAsync(work(transaction)));
   }
 

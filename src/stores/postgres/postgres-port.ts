@@ -188,12 +188,12 @@ export class PostgresPort implements SqlPort<LoadedSession> {
   }
 
   /** The same port, within a transaction. */
-  inside(transaction: Transaction): PostgresPort {
+  forTransaction(transaction: Transaction): PostgresPort {
     return new PostgresPort(this.#parts, transaction);
   }
 
   locked<T>(work: (port: PostgresPort) => Coroutine<T>): Promise<T> {
-    return this.#handle.transaction((transaction) => runAsync(work(this.inside(transaction))));
+    return this.#handle.transaction((transaction) => runAsync(work(this.forTransaction(transaction))));
   }
 
   async make({ located, origin, rows }: NewRowSession<Segment>, limits: MakeLimits): Promise<LoadedSession> {

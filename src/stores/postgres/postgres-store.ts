@@ -22,7 +22,7 @@ export interface PostgresStoreOptions {
   readonly statementTimeoutMs?: number;
   /** The most connections to open (default 10), not counting the one that listens. Only with a URL. */
   readonly connectionsMax?: number;
-  /** Whether to use named prepared statements (default true). Set it to false behind a proxy that pools transactions without them. */
+  /** Whether to use named prepared statements (default true). Set it to false behind a transaction-pooling proxy without support for them. */
   readonly prepare?: boolean;
   /** How to watch for appends of other processes: `"push"` (default) uses LISTEN; `"poll"` also works behind a proxy. */
   readonly watch?: "push" | "poll";

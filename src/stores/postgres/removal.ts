@@ -9,34 +9,40 @@ import { notifyIfWatched } from "./subscriptions.ts";
 /** The statements that remove sessions from PostgreSQL. */
 export function removalStatements({ schema, channel, dialect }: PostgresHandle): RemovalStatements {
   return {
-    *markDeleted(inside, sessionIds, at) {
+    *markDeleted(transaction, sessionIds, at) {
       const deletion = `WITH deleted AS (
           UPDATE ${schema}.sessions SET deleted_at = ?
           WHERE id IN (${sessionIds.map(() => "?").join(", ")}) AND ${IS_LIVE} RETURNING key
         )
         UPDATE ${schema}.heads SET marked = false, lease_token = NULL, lease_run = NULL, lease_until_ms = NULL
         FROM deleted WHERE session_key = key RETURNING key, ${notifyIfWatched(channel)} AS notified`;
-      return (yield* waitFor(inside.change(deletion, [at, ...sessionIds]))) > 0;
+      return (yield* waitFor(transaction.change(deletion, [at, ...sessionIds]))) > 0;
     },
-    *truncate(inside, key, version) {
+    *truncate(transaction, key, version) {
       // Deletes also the index of a block that is kept only in part, which is then indexed again without the deleted entries.
       const whole = version - (version % SEARCH_BLOCK_ENTRIES);
       const texts = `DELETE FROM ${schema}.search_index WHERE session_key = ? AND (block < 0 OR block >= ?)`;
-      yield* waitFor(inside.change(texts, [key, whole / SEARCH_BLOCK_ENTRIES]));
-      yield* waitFor(inside.change(`DELETE FROM ${schema}.entries WHERE session_key = ? AND seq >= ?`, [key, version]));
-      yield* waitFor(inside.change(`UPDATE ${schema}.heads SET version = ? WHERE session_key = ?`, [version, key]));
+      yield* waitFor(transaction.change(texts, [key, whole / SEARCH_BLOCK_ENTRIES]));
+      yield* waitFor(
+        transaction.change(`DELETE FROM ${schema}.entries WHERE session_key = ? AND seq >= ?`, [key, version]),
+      );
+      yield* waitFor(
+        transaction.change(`UPDATE ${schema}.heads SET version = ? WHERE session_key = ?`, [version, key]),
+      );
       const sessions = `UPDATE ${schema}.sessions SET unsettled = false, unsearched = true, searched = least(searched, ?)
         WHERE key = ?`;
-      yield* waitFor(inside.change(sessions, [whole, key]));
+      yield* waitFor(transaction.change(sessions, [whole, key]));
     },
-    *deleteRows(inside, keys) {
+    *deleteRows(transaction, keys) {
       for (const table of ["search_index", "entries", "heads"])
-        yield* waitFor(inside.change(`DELETE FROM ${schema}.${table} WHERE session_key ${dialect.inKeys}`, [keys]));
+        yield* waitFor(
+          transaction.change(`DELETE FROM ${schema}.${table} WHERE session_key ${dialect.inKeys}`, [keys]),
+        );
     },
-    *moveRows(inside, from, to) {
+    *moveRows(transaction, from, to) {
       const watched = `UPDATE ${schema}.heads SET watched_until_ms =
           (SELECT watched_until_ms FROM ${schema}.heads WHERE session_key = ?) WHERE session_key = ?`;
-      yield* waitFor(inside.change(watched, [from, to]));
+      yield* waitFor(transaction.change(watched, [from, to]));
     },
   };
 }

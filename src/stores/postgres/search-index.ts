@@ -62,7 +62,7 @@ export class SearchIndex implements TextIndex {
         [Number(key)],
       );
       if (row === undefined) continue;
-      const session = row.id === null ? null : await this.#port.inside(transaction).sessionOf(row);
+      const session = row.id === null ? null : await this.#port.forTransaction(transaction).sessionOf(row);
       const { header, name } = session?.head ?? {};
       if (header !== undefined) await this.#put(transaction, row, OWN_BLOCK, [header.id, name ?? "", header.cwd ?? ""]);
       const version = Number(row.version);
@@ -80,7 +80,7 @@ export class SearchIndex implements TextIndex {
 
   /** The texts of a block, read a page at a time, since a block may be large. */
   async *#textsOf(transaction: Transaction, { key }: UnsearchedRow, block: number): AsyncGenerator<string> {
-    const port = this.#port.inside(transaction);
+    const port = this.#port.forTransaction(transaction);
     const end = (block + 1) * SEARCH_BLOCK_ENTRIES;
     for (let start = block * SEARCH_BLOCK_ENTRIES; start < end; ) {
       const page = await port.page({ key: Number(key), start, end }, SEARCH_BLOCK_ENTRIES, false);

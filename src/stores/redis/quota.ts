@@ -26,8 +26,8 @@ export class Quota {
   }
 
   /**
-   * Creates or undeletes a session while room for it is reserved within each limit. If `make` has to mark the session in a later
-   * generation, it calls `renew`, since another process may have released the reservations together with the earlier mark.
+   * Creates or undeletes a session while room for it is reserved within each limit. `make` must call `renew` to
+   * reserve again when it marks the session in a later generation: whoever ended the earlier one may have released the reservations.
    *
    * @throws {SessionCapacityError} if a limit is reached, counting the reservations of other processes.
    */

@@ -31,5 +31,5 @@ export interface SqlDialect {
 export interface SqlDatabase extends SqlRunner {
   readonly dialect: SqlDialect;
   /** Runs work in a transaction, which rolls back if the work throws. The work may run several times. */
-  transact<T>(work: (inside: SqlRunner) => Coroutine<T>): MaybePromise<T>;
+  transact<T>(work: (transaction: SqlRunner) => Coroutine<T>): MaybePromise<T>;
 }

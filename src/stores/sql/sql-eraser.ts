@@ -38,7 +38,7 @@ export class SqlEraser<Session extends SqlSession> implements StoreEraser {
   async replace(sessionId: string, version: number, entries: readonly Entry[]): Promise<boolean> {
     const { port, cache } = this.#parts;
     try {
-      return await port.locked((inside) => this.#replace(inside, sessionId, version, entries));
+      return await port.locked((locked) => this.#replace(locked, sessionId, version, entries));
     } finally {
       cache.forget(sessionId);
     }
@@ -112,10 +112,10 @@ export class SqlEraser<Session extends SqlSession> implements StoreEraser {
     const table = this.#marks;
     const kept = [...marks].filter(([, value]) => value !== null);
     const any = [...marks].map(() => "?").join(", ");
-    await this.#database.transact(function* (inside) {
-      yield* waitFor(inside.change(`DELETE FROM ${table} WHERE key IN (${any})`, [...marks.keys()]));
+    await this.#database.transact(function* (transaction) {
+      yield* waitFor(transaction.change(`DELETE FROM ${table} WHERE key IN (${any})`, [...marks.keys()]));
       const insert = `INSERT INTO ${table} (key, value) VALUES ${kept.map(() => "(?, ?)").join(", ")}`;
-      if (kept.length > 0) yield* waitFor(inside.change(insert, kept.flat()));
+      if (kept.length > 0) yield* waitFor(transaction.change(insert, kept.flat()));
     });
   }
 
@@ -127,21 +127,16 @@ export class SqlEraser<Session extends SqlSession> implements StoreEraser {
    * Gives the session a new key. Other processes that cached it under the old key cannot append to it any more, and forks
    * keep the entries that they inherited from the old key.
    */
-  *#replace(
-    inside: SqlPort<Session>,
-    sessionId: string,
-    version: number,
-    entries: readonly Entry[],
-  ): Coroutine<boolean> {
+  *#replace(port: SqlPort<Session>, sessionId: string, version: number, entries: readonly Entry[]): Coroutine<boolean> {
     const { removal } = this.#parts;
-    const session = yield* waitFor(inside.load(sessionId));
+    const session = yield* waitFor(port.load(sessionId));
     if (session === null) throw new SessionNotFoundError(sessionId);
     if (session.head.version !== version) return false;
     const { empty, plan } = planAgain(session.head, entries);
     const { rows, located } = encodePlan({ head: empty, leafSeq: null, factsSeq: null }, plan, NOTHING_FOUND.entries);
-    yield* removal.releaseIds(inside.runner, [sessionId]);
-    const made = yield* waitFor(inside.make({ located, rows, origin: [] }, {}));
-    yield* removal.moveRows(inside.runner, session.key, made.key);
+    yield* removal.releaseIds(port.runner, [sessionId]);
+    const made = yield* waitFor(port.make({ located, rows, origin: [] }, {}));
+    yield* removal.moveRows(port.runner, session.key, made.key);
     return true;
   }
 }

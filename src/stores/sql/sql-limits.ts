@@ -5,7 +5,7 @@ import type { SqlDialect, SqlRunner } from "./sql-database.ts";
 /** Checks limits inside the transaction that creates or undeletes a session. @throws {SessionCapacityError} if one is reached. */
 export function* checkSqlLimits(
   { prefix, lockName }: SqlDialect,
-  inside: SqlRunner,
+  transaction: SqlRunner,
   limits: readonly Limit[],
 ): Coroutine<void> {
   const forks = `${prefix}session_parents JOIN ${prefix}sessions ON key = session_key
@@ -14,9 +14,9 @@ export function* checkSqlLimits(
   for (const limit of limits) {
     const { part, name, max } = limit;
     // Two transactions that create sessions for the same user must not both pass the check with one session left.
-    if (part === "open" && lockName !== null) yield* waitFor(inside.rows(lockName, [`skein ${prefix} ${name}`]));
+    if (part === "open" && lockName !== null) yield* waitFor(transaction.rows(lockName, [`skein ${prefix} ${name}`]));
     const sql = `SELECT count(*) AS count FROM ${part === "open" ? open : forks}`;
-    const [row] = yield* waitFor(inside.rows<{ count: number | string }>(sql, [name]));
+    const [row] = yield* waitFor(transaction.rows<{ count: number | string }>(sql, [name]));
     if (Number(row?.count ?? 0) >= max) throw tooMany(limit);
   }
 }

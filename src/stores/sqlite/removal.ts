@@ -14,30 +14,30 @@ import type { SqliteHandle } from "./sqlite-handle.ts";
  */
 export function removalStatements(handle: SqliteHandle, search: SearchIndex | null): RemovalStatements {
   return {
-    *markDeleted(inside, sessionIds, at) {
+    *markDeleted(transaction, sessionIds, at) {
       const select = `SELECT key FROM sessions WHERE id IN (${sessionIds.map(() => "?").join(", ")}) AND deleted_at IS NULL`;
-      const rows = yield* waitFor(inside.rows<{ key: number }>(select, sessionIds));
+      const rows = yield* waitFor(transaction.rows<{ key: number }>(select, sessionIds));
       for (const { key } of rows) {
         // This also removes it from `unsettled`, so that no process can append to it: see `INSERT` in sqlite-port.ts.
         refreshSessionRow(handle, key);
-        yield* waitFor(inside.change("DELETE FROM leases WHERE session_key = ?", [key]));
-        yield* waitFor(inside.change("UPDATE sessions SET deleted_at = ? WHERE key = ?", [at, key]));
+        yield* waitFor(transaction.change("DELETE FROM leases WHERE session_key = ?", [key]));
+        yield* waitFor(transaction.change("UPDATE sessions SET deleted_at = ? WHERE key = ?", [at, key]));
       }
       return rows.length > 0;
     },
-    *truncate(inside, key, version) {
+    *truncate(transaction, key, version) {
       search?.removeFrom(key, version);
       const ids =
         "DELETE FROM entry_ids WHERE session_key = ? AND id IN (SELECT id FROM entries WHERE session_key = ? AND seq >= ?)";
-      yield* waitFor(inside.change(ids, [key, key, version]));
-      yield* waitFor(inside.change("DELETE FROM entries WHERE session_key = ? AND seq >= ?", [key, version]));
+      yield* waitFor(transaction.change(ids, [key, key, version]));
+      yield* waitFor(transaction.change("DELETE FROM entries WHERE session_key = ? AND seq >= ?", [key, version]));
       const cut = "UPDATE sessions SET name = NULL, version = ?, indexed = min(indexed, ?) WHERE key = ?";
-      yield* waitFor(inside.change(cut, [version, version, key]));
+      yield* waitFor(transaction.change(cut, [version, version, key]));
     },
-    *deleteRows(inside, keys) {
+    *deleteRows(transaction, keys) {
       for (const key of JSON.parse(keys) as readonly number[]) search?.removeFrom(key, 0);
       for (const table of ["entry_ids", "entries"])
-        yield* waitFor(inside.change(`DELETE FROM ${table} WHERE session_key ${handle.dialect.inKeys}`, [keys]));
+        yield* waitFor(transaction.change(`DELETE FROM ${table} WHERE session_key ${handle.dialect.inKeys}`, [keys]));
     },
     *moveRows() {},
   };

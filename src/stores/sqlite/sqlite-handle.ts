@@ -69,7 +69,7 @@ export class SqliteHandle implements SqlDatabase {
     this.#attempt(() => this.#connection.exec(sql));
   }
 
-  transact<T>(work: (inside: SqlRunner) => Coroutine<T>): T {
+  transact<T>(work: (transaction: SqlRunner) => Coroutine<T>): T {
     return this.transaction(() => runSync(work(this)));
   }
 
