@@ -128,7 +128,7 @@ export function trigramsOf(term: SearchTerm): string | null {
 }
 
 /** Numbers as an array literal of PostgreSQL. */
-export function arrayOf(numbers: Iterable<number>): string {
+function arrayOf(numbers: Iterable<number>): string {
   return `{${[...numbers].join(",")}}`;
 }
 

@@ -7,7 +7,7 @@ export const SESSION_COLUMNS = `key, id, marked, version, updated_at, modified_a
 
 /**
  * SQL condition for a session that is selected by key or id: it is not deleted. Written so that no partial index of live
- * sessions matches it: without statistics, the planner might scan such an index instead of looking the id up.
+ * sessions matches it: without statistics, the planner might scan such an index instead of looking up the id.
  */
 export const IS_LIVE = "coalesce(deleted_at, '') = ''";
 

@@ -130,7 +130,7 @@ export class Checkpoints implements CheckpointTable {
   }
 }
 
-/** The hash field with the sequence number of the last checkpoint. No token looks like it. */
+/** The hash field with the sequence number of the last checkpoint. Tokens are UUIDs, so none equals it. */
 const SEQUENCE = "#";
 
 function textOf({ id, uid, token }: Pointer): string {

@@ -80,7 +80,7 @@ export interface RowPort<Part extends LogRange, Session extends RowSession<Part>
    * failures. The failed write may have taken effect. Leave it out if no error of the store is worth a retry.
    */
   retryDelayMs?(error: unknown, attempt: number): number | null;
-  /** Runs work with the sessions that it loads locked, usually in a transaction, if the store can. It may run several times. */
+  /** Runs work on a port that isolates it from concurrent changes, usually in a transaction, if the store can. The work may run several times. */
   locked<T>(work: (port: RowPort<Part, Session>) => Coroutine<T>): MaybePromise<T>;
   /** Creates a session. Called inside `locked`. @throws {SessionError} `SESSION_EXISTS` or `CAPACITY`. */
   make(session: NewRowSession<Part>, limits: MakeLimits): MaybePromise<Session>;

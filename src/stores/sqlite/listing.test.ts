@@ -49,7 +49,7 @@ async function pages(store: SessionStore, query: SessionQuery): Promise<unknown[
   return found;
 }
 
-/** One of six entries about one of two runs. */
+/** An entry about one of two runs: a request, a delayed request, its start, parking, end or cancellation. */
 function runDraft(number: number): EntryDraft {
   const runId = `r${number % 2}`;
   const request = { type: "run_request", id: `run:${runId}`, runId, agent: "helper", input: "hi" } as const;

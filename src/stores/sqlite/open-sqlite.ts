@@ -8,7 +8,7 @@ import type { SqliteDatabase } from "./sqlite-handle.ts";
  * @throws {SessionError} `DRIVER_MISSING` if the driver is not available.
  */
 export async function openSqlite(path: string, driver?: "node:sqlite" | "libsql"): Promise<SqliteDatabase> {
-  // Not `import()`: on a Node without the module, it would fail with an error that only its message tells from others.
+  // Avoids `import()`: if this Node lacks the module, only the message of the error would show that.
   const builtIn = process.getBuiltinModule?.("node:sqlite") as
     | { readonly DatabaseSync: new (path: string) => SqliteDatabase }
     | undefined;
