@@ -13,9 +13,9 @@ interface TestDatabase {
 }
 
 /**
- * The URL of an empty database that the tests of this file share, and that is gone after them.
+ * The URL of an empty database that the tests of a file share and that is dropped after them.
  *
- * It is on the server that `SKEIN_TEST_POSTGRES_URL` names, or else on one that is started now.
+ * It is on the server of `SKEIN_TEST_POSTGRES_URL`, or on a server that is started for the file.
  */
 export async function postgresUrl(): Promise<string> {
   if (database === null) {
@@ -30,7 +30,7 @@ export async function postgresPool(): Promise<pg.Pool> {
   const url = await postgresUrl();
   if (pool === null) {
     pool = new pg.Pool({ connectionString: url, max: 20 });
-    // A connection that breaks while nobody uses it would end the process.
+    // Without a listener, an error of an idle connection would end the process.
     pool.on("error", () => {});
   }
   return pool;

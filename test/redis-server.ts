@@ -7,13 +7,13 @@ const given = process.env.SKEIN_TEST_REDIS_URL;
 let server: Promise<RedisServer> | null = null;
 let client: Redis | null = null;
 
-/** Why the tests of this file have no Redis, or null when they have one. */
+/** The reason to skip tests that need Redis, or null if there is a server. */
 export const redisSkip: string | null = given ? null : redisMissing();
 
-/** What every key of this file's tests begins with. */
+/** The prefix of every key that the tests of this file write. */
 export const redisPrefix: string = `skein-test-${randomUUID().slice(0, 8)}`;
 
-/** The URL of the server that `SKEIN_TEST_REDIS_URL` names, or else of one that the tests of this file share. */
+/** The URL of the server of `SKEIN_TEST_REDIS_URL`, or of a server that the tests of a file share. */
 export async function redisUrl(): Promise<string> {
   onFileEnd(close);
   if (given) return given;
@@ -21,13 +21,13 @@ export async function redisUrl(): Promise<string> {
   return (await server).url;
 }
 
-/** A client of the package `ioredis` on the same server, as a caller's own. */
+/** A client of the package `ioredis` on the same server, to pass to a store. */
 export async function ioRedisClient(): Promise<Redis> {
   client ??= quiet(new Redis(await redisUrl()));
   return client;
 }
 
-/** A connection that breaks while nobody uses it would write to the console. */
+/** Adds an error listener: without one, ioredis prints errors of idle connections to the console. */
 export function quiet(redis: Redis): Redis {
   redis.on("error", () => {});
   return redis;
@@ -42,7 +42,7 @@ async function close(): Promise<void> {
   await (await started)?.stop();
 }
 
-/** On a server of someone else's, what the tests wrote is removed. */
+/** Deletes the keys of the tests from a server that was not started for them. */
 async function removeKeys(redis: Redis): Promise<void> {
   let cursor = "0";
   do {

@@ -7,13 +7,13 @@ import { checkHeadIsFold, skipReason, type StoreCase, storeCases } from "skein/t
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { openPgliteStore } from "../examples/store-on-pglite/pglite-store.ts";
 
-// Runs the cases on the store of the guide "Writing a store" as a user does: with the built package and its public names.
+// Runs the store cases on the store of the guide "Writing a store", as a user would: on the built package, with public names only.
 let directory: string;
 let database: PGlite;
 
 beforeAll(async () => {
   directory = await mkdtemp(join(tmpdir(), "skein-pglite-"));
-  // Creating the database takes seconds, and its tables nearly one, so all cases share them; each empties the tables.
+  // Creating a database takes seconds, so the cases share one; each deletes its rows.
   database = await PGlite.create(join(directory, "cases"), { relaxedDurability: true });
 });
 
@@ -25,7 +25,7 @@ afterAll(async () => {
 describe("the store of the guide", () => {
   for (const storeCase of storeCases) test(storeCase.name, () => runCase(storeCase));
 
-  test("keeps its sessions after the database was reopened, including forks of purged sessions", async () => {
+  test("reopens a closed database with all sessions, including forks of purged ones", async () => {
     const path = join(directory, "reopened");
     const message = (id: string) => ({ id, type: "message", message: { role: "user", content: id } }) as const;
     {
@@ -63,7 +63,7 @@ async function runCase(storeCase: StoreCase): Promise<void> {
     await storeCase.run(context);
   } finally {
     await Promise.all(handles.map((store) => store.close()));
-    // The rows of the other tables are deleted by cascade.
+    // Deleting sessions cascades to the other tables.
     await database.exec("DELETE FROM skein.entries; DELETE FROM skein.sessions");
   }
 }

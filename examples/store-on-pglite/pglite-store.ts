@@ -2,7 +2,7 @@ import type { PGliteInterface } from "@electric-sql/pglite";
 import type { SessionHead, SessionStore } from "skein";
 import {
   createStore,
-  kindOf,
+  runsKindOf,
   type ListPosition,
   RowDriver,
   RUNS_BITS,
@@ -100,7 +100,7 @@ function filterOf(query: SessionQuery): { readonly sql: string; readonly values:
   if (cwd !== undefined) conditions.push(`cwd = ${bind(cwd)}`);
   if (status !== undefined) conditions.push(`status = ANY (${bind([status].flat())}::text[])`);
   if (parentId !== undefined) conditions.push(`parents @> ARRAY[${bind(parentId)}]`);
-  if (runs !== undefined) conditions.push(`runs & ${RUNS_BITS[kindOf(runs)]} <> 0`);
+  if (runs !== undefined) conditions.push(`runs & ${RUNS_BITS[runsKindOf(runs)]} <> 0`);
   if (runs === "running" || runs === "interrupted") {
     const held = `EXISTS (SELECT 1 FROM skein.leases WHERE session_key = key AND expires_ms > ${bind(Date.now())})`;
     conditions.push(runs === "running" ? held : `NOT ${held}`);

@@ -1,7 +1,7 @@
 import type { PGliteInterface } from "@electric-sql/pglite";
 import { SessionCapacityError, SessionError, type SessionHead, type SessionHeader } from "skein";
 import {
-  type Asking,
+  type Coroutine,
   type CommitConditions,
   type EncodedPlan,
   type MakeLimits,
@@ -9,7 +9,7 @@ import {
   type RowPort,
   RowReader,
   type RowSession,
-  runLater,
+  runAsync,
   runsColumns,
   type Segment,
   segmentsAfter,
@@ -43,7 +43,7 @@ const NEW_ROWS = "json_to_recordset($1::text::json) AS new (seq bigint, id text,
 /** The port: how the row engine looks up and writes rows, in the database or in one transaction of it. */
 export class SessionRows implements RowPort<Segment, LoadedSession> {
   readonly checksIds = false;
-  readonly place = "PGlite database";
+  readonly storeName = "PGlite database";
   readonly #database: PGliteInterface;
   readonly #cache: SessionCache<LoadedSession>;
   readonly #queries: Queries;
@@ -69,7 +69,7 @@ export class SessionRows implements RowPort<Segment, LoadedSession> {
     const header = parseFrozen(row.header) as SessionHeader;
     const segments = segmentsAfter(JSON.parse(row.origin) as Segment[], row.origin_version, key);
     const reader = new RowReader(this, this.#cache);
-    const { head, leafSeq, factsSeq } = await runLater(reader.headAt(segments, header, version));
+    const { head, leafSeq, factsSeq } = await runAsync(reader.headAt(segments, header, version));
     // A fork that nothing was appended to yet has a time of its own.
     return { segments, leafSeq, factsSeq, head: Object.freeze({ ...head, updatedAt: row.updated_at }) };
   }
@@ -107,11 +107,11 @@ export class SessionRows implements RowPort<Segment, LoadedSession> {
   /** One statement, so that it is written whole or not at all, and nothing comes between its conditions and its rows. */
   async commit(
     session: LoadedSession,
-    { rows, place }: EncodedPlan,
+    { rows, located }: EncodedPlan,
     { leaseToken }: CommitConditions,
   ): Promise<LoadedSession | "behind"> {
-    const { version, status, updatedAt, modifiedAt } = place.head;
-    const { runs, due } = runsColumns(place.head);
+    const { version, status, updatedAt, modifiedAt } = located.head;
+    const { runs, due } = runsColumns(located.head);
     const written = await this.#select(
       `WITH grown AS (
          UPDATE skein.sessions
@@ -126,18 +126,18 @@ export class SessionRows implements RowPort<Segment, LoadedSession> {
         ...[version, status, updatedAt, modifiedAt, runs, due, leaseToken, Date.now()],
       ],
     );
-    return written.length === 0 ? "behind" : { ...place, segments: session.segments };
+    return written.length === 0 ? "behind" : { ...located, segments: session.segments };
   }
 
   /** PGlite runs one transaction at a time, so that whatever is read in it stays so until its end. */
-  locked<T>(steps: (port: SessionRows) => Asking<T>): Promise<T> {
+  locked<T>(steps: (port: SessionRows) => Coroutine<T>): Promise<T> {
     return this.#database.transaction((transaction) =>
-      runLater(steps(new SessionRows(this.#database, this.#cache, transaction))),
+      runAsync(steps(new SessionRows(this.#database, this.#cache, transaction))),
     );
   }
 
-  async make({ place, origin, rows }: NewRowSession<Segment>, limits: MakeLimits): Promise<LoadedSession> {
-    const { header } = place.head;
+  async make({ located, origin, rows }: NewRowSession<Segment>, limits: MakeLimits): Promise<LoadedSession> {
+    const { header } = located.head;
     const taken = await this.#select("SELECT 1 FROM skein.sessions WHERE id = $1", [header.id]);
     if (taken.length > 0) {
       throw new SessionError("SESSION_EXISTS", `There is already a session ${header.id}; use another id.`);
@@ -145,11 +145,11 @@ export class SessionRows implements RowPort<Segment, LoadedSession> {
     await checkForks(this.#queries, header.forkedFrom?.sessionId, limits.maxForks);
     await checkOpen(this.#queries, header.userId, limits.maxOpenPerUser);
     const version = origin.at(-1)?.end ?? 0;
-    const key = await this.#insertSession(place.head, origin, version);
+    const key = await this.#insertSession(located.head, origin, version);
     for (let start = 0; start < rows.length; start += BATCH_ROWS) {
       await this.#insertRows(key, rows.slice(start, start + BATCH_ROWS));
     }
-    return { ...place, segments: segmentsAfter(origin, version, key) };
+    return { ...located, segments: segmentsAfter(origin, version, key) };
   }
 
   async #insertSession(head: SessionHead, origin: readonly Segment[], originVersion: number): Promise<number> {

@@ -81,9 +81,8 @@ export {
 export { type CheckProgress, checkStore, type CheckStoreOptions, type StoreReport } from "./doctor/check-store.ts";
 export { digestOf, type DigestOptions, type LogDigest } from "./doctor/log-digest.ts";
 export type { FindingKind, StoreFinding } from "./doctor/store-finding.ts";
-export { type Asking, type Reply, runLater, runNow } from "./rows/asking.ts";
-export type { EncodedPlan } from "./rows/encode-plan.ts";
-export type { HeadPlace } from "./rows/entry-state.ts";
+export { type Coroutine, type MaybePromise, runAsync, runSync } from "./rows/coroutine.ts";
+export type { EncodedPlan, LocatedHead } from "./rows/row-encoding.ts";
 export { RowDriver, type RowParts, type RowRemoval } from "./rows/row-driver.ts";
 export type {
   CommitConditions,
@@ -94,6 +93,6 @@ export type {
   StoredRow,
 } from "./rows/row-port.ts";
 export { RowReader } from "./rows/row-reader.ts";
-export { kindOf, RUNS_BITS, runsColumns } from "./rows/runs-columns.ts";
+export { runsKindOf, RUNS_BITS, runsColumns } from "./rows/runs-columns.ts";
 export { type Segment, segmentsAfter } from "./rows/segments.ts";
 export { SessionCache } from "./rows/session-cache.ts";

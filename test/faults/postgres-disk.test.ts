@@ -9,7 +9,7 @@ import { refusalOf } from "./store-support.ts";
 const DISK_BYTES = 48_000_000;
 
 diskTest(
-  "refuses appends when the disk is full, keeps what it acknowledged, and goes on when there is room",
+  "refuses appends on a full disk, keeps acknowledged entries, and appends again once there is room",
   async () => {
     const { server, disk } = await startOnDisk({ walApart: true });
     const store = await openStore({ url: server.url });
@@ -30,29 +30,32 @@ diskTest(
   },
 );
 
-diskTest("loses nothing when the server ends because its log has no room, and goes on when it is back", async () => {
-  const { server, disk } = await startOnDisk({ walApart: false });
-  const store = await openStore({ url: server.url });
-  await store.create(createHeader({ id: "a" }));
-  const [before, during] = [largeDrafts("before"), largeDrafts("during")];
-  await store.append("a", before);
-  disk.fill(0);
-  // Nothing but the write-ahead log grows by this, and without it the server cannot go on.
-  const pool = openPool(server.url);
-  await expect(pool.query("SELECT pg_logical_emit_message(true, '', repeat('x', 40000000))")).rejects.toThrow();
-  expect(await refusalOf(store.append("a", during))).toMatchObject({
-    code: "STORE_FAILED",
-    message: expect.stringMatching(
-      /^The PostgreSQL database [\w.:/]+ (?:lost the connection|is starting up|cannot be reached|has no room left)[^.]+\.$/,
-    ),
-  });
-  disk.makeRoom();
-  await appendAgain(store, during);
-  await checkHolds(
-    store,
-    [...before, ...during].map(({ id }) => id as string),
-  );
-});
+diskTest(
+  "loses nothing when the server crashes because its write-ahead log has no room, and appends again after its recovery",
+  async () => {
+    const { server, disk } = await startOnDisk({ walApart: false });
+    const store = await openStore({ url: server.url });
+    await store.create(createHeader({ id: "a" }));
+    const [before, during] = [largeDrafts("before"), largeDrafts("during")];
+    await store.append("a", before);
+    disk.fill(0);
+    // This grows only the write-ahead log. Without room for it, the server crashes.
+    const pool = openPool(server.url);
+    await expect(pool.query("SELECT pg_logical_emit_message(true, '', repeat('x', 40000000))")).rejects.toThrow();
+    expect(await refusalOf(store.append("a", during))).toMatchObject({
+      code: "STORE_FAILED",
+      message: expect.stringMatching(
+        /^The PostgreSQL database [\w.:/]+ (?:lost the connection|is starting up|cannot be reached|has no room left)[^.]+\.$/,
+      ),
+    });
+    disk.makeRoom();
+    await appendAgain(store, during);
+    await checkHolds(
+      store,
+      [...before, ...during].map(({ id }) => id as string),
+    );
+  },
+);
 
 async function startOnDisk(options: { readonly walApart: boolean }): Promise<{
   readonly server: PostgresServer;

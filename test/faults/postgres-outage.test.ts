@@ -10,13 +10,13 @@ import { appendUntilDone, clients, END_OTHERS, openPool, openStore, rowsOf, star
 import { entriesOf, message } from "./store-support.ts";
 
 test.for(clients)(
-  "loses and repeats nothing while its connections are ended, with %s",
+  "stores every append exactly once while its connections are closed, with %s",
   { timeout: 120_000 },
   async ([, open]) => {
     const server = await startServer();
     const stores = [await open(server.url), await open(server.url)];
     const work = appendThrough(stores);
-    // The session that they append to is made first, and not again.
+    // The session must be created before the first connection is closed: `create` is not retried.
     await work.progress(1);
     for (let kill = 0; kill < 30; kill++) {
       await rowsOf(END_OTHERS, server.url);
@@ -26,7 +26,7 @@ test.for(clients)(
   },
 );
 
-test.for(clients)("goes on after the server was restarted, with %s", { timeout: 120_000 }, async ([, open]) => {
+test.for(clients)("appends again after restarts of the server, with %s", { timeout: 120_000 }, async ([, open]) => {
   const server = await startServer();
   const stores = [await open(server.url), await open(server.url)];
   const work = appendThrough(stores);
@@ -39,7 +39,7 @@ test.for(clients)("goes on after the server was restarted, with %s", { timeout: 
   await checkWork(stores, await work.stop());
 });
 
-test("finds every acknowledged entry after the server was killed", async () => {
+test("keeps every acknowledged entry when the server is killed", async () => {
   const server = await startServer();
   const stores = [await openStore({ url: server.url })];
   const work = appendThrough(stores);
@@ -53,8 +53,8 @@ test("finds every acknowledged entry after the server was killed", async () => {
   await checkWork(stores, await work.stop());
 });
 
-test("fails, and ends nothing else, when a connection of pg's breaks in the moment it is made", async () => {
-  // What is ready and what ends it arrive as one.
+test("rejects, without ending the process, if a connection of pg breaks in the moment it is ready", async () => {
+  // ReadyForQuery and the fatal error arrive in one packet.
   const ready = Buffer.from([82, 0, 0, 0, 8, 0, 0, 0, 0, 90, 0, 0, 0, 5, 73]);
   const fields = "SFATAL\0C57P01\0Mterminating connection due to administrator command\0\0";
   const fatal = Buffer.concat([Buffer.from([69, 0, 0, 0, fields.length + 4]), Buffer.from(fields)]);
@@ -72,7 +72,7 @@ test("fails, and ends nothing else, when a connection of pg's breaks in the mome
   await expect(connection.listen("channel", handlers)).rejects.toThrow();
 });
 
-/** Appends of many writers, each again with the same id until it is acknowledged. */
+/** Appends with four concurrent writers, each retrying with the same id until it is acknowledged. */
 function appendThrough(stores: readonly SessionStore[]): {
   progress(count: number): Promise<void>;
   stop(): Promise<Outcome>;

@@ -10,10 +10,10 @@ import { expectCounted, expectKept, writeTogether } from "./writers-support.ts";
 
 const KILLS = 8;
 
-test("keeps all entries of four processes that append 250 times each, in one order on one path", async () => {
+test("stores all entries of four processes that append 250 times each, in one order on one path", async () => {
   const url = await postgresUrl();
   const store = await openStore({ url });
-  // Meanwhile others look at the session in ways that keep books of their own.
+  // Meanwhile, listing and searching update `sessions` and the search index concurrently.
   const last = await writeTogether(url, { processes: 4, appends: 250 }, async () => {
     await store.list();
     await store.search("w0.0-40");
@@ -22,7 +22,7 @@ test("keeps all entries of four processes that append 250 times each, in one ord
   expect(found).toEqual([[last]]);
 });
 
-test("refuses whoever is late with a conflict, and a loop that tries again comes to the right sum", async () => {
+test("refuses an append to an outdated version with CONFLICT, and a retry loop in four processes counts correctly", async () => {
   const url = await postgresUrl();
   const store = await openStore({ url });
   await store.create(createHeader({ id: "counted" }));
@@ -33,7 +33,7 @@ test(`finds every acknowledged entry after ${KILLS} kills at random moments`, { 
   expectKept("writers", "postgres", KILLS),
 );
 
-test("lets four processes open a database that none of them finds there", async () => {
+test("four processes can open a store at the same time in a database without its schema", async () => {
   const url = await postgresUrl();
   const names = ["p0", "p1", "p2", "p3"];
   const programs = names.map((name) => start("open.mjs", [name]));
@@ -48,16 +48,16 @@ test("lets four processes open a database that none of them finds there", async 
   }
 });
 
-test("misses a session that is purged while it is read, and fails over none", async () => {
+test("returns null for a session that is purged while it is read, instead of failing", async () => {
   const [url, schema] = [await postgresUrl(), newSchema()];
   const store = await openStore({ url, schema });
   let beforeRows = async (): Promise<void> => {};
   const pool = openPool(url);
   const connect = pool.connect.bind(pool);
-  // What reads the rows of a head comes after the statement that found the session.
-  pool.connect = ((taken: Parameters<typeof connect>[0]) =>
+  // Delays the statement that reads the rows of the head, which follows the one that finds the session.
+  pool.connect = ((callback: Parameters<typeof connect>[0]) =>
     connect((error, client, done) => {
-      if (client === undefined) return taken(error, client, done);
+      if (client === undefined) return callback(error, client, done);
       const slow = Object.create(client, {
         query: {
           value: async (query: { text: string }) => {
@@ -66,7 +66,7 @@ test("misses a session that is purged while it is read, and fails over none", as
           },
         },
       });
-      taken(error, slow, done);
+      callback(error, slow, done);
     })) as typeof pool.connect;
   for (const read of [
     async (slow: SessionStore) => slow.head("a"),
@@ -82,7 +82,7 @@ test("misses a session that is purged while it is read, and fails over none", as
   }
 });
 
-test("lets one process run a session at a time, and the one that took over writes", async () => {
+test("gives the lease of a session to one process at a time, and only its holder can append with it", async () => {
   const options = { url: await postgresUrl(), schema: newSchema() };
   const [first, second] = [await openStore(options), await openStore(options)];
   await first.create(createHeader({ id: "a" }));
@@ -92,14 +92,14 @@ test("lets one process run a session at a time, and the one that took over write
   await lease.release();
   const taken = await second.lease("a", "run-2", 60_000);
   expect(taken.token).toBeGreaterThan(lease.token);
-  // The first still has the head in memory, and the statement that would write must find the lease gone.
+  // The first store has the head in its cache, so the statement that appends must check the lease.
   const late = first.append("a", [message], { guard: { leaseToken: lease.token } });
   await expect(late).rejects.toMatchObject({ code: "LEASE_LOST" });
   await second.append("a", [message], { guard: { leaseToken: taken.token } });
   expect((await first.head("a"))?.version).toBe(2);
 });
 
-test("writes nothing under a lease that is taken over while the append waits for its turn", async () => {
+test("writes nothing with a lease that another process acquires while the append waits for a lock", async () => {
   const options = { url: await postgresUrl(), schema: newSchema() };
   const [first, second] = [await openStore(options), await openStore(options)];
   await first.create(createHeader({ id: "a" }));
@@ -110,7 +110,7 @@ test("writes nothing under a lease that is taken over while the append waits for
     const draft = { ...message, id: `late-${round}` };
     const outcome = refusalOf(first.append("a", [draft], { guard: { leaseToken: lease.token } }));
     const taken = await takeOver;
-    // Whatever is there once the new holder has its lease is all that the old one will ever write.
+    // Once the new holder has the lease, the old holder must not write any more.
     const version = (await second.head("a"))?.version;
     const { code } = await outcome;
     expect(["done", "LEASE_LOST"]).toContain(code);
@@ -120,7 +120,7 @@ test("writes nothing under a lease that is taken over while the append waits for
   }
 });
 
-test("makes no more sessions than a user may have open, over several stores at once", async () => {
+test("creates no more open sessions than the limit of a user, through several stores concurrently", async () => {
   const options = { url: await postgresUrl(), schema: newSchema() };
   const stores = await Promise.all([1, 2, 3].map(() => openStore(options)));
   const results = await Promise.all(
@@ -133,7 +133,7 @@ test("makes no more sessions than a user may have open, over several stores at o
   expect(await stores[0]?.count({ userId: "u" })).toBe(3);
 });
 
-test("keeps what a fork takes over, however the purge of its source falls", async () => {
+test("keeps the entries that a fork inherits, whenever its source is purged concurrently", async () => {
   const options = { url: await postgresUrl(), schema: newSchema() };
   const [one, other] = [await openStore(options), await openStore(options)];
   let forked = 0;
@@ -152,7 +152,7 @@ test("keeps what a fork takes over, however the purge of its source falls", asyn
     await checkHeadIsFold(other, fork);
   }
   expect(forked).toBeGreaterThan(0);
-  // Nothing else is left: what nobody builds on is gone.
+  // All other entries are deleted, as no fork needs them.
   const [left] = await rowsOf(`SELECT count(*)::int AS entries FROM ${options.schema}.entries`);
   expect(left).toEqual({ entries: forked * 5 });
 });

@@ -34,7 +34,7 @@ test.for([
   for (const secret of [SECRET, decodeURIComponent(password)]) expect(refusal.message).not.toContain(secret);
 });
 
-test("says that nobody answers where there is no server, at once", async () => {
+test("reports immediately that a missing server cannot be reached", async () => {
   const server = createServer().listen(0, "127.0.0.1");
   await new Promise((resolve) => server.once("listening", resolve));
   const { port } = server.address() as { port: number };
@@ -71,13 +71,13 @@ test.for([
   [{ url: "postgres://h/d", prepare: "no" }],
   [{ url: "postgres://h/d", watch: "never" }],
   [{ url: "postgres://h/d", clock: 1 }],
-])("refuses options that make no sense (%#), and shows no password", async ([options]) => {
+])("refuses invalid options (%#), and shows no password", async ([options]) => {
   const refusal = await refusalOf(openPostgresStore(options as never));
   expect(refusal.code).toBe("INVALID_OPTION");
   expect(refusal.message).not.toContain(SECRET);
 });
 
-test("refuses a schema of a later version, and leaves it as it is", async () => {
+test("refuses a schema of a later version, and leaves it unchanged", async () => {
   const [url, schema] = [await postgresUrl(), newSchema()];
   await (await openPostgresStore({ url, schema })).close();
   await rowsOf(`UPDATE ${schema}.skein_schema SET version = 99`);
@@ -87,12 +87,12 @@ test("refuses a schema of a later version, and leaves it as it is", async () => 
   expect(await rowsOf(`SELECT version FROM ${schema}.skein_schema`)).toEqual([{ version: 99 }]);
 });
 
-test("refuses another program's schema, and leaves it as it is; takes one that is empty", async () => {
+test("refuses the schema of another program, and leaves it unchanged; uses an empty schema", async () => {
   const [url, schema] = [await postgresUrl(), newSchema()];
   await rowsOf(`CREATE SCHEMA ${schema}; CREATE TABLE ${schema}.theirs (id int)`);
   const refusal = await refusalOf(openPostgresStore({ url, schema }));
   expect(refusal).toMatchObject({ code: "STORE_FAILED" });
-  expect(refusal.message).toMatch(/belongs to another program; choose a schema of its own/);
+  expect(refusal.message).toMatch(/belongs to another program; choose a separate schema/);
   expect(await rowsOf(`SELECT tablename FROM pg_tables WHERE schemaname = '${schema}'`)).toEqual([
     { tablename: "theirs" },
   ]);
@@ -101,7 +101,7 @@ test("refuses another program's schema, and leaves it as it is; takes one that i
   expect(await store.count()).toBe(0);
 });
 
-test("reads a database that may only be read, refuses to write, and does not open one that has no store yet", async () => {
+test("reads a read-only database, refuses writes, and does not open one without a store", async () => {
   const schema = newSchema();
   const store = await openStore({ url: await postgresUrl(), schema });
   await store.create(createHeader({ id: "a" }));
@@ -121,7 +121,7 @@ test("reads a database that may only be read, refuses to write, and does not ope
   ]) {
     const refusal = await refusalOf(call());
     expect(refusal.code).toBe("READ_ONLY");
-    expect(refusal.message).toMatch(/may only be read; connect to one that takes writes\.$/);
+    expect(refusal.message).toMatch(/is read-only; connect to one that accepts writes\.$/);
   }
   expect((await store.head("a"))?.version).toBe(1);
   const watching = reader.watch("a", { after: -1 })[Symbol.asyncIterator]();
@@ -130,7 +130,7 @@ test("reads a database that may only be read, refuses to write, and does not ope
   await expect(openPostgresStore({ url, schema: newSchema() })).rejects.toMatchObject({ code: "READ_ONLY" });
 });
 
-test("ends a statement that takes too long, with a word on what to do, and works afterwards", async () => {
+test("cancels a statement after the timeout, with a hint in the message, and works afterwards", async () => {
   const [url, schema] = [await postgresUrl(), newSchema()];
   const store = await openStore({ url, schema, statementTimeoutMs: 200 });
   await store.create(createHeader({ id: "a" }));
@@ -147,7 +147,7 @@ test("ends a statement that takes too long, with a word on what to do, and works
   expect((await store.head("a"))?.version).toBe(2);
 });
 
-test("says which rights are missing, and works in a schema that was made for it", async () => {
+test("reports missing rights, and works in a schema that was created for its user", async () => {
   const [schema, user] = [newSchema(), newSchema()];
   const { pathname } = new URL(await postgresUrl());
   await rowsOf(`CREATE ROLE ${user} LOGIN PASSWORD '${SECRET}'`);
@@ -166,7 +166,7 @@ test("says which rights are missing, and works in a schema that was made for it"
   await store.close();
 });
 
-test("refuses a database that cannot hold every text", async () => {
+test("refuses a database whose encoding cannot hold every text", async () => {
   const name = newSchema();
   await rowsOf(`CREATE DATABASE ${name} ENCODING 'LATIN1' LC_COLLATE 'C' LC_CTYPE 'C' TEMPLATE template0`);
   onTestFinished(async () => {
@@ -177,7 +177,7 @@ test("refuses a database that cannot hold every text", async () => {
   expect(refusal.message).toMatch(/has the encoding LATIN1; skein needs one with the encoding UTF8/);
 });
 
-test("closes no client of the caller's, and goes on using it beside the caller", async () => {
+test("shares a client with the caller and never closes it", async () => {
   const [url, schema] = [await postgresUrl(), newSchema()];
   const sql = postgres(url, { max: 2, onnotice: () => {} });
   const client = new pg.Client({ connectionString: url });
@@ -202,7 +202,7 @@ test("closes no client of the caller's, and goes on using it beside the caller",
   await client.end();
 });
 
-test("leaves no statement prepared and no connection in a state of its own where a proxy asks for it", async () => {
+test("leaves no prepared statements, listeners or locks on connections with prepare: false, as a pooling proxy requires", async () => {
   const [url, schema] = [await postgresUrl(), newSchema()];
   const pool = openPool(url);
   const store = await openStore({ sql: pool, schema, prepare: false, watch: "poll" });
@@ -228,10 +228,10 @@ test("leaves no statement prepared and no connection in a state of its own where
   }
 });
 
-test("says what to install when there is no client", async () => {
+test("says what to install if no client is installed", async () => {
   const directory = await mkdtemp(join(tmpdir(), "skein-postgres-"));
   onTestFinished(() => rm(directory, { recursive: true, force: true }));
-  // A copy of the package where no other package can be found.
+  // A copy of the package in a directory without other packages.
   await cp(fileURLToPath(new URL("../../dist", import.meta.url)), join(directory, "dist"), { recursive: true });
   await writeFile(join(directory, "package.json"), '{ "type": "module" }');
   const script = `const { openPostgresStore } = await import("./dist/stores/postgres/index.js");

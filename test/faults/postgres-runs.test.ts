@@ -10,15 +10,15 @@ import { idle, phasesOf } from "../workers/fleet-support.ts";
 import { END_OTHERS, openStore, startServer } from "./postgres-support.ts";
 
 const RUNS = 10;
-/** How many rounds each of them has done before the server is harmed; they end after that. */
+/** How many rounds each run does before the fault; it ends after the fault. */
 const ROUNDS_BEFORE = 2;
 
-/** Runs of several rounds, each of which has an effect. */
+/** Starts runs with several rounds, each with an effect. */
 async function startRuns(url: string) {
   const store = await openStore({ url });
   const manager = new SessionManager({ store });
   const effects: string[] = [];
-  const harm = { over: false };
+  const fault = { over: false };
   const note = defineTool({
     name: "note",
     description: "Notes a round.",
@@ -32,7 +32,7 @@ async function startRuns(url: string) {
   const model = modelOf(async ({ messages }) => {
     await pause(5);
     const round = messages.filter(({ role }) => role === "assistant").length;
-    return round < ROUNDS_BEFORE || !harm.over ? calling(callOf(`call-${round}`, "note", { round })) : saying("Done.");
+    return round < ROUNDS_BEFORE || !fault.over ? calling(callOf(`call-${round}`, "note", { round })) : saying("Done.");
   });
   const agents = [createAgent({ name: "helper", prompt: "", model, builtInTools: false, tools: [note] })];
   const queue = inProcessQueue();
@@ -45,10 +45,10 @@ async function startRuns(url: string) {
     await queue.notify(sessionId, { runner: "helper" });
     sessions.push(sessionId);
   }
-  return { store, sessions, effects, harm };
+  return { store, sessions, effects, fault };
 }
 
-const harms = {
+const faults = {
   "is restarted": async (server: Awaited<ReturnType<typeof startServer>>) => {
     await server.halt();
     await server.resume();
@@ -58,7 +58,7 @@ const harms = {
     await server.halt();
     await server.resume();
   },
-  "ends all connections, again and again": async ({ url }: Awaited<ReturnType<typeof startServer>>) => {
+  "closes all connections repeatedly": async ({ url }: Awaited<ReturnType<typeof startServer>>) => {
     const client = new Client(url);
     await client.connect();
     for (let times = 0; times < 60; times++) {
@@ -67,24 +67,24 @@ const harms = {
     }
     await client.end();
   },
-  // Longer than what is repeated waits.
-  "is away for five seconds": async (server: Awaited<ReturnType<typeof startServer>>) => {
+  // Longer than the store retries.
+  "is stopped for five seconds": async (server: Awaited<ReturnType<typeof startServer>>) => {
     await server.halt();
     await pause(5000);
     await server.resume();
   },
 };
 
-test.for(Object.entries(harms))(
-  "runs on PostgreSQL, whose server %s, all finish, and do nothing twice",
+test.for(Object.entries(faults))(
+  "all runs finish and no effect happens twice when the PostgreSQL server %s",
   { timeout: 120_000 },
-  async ([, doHarm]) => {
+  async ([, causeFault]) => {
     const server = await startServer();
-    const { store, sessions, effects, harm } = await startRuns(server.url);
-    const underWay = (): number => effects.filter((effect) => effect.endsWith(` ${ROUNDS_BEFORE - 1}`)).length;
-    await expect.poll(underWay, { timeout: 20_000 }).toBe(RUNS);
-    await doHarm(server);
-    harm.over = true;
+    const { store, sessions, effects, fault } = await startRuns(server.url);
+    const runsBeforeFault = (): number => effects.filter((effect) => effect.endsWith(` ${ROUNDS_BEFORE - 1}`)).length;
+    await expect.poll(runsBeforeFault, { timeout: 20_000 }).toBe(RUNS);
+    await causeFault(server);
+    fault.over = true;
     for (const sessionId of sessions) await idle(store, sessionId, 60_000);
     const ends = await Promise.all(sessions.map(async (id) => (await phasesOf(store, id)).at(-1)));
     expect(ends).toEqual(sessions.map(() => "finished"));

@@ -15,7 +15,7 @@ export function newSchema(): string {
   return `skein_${randomUUID().slice(0, 8)}`;
 }
 
-/** A server of the test's own, that may be stopped and started. */
+/** Starts a separate server for a test, which can be stopped and restarted. */
 export async function startServer(): Promise<PostgresServer> {
   const server = await startPostgres();
   onTestFinished(() => server.stop());
@@ -37,7 +37,7 @@ export function openPool(url: string): pg.Pool {
   return pool;
 }
 
-/** What statements give, on a connection of their own. */
+/** Runs SQL on a separate connection and returns the rows. */
 export async function rowsOf(sql: string, url?: string): Promise<Record<string, unknown>[]> {
   const client = postgres(url ?? (await postgresUrl()), { max: 1, onnotice: () => {} });
   try {
@@ -47,35 +47,35 @@ export async function rowsOf(sql: string, url?: string): Promise<Record<string, 
   }
 }
 
-/** The URL of another database of the same server, as another user if need be. */
+/** The URL of the test server with changes, such as another database or user. */
 export async function urlWith(change: (url: URL) => void): Promise<string> {
   const url = new URL(await postgresUrl());
   change(url);
   return url.href;
 }
 
-/** Ends every connection but the one that asks. */
+/** SQL that closes every connection except its own. */
 export const END_OTHERS =
   "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid <> pg_backend_pid() AND usename IS NOT NULL";
 
-/** Ways to open a store on a server. */
+/** The kinds of clients to open a store with. */
 export const clients: readonly (readonly [name: string, open: (url: string) => Promise<SessionStore>])[] = [
   ["a url", (url) => openStore({ url })],
   ["a pool of pg", (url) => openStore({ sql: openPool(url) })],
 ];
 
-/** Resolves to how many tries failed; `untyped` gets those that failed in a way that no caller could expect. */
+/** Appends until it succeeds, and returns the number of failed attempts. `unexpected` is called with errors other than STORE_FAILED. */
 export async function appendUntilDone(
   store: SessionStore,
   draft: typeof message & { id: string },
-  untyped: (error: unknown) => void = () => {},
+  unexpected: (error: unknown) => void = () => {},
 ): Promise<number> {
   for (let failures = 0; ; failures++) {
     try {
       await store.append("a", [draft]);
       return failures;
     } catch (error) {
-      if (!(error instanceof SessionError) || error.code !== "STORE_FAILED") untyped(error);
+      if (!(error instanceof SessionError) || error.code !== "STORE_FAILED") unexpected(error);
       await wait(10);
     }
   }

@@ -9,7 +9,7 @@ import { entriesOf, message } from "./store-support.ts";
 const END_LISTENERS = `${END_OTHERS} AND query ILIKE 'listen%'`;
 
 test.for(clients)(
-  "yields to a watcher what came while nobody listened, with %s",
+  "a watcher yields entries that were appended while its LISTEN connection was lost, with %s",
   { timeout: 120_000 },
   async ([, open]) => {
     const server = await startServer();
@@ -29,7 +29,7 @@ test.for(clients)(
 );
 
 test.for(clients)(
-  "yields to a watcher all that came before, during and after a restart, with %s",
+  "a watcher yields all entries appended before and after a restart of the server, with %s",
   { timeout: 120_000 },
   async ([, open]) => {
     const server = await startServer();
@@ -46,25 +46,25 @@ test.for(clients)(
   },
 );
 
-test("tells a watcher at once what another process appends, and sends nothing for what nobody watches", async () => {
+test("notifies a watcher of appends by another store, and sends no notification for a session without watchers", async () => {
   const server = await startServer();
   const [here, there] = [await openStore({ url: server.url }), await openStore({ url: server.url })];
-  for (const id of ["watched", "quiet"]) await here.create(createHeader({ id }));
-  const heard: string[] = [];
+  for (const id of ["watched", "unwatched"]) await here.create(createHeader({ id }));
+  const notified: string[] = [];
   const pool = openPool(server.url);
   const client = await pool.connect();
   onTestFinished(() => client.release(true));
-  client.on("notification", ({ payload }) => heard.push(payload ?? ""));
+  client.on("notification", ({ payload }) => notified.push(payload ?? ""));
   await client.query("LISTEN skein_entries");
   const watcher = watch(here, "watched");
   await here.append("watched", [message]);
   for (let i = 0; i < 5; i++) {
-    await there.append("quiet", [message]);
+    await there.append("unwatched", [message]);
     await there.append("watched", [message]);
   }
   await watcher.until(6);
   await client.query("SELECT 1");
-  expect(heard.filter((payload) => !payload.startsWith(":"))).toEqual(Array(6).fill("watched"));
+  expect(notified.filter((payload) => !payload.startsWith(":"))).toEqual(Array(6).fill("watched"));
 });
 
 interface Watcher {
@@ -72,7 +72,7 @@ interface Watcher {
   until(count: number): Promise<void>;
 }
 
-/** Watches a session from its first entry on until the test ends. An append of the same store waits until it has begun. */
+/** Watches a session from its first entry until the test ends. Later appends through the same store wait until the watch has started. */
 function watch(store: SessionStore, id = "a"): Watcher {
   const seen: Entry[] = [];
   const stopping = new AbortController();

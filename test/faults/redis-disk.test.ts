@@ -13,7 +13,7 @@ import { entriesOf, message, refusalOf, until } from "./store-support.ts";
 
 const DISK_BYTES = 8_000_000;
 const NOT_SAVED =
-  /^The Redis server redis:\/\/127\.0\.0\.1:\d+ takes no writes because it cannot save to its disk; make room there, let it write to its directory, and try again\.$/;
+  /^The Redis server redis:\/\/127\.0\.0\.1:\d+ accepts no writes because it cannot save to its disk; make room there, let it write to its directory, and try again\.$/;
 
 diskTest(
   "refuses writes when the disk is full, still reads and lists, and goes on when there is room",
@@ -47,7 +47,7 @@ diskTest(
     const { acknowledged, refused, refusal } = await appendUntilRefused(store);
     expect(refusal).toMatchObject({
       code: "STORE_FAILED",
-      message: expect.stringMatching(/ (?:cannot be reached just now|was lost in the middle of a call); [^.]+\.$/),
+      message: expect.stringMatching(/ (?:cannot be reached now; |lost the connection during a call, )[^.]+\.$/),
     });
     expect(acknowledged.length).toBeGreaterThan(10);
     // Nothing here may write, as the server would end again.

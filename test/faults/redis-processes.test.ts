@@ -9,12 +9,12 @@ import { expectCounted, expectKept, writeTogether } from "./writers-support.ts";
 const KILLS = 8;
 
 redisTest(
-  "keeps all entries of four processes that append 500 times each, in one order on one path",
+  "stores all entries of four processes that append 500 times each, in one order on one path",
   async () => {
     const [url, prefix] = [await redisUrl(), newPrefix()];
     const store = await openStore({ url, prefix });
     await store.create(createHeader({ id: "shared" }));
-    // Meanwhile others look at the session in ways that keep books of their own.
+    // Meanwhile, listing and counting update the index concurrently.
     await writeTogether(`${url}#${prefix}`, { processes: 4, appends: 500 }, async () => {
       const [items, count] = [(await store.list()).items, await store.count()];
       expect([items.length, count]).toEqual([1, 1]);
@@ -24,7 +24,7 @@ redisTest(
 );
 
 redisTest(
-  "refuses whoever is late with a conflict, and a loop that tries again comes to the right sum",
+  "refuses an append to an outdated version with CONFLICT, and a retry loop in four processes counts correctly",
   async () => {
     const [url, prefix] = [await redisUrl(), newPrefix()];
     const store = await openStore({ url, prefix });
@@ -41,7 +41,7 @@ ownServerTest(
 );
 
 redisTest(
-  "lets four processes together make exactly as many sessions as a user may have",
+  "four processes together create exactly as many sessions as the limit of a user allows",
   async () => {
     const [url, prefix] = [await redisUrl(), newPrefix()];
     const store = await openStore({ url, prefix });
@@ -57,7 +57,7 @@ redisTest(
   120_000,
 );
 
-redisTest("lets one process run a session at a time, and the one that took over writes", async () => {
+redisTest("gives the lease of a session to one process at a time, and only its holder can append with it", async () => {
   const [url, prefix] = [await redisUrl(), newPrefix()];
   const [first, second] = [await openStore({ url, prefix }), await openStore({ url, prefix })];
   await first.create(createHeader({ id: "a" }));
@@ -67,7 +67,7 @@ redisTest("lets one process run a session at a time, and the one that took over 
   await lease.release();
   const taken = await second.lease("a", "run-2", 60_000);
   expect(taken.token).toBeGreaterThan(lease.token);
-  // The first still has the head in memory, and the script that would write must find the lease gone.
+  // The first store has the head in its cache, so the script that appends must check the lease.
   expect(await refusalOf(first.append("a", [message], { guard: { leaseToken: lease.token } }))).toMatchObject({
     code: "LEASE_LOST",
   });

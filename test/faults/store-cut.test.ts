@@ -14,12 +14,12 @@ import { startProxy } from "./tcp-proxy.mjs";
 
 const LEASE_MS = 2000;
 const TIMEOUT_MS = 90_000;
-/** What is promised, whatever becomes of the worker that had a run. */
+/** The documented limit within which another worker takes over a run. */
 const TAKEOVER_MS_MAX = LEASE_MS + 1000;
-/** How many of its turns a takeover waits for, on an event loop that is late. */
-const TURNS_MAX = 10;
+/** How many turns of a busy event loop a takeover may wait in addition. */
+const EVENT_LOOP_TURNS_MAX = 10;
 
-/** A store on the server, over a proxy and directly, and a queue on Redis. */
+/** Opens the same store over a proxy (`cut`) and directly (`whole`), with a queue on Redis. */
 async function openBoth(kind: "redis" | "postgres", context: TestContext) {
   const missing = redisMissing();
   if (missing !== null) skipBecause(context, missing);
@@ -43,7 +43,7 @@ async function openBoth(kind: "redis" | "postgres", context: TestContext) {
 
 let tests = 0;
 
-/** A worker whose agent does as it is told. */
+/** Starts a worker whose agent answers when `answer` resolves. */
 async function work(
   agent: string,
   manager: SessionManager,
@@ -59,7 +59,7 @@ async function work(
   onTestFinished(() => worker.close({ drainMs: 0 }));
 }
 
-/** How late the event loop was at most. */
+/** Measures the largest delay of the event loop, in milliseconds. */
 function measureLag(): () => number {
   const lag = monitorEventLoopDelay({ resolution: 10 });
   lag.enable();
@@ -68,8 +68,8 @@ function measureLag(): () => number {
 }
 
 describe.for(["redis", "postgres"] as const)("a worker whose store on %s", (kind) => {
-  test.for(["is cut off without a word", "refuses connections"] as const)(
-    "%s gives its runs to others in time, takes no new ones, and works again afterwards",
+  test.for(["stops answering", "refuses connections"] as const)(
+    "%s loses its runs to another worker in time, claims no new runs, and works again afterwards",
     { timeout: TIMEOUT_MS },
     async (how, context) => {
       const { proxy, queue, cut, whole } = await openBoth(kind, context);
@@ -85,24 +85,24 @@ describe.for(["redis", "postgres"] as const)("a worker whose store on %s", (kind
       await expect.poll(() => held.count, { timeout: 10_000 }).toBe(before.length);
       await work(agent, whole, queue(), async () => {});
       const lag = measureLag();
-      if (how === "is cut off without a word") proxy.silence();
+      if (how === "stops answering") proxy.silence();
       else await proxy.refuse();
       const since = performance.now();
       const after = await Promise.all(Array.from({ length: 8 }, ask));
       for (const sessionId of [...before, ...after]) await idle(whole.store, sessionId, 80_000);
-      expect(performance.now() - since).toBeLessThan(TAKEOVER_MS_MAX + TURNS_MAX * lag());
+      expect(performance.now() - since).toBeLessThan(TAKEOVER_MS_MAX + EVENT_LOOP_TURNS_MAX * lag());
       for (const sessionId of before)
         expect(await phasesOf(whole.store, sessionId)).toEqual(["started", "started", "finished"]);
       for (const sessionId of after) expect((await phasesOf(whole.store, sessionId)).at(-1)).toBe("finished");
       await proxy.heal();
       const count = held.count;
-      // Of many, some come to the one that was cut off.
-      const takes = async (): Promise<boolean> => {
+      // Of many runs, the worker that was cut off claims some again.
+      const claimsAgain = async (): Promise<boolean> => {
         await ask();
         await pause(50);
         return held.count > count;
       };
-      await expect.poll(takes, { timeout: 30_000 }).toBe(true);
+      await expect.poll(claimsAgain, { timeout: 30_000 }).toBe(true);
     },
   );
 });

@@ -5,13 +5,13 @@ import { expectKept } from "./writers-support.ts";
 const TIMEOUT_MS = 120_000;
 
 test(
-  "PostgreSQL ends connections of four processes: what it acknowledged is there, once each",
+  "every acknowledged entry is stored exactly once when PostgreSQL closes the connections of four processes",
   { timeout: TIMEOUT_MS },
   () => expectKept("connections", "postgres", 10),
 );
 
 test(
-  "PostgreSQL is restarted in every way: four processes go on, and what was acknowledged is there, once each",
+  "every acknowledged entry is stored exactly once when PostgreSQL is stopped or killed, and restarted, while four processes append",
   {
     timeout: TIMEOUT_MS,
   },
@@ -19,13 +19,13 @@ test(
 );
 
 ownServerTest(
-  "Redis ends connections of four processes: what it acknowledged is there, once each",
+  "every acknowledged entry is stored exactly once when Redis closes the connections of four processes",
   () => expectKept("connections", "redis", 10),
   TIMEOUT_MS,
 );
 
 ownServerTest(
-  "Redis is restarted in every way: four processes go on, and what was acknowledged is there, once each",
+  "every acknowledged entry is stored exactly once when Redis is stopped or killed, and restarted, while four processes append",
   () => expectKept("restarts", "redis", 2),
   TIMEOUT_MS,
 );

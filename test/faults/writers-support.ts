@@ -11,9 +11,9 @@ import { runProgram } from "./program-support.ts";
 const DURATION_MS_MAX = 90_000;
 
 /**
- * Lets processes append to session `shared` so many times each, and checks that every entry is there once, in one order on
- * one path, and that all the store's books agree; `meanwhile` is called again and again until they are through. Resolves
- * to the id of one of the last messages, which begins its text.
+ * Starts processes that each append to the session `shared`, and checks that every entry is stored once, in one order on one
+ * path, and that `checkStore` finds nothing. Calls `meanwhile` repeatedly until the processes are done. Returns the id of one
+ * of the last messages; its text begins with the id.
  */
 export async function writeTogether(
   address: string,
@@ -41,7 +41,7 @@ export async function writeTogether(
   return [...ledger.done.keys()].findLast((id) => !id.includes("/")) as string;
 }
 
-/** Lets four processes count in session `counted`, each on the version it has read, and checks that nobody was overwritten. */
+/** Starts four processes that increment a counter in the session `counted` with compare-and-set, and checks that no increment was lost. */
 export async function expectCounted(address: string, store: SessionStore, times: number): Promise<void> {
   const counting = Array.from({ length: 4 }, () => runProgram("count.mjs", [address, "counted", String(times)]));
   const conflicts = (await Promise.all(counting)).map((lines) => Number(/^done (\d+)$/.exec(lines[0] ?? "")?.[1]));
@@ -53,7 +53,7 @@ export async function expectCounted(address: string, store: SessionStore, times:
   await checkHeadIsFold(store, "counted");
 }
 
-/** Does harm so many times to what `npm run torture` harms for longer, and checks that every promise was kept. */
+/** Runs a short trial of `npm run torture` with so many faults, and checks that every promise of the store holds. */
 export async function expectKept(kind: Trial["kind"], store: string, strikes: number): Promise<void> {
   const trial = trials.find((each) => each.kind === kind && each.store === store);
   if (trial === undefined) throw new Error(`There is no trial of ${kind} on ${store}.`);

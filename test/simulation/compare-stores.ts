@@ -4,14 +4,14 @@ import { type Backend, everyDriver, kindOf, missingBackends } from "../store-bac
 import { SeededRandom } from "./seeded-random.ts";
 import { simulate } from "./simulate.ts";
 
-/** `npm run torture` tries as many more as there is time for. */
+/** `npm run torture` runs further seeds for as long as it is given. */
 const SEEDS = 30;
-/** For another client of a kind of store that has been through all seeds. */
+/** Seeds for each further client of the same kind of store. */
 const SEEDS_AGAIN = 10;
-const SEEDS_A_TEST = 10;
+const SEEDS_PER_TEST = 10;
 const SEEDS_AT_ONCE = 4;
 
-/** What the seeds must have tried, so that they cannot turn into a walk in the park unnoticed. */
+/** The outcomes that the seeds must have covered, so that the test cannot become trivial unnoticed. */
 const EXPECTED = [
   ...["create", "fork", "append", "delete", "undelete", "purge", "lease", "renew", "release", "saveCheckpoint"],
   ...["head", "read", "entry", "path", "list", "count", "search", "aggregate", "idle", "leaseOf", "checkpoints"],
@@ -22,18 +22,18 @@ const EXPECTED = [
     ["CONFLICT", "CAPACITY", "LEASE_LOST", "ENTRY_EXISTS", "UNKNOWN_ENTRY", "INVALID_ENTRY"].map((c) => `append ${c}`),
   )
   .concat(["append SESSION_NOT_FOUND", "append SESSION_CLOSED", "lease SESSION_BUSY", "lease SESSION_NOT_FOUND"])
-  .concat(["create cannot be made", "fork cannot be made", "saveCheckpoint CHECKPOINT_EXISTS"]);
+  .concat(["create cannot be created", "fork cannot be created", "saveCheckpoint CHECKPOINT_EXISTS"]);
 
-// `npm run torture` chooses a store and other seeds.
+// `npm run torture` sets the store and the seeds.
 const { SKEIN_SIMULATION_STORE: chosen, SKEIN_SIMULATION_SEEDS: range } = process.env;
 const [first = 1, chosenLast] = range?.split("-").map(Number) ?? [];
 
-/** Compares each store of a kind, whatever its client, with memory. A kind has a file of its own, so that several run at once. */
+/** Compares every store of a kind, with each of its clients, with the memory store. Each kind has its own test file, so that they run in parallel. */
 export function compareStores(kind: string): void {
   const all = everyDriver.filter(({ name }) => kindOf(name) === kind);
   const compared = all.filter(({ name }) => chosen === undefined || name.startsWith(chosen));
 
-  test(`there are ${kind} stores to compare, and the same seed draws the same numbers`, (context) => {
+  test(`there is a ${kind} store to compare, and a seed always gives the same random numbers`, (context) => {
     const missing = missingBackends.find(({ name }) => kindOf(name) === kind);
     if (missing !== undefined) skipBecause(context, missing.reason);
     expect(compared.length).toBeGreaterThan(0);
@@ -51,21 +51,21 @@ export function compareStores(kind: string): void {
 }
 
 function compareStore(backend: Backend, last: number): void {
-  describe(`the ${backend.name} store answers as memory does, through two clients`, () => {
+  describe(`the ${backend.name} store, through two clients, gives the same results as the memory store`, () => {
     const outcomes = new Map<string, number>();
-    for (let start = first; start <= last; start += SEEDS_A_TEST) {
-      const end = Math.min(last, start + SEEDS_A_TEST - 1);
+    for (let start = first; start <= last; start += SEEDS_PER_TEST) {
+      const end = Math.min(last, start + SEEDS_PER_TEST - 1);
       test(`for seeds ${start} to ${end}`, () => simulateAll(backend, start, end, outcomes));
     }
 
-    test("to requests of every kind, whether they can be done or not", (context) => {
+    test("for every kind of request, successful and refused", (context) => {
       if (last - first + 1 < SEEDS) skipBecause(context, "only some of the seeds were tried");
       expect(EXPECTED.filter((outcome) => !outcomes.has(outcome))).toEqual([]);
     });
   });
 }
 
-/** Goes through seeds, some at a time: much of the time of a store goes by waiting. */
+/** Runs the seeds, a few concurrently, since a store spends much of its time waiting. */
 async function simulateAll(backend: Backend, from: number, to: number, outcomes: Map<string, number>): Promise<void> {
   let next = from;
   const work = async (): Promise<void> => {

@@ -9,7 +9,7 @@ import type {
   SessionQuery,
 } from "../../src/session/store.ts";
 
-/** One append as it is asked for; a lease is named, because its token is another in every store. */
+/** An append. Its lease is given by name, because the token differs between stores. */
 export interface AppendRequest {
   readonly session: string;
   readonly drafts: readonly EntryDraft[];
@@ -17,8 +17,8 @@ export interface AppendRequest {
   readonly lease?: string;
 }
 
-/** Something that is asked of a store and changes nothing. */
-export type LookRequest =
+/** A request that only reads. */
+export type QueryRequest =
   | { readonly kind: "head" | "leaseOf" | "checkpoints"; readonly session: string }
   | { readonly kind: "read"; readonly session: string; readonly options: ReadOptions }
   | { readonly kind: "entry" | "path"; readonly session: string; readonly entry: string }
@@ -26,9 +26,9 @@ export type LookRequest =
   | { readonly kind: "search"; readonly text: string; readonly query: SessionQuery }
   | { readonly kind: "aggregate"; readonly query: AggregateQuery };
 
-/** Something that is asked of a store, as plain data, so that it can be asked of another one and be printed. */
+/** A request to a store as plain data, so that it can be performed on several stores and printed. */
 export type Request =
-  | LookRequest
+  | QueryRequest
   | {
       readonly kind: "create";
       readonly header: SessionHeader;
@@ -36,7 +36,7 @@ export type Request =
       readonly maxOpenPerUser?: number;
     }
   | ({ readonly kind: "append" } & AppendRequest)
-  /** Several appends at once, through all clients. */
+  /** Concurrent appends through all clients. */
   | { readonly kind: "burst"; readonly appends: readonly AppendRequest[] }
   | { readonly kind: "fork"; readonly source: string; readonly header: SessionHeader; readonly options: ForkOptions }
   | { readonly kind: "delete" | "undelete"; readonly session: string }

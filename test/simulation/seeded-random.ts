@@ -1,4 +1,4 @@
-/** Numbers that look random and are the same for the same seed, on every machine. */
+/** A pseudorandom number generator that gives the same numbers for the same seed on every machine. */
 export class SeededRandom {
   #state: number;
 
@@ -8,7 +8,7 @@ export class SeededRandom {
 
   /** A number from 0 up to, not including, 1. */
   next(): number {
-    // A Weyl sequence through a multiplying mixer; the constants are odd and have no pattern.
+    // A Weyl sequence, followed by a multiplicative hash; the constants are odd and have no bit pattern.
     this.#state = (this.#state + 0x9e3779b9) >>> 0;
     let mixed = this.#state;
     mixed = Math.imul(mixed ^ (mixed >>> 16), 0x21f0aaad);

@@ -3,7 +3,7 @@ import { expect, test } from "vitest";
 import { sameJson } from "../../internal/json.ts";
 import { fromJsonb, toJsonb } from "./jsonb-text.ts";
 
-/** Texts made of what is dangerous: NUL, halves of pairs, the mark, backslashes, and what looks like an escape. */
+/** Texts of dangerous parts: NUL, halves of surrogate pairs, the escape character, backslashes, and text that looks like an escape. */
 const text = fc
   .array(
     fc.constantFrom(
@@ -25,7 +25,7 @@ const text = fc
   )
   .map((parts) => parts.join(""));
 
-test("brings every text back as it was, as a key and as a value", () => {
+test("decodes every text to the original, as a key and as a value", () => {
   fc.assert(
     fc.property(
       fc.dictionary(text, fc.oneof(text, fc.double({ noNaN: true, noDefaultInfinity: true }), fc.array(text))),
@@ -37,12 +37,12 @@ test("brings every text back as it was, as a key and as a value", () => {
   );
 });
 
-test("leaves nothing in it that jsonb refuses", () => {
+test("encodes every text without characters that jsonb refuses", () => {
   fc.assert(
     fc.property(text, (value) => {
-      const kept = JSON.parse(toJsonb(JSON.stringify(value))) as string;
-      expect(kept).not.toContain("\0");
-      expect(Buffer.from(kept).toString()).toBe(kept);
+      const encoded = JSON.parse(toJsonb(JSON.stringify(value))) as string;
+      expect(encoded).not.toContain("\0");
+      expect(Buffer.from(encoded).toString()).toBe(encoded);
     }),
   );
 });

@@ -1,26 +1,26 @@
-/** No text needs this character, which Unicode gives no meaning; here it says that four hexadecimal digits follow. */
-const MARK = "\uffff";
+/** An escape character, followed by four hexadecimal digits. Unicode assigns no meaning to U+FFFF, so texts rarely contain it. */
+const ESCAPE = "\uffff";
 const SPECIAL = /\\u(?:0000|d[89a-f])|\uffff/;
 
 /**
- * JSON as `jsonb` can hold it. A NUL, half of a surrogate pair and the mark itself stand there as the mark and their
- * number, since `jsonb` would refuse the first two.
+ * Encodes JSON so that `jsonb` accepts it: `jsonb` refuses a NUL and half of a surrogate pair, so those, and the escape
+ * character itself, are replaced by the escape character and their code in hexadecimal.
  */
 export function toJsonb(json: string): string {
   if (!SPECIAL.test(json)) return json;
-  // Escapes are taken whole, so that a backslash that is itself escaped is not read as the beginning of one.
+  // Matches every escape sequence as a whole, so that an escaped backslash is not taken for the start of another one.
   return json.replace(/\\u(0000|d[89a-f][0-9a-f]{2})|\\.|\uffff/gs, (found: string, unit: string | undefined) => {
-    if (found === MARK) return `${MARK}ffff`;
-    return unit === undefined ? found : `${MARK}${unit}`;
+    if (found === ESCAPE) return `${ESCAPE}ffff`;
+    return unit === undefined ? found : `${ESCAPE}${unit}`;
   });
 }
 
-/** The JSON that `jsonb` held, given as text. */
+/** Decodes the text of a `jsonb` value to the original JSON. */
 export function jsonOf(text: string): string {
-  return text.includes(MARK) ? text.replace(/\uffff([0-9a-f]{4})/g, "\\u$1") : text;
+  return text.includes(ESCAPE) ? text.replace(/\uffff([0-9a-f]{4})/g, "\\u$1") : text;
 }
 
-/** The value of a JSON text that `jsonb` held. */
+/** Decodes and parses the text of a `jsonb` value. */
 export function fromJsonb(text: string): unknown {
   return JSON.parse(jsonOf(text));
 }

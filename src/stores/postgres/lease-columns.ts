@@ -14,14 +14,14 @@ interface LeaseRow {
 const COLUMNS = "lease_run AS run, lease_token AS token, lease_until_ms AS until";
 
 /**
- * Leases that hold among all processes on the database, by the clock of the database unless one was given. A lease
- * stands in the row of the session's head, so that whoever appends under it sees it as it is at that moment. Tokens come out of
- * a sequence, so that they grow over all sessions, also ones that were purged and made again.
+ * Leases in columns of `heads`, which all processes on the database share. They expire by the clock of the database, or by
+ * the given clock. An append updates the same row, so it always checks the current lease. Tokens come from a sequence, so
+ * they only grow, even over sessions that were purged and created again.
  */
 export class LeaseColumns implements LeaseTable {
   readonly #handle: PostgresHandle;
   readonly #clock: (() => Date) | undefined;
-  /** The key of the live session whose id is `$1`, as SQL. */
+  /** SQL for the key of the live session whose id is `$1`. */
   readonly #key: string;
 
   constructor(handle: PostgresHandle, clock?: () => Date) {
@@ -30,7 +30,7 @@ export class LeaseColumns implements LeaseTable {
     this.#clock = clock;
   }
 
-  /** What time it is for leases; null for the clock of the database. */
+  /** The time by which leases expire; null for the clock of the database. */
   nowMs(): number | null {
     return this.#clock?.().getTime() ?? null;
   }
@@ -45,7 +45,7 @@ export class LeaseColumns implements LeaseTable {
       [sessionId, runId, ttlMs, this.nowMs()],
     );
     if (taken !== undefined) return leaseOf(taken);
-    const held = await this.#lookAt(sessionId);
+    const held = await this.#lookUp(sessionId);
     if (held === undefined) throw new SessionNotFoundError(sessionId);
     throw new SessionBusyError(sessionId, held.run === null ? "a run that has just ended" : `run ${held.run}`);
   }
@@ -65,20 +65,20 @@ export class LeaseColumns implements LeaseTable {
   }
 
   async current(sessionId: string, reader?: Pick<SqlRunner, "rows">): Promise<StoredLease | null> {
-    const row = await this.#lookAt(sessionId, reader);
+    const row = await this.#lookUp(sessionId, reader);
     return row === undefined || row.run === null ? null : leaseOf(row);
   }
 
-  /** Whether someone has a session now, as a condition on its row. */
+  /** SQL condition on a row of `sessions`: the session has a live lease. */
   held(): SessionFilter {
-    // One look for each session that has a run: a join might read the leases of all sessions.
+    // A subquery per session with an open run: a join might read the leases of all sessions.
     const sql = `coalesce((SELECT ${leaseIsLive("?")} FROM ${this.#handle.schema}.heads AS lease
       WHERE lease.session_key = key), false)`;
     return { sql, values: [this.nowMs()] };
   }
 
-  /** The lease of a live session, without a run when it is free. */
-  async #lookAt(sessionId: string, reader: Pick<SqlRunner, "rows"> = this.#handle): Promise<LeaseRow | undefined> {
+  /** The lease columns of a live session; `run` is null if no lease is live. */
+  async #lookUp(sessionId: string, reader: Pick<SqlRunner, "rows"> = this.#handle): Promise<LeaseRow | undefined> {
     const [row] = await reader.rows<LeaseRow>(
       `SELECT CASE WHEN ${leaseIsLive("$2")} THEN lease_run END AS run, lease_token AS token, lease_until_ms AS until
        FROM ${this.#handle.schema}.heads WHERE session_key = ${this.#key}`,
@@ -88,7 +88,7 @@ export class LeaseColumns implements LeaseTable {
   }
 }
 
-/** Whether the lease of a head is live, as SQL; `given` is what time it is, null for the clock of the database. */
+/** SQL condition: the lease of a row in `heads` is live. `given` is the SQL of the time, where NULL means the clock of the database. */
 function leaseIsLive(given: string): string {
   return `lease_until_ms > ${now(given)}`;
 }

@@ -9,26 +9,26 @@ import type { PostgresHandle } from "./postgres-handle.ts";
 import type { PostgresPort } from "./postgres-port.ts";
 import { SESSION_COLUMNS, type SessionRow, sessionsIn } from "./session-row.ts";
 
-// Each costs a listing one more row to sort; above this many, bringing their rows up to date pays.
-const UNSETTLED_MAX = 200;
-/** How many of them one listing brings up to date; what is left is for the next. */
-const SETTLED_AT_ONCE = 2000;
+// Each outdated row is one more row to sort in a listing; above this many, refreshing them is cheaper.
+const STALE_MAX = 200;
+/** How many rows one listing refreshes at most; the next listing continues. */
+const REFRESHED_AT_ONCE = 2000;
 
 interface ListedRow extends SessionRow {
-  readonly behind: string;
+  readonly stale: string;
 }
 
 interface PageQuery {
   readonly where: (column: string) => string;
   readonly values: readonly SqlValue[];
   readonly limit: number;
-  /** The user whose sessions are asked for; empty where it is everyone. */
+  /** The user whose sessions are listed; empty for all users. */
   readonly users: readonly string[];
 }
 
 /**
- * Lists sessions. Those whose row is settled come in order out of an index; the few others are sorted in. So a listing
- * costs what it shows, and appends change no index.
+ * Lists sessions. Sessions with a current row come sorted from an index; the few with an outdated row (`unsettled`) are sorted
+ * in. The cost of a listing so depends on its page, and an append updates no index.
  */
 export class Listing implements SqlListing {
   readonly #handle: PostgresHandle;
@@ -66,17 +66,17 @@ export class Listing implements SqlListing {
     return filterOf(this.#handle.dialect, query, () => this.#leases.held());
   }
 
-  /** The first sessions by a time: `settled` rows in the order of an index, and with them the others by what they say now. */
+  /** The first sessions by a time: current rows by the indexed column `indexed`, merged with outdated rows by `current`. */
   async #page(
-    settled: string,
+    indexed: string,
     current: string,
     order: "ASC" | "DESC",
     { where, values, limit, users }: PageQuery,
   ): Promise<SessionHead[]> {
     const from = `SELECT ${SESSION_COLUMNS} FROM ${sessionsIn(this.#handle.schema)}`;
     const first = (column: string): string => `ORDER BY ${column} ${order}, id ${order} LIMIT ?`;
-    const rows = `SELECT *, ${this.#behind(users)} AS behind FROM (
-        (${from} WHERE NOT unsettled AND ${where(settled)} ${first(settled)})
+    const rows = `SELECT *, ${this.#staleCount(users)} AS stale FROM (
+        (${from} WHERE NOT unsettled AND ${where(indexed)} ${first(indexed)})
         UNION ALL
         (${from} WHERE unsettled AND ${where(current)} ${first(current)})
       ) AS listed ${first(current)}`;
@@ -86,36 +86,36 @@ export class Listing implements SqlListing {
 
   async #heads(rows: readonly ListedRow[]): Promise<SessionHead[]> {
     const sessions = await Promise.all(rows.map((row) => this.#port.sessionOf(row)));
-    if (Number(rows[0]?.behind ?? 0) > UNSETTLED_MAX) await this.#settle();
+    if (Number(rows[0]?.stale ?? 0) > STALE_MAX) await this.#refresh();
     return sessions.flatMap((session) => session?.head ?? []);
   }
 
-  /** How many rows are behind, counted as far as it matters: the listing of a user need not sort in those of others. */
-  #behind(users: readonly string[]): string {
+  /** SQL that counts outdated rows up to the limit. The listing of a user counts only the rows of that user, as it sorts no others. */
+  #staleCount(users: readonly string[]): string {
     const where = ["unsettled AND deleted_at IS NULL", ...users.map(() => "user_id = ?")].join(" AND ");
     return `(SELECT count(*) FROM (
-      SELECT 1 FROM ${this.#handle.schema}.sessions WHERE ${where} LIMIT ${UNSETTLED_MAX + 1}
+      SELECT 1 FROM ${this.#handle.schema}.sessions WHERE ${where} LIMIT ${STALE_MAX + 1}
     ) AS counted)`;
   }
 
-  /** Brings rows up to date, once each however much was appended to the session. */
-  async #settle(): Promise<void> {
+  /** Refreshes outdated rows, each once for any number of appends. */
+  async #refresh(): Promise<void> {
     const { schema } = this.#handle;
     try {
-      // A row that someone is appending to is left for the next time.
+      // Skips rows that are locked by an append; the next listing refreshes them.
       await this.#handle.change(
-        `WITH behind AS (
+        `WITH stale AS (
            SELECT key FROM ${schema}.sessions WHERE unsettled AND deleted_at IS NULL
-           ORDER BY key LIMIT ${SETTLED_AT_ONCE} FOR NO KEY UPDATE SKIP LOCKED
+           ORDER BY key LIMIT ${REFRESHED_AT_ONCE} FOR NO KEY UPDATE SKIP LOCKED
          ), current AS (
-           UPDATE ${schema}.heads SET marked = false FROM behind WHERE session_key = key
+           UPDATE ${schema}.heads SET marked = false FROM stale WHERE session_key = key
            RETURNING session_key, modified_at, updated_at
          )
          UPDATE ${schema}.sessions SET listed_at = modified_at, idle_at = updated_at, unsettled = false
          FROM current WHERE key = session_key`,
       );
     } catch (error) {
-      // A database that is full or read-only can still be listed, only with more to sort.
+      // A database that is full or read-only can still be listed, with more rows to sort.
       if (!(error instanceof SessionError)) throw error;
     }
   }

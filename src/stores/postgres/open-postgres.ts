@@ -2,17 +2,24 @@ import type { Options, Sql } from "postgres";
 import { SessionError } from "../../session/errors.ts";
 import { CALL_TIMEOUT, hasState, isConnectionLost } from "./postgres-failure.ts";
 import type { PostgresStoreOptions } from "./postgres-store.ts";
-import type { Answer, Ear, ListenHandlers, PostgresConnection, SqlValue, Statements } from "./postgres-connection.ts";
+import type {
+  Answer,
+  Listener,
+  ListenHandlers,
+  PostgresConnection,
+  SqlValue,
+  Statements,
+} from "./postgres-connection.ts";
 
 const CONNECT_TIMEOUT_SECONDS = 10;
 const CLOSE_TIMEOUT_SECONDS = 1;
-/** How long what still runs on a client that is given up may take. */
+/** How long calls may still run on a client that was replaced. */
 const REPLACED_TIMEOUT_MS = 30_000;
 const RECONNECT_SECONDS_MAX = 1;
-/** How much longer than its server a client waits for a statement: a network that is cut says nothing. */
-const CALL_MORE_MS = 5000;
+/** How much longer than the statement timeout of the server a client waits, since a broken network reports no error. */
+const CALL_GRACE_MS = 5000;
 
-/** A client made by the `postgres` package, as far as it can be told by its type; the rest is checked when it is given. */
+/** A client of the `postgres` package, as far as its type shows; the rest is checked at runtime. */
 export interface PostgresClient {
   unsafe(sql: string): PromiseLike<readonly unknown[]>;
   begin: unknown;
@@ -31,21 +38,21 @@ export async function openPostgres(url: string, options: PostgresStoreOptions): 
       prepare,
       max: connectionsMax,
       connect_timeout: CONNECT_TIMEOUT_SECONDS,
-      // No arrays are bound, so that their types need not be asked for on every new connection.
+      // Skein binds no arrays, so their types need not be fetched for every new connection.
       fetch_types: false,
       backoff: reconnectSeconds,
       onnotice: () => {},
       connection: {
         application_name: "skein",
-        // A proxy that pools transactions may refuse settings at the start, so that none is sent unless it is wanted.
+        // A proxy that pools transactions may refuse startup parameters, so send this one only if it is set.
         ...(statementTimeoutMs > 0 && { statement_timeout: statementTimeoutMs }),
       },
     });
-  const callMs = statementTimeoutMs > 0 ? statementTimeoutMs + CALL_MORE_MS : 0;
+  const callMs = statementTimeoutMs > 0 ? statementTimeoutMs + CALL_GRACE_MS : 0;
   return new ClientConnection(make(), postgres, { prepare, make, callMs });
 }
 
-/** Uses a caller's client of the `postgres` package, which the caller closes. */
+/** Uses the caller's client of the `postgres` package, which the caller closes. */
 export async function usePostgres(client: PostgresClient, prepare: boolean): Promise<PostgresConnection> {
   return new ClientConnection(client as unknown as Sql, await loadPostgres(), { prepare, make: null, callMs: 0 });
 }
@@ -57,7 +64,7 @@ export function isPostgresClient(value: unknown): value is PostgresClient {
   return typeof unsafe === "function" && typeof begin === "function";
 }
 
-/** Whether a client changes the names or values of what it reads, so that rows are not what they were asked for. */
+/** Whether a client renames columns or transforms values, which would break the rows that Skein reads. */
 export function hasTransform(client: PostgresClient): boolean {
   const { transform } = (client as unknown as Sql).options as unknown as {
     transform?: Record<string, { from?: unknown } | undefined>;
@@ -79,22 +86,22 @@ async function loadPostgres(): Promise<Postgres> {
   }
 }
 
-/** A client and how many calls run on it. */
+/** A client, with the number of calls that run on it. */
 interface ClientInUse {
   readonly client: Sql;
   running: number;
-  /** When a client that was given up is ended, whatever still runs on it. */
+  /** Timer that ends a replaced client even if calls still run on it. */
   expiry: NodeJS.Timeout | null;
 }
 
-/** Connections over a client of the `postgres` package, which lives longer than some of its faults allow. */
+/** A connection over a client of the `postgres` package. Replaces the client after a fault from which it cannot recover. */
 class ClientConnection implements PostgresConnection {
   readonly address: string;
   readonly #postgres: Postgres;
   readonly #prepare: boolean;
-  /** Makes another client of the store's own; null where the client is the caller's. */
+  /** Creates another client; null if the client belongs to the caller. */
   readonly #make: (() => Sql) | null;
-  /** How long a statement may take; 0 where there is no limit. */
+  /** How long a statement may take; 0 for no limit. */
   readonly #callMs: number;
   #current: ClientInUse;
   readonly #replaced = new Set<ClientInUse>();
@@ -123,8 +130,8 @@ class ClientConnection implements PostgresConnection {
         try {
           return await work({ query: (text, values) => this.#run(sql as unknown as Sql, text, values) });
         } catch (error) {
-          // The client would undo the transaction on the connection that is gone, which ends the process. As long as
-          // this does not return, it only waits for the connection to close, and fails for that reason.
+          // If this threw, the client would send ROLLBACK on the lost connection, which crashes the process. While this
+          // never returns, the client waits until the connection closes, and then rejects.
           if (isConnectionLost(error)) {
             if (hasState(error, CALL_TIMEOUT)) this.#replace(used, 0);
             await new Promise<never>(() => {});
@@ -136,8 +143,8 @@ class ClientConnection implements PostgresConnection {
     return result as T;
   }
 
-  async listen(channel: string, handlers: ListenHandlers): Promise<Ear> {
-    // A client whose server was away for a while never listens again, so that each ear has one that can be thrown away.
+  async listen(channel: string, handlers: ListenHandlers): Promise<Listener> {
+    // After a long outage, a client never listens again, so each listener gets a client that can be discarded.
     const options = { ...this.#current.client.options, max: 1, shared: { retries: 0, typeArrayMap: {} } };
     const client = this.#postgres(options as unknown as Options<never>);
     const close = (): Promise<void> => client.end({ timeout: 0 });
@@ -186,7 +193,7 @@ class ClientConnection implements PostgresConnection {
     }
   }
 
-  /** A connection that breaks with something left to write is never of use again to the client that has it. */
+  /** Replaces a client whose connection broke: with unsent data left, the client cannot use that connection again. */
   #replace(broken: ClientInUse, graceMs: number): void {
     if (this.#make === null || this.#current !== broken) return;
     this.#current = { client: this.#make(), running: 0, expiry: null };
@@ -194,7 +201,7 @@ class ClientConnection implements PostgresConnection {
     this.#replaced.add(broken);
   }
 
-  /** Without waiting for its connections, as one that is broken never says that it has ended. */
+  /** Ends a client without waiting for its connections, since a broken one never reports that it has closed. */
   async #discard(used: ClientInUse): Promise<void> {
     clearTimeout(used.expiry ?? undefined);
     this.#replaced.delete(used);

@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
 import type {
   Answer,
-  Ear,
+  Listener,
   ListenHandlers,
   PostgresConnection,
   Row,
@@ -9,14 +9,14 @@ import type {
   Statements,
 } from "./postgres-connection.ts";
 
-/** A statement as the `pg` package takes it. */
+/** A query object of the `pg` package. */
 export interface PgQuery {
   readonly text: string;
   readonly values: unknown[];
   readonly name?: string;
 }
 
-/** What the `pg` package answers to a statement. */
+/** A result of the `pg` package. */
 export interface PgResult {
   readonly rows: unknown[];
   readonly rowCount?: number | null;
@@ -24,13 +24,13 @@ export interface PgResult {
 
 /** A connected client of the `pg` package. */
 export interface PgClient {
-  // Written as methods are: what a client's own types say in more detail then still fits.
+  // In method syntax, so that the stricter parameter types of real clients are still assignable.
   query(query: PgQuery): Promise<PgResult>;
   on(event: string, listener: (value: unknown) => void): unknown;
   removeListener(event: string, listener: (value: unknown) => void): unknown;
 }
 
-/** A client of a pool, which goes back to it when it is released. */
+/** A client from a pool, returned to it by `release`. */
 export interface PgPoolClient extends PgClient {
   release(error?: boolean): void;
 }
@@ -55,19 +55,19 @@ export function isPgClient(value: unknown): value is PgClient {
   return hasQuery(value) && !isPgPool(value) && typeof (value as { on?: unknown }).on === "function";
 }
 
-/** A client that nobody else uses until it is let go of. */
-interface TakenClient {
+/** A client for exclusive use until it is released. */
+interface AcquiredClient {
   readonly client: PgClient;
-  /** Lets go of it; a pool throws one away that may be broken. */
+  /** Releases it. A pool discards a client that may be broken. */
   release(broken: boolean): void;
 }
 
-/** Uses a caller's pool or single client, which the caller closes. A single one takes one call after the other. */
+/** Uses the caller's pool or single client, which the caller closes. Calls on a single client are queued. */
 export class PgConnection implements PostgresConnection {
   readonly address: string;
   readonly #source: PgPool | PgClient;
   readonly #prepare: boolean;
-  #turn: Promise<unknown> = Promise.resolve();
+  #queue: Promise<unknown> = Promise.resolve();
 
   constructor(source: PgPool | PgClient, prepare: boolean) {
     this.address = addressOf(isPgPool(source) ? (source as { options?: unknown }).options : source);
@@ -80,39 +80,39 @@ export class PgConnection implements PostgresConnection {
   }
 
   transaction<T>(work: (statements: Statements) => Promise<T>): Promise<T> {
-    return this.#use(async (client, isSound) => {
+    return this.#use(async (client, markUsable) => {
       await client.query({ text: BEGIN, values: [] });
       try {
         const result = await work({ query: (sql, values) => this.#run(client, sql, values) });
         await client.query({ text: "COMMIT", values: [] });
         return result;
       } catch (error) {
-        await client.query({ text: "ROLLBACK", values: [] }).then(isSound, () => {});
+        await client.query({ text: "ROLLBACK", values: [] }).then(markUsable, () => {});
         throw error;
       }
     });
   }
 
-  async listen(channel: string, handlers: ListenHandlers): Promise<Ear> {
-    const { client, release } = await this.#take();
-    const hear = (message: unknown): void => {
+  async listen(channel: string, handlers: ListenHandlers): Promise<Listener> {
+    const { client, release } = await this.#acquire();
+    const onMessage = (message: unknown): void => {
       const { channel: sentTo, payload = "" } = message as { channel: string; payload?: string };
       if (sentTo === channel) handlers.notified(payload);
     };
-    client.on("notification", hear);
+    client.on("notification", onMessage);
     try {
       await client.query({ text: `LISTEN "${channel}"`, values: [] });
     } catch (error) {
-      client.removeListener("notification", hear);
+      client.removeListener("notification", onMessage);
       release(true);
       throw error;
     }
     handlers.listening();
-    // A connection that still listens must not go back to its pool.
+    // A connection that still listens must not be returned to the pool.
     if (!isPgPool(this.#source)) release(false);
     return {
       close: async () => {
-        client.removeListener("notification", hear);
+        client.removeListener("notification", onMessage);
         if (isPgPool(this.#source)) release(true);
         else await this.query(`UNLISTEN "${channel}"`, []);
       },
@@ -121,16 +121,16 @@ export class PgConnection implements PostgresConnection {
 
   async close(): Promise<void> {}
 
-  /** Runs `work` on a client, which is broken where that fails without saying that the client `isSound`. */
-  async #use<T>(work: (client: PgClient, isSound: () => void) => Promise<T>): Promise<T> {
-    const { client, release } = await this.#take();
+  /** Runs `work` on a client. If it fails without calling `markUsable`, the client counts as broken. */
+  async #use<T>(work: (client: PgClient, markUsable: () => void) => Promise<T>): Promise<T> {
+    const { client, release } = await this.#acquire();
     let broken = true;
-    const isSound = (): void => {
+    const markUsable = (): void => {
       broken = false;
     };
     try {
-      const result = await work(client, isSound);
-      isSound();
+      const result = await work(client, markUsable);
+      markUsable();
       return result;
     } finally {
       release(broken);
@@ -143,21 +143,21 @@ export class PgConnection implements PostgresConnection {
     return Object.assign(rows as Row[], { count: rowCount ?? 0 });
   }
 
-  async #take(): Promise<TakenClient> {
-    if (isPgPool(this.#source)) return takeFrom(this.#source);
-    const before = this.#turn;
+  async #acquire(): Promise<AcquiredClient> {
+    if (isPgPool(this.#source)) return acquireFrom(this.#source);
+    const before = this.#queue;
     let release = (): void => {};
-    this.#turn = new Promise<void>((resolve) => (release = resolve));
+    this.#queue = new Promise<void>((resolve) => (release = resolve));
     await before;
     return { client: this.#source, release };
   }
 }
 
-/** A client of a pool whose failures end nothing but what is asked of it, until it is let go of. */
-function takeFrom(pool: PgPool): Promise<TakenClient> {
+/** Acquires a client from a pool. Until it is released, an error of its connection fails only the running call. */
+function acquireFrom(pool: PgPool): Promise<AcquiredClient> {
   return new Promise((resolve, reject) => {
-    // The pool no longer hears what breaks from here on, which may come with what made the client ready: a promise of
-    // the pool's would be too late.
+    // From here on, the pool does not listen for errors of the client, and one may follow in the same tick. So the listener is
+    // added in the callback; after awaiting a promise, it would be too late.
     pool.connect((error, client) => {
       if (client === undefined) return reject(error);
       const ignore = (): void => {};
@@ -165,7 +165,7 @@ function takeFrom(pool: PgPool): Promise<TakenClient> {
       resolve({
         client,
         release(broken) {
-          // Letting go of a connection may still make it fail, and a failure that nobody hears ends the process.
+          // Discarding a connection can still emit an error, and an error without a listener ends the process.
           if (!broken) client.removeListener("error", ignore);
           client.release(broken);
         },
@@ -174,7 +174,7 @@ function takeFrom(pool: PgPool): Promise<TakenClient> {
   });
 }
 
-/** A name for a prepared statement, the same for the same text. */
+/** The name of a prepared statement, derived from its text. */
 function nameOf(text: string): string {
   return `skein_${createHash("sha256").update(text).digest("hex").slice(0, 32)}`;
 }

@@ -1,42 +1,42 @@
 import type { SqlValue as SharedValue } from "../sql/sql-database.ts";
 
-/** What is bound to a statement. */
+/** A value that can be bound to a statement. */
 export type SqlValue = SharedValue | boolean;
 
-/** A row as a client hands it out: by the names of its columns. */
+/** A row, by the names of its columns. */
 export type Row = Readonly<Record<string, unknown>>;
 
-/** What a statement answers: its rows, and how many it has changed. */
+/** The rows that a statement returns, and how many it changed. */
 export interface Answer extends ReadonlyArray<Row> {
   readonly count: number;
 }
 
-/** Where statements run: on any connection of a pool, or on the one of a transaction. */
+/** Runs statements on any connection of a pool, or on the connection of a transaction. */
 export interface Statements {
   /** Runs one statement; values are bound to `$1`, `$2` and so on. */
   query(sql: string, values: readonly SqlValue[]): Promise<Answer>;
 }
 
-/** What someone who listens is told. */
+/** The callbacks of a listener. */
 export interface ListenHandlers {
   notified(payload: string): void;
-  /** Listening works, perhaps again: what was sent before may have been missed. */
+  /** Called when listening starts, or starts again after a lost connection: notifications before may have been missed. */
   listening(): void;
 }
 
-/** An open ear on a channel. */
-export interface Ear {
+/** An open LISTEN on a channel. */
+export interface Listener {
   close(): Promise<void>;
 }
 
-/** A client of PostgreSQL, whichever it is. */
+/** A connection to PostgreSQL, over any of the supported clients. */
 export interface PostgresConnection extends Statements {
-  /** Where the database is, for messages: never with a user or a password. */
+  /** The address of the database for error messages, without user and password. */
   readonly address: string;
-  /** Runs `work` in a transaction at READ COMMITTED; what it throws undoes it. */
+  /** Runs `work` in a transaction at READ COMMITTED. Rolls back if the work throws. */
   transaction<T>(work: (statements: Statements) => Promise<T>): Promise<T>;
-  /** Hears what is sent to a channel, on a connection of its own. */
-  listen(channel: string, handlers: ListenHandlers): Promise<Ear>;
-  /** Closes what the store itself has opened, and nothing of the caller's. */
+  /** Listens on a channel, over a separate connection. */
+  listen(channel: string, handlers: ListenHandlers): Promise<Listener>;
+  /** Closes the connections that the store has opened, but not a client of the caller. */
   close(): Promise<void>;
 }

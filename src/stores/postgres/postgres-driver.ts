@@ -8,8 +8,7 @@ import { Listing } from "./listing.ts";
 import type { PostgresHandle } from "./postgres-handle.ts";
 import { PostgresPort } from "./postgres-port.ts";
 import type { PostgresStoreOptions } from "./postgres-store.ts";
-import { removalSteps } from "./removal-steps.ts";
-import { clearStatistics, leftoversOf, rewriteTables } from "./rewrite-tables.ts";
+import { clearStatistics, leftoversOf, removalStatements, rewriteTables } from "./removal.ts";
 import { SearchIndex } from "./search-index.ts";
 import type { LoadedSession } from "./session-row.ts";
 import { Subscriptions } from "./subscriptions.ts";
@@ -31,7 +30,7 @@ export class PostgresDriver extends SqlDriver<LoadedSession> implements StoreDri
     const listing = new Listing(handle, port, leases);
     const index = new SearchIndex(handle, port);
     super(handle, {
-      ...{ port, cache, clock, listing, index, removal: removalSteps(handle) },
+      ...{ port, cache, clock, listing, index, removal: removalStatements(handle) },
       rewrite: () => rewriteTables(handle),
       clearStatistics: () => clearStatistics(handle),
       leftovers: () => leftoversOf(handle),

@@ -1,35 +1,35 @@
 import { setTimeout as wait } from "node:timers/promises";
-import { type Asking, runLater } from "../rows/asking.ts";
+import { type Coroutine, runAsync } from "../rows/coroutine.ts";
 import type { SqlDatabase, SqlDialect, SqlRunner } from "../sql/sql-database.ts";
 import { storeClosed } from "../complete/store-closed.ts";
 import { CALL_TIMEOUT, hasState, isConnectionLost, isRetryable, postgresFailure } from "./postgres-failure.ts";
-import type { Ear, ListenHandlers, PostgresConnection, Row, SqlValue, Statements } from "./postgres-connection.ts";
+import type { Listener, ListenHandlers, PostgresConnection, Row, SqlValue, Statements } from "./postgres-connection.ts";
 
 const TRANSACTION_ATTEMPTS_MAX = 5;
-/** How long what may be repeated waits for a server that is away, such as one that is being restarted. */
-const WAITS_MS: readonly number[] = [50, 100, 200, 400, 800, 1500];
+/** The backoff before each retry while the server cannot be reached, for instance during a restart. */
+const RETRY_DELAYS_MS: readonly number[] = [50, 100, 200, 400, 800, 1500];
 
-/** How long closing waits for what is under way. */
+/** How long `close` waits for running calls. */
 const CLOSE_WAIT_MS = 5000;
 
-/** The clock of the database, in milliseconds, as SQL. */
+/** SQL for the time of the database, in milliseconds since 1970. */
 export const DATABASE_NOW_MS = "(extract(epoch FROM clock_timestamp()) * 1000)::bigint";
 
 /**
- * One database, behind which the clients look the same: every failure is a `SessionError`, names stand in the store's
- * schema, and reads go on over a connection that was lost.
+ * One database, with the same behaviour for every client: it converts every failure to a `SessionError`, numbers the
+ * parameters of statements, and retries reads after a lost connection.
  */
 export class PostgresHandle implements SqlDatabase, Transaction {
   readonly dialect: SqlDialect;
   readonly address: string;
-  /** The schema's name, quoted, for statements. */
+  /** The name of the schema, quoted for SQL. */
   readonly schema: string;
-  /** What listeners hear of this store on. */
+  /** The channel on which this store sends notifications. */
   readonly channel: string;
   readonly #connection: PostgresConnection;
   #running = 0;
-  /** Told, once the handle is closed, that nothing runs any more. */
-  #ended: (() => void) | null = null;
+  /** Called after `close` when the last running call has ended. */
+  #onIdle: (() => void) | null = null;
   #closed = false;
 
   constructor(connection: PostgresConnection, schema: string) {
@@ -40,41 +40,41 @@ export class PostgresHandle implements SqlDatabase, Transaction {
     this.dialect = dialectOf(this.schema);
   }
 
-  /** Runs a statement that may change something: once, whatever happens. */
+  /** Runs a statement that may change data: never retried. */
   write<R = Row>(sql: string, values: readonly SqlValue[] = []): Promise<readonly R[]> {
     return this.#attempt(() => this.#connection.query(numbered(sql), values)) as Promise<readonly R[]>;
   }
 
-  /** The same, for how many rows it changed. To hand rows out costs something even where it is one. */
+  /** The same, but returns only the number of changed rows: returning rows has a cost even for one. */
   change(sql: string, values: readonly SqlValue[] = []): Promise<number> {
     return this.#attempt(async () => (await this.#connection.query(numbered(sql), values)).count);
   }
 
-  /** Runs a statement that may be repeated, again if the connection goes away. */
+  /** Runs a statement that is safe to repeat, and retries it if the connection is lost. */
   async rows<R = Row>(sql: string, values: readonly SqlValue[] = []): Promise<readonly R[]> {
-    for (let times = 0; ; times++) {
+    for (let attempt = 0; ; attempt++) {
       try {
         return await this.write<R>(sql, values);
       } catch (error) {
-        const waitMs = this.waitAfter(error, times);
+        const waitMs = this.retryDelayMs(error, attempt);
         if (waitMs === null) throw error;
         await wait(waitMs);
       }
     }
   }
 
-  /** How long to wait before something is tried again that failed so, of how many times before; null where it is not. */
-  waitAfter(error: unknown, times: number): number | null {
-    // Who has waited for an answer that never came has waited long enough.
+  /** How long to wait before a retry after this error; null if it must not be retried. `attempt` counts earlier failures. */
+  retryDelayMs(error: unknown, attempt: number): number | null {
+    // After a call timeout, the caller has waited long enough already.
     if (this.#closed || !isConnectionLost(error) || hasState(error, CALL_TIMEOUT)) return null;
-    return WAITS_MS[times] ?? null;
+    return RETRY_DELAYS_MS[attempt] ?? null;
   }
 
-  enclose<T>(steps: (inside: SqlRunner) => Asking<T>): Promise<T> {
-    return this.transaction((transaction) => runLater(steps(transaction)));
+  transact<T>(work: (transaction: SqlRunner) => Coroutine<T>): Promise<T> {
+    return this.transaction((transaction) => runAsync(work(transaction)));
   }
 
-  /** Runs `work` in a transaction, again if the database undid it because of another one. */
+  /** Runs `work` in a transaction, and repeats it if the database rolled it back because of a conflict with another one. */
   async transaction<T>(work: (transaction: Transaction) => Promise<T>): Promise<T> {
     for (let attempt = 1; ; attempt++) {
       try {
@@ -85,16 +85,16 @@ export class PostgresHandle implements SqlDatabase, Transaction {
     }
   }
 
-  listen(handlers: ListenHandlers): Promise<Ear> {
+  listen(handlers: ListenHandlers): Promise<Listener> {
     return this.#attempt(() => this.#connection.listen(this.channel, handlers));
   }
 
-  /** Refuses what comes from now on, lets what has begun come to its end, and closes. */
+  /** Refuses new calls, waits for running ones, and closes the connection. */
   async close(): Promise<void> {
     this.#closed = true;
-    const ended = this.#running === 0 ? null : new Promise<void>((resolve) => (this.#ended = resolve));
+    const idle = this.#running === 0 ? null : new Promise<void>((resolve) => (this.#onIdle = resolve));
     const timer = new AbortController();
-    await Promise.race([ended, wait(CLOSE_WAIT_MS, null, { signal: timer.signal }).catch(() => {})]);
+    await Promise.race([idle, wait(CLOSE_WAIT_MS, null, { signal: timer.signal }).catch(() => {})]);
     timer.abort();
     await this.#connection.close();
   }
@@ -108,12 +108,12 @@ export class PostgresHandle implements SqlDatabase, Transaction {
       throw postgresFailure(error, this.address);
     } finally {
       this.#running -= 1;
-      if (this.#running === 0) this.#ended?.();
+      if (this.#running === 0) this.#onIdle?.();
     }
   }
 }
 
-/** The statements of a transaction, or those of a database each by itself. */
+/** Runs statements in one transaction, or each by itself. */
 export interface Transaction extends SqlRunner {
   rows<R = Row>(sql: string, values?: readonly SqlValue[]): Promise<readonly R[]>;
   change(sql: string, values?: readonly SqlValue[]): Promise<number>;
@@ -133,13 +133,13 @@ function dialectOf(schema: string): SqlDialect {
     forUpdate: "FOR UPDATE",
     inKeys: "= ANY (translate(?::text, '[]', '{}')::bigint[])",
     lockName: "SELECT pg_advisory_xact_lock(hashtextextended(?::text, 1))",
-    // The values by name, as the database knows how many rows have each, and nothing of their bits.
+    // A list of values instead of a bit test: the planner has statistics for values, but not for bits.
     hasRuns: (bit) => `runs IN (${[1, 2, 3, 4, 5, 6, 7].filter((value) => (value & bit) !== 0).join(", ")})`,
     text: (column, field) => `${column} ->> '${field}'`,
   };
 }
 
-/** A statement whose values PostgreSQL counts, where it does not number them itself. */
+/** Replaces each `?` of a statement by `$1`, `$2` and so on; leaves a statement with numbered parameters unchanged. */
 function numbered(sql: string): string {
   if (!sql.includes("?")) return sql;
   let count = 0;

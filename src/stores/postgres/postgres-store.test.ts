@@ -14,13 +14,13 @@ interface Counted {
   readonly store: SessionStore;
   readonly sql: postgres.Sql;
   readonly schema: string;
-  /** The statements that some work sends. */
+  /** The statements that `work` sends. */
   during(work: () => Promise<unknown>): Promise<string[]>;
-  /** How many rows of sessions are read for them. */
+  /** How many rows of `sessions` the statements of `work` read. */
   sessionsReadBy(work: () => Promise<unknown>): Promise<number>;
 }
 
-/** A part of how the database did a statement, as it tells with `EXPLAIN`. */
+/** A node of a query plan, from `EXPLAIN`. */
 interface Plan {
   readonly Plans?: readonly Plan[];
   readonly "Relation Name"?: string;
@@ -72,7 +72,7 @@ async function openCounted(options: Pick<PostgresStoreOptions, "clock"> = {}): P
   return { store, sql, schema, during, sessionsReadBy };
 }
 
-test("appends with one statement: a new entry, one with an id, several, one after the leaf and one under a lease", async () => {
+test("appends with one statement: a new entry, one with an id, several, a fact, one under a lease and settings", async () => {
   const { store, during } = await openCounted();
   await store.create(createHeader({ id: "a" }));
   await store.append("a", [message]);
@@ -92,7 +92,7 @@ test("appends with one statement: a new entry, one with an id, several, one afte
   await checkHeadIsFold(store, "a");
 });
 
-test("writes the whole head with every kind of entry, for whoever has not seen the session before", async () => {
+test("stores the complete head with every kind of entry, for a process without a cache", async () => {
   const { store, sql, schema } = await openCounted();
   await store.create(createHeader({ id: "a" }));
   const kinds: readonly EntryDraft[][] = [
@@ -123,7 +123,7 @@ test("writes the whole head with every kind of entry, for whoever has not seen t
   await checkHeadIsFold(store, "a");
 });
 
-test("writes nothing to a session that another handle deleted, however fresh the head it remembers", async () => {
+test("appends nothing to a session that another store deleted, even if the cached head is current", async () => {
   const { store, sql, schema } = await openCounted();
   await store.create(createHeader({ id: "a" }));
   await store.append("a", [message]);
@@ -136,7 +136,7 @@ test("writes nothing to a session that another handle deleted, however fresh the
   expect((await other.list()).items.map(({ version }) => version)).toEqual([3]);
 });
 
-test("costs an append no more statements and no more bytes when the session is long", async () => {
+test("appends to a long session with as many statements and bytes as to a short one", async () => {
   const { store, sql, schema, during } = await openCounted();
   const entries = Array.from({ length: 3000 }, () => message);
   await store.create(createHeader({ id: "long" }), { entries });
@@ -154,7 +154,7 @@ test("costs an append no more statements and no more bytes when the session is l
   expect((await bytesOf("long")) - (await bytesOf("short"))).toBeLessThan(40);
 });
 
-test("updates a head in place, whatever else the session is listed under", async () => {
+test("updates a head in place (HOT), whatever indexes list the session", async () => {
   const { store, sql, schema } = await openCounted();
   await store.create(createHeader({ id: "a", userId: "u", cwd: "/w" }));
   for (let i = 0; i < 50; i++) await store.append("a", [message]);
@@ -167,9 +167,9 @@ test("updates a head in place, whatever else the session is listed under", async
   expect(row?.hot).toBeGreaterThan(Number(row?.all) - 5);
 });
 
-test("lists rightly while many sessions have changed since the last listing, and settles them", async () => {
+test("lists correctly when many sessions have changed since the last listing, and refreshes their rows", async () => {
   let nowMs = Date.parse("2030-01-01T00:00:00.000Z");
-  // No two appends in one millisecond, as those would stand in the order of their ids.
+  // Each append gets a different millisecond: equal times would be listed in the order of ids.
   const { store, sql, schema } = await openCounted({ clock: () => new Date(nowMs++) });
   const ids = Array.from({ length: 300 }, (_, i) => `s${i}`);
   for (const id of ids) await store.create(createHeader({ id, userId: "u" }));
@@ -183,7 +183,7 @@ test("lists rightly while many sessions have changed since the last listing, and
     return Number(row?.count);
   };
   expect(await count()).toBe(300);
-  // What others have appended is no matter of a listing that does not show it: their next append would pay for it.
+  // The listing of one user does not refresh the rows of others, whose next append would become slower.
   await store.create(createHeader({ id: "v", userId: "v" }));
   await store.list({ userId: "v" });
   expect(await count()).toBe(300);
@@ -196,7 +196,7 @@ test("lists rightly while many sessions have changed since the last listing, and
   expect(expired.map((head) => head.header.id)).toEqual([...ids.slice(1), "v", "s0"]);
 });
 
-test("finds what it lists and counts in an index", async () => {
+test("lists and counts with an index, without a sequential scan", async () => {
   const { store, sql, schema, during } = await openCounted();
   await store.create(createHeader({ id: "source", userId: "u" }));
   await sql.unsafe(
@@ -216,8 +216,8 @@ test("finds what it lists and counts in an index", async () => {
     () => store.listExpired("2029-01-01T00:00:00.000Z", 10),
   ]) {
     const [statement = ""] = await during(work);
-    const bound = statement.replace(/\$\d+/g, (place) =>
-      /LIMIT$/.test(statement.slice(0, statement.indexOf(place)).trim()) ? "11" : "'u7'",
+    const bound = statement.replace(/\$\d+/g, (parameter) =>
+      /LIMIT$/.test(statement.slice(0, statement.indexOf(parameter)).trim()) ? "11" : "'u7'",
     );
     const plan = await sql.unsafe(`EXPLAIN ${bound}`);
     const lines = plan.map((row) => String(row["QUERY PLAN"]));
@@ -225,7 +225,7 @@ test("finds what it lists and counts in an index", async () => {
   }
 });
 
-test("reads no other sessions than it finds where it is asked for open runs, or for what is due", async () => {
+test("reads only the sessions that match a query by open runs or due time", async () => {
   const { store, sql, schema, sessionsReadBy } = await openCounted();
   await sql.unsafe(
     `INSERT INTO ${schema}.sessions (id, user_id, status, listed_at, idle_at, origin_version, segments, searched, header,
@@ -263,13 +263,13 @@ test("reads no other sessions than it finds where it is asked for open runs, or 
   expect(await sessionsReadBy(() => store.list({ runs: "asking", userId: "u2", limit: 5 }))).toBeLessThan(50);
 });
 
-/** The statements in a schema that wait for others, as a query. */
+/** SQL that selects the statements on a schema that wait for a lock. */
 function waitingIn(schema: string): string {
   return `SELECT 1 FROM pg_locks JOIN pg_stat_activity USING (pid)
     WHERE NOT granted AND datname = current_database() AND query LIKE '%${schema}%'`;
 }
 
-test("waits for who has a session's row before it takes the head, so that neither waits for the other for ever", async () => {
+test("locks the row in `sessions` before the row in `heads`, so that it cannot deadlock", async () => {
   const { store, schema } = await openCounted();
   const other = postgres(await postgresUrl(), { max: 2, onnotice: () => {} });
   onTestFinished(() => other.end());
@@ -277,7 +277,7 @@ test("waits for who has a session's row before it takes the head, so that neithe
   await store.append("a", [message]);
   let starting: Promise<unknown> = Promise.resolve();
   await other.begin(async (holder) => {
-    // As settling and deleting do it: the session's row first, and then its head.
+    // Locks in the same order as refreshing and deleting: first `sessions`, then `heads`.
     const [row] = await holder.unsafe(`SELECT key FROM ${schema}.sessions WHERE id = 'a' FOR NO KEY UPDATE`);
     starting = store.append("a", [{ type: "run", runId: "r", phase: "started" }]);
     await expect.poll(() => other.unsafe(waitingIn(schema))).toHaveLength(1);
@@ -289,7 +289,7 @@ test("waits for who has a session's row before it takes the head, so that neithe
   expect(Number(counted?.deadlocks)).toBe(0);
 });
 
-test("saves no checkpoint of a session that is deleted and purged while it looks for it", async () => {
+test("saves no checkpoint of a session that is purged at the same time", async () => {
   const { store, schema } = await openCounted();
   const other = postgres(await postgresUrl(), { max: 2, onnotice: () => {} });
   onTestFinished(() => other.end());
@@ -305,7 +305,7 @@ test("saves no checkpoint of a session that is deleted and purged while it looks
   expect(await saving).toMatchObject({ code: "SESSION_NOT_FOUND" });
 });
 
-test("gives the search index only what is new, and finds what a fork took over from a purged source", async () => {
+test("indexes only new entries, and finds what a fork inherited from a purged source", async () => {
   const { store, sql, schema } = await openCounted();
   const said = (content: string) => ({ type: "message", message: { role: "user", content } }) as const;
   const entries = Array.from({ length: 200 }, (_, i) => said(`entry number ${i}`));
@@ -319,7 +319,7 @@ test("gives the search index only what is new, and finds what a fork took over f
     return Number(row?.count);
   };
   expect(await blocks()).toBe(4);
-  // More than once, as the first append after a search is not done like the others.
+  // More than once, as the first append after a search has to mark the session.
   for (const word of ["first pin", "second pin", "third pin", "fourth pin"]) {
     await store.append("fork", [said(word)]);
     expect((await store.search(word)).map(({ head }) => head.header.id)).toEqual(["fork"]);

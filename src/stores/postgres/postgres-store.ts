@@ -10,23 +10,23 @@ import { PostgresDriver } from "./postgres-driver.ts";
 import { PostgresHandle } from "./postgres-handle.ts";
 import { prepareDatabase } from "./schema.ts";
 
-/** How a PostgreSQL store is opened: with a URL, or with a client of the caller's. */
+/** Options of `openPostgresStore`: either a URL, or a client of yours. */
 export interface PostgresStoreOptions {
-  /** Where the database is, as in `postgres://user:password@host:5432/database`. */
+  /** The URL of the database, as in `postgres://user:password@host:5432/database`. */
   readonly url?: string;
-  /** A client of the caller's to use instead: of the package `postgres`, or a pool or client of `pg`. The caller closes it. */
+  /** A client to use instead: of the package `postgres`, or a pool or client of `pg`. You close it yourself. */
   readonly sql?: PostgresClient | PgPool | PgClient;
-  /** The schema that holds the store's tables, made if it is not there; `skein` unless given. */
+  /** The schema with the tables of the store (default `skein`), created if it does not exist. */
   readonly schema?: string;
-  /** How long one statement may take (default 30,000; 0 leaves it to the server). Only with a URL. */
+  /** How long one statement may take (default 30,000; 0 for the limit of the server). Only with a URL. */
   readonly statementTimeoutMs?: number;
-  /** How many connections to open at most (default 10), beside one to listen on. Only with a URL. */
+  /** The most connections to open (default 10), not counting the one that listens. Only with a URL. */
   readonly connectionsMax?: number;
-  /** Whether statements are prepared by name (default true); false where a proxy that pools transactions forbids it. */
+  /** Whether to use named prepared statements (default true). Set it to false behind a transaction-pooling proxy without support for them. */
   readonly prepare?: boolean;
-  /** `"push"` (default) listens for what others append; `"poll"` looks for it, which also works behind a proxy. */
+  /** How to watch for appends of other processes: `"push"` (default) uses LISTEN; `"poll"` also works behind a proxy. */
   readonly watch?: "push" | "poll";
-  /** What time it is; the system's clock unless given, and the database's for leases. */
+  /** The clock to use. By default, the system clock, but for leases the clock of the database. */
   readonly clock?: () => Date;
 }
 
@@ -35,10 +35,10 @@ const STATEMENT_TIMEOUT_MS_MAX = 24 * 60 * 60 * 1000;
 const CONNECTIONS_MAX = 1000;
 
 /**
- * Opens a store in a schema of a PostgreSQL database, which any number of processes may use at once.
+ * Opens a store in a schema of a PostgreSQL database, which any number of processes can share.
  *
  * @throws {SessionError} `DRIVER_MISSING` without a client, `UNSUPPORTED_VERSION` for a schema of a later version,
- * `READ_ONLY` for a database without the schema that may only be read, `STORE_FAILED` for one that cannot be used.
+ * `READ_ONLY` if the schema is missing in a read-only database, `STORE_FAILED` if the database cannot be used.
  */
 export async function openPostgresStore(options: PostgresStoreOptions): Promise<SessionStore> {
   checkPostgresOptions(options);
@@ -73,12 +73,19 @@ function checkPostgresOptions(options: PostgresStoreOptions): void {
   checkOptionsOf(options, OPTIONS, "openPostgresStore");
   const { url, sql, schema, statementTimeoutMs, connectionsMax, prepare, watch, clock } = options;
   if ((url === undefined) === (sql === undefined)) {
-    throw new SessionError("INVALID_OPTION", "A PostgreSQL store is opened with either a url or a client as sql.");
+    throw new SessionError(
+      "INVALID_OPTION",
+      "A PostgreSQL store needs either the option url or a client as the option sql.",
+    );
   }
   if (url !== undefined) checkUrl(url);
   else checkClient(sql, statementTimeoutMs ?? connectionsMax);
   if (schema !== undefined && !isSchemaName(schema))
-    throw invalidOption("schema", schema, "a name of at most 48 small letters, digits and underscores, not of pg_");
+    throw invalidOption(
+      "schema",
+      schema,
+      "at most 48 lower-case letters, digits and underscores, not beginning with pg_",
+    );
   if (statementTimeoutMs !== undefined)
     checkCount(statementTimeoutMs, "statementTimeoutMs", 0, STATEMENT_TIMEOUT_MS_MAX);
   if (connectionsMax !== undefined) checkCount(connectionsMax, "connectionsMax", 1, CONNECTIONS_MAX);
@@ -87,12 +94,12 @@ function checkPostgresOptions(options: PostgresStoreOptions): void {
   checkClock(clock);
 }
 
-/** The URL is never shown, as it holds a password. */
+/** No message shows the URL, as it contains a password. */
 function checkUrl(url: unknown): void {
   if (typeof url === "string" && /^postgres(?:ql)?:\/\/[^\0]+$/.test(url) && URL.canParse(url)) return;
   throw new SessionError(
     "INVALID_OPTION",
-    "The url of a PostgreSQL store is not like postgres://user:password@host:5432/database; encode special characters of the password.",
+    "The url of a PostgreSQL store must look like postgres://user:password@host:5432/database; encode special characters of the password.",
   );
 }
 
@@ -106,13 +113,13 @@ function checkClient(sql: unknown, settings: unknown): void {
   if (isPostgresClient(sql) && hasTransform(sql)) {
     throw new SessionError(
       "INVALID_OPTION",
-      "The client given to a PostgreSQL store transforms what it reads; give one without the option transform.",
+      "The client given to a PostgreSQL store transforms the rows that it reads; pass one without the option transform.",
     );
   }
   if (settings !== undefined) {
     throw new SessionError(
       "INVALID_OPTION",
-      "The options statementTimeoutMs and connectionsMax go with a url; set them on your own client instead.",
+      "The options statementTimeoutMs and connectionsMax need a url; set them on your own client instead.",
     );
   }
 }

@@ -7,7 +7,7 @@ export const SEARCH_BLOCK_ENTRIES = 64;
 
 const PLAIN_TEXT = 'text COLLATE "C"';
 
-/** The columns that hold words or names, with their types: PostgreSQL must not sample them for its statistics. */
+/** The columns with texts or names, with their types. PostgreSQL must keep no statistics of them, as those contain samples. */
 export const UNSAMPLED_COLUMNS: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   sessions: { id: PLAIN_TEXT, user_id: PLAIN_TEXT, cwd: PLAIN_TEXT, segments: "text", header: "jsonb" },
   heads: { session_id: PLAIN_TEXT, lease_run: "text" },
@@ -19,23 +19,24 @@ export const UNSAMPLED_COLUMNS: Readonly<Record<string, Readonly<Record<string, 
 };
 
 /**
- * What brings a database from each version of the schema to the next, `$` standing for the schema's name. Released ones
- * are never changed.
+ * The migrations from each version of the schema to the next; `$` is replaced by the name of the schema. A released
+ * migration is never changed.
  *
- * - `sessions` has one row a session, with what never or seldom changes and what listings need. They are sorted by
- *   `listed_at` and `idle_at`, which are `modified_at` and `updated_at` as they were when the row was last settled;
- *   `unsettled` rows may be behind. `runs` and `runs_due` are what listings find open runs by, see runs-columns.ts; the
- *   indexes on them hold no other sessions. A fork takes its first `origin_version` entries from `origin_key`; `segments`
- *   are all the sessions it takes from. A purged session that forks build on keeps its row without an id.
- * - `heads` has what every append changes: where the log ends, and when that was. Whoever appends updates that row, which is what puts appends in one order, and the other only where its
- *   `status` or `runs` change; the lease and whether someone watches stand there too, so that an append sees them as they
- *   are. It has no index but its key, as every index makes every update slower. `marked` says that the session's other row
- *   is `unsettled` and `unsearched`; who appends to a session that is not marks it first.
- * - `entries` is the log of all sessions, with the session's key first, so that it can be partitioned by it. `state` is
- *   the path to the entry and the head after it.
- * - `search_index` holds the trigrams of a block of entries, or those of the session's own texts as block -1. A session
- *   that is `unsearched` has more entries than `searched` of them.
- * - `marks` are notes of what was erased, and of erasures under way.
+ * - `sessions` has one row per session, with the columns that rarely change and those that listings need. `listed_at` and
+ *   `idle_at` are the sort keys: copies of `modified_at` and `updated_at` from the last refresh, outdated while `unsettled`
+ *   is true. `runs` and `runs_due` serve listings by open runs, see runs-columns.ts; their indexes are partial and contain
+ *   only sessions with open runs. A fork inherits its first `origin_version` entries from `origin_key`; `segments` lists all
+ *   sessions that it inherits from. A purged session with forks keeps its row, with `id` set to NULL.
+ * - `heads` has one row per session, with the columns that every append changes: the length of the log and the times. The
+ *   UPDATE of this row serializes the appends. An append updates the row in `sessions` only if `status` or `runs` change. The
+ *   lease and the expiry of watchers are here as well, so that an append sees their current values. The table has no index
+ *   beside its key, as each would slow down every append. `marked` is true if the row in `sessions` is `unsettled` and
+ *   `unsearched`; an append to a session that is not marked must mark it first.
+ * - `entries` holds the logs of all sessions. Its key begins with the session's key, so the table can be partitioned by it.
+ *   `state` encodes the path to the entry and the head after it, see row-encoding.ts.
+ * - `search_index` holds the trigrams of each block of entries; block -1 has those of the session's id, name and directory.
+ *   The first `searched` entries are indexed; `unsearched` is true if there may be more.
+ * - `marks` records what was erased, and which erasures are running.
  */
 const MIGRATIONS: readonly string[] = [
   `CREATE SEQUENCE $.lease_tokens;
@@ -112,8 +113,8 @@ const MIGRATIONS: readonly string[] = [
      PRIMARY KEY (session_key, block)
    );
    CREATE INDEX search_index_trigrams ON $.search_index USING gin (trigrams);`,
-  // Entries that were written before are read as they are. What the head of a session of before says of its facts, as text
-  // that the database cannot always read as JSON, tells whether a run has started.
+  // Existing entries stay as they are and are still read. The database cannot always parse the text of a head as JSON, so LIKE
+  // finds the sessions with a started run.
   `COMMENT ON COLUMN $.entries.state IS 'path and head after the entry, with settings by position since version 2';
    CREATE TABLE $.marks (key text COLLATE "C" PRIMARY KEY, value text NOT NULL);
    ALTER TABLE $.sessions ADD COLUMN runs smallint, ADD COLUMN runs_due text COLLATE "C";
@@ -129,29 +130,29 @@ const MIGRATIONS: readonly string[] = [
    CREATE INDEX sessions_parked_by_user ON $.sessions (user_id, listed_at, id)
      WHERE deleted_at IS NULL AND runs IN (4, 5, 6, 7);
    CREATE INDEX sessions_due ON $.sessions (runs_due) WHERE deleted_at IS NULL AND runs_due IS NOT NULL;`,
-  // What a head says beside that is read from the last entry's state, and what that refers to.
+  // The other parts of a head are now read from the state of the last entry and the rows that it refers to.
   `ALTER TABLE $.heads DROP COLUMN last_id, DROP COLUMN state, DROP COLUMN rest, DROP COLUMN settings`,
-  // ANALYZE, which autovacuum runs by itself, would copy words and names of users into pg_statistic, where no erasure finds them.
+  // ANALYZE, which autovacuum runs, would copy texts and names of users into pg_statistic, where an erasure cannot find them.
   Object.entries(UNSAMPLED_COLUMNS)
     .map(([table, columns]) => {
       const changes = Object.keys(columns).map((column) => `ALTER COLUMN ${column} SET STATISTICS 0`);
       return `ALTER TABLE $.${table} ${changes.join(", ")}`;
     })
     .join(";"),
-  // From here on logs of format 3 may be in it, which an earlier program must refuse.
+  // From this version on, logs may have format 3, which earlier versions of Skein must refuse to open.
   `COMMENT ON COLUMN $.entries.body IS 'up to format 3 of the log since version 5'`,
 ];
 
 /**
- * Brings the database to the schema of this version, also when several processes do so at once.
+ * Migrates the database to the current schema. Several processes may do so at the same time.
  *
- * @throws {SessionError} `UNSUPPORTED_VERSION` for a later schema and `STORE_FAILED` for another program's, both left
- * as they are.
+ * @throws {SessionError} `UNSUPPORTED_VERSION` for a later schema, `STORE_FAILED` for the schema of another program. The
+ * schema is then left unchanged.
  */
 export async function prepareDatabase(handle: PostgresHandle): Promise<void> {
-  // Not as a read, which would wait for a server that is not there.
+  // With `write` and not `rows`, which would retry while the server cannot be reached.
   const version = await versionOf(handle, { rows: (sql) => handle.write(sql) }).catch((error: unknown) => {
-    // There is no such schema, or no such table in it.
+    // The schema or its table does not exist.
     if (hasState(error, "3F000", "42P01")) return null;
     throw error;
   });
@@ -160,12 +161,12 @@ export async function prepareDatabase(handle: PostgresHandle): Promise<void> {
 }
 
 async function migrate(handle: PostgresHandle, transaction: Transaction): Promise<void> {
-  // Held until the transaction ends; others that open the store wait here, and then find the work done.
+  // This lock lasts until the transaction ends. Other processes that open the store wait here, and then find the schema migrated.
   await transaction.rows("SELECT pg_advisory_xact_lock(hashtextextended($1::text, 0))", [`skein ${handle.schema}`]);
   await checkEncoding(handle, transaction);
   const found = await stateOf(handle, transaction);
   if (found !== "ours") {
-    // Who may not make schemas can have an empty one made.
+    // A user without the right to create schemas can use an empty one that an administrator created.
     if (found === "missing") await transaction.change(`CREATE SCHEMA ${handle.schema}`);
     await transaction.change(`CREATE TABLE ${handle.schema}.skein_schema (version integer NOT NULL)`);
     await transaction.change(`INSERT INTO ${handle.schema}.skein_schema VALUES (0)`);
@@ -189,7 +190,7 @@ async function stateOf(handle: PostgresHandle, transaction: Transaction): Promis
   if (Number(found?.tables) === 0) return "empty";
   throw new SessionError(
     "STORE_FAILED",
-    `The schema ${handle.schema} of the PostgreSQL database ${handle.address} belongs to another program; choose a schema of its own for skein.`,
+    `The schema ${handle.schema} of the PostgreSQL database ${handle.address} belongs to another program; choose a separate schema for skein.`,
   );
 }
 

@@ -1,17 +1,17 @@
 import { nextSlice } from "../../internal/long-work.ts";
-import { entryText } from "../../session/search.ts";
+import { entryText, type SearchTerm } from "../../session/search.ts";
 import type { Entry } from "../../session/log/entry.ts";
 import type { SearchIndex as TextIndex } from "../sql/session-search.ts";
 import type { PostgresHandle, Transaction } from "./postgres-handle.ts";
 import type { PostgresPort } from "./postgres-port.ts";
 import { SEARCH_BLOCK_ENTRIES } from "./schema.ts";
 import { SESSION_COLUMNS, type SessionRow } from "./session-row.ts";
-import { addTrigrams, arrayOf, trigramsOf } from "./trigrams.ts";
 
+const TRIGRAMS_OF_TERM_MAX = 24;
 const BATCH_SESSIONS = 50;
 const BATCH_BLOCKS = 16;
 const BATCHES_MAX = 1_000_000;
-/** Stands for the session's own texts. */
+/** The block number of the session's id, name and directory. */
 const OWN_BLOCK = -1;
 
 interface UnsearchedRow extends SessionRow {
@@ -19,9 +19,9 @@ interface UnsearchedRow extends SessionRow {
 }
 
 /**
- * An index of the trigrams of all messages, a block of entries at a time, and of every session's id, name and working
- * directory. Appends do not touch it; a search first adds what has come since. It holds no text, so that what it finds
- * is a candidate to be looked at.
+ * A full-text index (GIN) of the trigrams of all messages, one row per block of entries, and of every session's id, name and
+ * working directory. Appends do not update it; each search first indexes what was appended since the last one. It stores no
+ * text, so a hit is only a candidate that must be read.
  */
 export class SearchIndex implements TextIndex {
   readonly keyOf: TextIndex["keyOf"] = trigramsOf;
@@ -38,31 +38,31 @@ export class SearchIndex implements TextIndex {
 
   async catchUp(): Promise<void> {
     for (let batch = 0; batch < BATCHES_MAX; batch++) {
-      const [waiting] = await this.#handle.rows(
+      const [unsearched] = await this.#handle.rows(
         `SELECT 1 AS one FROM ${this.#handle.schema}.sessions WHERE unsearched LIMIT 1`,
       );
-      if (waiting === undefined) return;
-      await this.#handle.transaction((transaction) => this.#indexPart(transaction));
+      if (unsearched === undefined) return;
+      await this.#handle.transaction((transaction) => this.#indexBatch(transaction));
     }
   }
 
-  async #indexPart(transaction: Transaction): Promise<void> {
+  async #indexBatch(transaction: Transaction): Promise<void> {
     const { schema } = this.#handle;
-    // Two that search at once share the work, and neither looks before it is done.
+    // The lock serializes concurrent searches: each batch is indexed once, and no search runs before all are indexed.
     await transaction.rows("SELECT pg_advisory_xact_lock(hashtextextended($1::text, 2))", [`skein ${schema}`]);
     const found = await transaction.rows<{ key: string }>(
       `SELECT key FROM ${schema}.sessions WHERE unsearched ORDER BY key LIMIT ${BATCH_SESSIONS} FOR NO KEY UPDATE`,
     );
     let budget = BATCH_BLOCKS;
     for (const { key } of found) {
-      // Whoever appends from now on has to mark the session again.
+      // From here on, an append must mark the session again.
       const [row] = await transaction.rows<UnsearchedRow>(
         `UPDATE ${schema}.heads SET marked = false FROM ${schema}.sessions WHERE session_key = $1 AND key = $1
          RETURNING ${SESSION_COLUMNS}, searched`,
         [Number(key)],
       );
       if (row === undefined) continue;
-      const session = row.id === null ? null : await this.#port.inside(transaction).sessionOf(row);
+      const session = row.id === null ? null : await this.#port.forTransaction(transaction).sessionOf(row);
       const { header, name } = session?.head ?? {};
       if (header !== undefined) await this.#put(transaction, row, OWN_BLOCK, [header.id, name ?? "", header.cwd ?? ""]);
       const version = Number(row.version);
@@ -78,9 +78,9 @@ export class SearchIndex implements TextIndex {
     }
   }
 
-  /** Entry by entry, a page at a time: a block of them may be large. */
+  /** The texts of a block, read a page at a time, since a block may be large. */
   async *#textsOf(transaction: Transaction, { key }: UnsearchedRow, block: number): AsyncGenerator<string> {
-    const port = this.#port.inside(transaction);
+    const port = this.#port.forTransaction(transaction);
     const end = (block + 1) * SEARCH_BLOCK_ENTRIES;
     for (let start = block * SEARCH_BLOCK_ENTRIES; start < end; ) {
       const page = await port.page({ key: Number(key), start, end }, SEARCH_BLOCK_ENTRIES, false);
@@ -106,4 +106,34 @@ export class SearchIndex implements TextIndex {
       [Number(row.key), block, arrayOf(trigrams)],
     );
   }
+}
+
+/**
+ * Adds a hash of every trigram of a text. Different trigrams may share a hash, which only adds candidates. The text is
+ * converted to lower case, as a search compares it, so no match is missed.
+ */
+export function addTrigrams(hashes: Set<number>, text: string): void {
+  const lower = text.toLowerCase();
+  for (let end = 2; end < lower.length; end++) hashes.add(hashAt(lower, end));
+}
+
+/** The hashes that every text containing a term has, as an array literal; null for a term that can be found only by reading. */
+export function trigramsOf(term: SearchTerm): string | null {
+  if (term.type !== "text" || term.text.length < 3) return null;
+  const count = term.text.length - 2;
+  const step = Math.ceil(count / TRIGRAMS_OF_TERM_MAX);
+  const hashes = new Set<number>();
+  for (let start = 0; start < count; start += step) hashes.add(hashAt(term.text, start + 2));
+  return arrayOf(hashes);
+}
+
+/** Numbers as an array literal of PostgreSQL. */
+function arrayOf(numbers: Iterable<number>): string {
+  return `{${[...numbers].join(",")}}`;
+}
+
+/** A hash of the trigram that ends at an index. */
+function hashAt(text: string, end: number): number {
+  const [first, second, third] = [text.charCodeAt(end - 2), text.charCodeAt(end - 1), text.charCodeAt(end)];
+  return (Math.imul(Math.imul(first, 0x9e3779b1) + second, 0x85ebca6b) + third) | 0;
 }

@@ -1,22 +1,22 @@
 import type { RowSession } from "../rows/row-port.ts";
 import { type Segment, segmentsAfter } from "../rows/segments.ts";
 
-/** The columns that make a session, as a port reads them, of `sessionsIn`. */
+/** The columns from which a port loads a session, in a query of `sessionsIn`. */
 export const SESSION_COLUMNS = `key, id, marked, version, updated_at, modified_at, origin_version, segments,
   header::text AS header`;
 
 /**
- * Whether a session was not deleted, of one that is found by its key or id. Said in a way that no index of live sessions
- * answers: on a table that the database knows nothing of yet, it might walk through one of those instead.
+ * SQL condition for a session that is selected by key or id: it is not deleted. Written so that no partial index of live
+ * sessions matches it: without statistics, the planner might scan such an index instead of looking up the id.
  */
 export const IS_LIVE = "coalesce(deleted_at, '') = ''";
 
-/** Sessions together with their heads, as SQL. */
+/** SQL that joins sessions with their heads. */
 export function sessionsIn(schema: string): string {
   return `${schema}.sessions JOIN ${schema}.heads ON session_key = key`;
 }
 
-/** A session's row, of `SESSION_COLUMNS`. */
+/** A row of `SESSION_COLUMNS`. */
 export interface SessionRow {
   readonly key: string;
   readonly id: string;
@@ -29,19 +29,19 @@ export interface SessionRow {
   readonly header: string;
 }
 
-/** A session as it stood at one version, with the key of its row. */
+/** A session at one version, with the key of its row. */
 export interface LoadedSession extends RowSession<Segment> {
   readonly key: number;
-  /** Whether it can be appended to without marking it first. */
+  /** Whether its row in `heads` is `marked`, so that an append need not mark it first. */
   readonly marked: boolean;
 }
 
-/** The text of a row's `segments`: where each part before the session's own begins, and whose it is. */
+/** The text of the column `segments`: key and start of each inherited segment. */
 export function encodeSegments(segments: readonly Segment[]): string {
   return JSON.stringify(segments.slice(0, -1).map(({ key, start }) => [key, start]));
 }
 
-/** The parts of a session's log that its row tells of. */
+/** The segments of a session's log, from its row. */
 export function segmentsOf(row: SessionRow): readonly Segment[] {
   const parts = JSON.parse(row.segments) as readonly (readonly [key: number, start: number])[];
   const version = Number(row.origin_version);

@@ -1,37 +1,39 @@
 import { randomUUID } from "node:crypto";
 import { SessionError } from "../../session/errors.ts";
 import type { Subscription } from "../../session/store-driver.ts";
-import type { Ear } from "./postgres-connection.ts";
+import type { Listener } from "./postgres-connection.ts";
 import { DATABASE_NOW_MS, type PostgresHandle } from "./postgres-handle.ts";
 import { IS_LIVE, sessionsIn } from "./session-row.ts";
 
-const BEAT_MS = 5000;
-/** How long a session counts as watched after the last beat of someone who watches it. */
+const HEARTBEAT_MS = 5000;
+/** How long a session counts as watched after the last heartbeat of a watcher. */
 const WATCHED_MS = 60_000;
 
-/** What whoever changes a session's row returns, so that those who watch it hear of it, as SQL. */
+/** SQL for the RETURNING clause of every change to a row in `heads`: notifies if the session is watched. */
 export function notifyIfWatched(channel: string): string {
-  // Most sessions are never watched, and asking for the time is not free.
+  // The first condition saves reading the clock for the many sessions that are never watched.
   return `CASE WHEN watched_until_ms > 0 AND watched_until_ms > ${DATABASE_NOW_MS} THEN pg_notify('${channel}', session_id) END`;
 }
 
 /**
- * Tells watchers that a session has grown or gone, whoever did it.
+ * Notifies watchers of appends to a session and of its deletion, by any process, with LISTEN and NOTIFY.
  *
- * A session's row says until when it is watched, and whoever changes a watched session notifies. So an append that nobody
- * waits for sends nothing, which matters because the database sends one notification after the other. The row is also
- * what makes this sure: an append either comes before the mark, and is found by looking, or sees it.
+ * `heads.watched_until_ms` says until when a session is watched, and every change to a watched session sends a notification.
+ * An append to a session without watchers sends none, which matters because the database sends notifications one at a time.
+ * No append is missed: the row serializes appends with the update of `watched_until_ms`, so an append either comes first and
+ * the watcher reads it, or it sees that the session is watched.
  *
- * Now and then a beat renews the marks and sends a word to ourselves. Who does not hear it has a connection that is dead,
- * and listens anew. As words may be lost between two connections, every watcher looks again once a new one listens.
+ * A heartbeat extends the expiry and sends a notification to this process. If it does not arrive before the next heartbeat,
+ * the connection is dead and is replaced. Notifications can be lost between two connections, so every watcher is woken once
+ * the new connection listens.
  */
 export class Subscriptions {
   readonly #handle: PostgresHandle;
   readonly #wakes = new Map<string, Set<() => void>>();
   readonly #own = `:${randomUUID()}`;
-  #ear: Promise<Ear> | null = null;
+  #listener: Promise<Listener> | null = null;
   #timer: NodeJS.Timeout | null = null;
-  #heard = true;
+  #heartbeatArrived = true;
 
   constructor(handle: PostgresHandle) {
     this.#handle = handle;
@@ -41,10 +43,10 @@ export class Subscriptions {
     this.#wakes.set(sessionId, (this.#wakes.get(sessionId) ?? new Set()).add(wake));
     try {
       await this.#listen();
-      await this.#mark([sessionId]);
+      await this.#markWatched([sessionId]);
     } catch (error) {
       this.#remove(sessionId, wake);
-      // A copy that may only be read can be neither marked nor listened to; its watchers look by themselves.
+      // A read-only replica supports neither the update nor LISTEN; its watchers poll.
       if (error instanceof SessionError && error.code === "READ_ONLY") return { close: () => {} };
       throw error;
     }
@@ -54,51 +56,51 @@ export class Subscriptions {
   async close(): Promise<void> {
     if (this.#timer !== null) clearInterval(this.#timer);
     this.#timer = null;
-    await this.#deafen();
+    await this.#stopListening();
   }
 
   async #listen(): Promise<void> {
-    if (this.#ear === null) {
-      this.#heard = true;
-      const ear = this.#handle.listen({
+    if (this.#listener === null) {
+      this.#heartbeatArrived = true;
+      const listener = this.#handle.listen({
         notified: (payload) => this.#notified(payload),
         listening: () => this.#wakeAll(),
       });
-      this.#ear = ear;
-      ear.catch(() => {
-        if (this.#ear === ear) this.#ear = null;
+      this.#listener = listener;
+      listener.catch(() => {
+        if (this.#listener === listener) this.#listener = null;
       });
     }
-    await this.#ear;
-    this.#timer ??= setInterval(() => void this.#beat(), BEAT_MS).unref();
+    await this.#listener;
+    this.#timer ??= setInterval(() => void this.#heartbeat(), HEARTBEAT_MS).unref();
   }
 
-  async #beat(): Promise<void> {
+  async #heartbeat(): Promise<void> {
     if (this.#wakes.size === 0) return;
     try {
-      if (!this.#heard) await this.#deafen();
+      if (!this.#heartbeatArrived) await this.#stopListening();
       await this.#listen();
-      this.#heard = false;
-      await this.#mark([...this.#wakes.keys()]);
+      this.#heartbeatArrived = false;
+      await this.#markWatched([...this.#wakes.keys()]);
       await this.#handle.write("SELECT pg_notify($1::text, $2::text)", [this.#handle.channel, this.#own]);
     } catch {
-      // A server that is away is asked again at the next beat; watchers look by themselves meanwhile.
-      this.#heard = false;
+      // The server cannot be reached; the next heartbeat tries again. Watchers poll meanwhile.
+      this.#heartbeatArrived = false;
     }
   }
 
-  async #deafen(): Promise<void> {
-    const ear = this.#ear;
-    this.#ear = null;
+  async #stopListening(): Promise<void> {
+    const listener = this.#listener;
+    this.#listener = null;
     try {
-      await (await ear)?.close();
+      await (await listener)?.close();
     } catch {
-      // It was never open, or is broken, which is what it is being closed for.
+      // It never opened, or its connection is already broken.
     }
   }
 
   #notified(payload: string): void {
-    if (payload === this.#own) this.#heard = true;
+    if (payload === this.#own) this.#heartbeatArrived = true;
     for (const wake of this.#wakes.get(payload) ?? []) wake();
   }
 
@@ -106,10 +108,10 @@ export class Subscriptions {
     for (const wakes of this.#wakes.values()) for (const wake of wakes) wake();
   }
 
-  async #mark(sessionIds: readonly string[]): Promise<void> {
+  async #markWatched(sessionIds: readonly string[]): Promise<void> {
     const { schema } = this.#handle;
     await this.#handle.write(
-      // In the order of the keys, as others that lock several rows do, so that nobody waits in a circle.
+      // Locks the rows in the order of their keys, as all other code does, to prevent deadlocks.
       `UPDATE ${schema}.heads SET watched_until_ms = ${DATABASE_NOW_MS} + ${WATCHED_MS}
        WHERE session_key IN (
          SELECT session_key FROM ${sessionsIn(schema)}

@@ -11,7 +11,7 @@ import type { StoredSession } from "./stored-session.ts";
 
 const ATTEMPTS_MAX = 20;
 
-/** Where a checkpoint is kept. */
+/** Where a checkpoint is stored: its session (id and uid), and its token within the session. */
 interface Pointer {
   readonly id: string;
   readonly uid: string;
@@ -19,9 +19,9 @@ interface Pointer {
 }
 
 /**
- * The checkpoints of all sessions. Each is kept with its session, and its id leads there. It is written before its id
- * leads to it, and counts only once it does: so two that want the same id cannot both have it, and whoever dies in
- * between leaves nothing that shows.
+ * The checkpoints of all sessions. Each is stored with its session, and a pointer from its id leads there. A checkpoint is
+ * written first and exists only once the pointer to it is set. So of two processes that save the same id, only one
+ * succeeds, and a process that dies in between leaves nothing visible.
  */
 export class Checkpoints implements CheckpointTable {
   readonly #handle: RedisHandle;
@@ -63,12 +63,12 @@ export class Checkpoints implements CheckpointTable {
       const [sequence, body] = JSON.parse(text) as [number, string];
       kept.push({ checkpoint: JSON.parse(body) as Checkpoint, sequence, token });
     }
-    const shown = await this.#pointing(kept.map(({ checkpoint }) => checkpoint.id));
-    const counted = kept.filter(({ token }, i) => shown[i]?.endsWith(` ${token}`) === true);
+    const pointers = await this.#pointers(kept.map(({ checkpoint }) => checkpoint.id));
+    const counted = kept.filter(({ token }, i) => pointers[i]?.endsWith(` ${token}`) === true);
     return oldestFirst(counted.sort((a, b) => a.sequence - b.sequence).map(({ checkpoint }) => checkpoint));
   }
 
-  /** Overwrites what an id leads to; false where that is nothing, or the session is deleted. */
+  /** Overwrites a stored checkpoint. Returns false if its id is not stored or its session is deleted. */
   async replace(checkpoint: Checkpoint): Promise<boolean> {
     const pointer = await this.#pointerOf(checkpoint.id);
     const session = pointer === null ? null : await this.#port.load(pointer.id);
@@ -82,13 +82,13 @@ export class Checkpoints implements CheckpointTable {
     const pointer = await this.#pointerOf(id);
     const session = pointer === null ? null : await this.#port.load(pointer.id);
     if (pointer === null || session === null) return false;
-    const there = (await this.#read(session, pointer.token)) !== null;
+    const existed = (await this.#read(session, pointer.token)) !== null;
     const [dropped] = await this.#handle.run(DROP_CHECKPOINT, this.#pointerKeys(pointer), [id, textOf(pointer)]);
     await this.#remove({ ...pointer, uid: session.stamp.uid });
-    return there && dropped === 1;
+    return existed && dropped === 1;
   }
 
-  /** Makes an id lead to a checkpoint; answers with the checkpoint it leads to already, if there is one. */
+  /** Points an id to a checkpoint. Returns null, or the checkpoint that the id already points to. */
   async #claim(id: string, pointer: Pointer): Promise<Checkpoint | null> {
     let old = "";
     for (let attempt = 1; attempt <= ATTEMPTS_MAX; attempt++) {
@@ -98,22 +98,22 @@ export class Checkpoints implements CheckpointTable {
       const other = pointerOf(now ?? "");
       const stored = now ? await this.#read(await this.#port.loadAny(other.id), other.token) : null;
       if (stored !== null) return stored;
-      // It leads to what was purged or deleted, or to nothing, and may lead here instead.
+      // The id points to a purged session, a deleted checkpoint or nothing, so it can be pointed here.
       old = now ?? "";
     }
     throw new SessionBusyError(pointer.id, `others that save a checkpoint ${show(id)}`);
   }
 
-  async #pointing(ids: readonly string[]): Promise<readonly (string | null)[]> {
+  async #pointers(ids: readonly string[]): Promise<readonly (string | null)[]> {
     return ids.length === 0 ? [] : this.#handle.command("HMGET", this.#handle.names.index("checkpoints"), ...ids);
   }
 
   async #pointerOf(id: string): Promise<Pointer | null> {
-    const [text] = await this.#pointing([id]);
+    const [text] = await this.#pointers([id]);
     return typeof text === "string" ? pointerOf(text) : null;
   }
 
-  /** By the session's own unique name: that of its pointers may be the one before, where its log was replaced. */
+  /** Reads with the current uid of the session: pointers can have an earlier uid if the log was replaced by an erasure. */
   async #read(session: StoredSession | null, token: string): Promise<Checkpoint | null> {
     if (session === null) return null;
     const key = this.#handle.names.checkpoints(session.head.header.id, session.stamp.uid);
@@ -130,7 +130,7 @@ export class Checkpoints implements CheckpointTable {
   }
 }
 
-/** The field that counts the checkpoints of a session; no token looks like it. */
+/** The hash field with the sequence number of the last checkpoint. Tokens are UUIDs, so none equals it. */
 const SEQUENCE = "#";
 
 function textOf({ id, uid, token }: Pointer): string {

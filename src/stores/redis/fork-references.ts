@@ -1,82 +1,81 @@
 import type { RedisHandle } from "./redis-handle.ts";
-import { positionOf, rowsOf } from "./stream-rows.ts";
-import { readSegments, type Segment, writeSegments } from "./segments.ts";
+import { positionOf, readSegments, rowsOf, type Segment, type StoredSession, writeSegments } from "./stored-session.ts";
 import { CUT, READ_ALL, RELEASE, RETAIN } from "./session-scripts.ts";
-import type { StoredSession } from "./stored-session.ts";
 
 const CUT_AT_ONCE = 500;
-/** A fork that was not made so long after its reference never will be. */
-const MAKING_MS_MAX = 3_600_000;
+/** A fork that does not exist so long after its reference was written will never be created. */
+const CREATION_MS_MAX = 3_600_000;
 
-type Holder = Pick<Segment, "id" | "uid">;
+/** A log, by the id and the uid of its session. */
+type LogName = Pick<Segment, "id" | "uid">;
 
 /**
- * Knows which logs others build on. A reference is written before its fork is made and removed after its fork is purged,
- * so that whoever dies in between leaves a reference too many, never one too few.
+ * Reference counting of logs: records which forks inherit from each log. A reference is written before its fork is created
+ * and removed after its fork is purged, so a process that dies in between leaves one reference too many, never too few.
  */
 export class ForkReferences {
   readonly #handle: RedisHandle;
-  /** The logs that are being taken away, and whose log each begins with: a hash. */
-  readonly #notes: string;
+  /** The key of a hash with the logs whose removal has begun, and the segments that each inherits. */
+  readonly #removals: string;
 
   constructor(handle: RedisHandle) {
     this.#handle = handle;
-    this.#notes = handle.names.index("removing");
+    this.#removals = handle.names.index("removing");
   }
 
-  /** Keeps the first `version` entries of a log for a fork; false when they are gone. */
-  async retain({ id, uid }: Holder, forkId: string, forkUid: string, version: number): Promise<boolean> {
+  /** Keeps the first `version` entries of a log for a fork. Returns false if they are deleted already. */
+  async retain({ id, uid }: LogName, forkId: string, forkUid: string, version: number): Promise<boolean> {
     const args = [uid, forkUid, forkId, String(version), String(Date.now())];
     return (await this.#handle.run(RETAIN, this.#handle.names.all(id, uid), args))[0] === "ok";
   }
 
-  /** Lets go of what a fork took, and of all that nobody needs any more when it was the last of a purged session. */
-  async release(holder: Holder, forkUid: string): Promise<void> {
-    const remains = this.#handle.names.remains(holder.id, holder.uid);
+  /** Removes the reference of a fork. If it was the last reference to a purged session, deletes the rest of its log. */
+  async release(log: LogName, forkUid: string): Promise<void> {
+    const remains = this.#handle.names.remains(log.id, log.uid);
     const segments = await this.#handle.command<string | null>("HGET", remains, "sg");
-    const letGo = (): Promise<unknown> =>
-      this.#handle.run(RELEASE, this.#handle.names.all(holder.id, holder.uid), [forkUid]);
-    if (segments === null) await letGo();
-    else await this.#noted(holder, segments, letGo);
+    const release = (): Promise<unknown> =>
+      this.#handle.run(RELEASE, this.#handle.names.all(log.id, log.uid), [forkUid]);
+    if (segments === null) await release();
+    else await this.#recorded(log, segments, release);
   }
 
   /**
-   * Runs what may take a session's log away, and then takes away what nobody needs any more of it and of those that it began
-   * with. What was cut short by the end of a process is done by `finish`.
+   * Runs an operation that may remove a session's log, then deletes the entries that no fork needs, also those of the logs
+   * that it inherited from. The removal is recorded first, so that `finish` can complete it if the process dies.
    */
   removing<T>({ stamp, head, segments }: StoredSession, act: () => Promise<T>): Promise<T> {
-    return this.#noted({ id: head.header.id, uid: stamp.uid }, writeSegments(segments.slice(0, -1)), act);
+    return this.#recorded({ id: head.header.id, uid: stamp.uid }, writeSegments(segments.slice(0, -1)), act);
   }
 
-  /** Goes on with what was cut short. */
+  /** Completes removals that a dead process began. */
   async finish(): Promise<void> {
-    const list = (await this.#handle.run(READ_ALL, [this.#notes], [])) as [note: string, segments: string][];
-    for (const [note, segments] of list) {
-      const [id = "", uid = ""] = note.split(" ");
+    const list = (await this.#handle.run(READ_ALL, [this.#removals], [])) as [field: string, segments: string][];
+    for (const [field, segments] of list) {
+      const [id = "", uid = ""] = field.split(" ");
       await this.#finishOne({ id, uid }, segments);
     }
   }
 
-  async #noted<T>(log: Holder, segments: string, act: () => Promise<T>): Promise<T> {
-    await this.#handle.command("HSET", this.#notes, noteOf(log), segments);
+  async #recorded<T>(log: LogName, segments: string, act: () => Promise<T>): Promise<T> {
+    await this.#handle.command("HSET", this.#removals, removalField(log), segments);
     const done = await act();
     await this.#finishOne(log, segments);
     return done;
   }
 
-  async #finishOne({ id, uid }: Holder, segments: string): Promise<void> {
+  async #finishOne({ id, uid }: LogName, segments: string): Promise<void> {
     const { names } = this.#handle;
-    if (!(await this.#isLog(id, uid))) {
+    if (!(await this.#isCurrent(id, uid))) {
       const needed = await this.#handle.command<string | null>("HGET", names.remains(id, uid), "needed");
       const source = readSegments(segments).at(-1);
       if (needed !== null) await this.#cut({ id, uid }, Number(needed));
       else if (source !== undefined) await this.release(source, uid);
     }
-    await this.#handle.command("HDEL", this.#notes, noteOf({ id, uid }));
+    await this.#handle.command("HDEL", this.#removals, removalField({ id, uid }));
   }
 
-  /** Removes what a purged session's log has after a position, some at a time, so that the server is never held up. */
-  async #cut({ id, uid }: Holder, from: number): Promise<void> {
+  /** Deletes the entries of a purged log from a position on, in batches so that the server is never blocked for long. */
+  async #cut({ id, uid }: LogName, from: number): Promise<void> {
     const { names } = this.#handle;
     const key = names.entries(id, uid);
     const range = ["XRANGE", key, positionOf(from), "+", "COUNT", String(CUT_AT_ONCE)];
@@ -88,27 +87,27 @@ export class ForkReferences {
     }
   }
 
-  /** Lets go of references whose fork was never made, or ran out. */
-  async releaseDead({ id, uid }: Holder): Promise<void> {
+  /** Removes references whose fork was never created, or has expired. */
+  async releaseDead({ id, uid }: LogName): Promise<void> {
     const list = await this.#handle.run(READ_ALL, [this.#handle.names.forks(id, uid)], []);
     for (const [forkUid, text] of list as [string, string][]) {
       const [forkId, , madeMs] = JSON.parse(text) as [string, string, string];
-      if (Date.now() - Number(madeMs) < MAKING_MS_MAX || (await this.#isThere(forkId, forkUid))) continue;
+      if (Date.now() - Number(madeMs) < CREATION_MS_MAX || (await this.#exists(forkId, forkUid))) continue;
       await this.release({ id, uid }, forkUid);
     }
   }
 
-  async #isThere(id: string, uid: string): Promise<boolean> {
+  async #exists(id: string, uid: string): Promise<boolean> {
     const remains = this.#handle.names.remains(id, uid);
-    return (await this.#isLog(id, uid)) || (await this.#handle.command("EXISTS", remains)) === 1;
+    return (await this.#isCurrent(id, uid)) || (await this.#handle.command("EXISTS", remains)) === 1;
   }
 
-  /** Whether a session has its log under this unique name. */
-  async #isLog(id: string, uid: string): Promise<boolean> {
+  /** Whether this is the current log of the session. */
+  async #isCurrent(id: string, uid: string): Promise<boolean> {
     return (await this.#handle.command("HGET", this.#handle.names.session(id), "uid")) === uid;
   }
 }
 
-function noteOf({ id, uid }: Holder): string {
+function removalField({ id, uid }: LogName): string {
   return `${id} ${uid}`;
 }

@@ -1,9 +1,8 @@
 /**
  * The names of all keys of a store.
  *
- * What is in braces decides a key's slot in a cluster: the keys of a session share one, and so do the keys of the index.
- * A session's id has no brace or colon in it, and any other name that becomes part of a key is escaped, so that no two
- * things can have the same key.
+ * The part in braces is the hash tag, which decides the cluster slot: all keys of a session are in one slot, and so are all
+ * keys of the index. A session id has no brace or colon, and every other name in a key is escaped, so keys never collide.
  */
 export class KeyNames {
   readonly #prefix: string;
@@ -12,7 +11,7 @@ export class KeyNames {
     this.#prefix = prefix;
   }
 
-  /** The keys of a session, in the order in which its scripts take them; those of a log only with its unique name. */
+  /** The keys of a session, in the order that its scripts expect. The keys of its log only if `uid` is given. */
   all(id: string, uid?: string): string[] {
     const own = [this.session(id), this.lease(id), this.floor(id)];
     if (uid === undefined) return own;
@@ -20,47 +19,47 @@ export class KeyNames {
     return [...own, ...log, this.checkpoints(id, uid), this.remains(id, uid)];
   }
 
-  /** What is known of a session, beside its log: a hash. Whoever writes to it says so on a channel of the same name. */
+  /** A hash with everything about a session except its log. Every write to it is published on a channel of the same name. */
   session(id: string): string {
     return `${this.#prefix}:s:{${id}}`;
   }
 
-  /** The log of a session that has this unique name: a stream. */
+  /** A stream with the entries of the log that has this uid. */
   entries(id: string, uid: string): string {
     return `${this.#prefix}:e:{${id}}:${uid}`;
   }
 
-  /** Where in the log each entry is: a hash of positions by entry id. */
+  /** A hash from entry ids to positions in the stream. */
   positions(id: string, uid: string): string {
     return `${this.#prefix}:n:{${id}}:${uid}`;
   }
 
-  /** Which sessions build on the log: a hash by their unique names. */
+  /** A hash of the forks that inherit from the log, by their uids. */
   forks(id: string, uid: string): string {
     return `${this.#prefix}:f:{${id}}:${uid}`;
   }
 
-  /** The checkpoints of a session: a hash. */
+  /** A hash with the checkpoints of a session. */
   checkpoints(id: string, uid: string): string {
     return `${this.#prefix}:c:{${id}}:${uid}`;
   }
 
-  /** What is left of a purged session that others build on: a hash. */
+  /** A hash about a purged session from which forks inherit. */
   remains(id: string, uid: string): string {
     return `${this.#prefix}:t:{${id}}:${uid}`;
   }
 
-  /** Who runs a session: a hash. */
+  /** A hash with the lease of a session. */
   lease(id: string): string {
     return `${this.#prefix}:l:{${id}}`;
   }
 
-  /** From which generation on a session that is not there may be made: a number. */
+  /** A number: the only generation in which a session that does not exist can be created. */
   floor(id: string): string {
     return `${this.#prefix}:g:{${id}}`;
   }
 
-  /** A part of the index; `name`, where there is one, may be any text. */
+  /** A key of the index. `name` can be any text. */
   index(part: string, name?: string): string {
     const key = `${this.#prefix}:i:{${this.#prefix}}:${part}`;
     return name === undefined ? key : `${key}:${encodeURIComponent(name)}`;

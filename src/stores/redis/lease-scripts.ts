@@ -4,7 +4,7 @@ import type { RedisReply } from "./redis-client.ts";
 import type { RedisHandle, RedisScript } from "./redis-handle.ts";
 import { ACQUIRE_LEASE, CURRENT_LEASE, RENEW_LEASE } from "./session-scripts.ts";
 
-/** Leases that hold among all processes on the server, by the server's clock unless the caller gave another. */
+/** Leases, which all processes on the server share. They expire by the clock of the server, or by the given clock. */
 export class LeaseScripts implements LeaseTable {
   readonly #handle: RedisHandle;
   readonly #clock: (() => Date) | undefined;
@@ -36,7 +36,7 @@ export class LeaseScripts implements LeaseTable {
     return kind === "ok" ? { runId: runId as string, token: Number(token), untilMs: Number(expires) } : null;
   }
 
-  /** What time it is, for a script; empty where the server's clock counts. */
+  /** The time as an argument of a script; empty for the clock of the server. */
   clockArg(): string {
     return this.#clock === undefined ? "" : String(this.#clock().getTime());
   }

@@ -8,8 +8,8 @@ import type { RedisPort } from "./redis-port.ts";
 import { MEMBERS_AT_ONCE_MAX, type SessionIndex } from "./session-index.ts";
 
 /**
- * Lists and counts sessions. The index says which; what is shown of each is read from the session itself. While the server
- * takes no writes, sessions that the index could not be brought up to date with are looked at one by one instead.
+ * Lists and counts sessions. The index selects them, and each head is read from the session itself. While the server refuses
+ * writes, the index cannot be updated; then sessions with an outdated record are read one by one instead.
  */
 export class Listing implements SessionListing {
   readonly #handle: RedisHandle;
@@ -23,35 +23,35 @@ export class Listing implements SessionListing {
   }
 
   async list(query: SessionQuery, limit: number, after: ListPosition | null): Promise<SessionHead[]> {
-    const unsettled = await this.#index.settleIfWritable();
+    const stale = await this.#index.refreshIfWritable();
     const items: SessionHead[] = [];
     for await (const ids of this.#candidates(query, limit, after)) {
-      const matching = await this.#matching(without(ids, unsettled), query);
-      items.push(...(await this.#wanted(idsOf(matching), query, after)));
+      const matching = await this.#matching(without(ids, stale), query);
+      items.push(...(await this.#matchingHeads(idsOf(matching), query, after)));
       if (items.length >= limit) break;
     }
-    items.push(...(await this.#wanted([...unsettled.keys()], query, after)));
+    items.push(...(await this.#matchingHeads([...stale.keys()], query, after)));
     return items.sort((a, b) => compareForListing(listPosition(a), listPosition(b))).slice(0, limit);
   }
 
   async count(query: SessionQuery): Promise<number> {
-    const unsettled = await this.#index.settleIfWritable();
+    const stale = await this.#index.refreshIfWritable();
     const { key, exact } = partFor(this.#handle.names, query);
-    if (exact && unsettled.size === 0) return this.#handle.command<number>("ZCARD", key);
-    let count = (await this.#wanted([...unsettled.keys()], query, null)).length;
+    if (exact && stale.size === 0) return this.#handle.command<number>("ZCARD", key);
+    let count = (await this.#matchingHeads([...stale.keys()], query, null)).length;
     for await (const ids of this.#candidates(query, MEMBERS_AT_ONCE_MAX, null)) {
-      const matching = await this.#matching(without(ids, unsettled), query);
-      count += (await this.#asHeld(idsOf(matching), query)).length;
+      const matching = await this.#matching(without(ids, stale), query);
+      count += (await this.#filterByLease(idsOf(matching), query)).length;
     }
     return count;
   }
 
   async idleSince(before: string, limit: number): Promise<SessionHead[]> {
-    const unsettled = await this.#index.settleIfWritable();
-    const heads = await this.#heads([...unsettled.keys()], false);
+    const stale = await this.#index.refreshIfWritable();
+    const heads = await this.#heads([...stale.keys()], false);
     let found = 0;
     for await (const ids of this.#index.before("idle", before, limit)) {
-      const page = idleSince(await this.#heads(without(ids, unsettled), false), before);
+      const page = idleSince(await this.#heads(without(ids, stale), false), before);
       heads.push(...page);
       found += page.length;
       if (found >= limit) break;
@@ -59,7 +59,7 @@ export class Listing implements SessionListing {
     return idleSince(heads, before).slice(0, limit);
   }
 
-  /** The sessions that a query may ask for, in the order of a listing, from a position on. */
+  /** The sessions that may match a query, in the order of a listing, after a position. */
   async *#candidates(
     query: SessionQuery,
     wanted: number,
@@ -72,7 +72,7 @@ export class Listing implements SessionListing {
     yield* this.#index.after(partFor(this.#handle.names, query).key, after, wanted);
   }
 
-  /** What is due comes in the order of its times, so that all of it is looked at before any of it is shown. */
+  /** Due sessions are indexed by due time, so all of them are read and sorted before the first is listed. */
   async *#due(
     query: SessionQuery,
     before: string,
@@ -86,7 +86,7 @@ export class Listing implements SessionListing {
     for (let first = 0; first < rest.length; first += wanted) yield idsOf(rest.slice(first, first + wanted));
   }
 
-  /** Those of some sessions that, by the index, a query asks for, whoever has them. */
+  /** The sessions among `ids` whose record matches a query, whether or not they have a live lease. */
   async #matching(ids: readonly string[], query: SessionQuery): Promise<readonly ListPosition[]> {
     if (ids.length === 0) return [];
     const key = this.#handle.names.index("records");
@@ -97,18 +97,22 @@ export class Listing implements SessionListing {
     });
   }
 
-  /** The heads of those of some sessions that are asked for: one that was written to since the index was read may have moved. */
-  async #wanted(ids: readonly string[], query: SessionQuery, after: ListPosition | null): Promise<SessionHead[]> {
+  /** The heads of the sessions among `ids` that match a query. Checked again, as a session may have changed since the index was read. */
+  async #matchingHeads(
+    ids: readonly string[],
+    query: SessionQuery,
+    after: ListPosition | null,
+  ): Promise<SessionHead[]> {
     const isHeld = (): boolean => query.runs === "running";
-    const heads = await this.#heads(await this.#asHeld(ids, query), query.deleted === true);
+    const heads = await this.#heads(await this.#filterByLease(ids, query), query.deleted === true);
     return heads.filter(
       (head) =>
         matchesQuery(head, query, isHeld) && (after === null || compareForListing(listPosition(head), after) > 0),
     );
   }
 
-  /** Those of some sessions that someone has, or nobody has, where a query asks for that; else all. */
-  async #asHeld(ids: readonly string[], { runs }: SessionQuery): Promise<readonly string[]> {
+  /** Keeps the sessions with a live lease (`running`) or without one (`interrupted`); keeps all for other queries. */
+  async #filterByLease(ids: readonly string[], { runs }: SessionQuery): Promise<readonly string[]> {
     if (runs !== "running" && runs !== "interrupted") return ids;
     const leases = await Promise.all(ids.map((id) => this.#port.leases.current(id)));
     return ids.filter((_, i) => (leases[i] !== null) === (runs === "running"));

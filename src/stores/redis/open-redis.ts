@@ -5,15 +5,15 @@ const CONNECT_TIMEOUT_MS = 5000;
 const RECONNECT_WAIT_MS_MIN = 20;
 const RECONNECT_WAIT_MS_MAX = 1000;
 const PING_MS = 10_000;
-/** A server that answers nothing for so long, not even a ping, is taken for gone. */
+/** A connection without any answer for so long, not even to a ping, counts as lost. */
 const SILENCE_MS_MAX = 30_000;
-/** The same while calls wait for an answer: their connection is given up, and they fail or are made again. */
+/** How long a connection may be silent while calls are pending. Then it is closed, and the calls fail or are retried. */
 const CALL_MS_MAX = 5000;
 
 /**
  * Connects to a server with the `redis` package.
  *
- * @throws {SessionError} `DRIVER_MISSING` when it is not installed, `DRIVER_VERSION` when it is too old.
+ * @throws {SessionError} `DRIVER_MISSING` if it is not installed, `DRIVER_VERSION` if it is too old.
  */
 export async function openRedis(url: string): Promise<RedisConnection> {
   const { createClient } = await loadRedis();
@@ -21,15 +21,15 @@ export async function openRedis(url: string): Promise<RedisConnection> {
     let connected = false;
     const client = createClient({
       url,
-      // A call that waits for a server to come back could wait for ever; one that fails at once can be made again.
+      // A queued call could wait for ever until the server is back; a call that fails immediately can be retried.
       disableOfflineQueue: true,
       pingInterval: PING_MS,
-      // A time for each command to be sent in costs more than sending it, and nothing waits here to be sent.
+      // A timer per command costs more than sending it, and without the offline queue no command waits to be sent.
       commandOptions: { timeout: 0 },
       socket: {
         connectTimeout: CONNECT_TIMEOUT_MS,
         socketTimeout: SILENCE_MS_MAX,
-        // A first connection that fails is told to whoever opens the store; a later one is tried again for ever.
+        // If the first connection fails, opening the store fails; later, reconnecting is tried for ever.
         reconnectStrategy: (retries) =>
           connected && Math.min(RECONNECT_WAIT_MS_MAX, RECONNECT_WAIT_MS_MIN * 2 ** Math.min(retries, 10)),
       },
@@ -42,7 +42,7 @@ export async function openRedis(url: string): Promise<RedisConnection> {
   };
   const client = open();
   await client.connect();
-  const { sent, answered } = watchAnswers(() => {
+  const { sent, answered } = watchForSilence(() => {
     client.destroy();
     void client.connect().catch(() => {});
   });
@@ -53,38 +53,38 @@ export async function openRedis(url: string): Promise<RedisConnection> {
       reply.then(answered, answered);
       return reply;
     },
-    openSubscriber: (onBack) => openOfficialSubscriber(open(), onBack),
+    openSubscriber: (onReconnect) => openOfficialSubscriber(open(), onReconnect),
     async close() {
-      // Closing waits for answers, and a server that is away gives none.
+      // `close` waits for pending answers, which never come if the server cannot be reached.
       if (client.isReady) await client.close();
       else if (client.isOpen) client.destroy();
     },
   };
 }
 
-/** Counts calls and answers; `silent` is called where calls wait and none is answered for too long. One timer for all of them. */
-function watchAnswers(silent: () => void): { readonly sent: () => void; readonly answered: () => void } {
-  let [waiting, heardMs] = [0, 0];
+/** Calls `onSilence` if calls are pending and none was answered for `CALL_MS_MAX`. Uses one timer for all calls. */
+function watchForSilence(onSilence: () => void): { readonly sent: () => void; readonly answered: () => void } {
+  let [pending, lastAnswerMs] = [0, 0];
   let timer: NodeJS.Timeout | null = null;
-  const look = (): void => {
-    if (waiting > 0 && performance.now() - heardMs > CALL_MS_MAX) silent();
-    if (waiting > 0) return;
+  const check = (): void => {
+    if (pending > 0 && performance.now() - lastAnswerMs > CALL_MS_MAX) onSilence();
+    if (pending > 0) return;
     clearInterval(timer ?? undefined);
     timer = null;
   };
   return {
     sent: () => {
-      if (waiting++ === 0) heardMs = performance.now();
-      timer ??= setInterval(look, CALL_MS_MAX / 5).unref();
+      if (pending++ === 0) lastAnswerMs = performance.now();
+      timer ??= setInterval(check, CALL_MS_MAX / 5).unref();
     },
     answered: () => {
-      waiting -= 1;
-      heardMs = performance.now();
+      pending -= 1;
+      lastAnswerMs = performance.now();
     },
   };
 }
 
-/** The `redis` package. @throws {SessionError} `DRIVER_MISSING` when it is not installed, `DRIVER_VERSION` when it is too old. */
+/** Loads the `redis` package. @throws {SessionError} `DRIVER_MISSING` if it is not installed, `DRIVER_VERSION` if it is too old. */
 export async function loadRedis(): Promise<typeof import("redis")> {
   try {
     const redis = await import("redis");
@@ -94,7 +94,7 @@ export async function loadRedis(): Promise<typeof import("redis")> {
     if (cause instanceof SessionError) throw cause;
     throw new SessionError(
       "DRIVER_MISSING",
-      "The Redis store needs a client: install the package redis, version 5 or later, or pass a client of your own.",
+      "The Redis store needs a client: install the package redis, version 5 or later, or pass your own client.",
       { cause },
     );
   }

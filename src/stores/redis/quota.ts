@@ -6,16 +6,16 @@ import type { RedisHandle } from "./redis-handle.ts";
 import type { SessionIndex } from "./session-index.ts";
 
 const ATTEMPTS_MAX = 20;
-/** After so long, whoever reserved a slot and has not made a session has died or will be refused. */
+/** After so long, a process that reserved room and created no session has died, or its creation will be refused. */
 const RESERVED_MS_MAX = 10_000;
 
-/** A slot that is taken for a session; it is given back once the session is in the index, or was not made. */
-interface Slot {
-  readonly reserved: string;
+/** Room for one session within a limit, reserved until the session is in the index or was not created. */
+interface Reservation {
+  readonly key: string;
   readonly member: string;
 }
 
-/** Keeps limits on how many sessions there are, also when many are made at once by several processes. */
+/** Enforces limits on the number of sessions, also when several processes create sessions at the same time. */
 export class Quota {
   readonly #handle: RedisHandle;
   readonly #index: SessionIndex;
@@ -26,10 +26,10 @@ export class Quota {
   }
 
   /**
-   * Makes a session, or brings it back, with a slot taken under each limit. Whoever is told meanwhile that the session
-   * cannot be made with what was marked before calls `renew`, as someone may have given the slots back.
+   * Creates or undeletes a session while room for it is reserved within each limit. `make` must call `renew` to
+   * reserve again when it marks the session in a later generation: whoever ended the earlier one may have released the reservations.
    *
-   * @throws {SessionCapacityError} when a limit is reached, counting what others are just about to make.
+   * @throws {SessionCapacityError} if a limit is reached, counting the reservations of other processes.
    */
   async within<T>(
     sessionId: string,
@@ -37,53 +37,53 @@ export class Quota {
     make: (renew: () => Promise<void>) => Promise<T>,
   ): Promise<T> {
     if (limits.length === 0) return make(async () => {});
-    const slots: Slot[] = [];
+    const reservations: Reservation[] = [];
     const renew = async (): Promise<void> => {
-      await this.#release(slots);
-      for (const limit of limits) slots.push(await this.#reserve(sessionId, limit));
+      await this.#release(reservations);
+      for (const limit of limits) reservations.push(await this.#reserve(sessionId, limit));
     };
     try {
       await renew();
       const made = await make(renew);
-      await this.#index.settleOne(sessionId);
-      await this.#release(slots);
+      await this.#index.refreshOne(sessionId);
+      await this.#release(reservations);
       return made;
     } catch (error) {
-      // Where it is not known whether the session was made, the slots are given back once that shows.
-      if (isRefusal(error)) await this.#release(slots);
+      // If it is unknown whether the session was created, another process releases the reservations once they are old.
+      if (isRefusal(error)) await this.#release(reservations);
       throw error;
     }
   }
 
-  async #reserve(sessionId: string, limit: Limit): Promise<Slot> {
+  async #reserve(sessionId: string, limit: Limit): Promise<Reservation> {
     const { names } = this.#handle;
     const { part, name, max } = limit;
-    const slot = { reserved: names.index(`reserved-${part}`, name), member: `${sessionId} ${uuidv7()}` };
+    const reservation = { key: names.index(`reserved-${part}`, name), member: `${sessionId} ${uuidv7()}` };
     for (let attempt = 1; attempt <= ATTEMPTS_MAX; attempt++) {
-      await this.#index.settle();
-      const args = [String(max), slot.member, String(RESERVED_MS_MAX)];
-      const [kind, old] = await this.#handle.run(RESERVE, [names.index(part, name), slot.reserved], args);
+      await this.#index.refresh();
+      const args = [String(max), reservation.member, String(RESERVED_MS_MAX)];
+      const [kind, old] = await this.#handle.run(RESERVE, [names.index(part, name), reservation.key], args);
       if (kind === "full") throw tooMany(limit);
-      if (kind === "ok") return slot;
-      for (const member of old as string[]) await this.#giveBack({ ...slot, member });
+      if (kind === "ok") return reservation;
+      for (const member of old as string[]) await this.#releaseOld({ ...reservation, member });
     }
-    throw new SessionBusyError(sessionId, "others that make sessions under the same limit all the time");
+    throw new SessionBusyError(sessionId, "others that create sessions under the same limit all the time");
   }
 
-  async #giveBack(slot: Slot): Promise<void> {
-    const id = slot.member.split(" ", 1)[0] as string;
+  async #releaseOld(reservation: Reservation): Promise<void> {
+    const id = reservation.member.split(" ", 1)[0] as string;
     const floor = await this.#handle.command<string | null>("GET", this.#handle.names.floor(id));
-    // Either the session is there, and then it counts by itself, or it cannot be made any more with that slot.
-    if (!(await this.#index.fence(id, floor ?? "0"))) await this.#index.settleOne(id);
-    await this.#release([slot]);
+    // Either the session exists and is counted itself, or the fence prevents its creation with this reservation.
+    if (!(await this.#index.fence(id, floor ?? "0"))) await this.#index.refreshOne(id);
+    await this.#release([reservation]);
   }
 
-  async #release(slots: Slot[]): Promise<void> {
-    for (const { reserved, member } of slots.splice(0)) await this.#handle.command("ZREM", reserved, member);
+  async #release(reservations: Reservation[]): Promise<void> {
+    for (const { key, member } of reservations.splice(0)) await this.#handle.command("ZREM", key, member);
   }
 }
 
-/** Whether it is certain that nothing was made. */
+/** Whether an error proves that no session was created. */
 export function isRefusal(error: unknown): boolean {
   return error instanceof SessionError && ["SESSION_EXISTS", "CAPACITY", "SESSION_BUSY"].includes(error.code);
 }

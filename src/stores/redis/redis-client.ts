@@ -1,15 +1,15 @@
 import { SessionError } from "../../session/errors.ts";
 
-/** What a command is answered with. */
+/** The reply to a command. */
 export type RedisReply = string | number | null | readonly RedisReply[];
 
-/** A client of the package `redis`, made by `createClient` and connected. */
+/** A connected client of the package `redis`, from `createClient`. */
 export interface OfficialRedisClient {
   sendCommand(args: readonly string[], options?: { readonly typeMapping?: object }): Promise<unknown>;
   duplicate(): unknown;
 }
 
-/** A client of the package `redis`, made by `createCluster` and connected. */
+/** A connected client of the package `redis`, from `createCluster`. */
 export interface OfficialRedisCluster {
   readonly slots: unknown;
   sendCommand(
@@ -27,22 +27,22 @@ export interface IoRedisClient {
   duplicate(): unknown;
 }
 
-/** A client of the caller's own. */
+/** A client that you connect and close yourself. */
 export type RedisClient = OfficialRedisClient | OfficialRedisCluster | IoRedisClient;
 
-/** What the store needs of a client, whichever it is. */
+/** What the store needs from any of the supported clients. */
 export interface RedisConnection {
-  /** Sends a command to where its first key lives. */
+  /** Sends a command to the node that has its first key. */
   send(firstKey: string, args: readonly string[]): Promise<RedisReply>;
-  /** A connection for messages only, which comes back and subscribes again by itself. */
-  openSubscriber(onBack: () => void): Promise<RedisSubscriber>;
-  /** Waits for what was sent and ends the connection. */
+  /** Opens a connection for messages only. It reconnects and subscribes again by itself, and then calls `onReconnect`. */
+  openSubscriber(onReconnect: () => void): Promise<RedisSubscriber>;
+  /** Waits for pending calls and closes the connection. */
   close(): Promise<void>;
 }
 
-/** A connection that takes messages. */
+/** A connection that receives messages. */
 export interface RedisSubscriber {
-  /** Resolves once every later message on the channel will be heard. */
+  /** Resolves once every later message on the channel will reach the listener. */
   subscribe(channel: string, listener: () => void): Promise<void>;
   unsubscribe(channel: string): Promise<void>;
   close(): void;
@@ -55,9 +55,9 @@ export function isRedisClient(value: unknown): value is RedisClient {
   return typeof duplicate === "function" && (typeof sendCommand === "function" || typeof call === "function");
 }
 
-/** A caller's client as a connection. Closing it leaves the client open. */
+/** Wraps the caller's client as a connection. Closing the connection leaves the client open. */
 export function connectionOf(client: RedisClient): RedisConnection {
-  // Both kinds of client have a `sendCommand`, but only ioredis has a `call`.
+  // Clients of both packages have `sendCommand`, but only those of ioredis have `call`.
   if ("call" in client) return connectionOfIoRedis(client);
   checkOfficialClient(client);
   const send =
@@ -67,12 +67,12 @@ export function connectionOf(client: RedisClient): RedisConnection {
       : (_firstKey: string, args: readonly string[]) => client.sendCommand(args, AS_TEXT) as Promise<RedisReply>;
   return {
     send,
-    openSubscriber: (onBack) => openOfficialSubscriber(client.duplicate() as OfficialDuplicate, onBack),
+    openSubscriber: (onReconnect) => openOfficialSubscriber(client.duplicate() as OfficialDuplicate, onReconnect),
     close: async () => {},
   };
 }
 
-/** Refuses a client of the package `redis` that cannot end its connections as later ones do. */
+/** Refuses a client of an old version of the package `redis`, which has no `destroy`. */
 export function checkOfficialClient(client: object): void {
   if ("destroy" in client) return;
   throw new SessionError(
@@ -81,7 +81,7 @@ export function checkOfficialClient(client: object): void {
   );
 }
 
-/** The caller may have asked its client for buffers, which says nothing about what the store wants. */
+/** Requests replies as strings, even if the caller configured the client to return buffers. */
 const AS_TEXT = Object.freeze({ typeMapping: Object.freeze({}) });
 
 interface OfficialDuplicate {
@@ -99,9 +99,12 @@ interface IoRedisDuplicate {
   disconnect(): void;
 }
 
-/** A subscriber on a client of the package `redis` that is not connected yet. */
-export async function openOfficialSubscriber(client: OfficialDuplicate, onBack: () => void): Promise<RedisSubscriber> {
-  // What becomes of the connection shows in the commands; an event without a listener would end the process.
+/** Connects a client of the package `redis` as a subscriber. */
+export async function openOfficialSubscriber(
+  client: OfficialDuplicate,
+  onReconnect: () => void,
+): Promise<RedisSubscriber> {
+  // Connection errors reject the commands. An error event without a listener would end the process.
   client.on("error", () => {});
   try {
     await client.connect();
@@ -109,8 +112,8 @@ export async function openOfficialSubscriber(client: OfficialDuplicate, onBack: 
     destroy(client);
     throw error;
   }
-  // It subscribes again before it says that it is ready.
-  client.on("ready", onBack);
+  // The client has subscribed again before it emits `ready`.
+  client.on("ready", onReconnect);
   return {
     subscribe: async (channel, listener) => void (await client.subscribe(channel, listener)),
     unsubscribe: async (channel) => void (await client.unsubscribe(channel)),
@@ -122,7 +125,7 @@ function destroy(client: OfficialDuplicate): void {
   try {
     client.destroy();
   } catch {
-    // It was closed already.
+    // The client was closed already.
   }
 }
 
@@ -131,22 +134,22 @@ const ARGUMENTS_MAX = 10_000;
 function connectionOfIoRedis(client: IoRedisClient): RedisConnection {
   return {
     send: (_firstKey, [command = "", ...args]) => {
-      // A call takes only so many arguments; the client takes the rest as a list.
+      // A function call has a limit on its arguments; ioredis accepts the others as a list.
       const rest = args.splice(ARGUMENTS_MAX) as string[] & string;
       return client.call(command, ...args, ...(rest.length === 0 ? [] : [rest])) as Promise<RedisReply>;
     },
-    openSubscriber: async (onBack) => ioRedisSubscriber(client.duplicate() as IoRedisDuplicate, onBack),
+    openSubscriber: async (onReconnect) => ioRedisSubscriber(client.duplicate() as IoRedisDuplicate, onReconnect),
     close: async () => {},
   };
 }
 
-function ioRedisSubscriber(client: IoRedisDuplicate, onBack: () => void): RedisSubscriber {
+function ioRedisSubscriber(client: IoRedisDuplicate, onReconnect: () => void): RedisSubscriber {
   const listeners = new Map<string, () => void>();
   client.on("error", () => {});
   client.on("message", (channel) => listeners.get(channel)?.());
-  // It subscribes again after it says that it is ready, so that asking once more tells when that is done.
+  // ioredis emits `ready` before it has subscribed again. Subscribing once more resolves when that is done.
   client.on("ready", () => {
-    if (listeners.size > 0) client.subscribe(...listeners.keys()).then(onBack, () => {});
+    if (listeners.size > 0) client.subscribe(...listeners.keys()).then(onReconnect, () => {});
   });
   return {
     async subscribe(channel, listener) {

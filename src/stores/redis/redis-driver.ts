@@ -9,11 +9,10 @@ import { RedisEraser } from "./redis-eraser.ts";
 import { RedisPort } from "./redis-port.ts";
 import type { RedisStoreOptions } from "./redis-store.ts";
 import { Removal } from "./removal.ts";
-import type { Segment } from "./segments.ts";
-import type { StoredSession } from "./stored-session.ts";
+import type { Segment, StoredSession } from "./stored-session.ts";
 import { SessionWatchers } from "./session-watchers.ts";
 
-/** Keeps sessions in Redis. What is written of a session is written by one script. */
+/** Keeps sessions in Redis. Each write to a session is one script, and therefore atomic. */
 export class RedisDriver extends RowDriver<Segment, StoredSession> implements StoreDriver {
   readonly capabilities: StoreCapabilities = {
     durable: true,

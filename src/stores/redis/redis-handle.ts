@@ -3,20 +3,20 @@ import { setTimeout as wait } from "node:timers/promises";
 import { storeClosed } from "../complete/store-closed.ts";
 import { KeyNames } from "./key-names.ts";
 import type { RedisConnection, RedisReply, RedisSubscriber } from "./redis-client.ts";
-import { isPassing, redisFailure } from "./redis-failure.ts";
+import { isTemporary, redisFailure } from "./redis-failure.ts";
 
-const ABSENCE_MS_MAX = 2000;
-const ABSENCE_WAIT_MS = 20;
+const RETRY_MS_MAX = 2000;
+const RETRY_DELAY_MS = 20;
 
-/** A script that the server runs as one step. All keys that it touches are given to it, and are in one slot. */
+/** A Lua script, which the server runs atomically. All keys that it uses are passed to it and are in one cluster slot. */
 export interface RedisScript {
   readonly text: string;
   readonly sha: string;
-  /** Whether what may have been done may be done again, as when a connection breaks before the answer. */
+  /** Whether the script is idempotent, so that it can be sent again if the connection breaks before the reply. */
   readonly repeatable: boolean;
 }
 
-/** A script, with the name that the server knows it by. */
+/** Defines a script, with the hash by which the server caches it. */
 export function defineScript(
   text: string,
   { repeatable }: { repeatable: boolean } = { repeatable: true },
@@ -24,11 +24,11 @@ export function defineScript(
   return { text, sha: createHash("sha1").update(text).digest("hex"), repeatable };
 }
 
-/** One connection, behind which all clients look the same and every failure is a `SessionError`. */
+/** One connection, with the same behaviour for every client: it retries safe calls and converts failures to a `SessionError`. */
 export class RedisHandle {
-  /** The server, for messages. */
+  /** The address of the server, for error messages. */
   readonly address: string;
-  /** The store's keys. */
+  /** The names of the keys of the store. */
   readonly names: KeyNames;
   readonly #connection: RedisConnection;
   #closed = false;
@@ -39,21 +39,21 @@ export class RedisHandle {
     this.names = new KeyNames(prefix);
   }
 
-  /** Sends a command that may be repeated to where its key lives, which comes first in it. */
+  /** Sends an idempotent command to the node that has its key, which must be the first argument. */
   async command<Answer = RedisReply>(...args: readonly string[]): Promise<Answer> {
     return (await this.#send(args[1] ?? "", args)) as Answer;
   }
 
-  /** Runs a script, whose answer is a list. */
+  /** Runs a script that returns a list. */
   async run(script: RedisScript, keys: readonly string[], args: readonly string[]): Promise<readonly RedisReply[]> {
     const [firstKey = ""] = keys;
     const sent = ["EVALSHA", script.sha, String(keys.length), ...keys, ...args];
     return (await this.#send(firstKey, sent, script)) as readonly RedisReply[];
   }
 
-  async openSubscriber(onBack: () => void): Promise<RedisSubscriber> {
+  async openSubscriber(onReconnect: () => void): Promise<RedisSubscriber> {
     try {
-      return await this.#connection.openSubscriber(onBack);
+      return await this.#connection.openSubscriber(onReconnect);
     } catch (error) {
       throw this.failure(error);
     }
@@ -69,11 +69,11 @@ export class RedisHandle {
     try {
       await this.#connection.close();
     } catch {
-      // The connection is gone, which is what was asked for.
+      // The connection is closed already.
     }
   }
 
-  /** A short absence of the server, as when it is restarted, is waited for, and what may be repeated sent again. */
+  /** Sends a call. If the server cannot be reached for a short time, such as during a restart, retries a call that is safe to repeat. */
   async #send(firstKey: string, args: readonly string[], script?: RedisScript): Promise<RedisReply> {
     let [sent, until] = [args, 0];
     for (;;) {
@@ -82,19 +82,19 @@ export class RedisHandle {
         return await this.#connection.send(firstKey, sent);
       } catch (error) {
         if (script !== undefined && error instanceof Error && error.message.startsWith("NOSCRIPT")) {
-          // The server has not seen it yet, or has forgotten it; nothing was run.
+          // The server does not have the script in its cache; nothing was run.
           sent = ["EVAL", script.text, ...args.slice(2)];
           continue;
         }
         const repeatable = script === undefined || script.repeatable;
-        until ||= Date.now() + ABSENCE_MS_MAX;
-        if (!repeatable || !isPassing(error) || Date.now() >= until) throw this.failure(error);
-        await wait(ABSENCE_WAIT_MS);
+        until ||= Date.now() + RETRY_MS_MAX;
+        if (!repeatable || !isTemporary(error) || Date.now() >= until) throw this.failure(error);
+        await wait(RETRY_DELAY_MS);
       }
     }
   }
 
-  /** What a client threw, as an error of ours. */
+  /** Converts an error of a client to a `SessionError`. */
   failure(error: unknown): unknown {
     return this.#closed ? storeClosed() : redisFailure(error, this.address);
   }

@@ -2,9 +2,9 @@ import { freezeDeep } from "../../internal/freeze-deep.ts";
 import { uuidv7 } from "../../internal/uuid.ts";
 import { SessionBusyError, SessionNotFoundError } from "../../session/errors.ts";
 import type { SessionHeader } from "../../session/log/header.ts";
-import { type Asking, runLater } from "../rows/asking.ts";
-import type { EncodedPlan } from "../rows/encode-plan.ts";
-import { sessionExists } from "../rows/row-maker.ts";
+import { type Coroutine, runAsync } from "../rows/coroutine.ts";
+import type { EncodedPlan } from "../rows/row-encoding.ts";
+import { sessionExists } from "../rows/row-port.ts";
 import { sessionLimitsOf, type MakeLimits } from "../complete/session-limits.ts";
 import {
   type CommitConditions,
@@ -23,23 +23,35 @@ import { isRefusal, Quota } from "./quota.ts";
 import type { RedisReply } from "./redis-client.ts";
 import type { RedisHandle } from "./redis-handle.ts";
 import type { RedisStoreOptions } from "./redis-store.ts";
-import { readSegments, type Segment, segmentsOf, writeSegments } from "./segments.ts";
+import {
+  argsOf,
+  type HeadText,
+  nextStamp,
+  positionOf,
+  readSegments,
+  readStamp,
+  rowOf,
+  rowsOf,
+  type Segment,
+  segmentsOf,
+  type StoredSession,
+  writeHead,
+  writeSegments,
+} from "./stored-session.ts";
 import { SessionIndex } from "./session-index.ts";
 import { APPEND, CREATE, FIND, LOAD_SESSION, PAGE, ROW_AT } from "./session-scripts.ts";
-import { argsOf, positionOf, rowOf, rowsOf } from "./stream-rows.ts";
-import { type HeadText, nextStamp, readStamp, type StoredSession, writeHead } from "./stored-session.ts";
 
 const ATTEMPTS_MAX = 20;
 const IDS_AT_ONCE = 1000;
 
 /**
- * The rows of a Redis server, and what writing them takes. Nothing is ever locked: a script writes an append if the session
- * is as it was planned on. A client may send again what was not answered, so that whoever is refused cannot be sure that
- * nothing was written.
+ * The rows of a Redis server. Nothing is locked: a script writes an append if the session still has the stamp that it was
+ * planned on. A client may resend a script that got no reply, so a refused append may have been written by the first send;
+ * `commit` therefore returns `unsure`, not `behind`.
  */
 export class RedisPort implements RowPort<Segment, StoredSession> {
   readonly checksIds = true;
-  readonly place: string;
+  readonly storeName: string;
   readonly handle: RedisHandle;
   readonly clock: () => Date;
   readonly ttlSeconds: number | undefined;
@@ -52,7 +64,7 @@ export class RedisPort implements RowPort<Segment, StoredSession> {
 
   constructor(handle: RedisHandle, { clock, ttlSeconds }: RedisStoreOptions) {
     this.handle = handle;
-    this.place = `Redis server ${handle.address}`;
+    this.storeName = `Redis server ${handle.address}`;
     this.clock = clock ?? (() => new Date());
     this.ttlSeconds = ttlSeconds;
     this.leases = new LeaseScripts(handle, clock);
@@ -67,11 +79,11 @@ export class RedisPort implements RowPort<Segment, StoredSession> {
     return session !== null && (session.deletedAt !== null) === deleted ? session : null;
   }
 
-  /** A session as it stands now, deleted or not; null when there is none. */
+  /** The current version of a session, deleted or not; null if it does not exist. */
   async loadAny(sessionId: string): Promise<StoredSession | null> {
     const { cache } = this;
     const known = cache.get(sessionId);
-    const [kind, ...fields] = await this.#loadAfter(sessionId, known?.stamp.text ?? "");
+    const [kind, ...fields] = await this.#loadIfChanged(sessionId, known?.stamp.text ?? "");
     if (kind === "same") return known as StoredSession;
     cache.forget(sessionId);
     if (kind === "none") return null;
@@ -80,8 +92,8 @@ export class RedisPort implements RowPort<Segment, StoredSession> {
       cache.remember(session);
       return session;
     } catch (error) {
-      // Its rows may have been purged since; what the session says now is what counts.
-      const [now] = await this.#loadAfter(sessionId, fields[0] as string);
+      // Its rows may have been purged since. If the session has changed, load it again.
+      const [now] = await this.#loadIfChanged(sessionId, fields[0] as string);
       if (now === "same") throw error;
       return this.loadAny(sessionId);
     }
@@ -99,8 +111,8 @@ export class RedisPort implements RowPort<Segment, StoredSession> {
       if (missing.length === 0) break;
       const rows = await this.#findIn(segment, missing);
       found.push(...rows);
-      const there = new Set(rows.map((row) => row.id));
-      missing = missing.filter((each) => !there.has(each));
+      const foundIds = new Set(rows.map((row) => row.id));
+      missing = missing.filter((each) => !foundIds.has(each));
     }
     return found;
   }
@@ -116,8 +128,8 @@ export class RedisPort implements RowPort<Segment, StoredSession> {
 
   async commit(
     session: StoredSession,
-    { rows, place }: EncodedPlan,
-    { leaseToken, idsUnseen }: CommitConditions,
+    { rows, located }: EncodedPlan,
+    { leaseToken, idsUnchecked }: CommitConditions,
   ): Promise<StoredSession | "behind" | "unsure"> {
     const { stamp: before, segments, deletedAt } = session;
     const { id } = session.head.header;
@@ -127,51 +139,51 @@ export class RedisPort implements RowPort<Segment, StoredSession> {
     const { names } = this.handle;
     const keys = [names.session(id), names.entries(id, before.uid), names.positions(id, before.uid)];
     let more = "";
-    if (leaseToken !== null || idsUnseen || this.ttlSeconds !== undefined) {
+    if (leaseToken !== null || idsUnchecked || this.ttlSeconds !== undefined) {
       keys.push(names.lease(id), names.forks(id, before.uid), names.checkpoints(id, before.uid));
-      more = [leaseToken, this.leases.clockArg(), idsUnseen ? 1 : "", this.ttlSeconds].join(" ");
+      more = [leaseToken, this.leases.clockArg(), idsUnchecked ? 1 : "", this.ttlSeconds].join(" ");
     }
     const first = positionOf(session.head.version);
-    const args = [before.text, stamp.text, writeHead(place.head, stamp.gen), more, first, ...argsOf(rows)];
+    const args = [before.text, stamp.text, writeHead(located.head, stamp.gen), more, first, ...argsOf(rows)];
     const [written] = await this.handle.run(APPEND, keys, args);
     if (written !== 1) return "unsure";
-    const { head, leafSeq, factsSeq } = place;
+    const { head, leafSeq, factsSeq } = located;
     return { stamp, marked: true, writtenMs: Date.now(), deletedAt, segments, head, leafSeq, factsSeq };
   }
 
-  locked<T>(steps: (port: RedisPort) => Asking<T>): Promise<T> {
-    return runLater(steps(this));
+  locked<T>(work: (port: RedisPort) => Coroutine<T>): Promise<T> {
+    return runAsync(work(this));
   }
 
   async make(session: NewRowSession<Segment>, limits: MakeLimits): Promise<StoredSession> {
-    const { header } = session.place.head;
+    const { header } = session.located.head;
     if ((await this.handle.command("EXISTS", this.handle.names.session(header.id))) === 1)
       throw sessionExists(header.id);
     const uid = uuidv7();
-    const holder = session.origin.at(-1);
-    if (holder === undefined) return this.#makeWithin(limits, uid, session);
-    // What the fork takes must be safe before there is a fork; of one that is not made, the reference is let go again.
-    if (!(await this.references.retain(holder, header.id, uid, holder.end)))
-      throw new SessionNotFoundError(header.forkedFrom?.sessionId ?? holder.id);
+    const source = session.origin.at(-1);
+    if (source === undefined) return this.#makeWithin(limits, uid, session);
+    // The inherited entries must be kept before the fork exists. If the fork is not created, the reference is released.
+    if (!(await this.references.retain(source, header.id, uid, source.end)))
+      throw new SessionNotFoundError(header.forkedFrom?.sessionId ?? source.id);
     try {
       return await this.#makeWithin(limits, uid, session);
     } catch (error) {
-      if (isRefusal(error)) await this.references.release(holder, uid);
+      if (isRefusal(error)) await this.references.release(source, uid);
       throw error;
     }
   }
 
   #makeWithin(limits: MakeLimits, uid: string, session: NewRowSession<Segment>): Promise<StoredSession> {
-    const { header } = session.place.head;
+    const { header } = session.located.head;
     return this.quota.within(header.id, sessionLimitsOf(header, limits), (renew) => this.#make(uid, session, renew));
   }
 
   async #make(
     uid: string,
-    { place, origin, rows }: NewRowSession<Segment>,
+    { located, origin, rows }: NewRowSession<Segment>,
     renew: () => Promise<void>,
   ): Promise<StoredSession> {
-    const { header } = place.head;
+    const { header } = located.head;
     const { id } = header;
     const first = positionOf(origin.at(-1)?.end ?? 0);
     const fixed = [String(this.ttlSeconds ?? ""), first, JSON.stringify(header), writeSegments(origin)];
@@ -179,13 +191,13 @@ export class RedisPort implements RowPort<Segment, StoredSession> {
     for (let attempt = 1; attempt <= ATTEMPTS_MAX; attempt++) {
       await this.index.mark(id, gen);
       const stamp = nextStamp({ uid, rev: 0, gen });
-      const args = [uid, String(gen), stamp.text, ...fixed, writeHead(place.head, gen), ...argsOf(rows)];
+      const args = [uid, String(gen), stamp.text, ...fixed, writeHead(located.head, gen), ...argsOf(rows)];
       const [kind, answer] = await this.handle.run(CREATE, this.handle.names.all(id, uid), args);
-      // A client that sends again what was not answered finds its own session there.
+      // If the client resent the script, it finds the session that the first send created.
       if (kind === "exists" && answer !== uid) throw sessionExists(id);
       if (kind !== "gen") {
         const segments = segmentsOf(origin, id, uid);
-        return { ...place, stamp, marked: true, writtenMs: Date.now(), deletedAt: null, segments };
+        return { ...located, stamp, marked: true, writtenMs: Date.now(), deletedAt: null, segments };
       }
       gen = Number(answer);
       await renew();
@@ -193,7 +205,7 @@ export class RedisPort implements RowPort<Segment, StoredSession> {
     throw new SessionBusyError(id, "others that list sessions all the time");
   }
 
-  #loadAfter(sessionId: string, stamp: string): Promise<readonly RedisReply[]> {
+  #loadIfChanged(sessionId: string, stamp: string): Promise<readonly RedisReply[]> {
     return this.handle.run(LOAD_SESSION, this.handle.names.all(sessionId), [stamp]);
   }
 
@@ -203,14 +215,14 @@ export class RedisPort implements RowPort<Segment, StoredSession> {
     const [gen, headMs, version, updatedAt] = JSON.parse(h) as HeadText;
     const segments = segmentsOf(readSegments(sg), id, stamp.uid);
     const header = freezeDeep(JSON.parse(hd) as SessionHeader);
-    const { head, leafSeq, factsSeq } = await runLater(this.#reader.headAt(segments, header, version));
+    const { head, leafSeq, factsSeq } = await runAsync(this.#reader.headAt(segments, header, version));
     return {
       stamp,
       marked: gen === stamp.gen || deletedIn === String(stamp.gen),
       writtenMs: Math.max(headMs, Number(deletedMs ?? 0)),
       deletedAt: del === "" ? null : del,
       segments,
-      // Of a session that was not appended to yet, the last row, if any, tells another session's time.
+      // Before the first own append, the last row is inherited and has the time of another session.
       head: Object.freeze({ ...head, updatedAt }),
       leafSeq,
       factsSeq,

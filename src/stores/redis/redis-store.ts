@@ -10,20 +10,20 @@ import { RedisDriver } from "./redis-driver.ts";
 import { redisFailure } from "./redis-failure.ts";
 import { RedisHandle } from "./redis-handle.ts";
 
-/** How a Redis store is opened. */
+/** Options of `openRedisStore`. */
 export interface RedisStoreOptions {
-  /** Where the server is, as `redis://` or `rediss://`; by default the one on this machine. */
+  /** The URL of the server, `redis://` or `rediss://`. Default: the server on this machine. */
   readonly url?: string;
-  /** A client of the caller's to use instead, of `redis` or `ioredis`, connected; the caller closes it. */
+  /** A connected client of `redis` or `ioredis` to use instead. You close it yourself. */
   readonly client?: RedisClient;
-  /** What the name of every key begins with, so that several stores can share a server. */
+  /** The prefix of every key (default `skein`), so that several stores can share a server. */
   readonly prefix?: string;
   /**
-   * A backstop: a session that nobody appends to for so long is gone with all its keys, without a word, unless another
-   * was forked from it. Choose it much longer than the time after which sessions expire.
+   * A last resort against growth: Redis deletes a session, with all its keys and without any event, if nobody appends to it
+   * for so long, unless it has forks. Choose it much longer than the time after which sessions expire.
    */
   readonly ttlSeconds?: number;
-  /** What time it is; the system's clock unless given, and for leases the server's. */
+  /** The clock to use. By default, the system clock, but for leases the clock of the server. */
   readonly clock?: () => Date;
 }
 
@@ -32,10 +32,10 @@ const LAYOUT_VERSION = 4;
 const TTL_SECONDS_MAX = 10 * 366 * 86_400;
 
 /**
- * Opens a store in Redis or Valkey, which any number of processes on any number of machines may use at once.
+ * Opens a store in Redis or Valkey, which any number of processes on any number of machines can share.
  *
  * @throws {SessionError} `DRIVER_MISSING` without a client, `INVALID_OPTION` for a wrong option, `UNSUPPORTED_VERSION` for
- * keys of a later version, `STORE_FAILED` for a server that cannot be used.
+ * keys of a later version, `STORE_FAILED` if the server cannot be used.
  */
 export async function openRedisStore(options: RedisStoreOptions = {}): Promise<SessionStore> {
   checkRedisOptions(options);
@@ -56,13 +56,13 @@ export async function openRedisStore(options: RedisStoreOptions = {}): Promise<S
   }
 }
 
-/** A server that makes room by throwing keys away would lose sessions without anyone noticing. */
+/** Refuses a server that evicts keys when its memory is full, which would lose sessions silently. */
 async function checkServer(handle: RedisHandle, ttlSeconds: number | undefined): Promise<void> {
   let text: unknown;
   try {
     text = await handle.command("INFO", "memory");
   } catch (error) {
-    // Some services do not tell; nothing else depends on it.
+    // Some hosted services forbid INFO; nothing else depends on it.
     if (error instanceof SessionError && error.message.includes("does not allow")) return;
     throw error;
   }
@@ -72,7 +72,7 @@ async function checkServer(handle: RedisHandle, ttlSeconds: number | undefined):
   if (maximum === "0" || !evicts) return;
   throw new SessionError(
     "STORE_FAILED",
-    `The Redis server ${handle.address} makes room by removing keys (maxmemory-policy ${policy}), which would lose sessions; set it to noeviction.`,
+    `The Redis server ${handle.address} evicts keys when its memory is full (maxmemory-policy ${policy}), which would lose sessions; set it to noeviction.`,
   );
 }
 
@@ -84,8 +84,8 @@ async function checkLayout(handle: RedisHandle): Promise<void> {
     await handle.command("SET", key, String(LAYOUT_VERSION), "NX");
     version = await handle.command<string | null>("GET", key);
   }
-  // What earlier layouts wrote is read as it is, but the index of the first knows of no runs; a program that knows no other
-  // layout must not write beside this one, and one that knows no format 3 of the log must not read it.
+  // Data of earlier layouts is still read, but the index of layout 1 has no open runs, so all its sessions are marked for an
+  // update. The version is raised so that earlier versions of Skein refuse to write their layout or to read format 3 of a log.
   if (version === "1") await handle.run(MARK_ALL, [names.index("unsettled"), names.index("records")], []);
   if (version === "1" || version === "2" || version === "3") {
     await handle.command("SET", key, String(LAYOUT_VERSION));
@@ -104,7 +104,7 @@ function checkRedisOptions(options: RedisStoreOptions): void {
   checkOptionsOf(options, OPTIONS, "openRedisStore");
   const { url, client, prefix, ttlSeconds, clock } = options;
   if (url !== undefined && client !== undefined)
-    throw new SessionError("INVALID_OPTION", "A Redis store takes a url or a client, not both.");
+    throw new SessionError("INVALID_OPTION", "A Redis store accepts either a url or a client, not both.");
   if (client !== undefined && !isRedisClient(client))
     throw invalidOption("client", client, "a client of redis or ioredis");
   if (prefix !== undefined && !(typeof prefix === "string" && /^[A-Za-z0-9._:-]{1,64}$/.test(prefix)))
@@ -113,7 +113,7 @@ function checkRedisOptions(options: RedisStoreOptions): void {
   checkClock(clock);
 }
 
-/** The address in a URL, without the user and the password, which no message may show. */
+/** The address in a URL without user and password, which no message may show. */
 function addressOf(url: string): string {
   try {
     const { protocol, host, pathname } = new URL(url);
@@ -121,7 +121,7 @@ function addressOf(url: string): string {
     if (known && host !== "" && /^\/?\d*$/.test(pathname))
       return `${protocol}//${host}${pathname === "/" ? "" : pathname}`;
   } catch {
-    // Told below; the reason would repeat the URL.
+    // Refused below. The original error would show the URL.
   }
   throw new SessionError(
     "INVALID_OPTION",

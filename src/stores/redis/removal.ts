@@ -11,7 +11,7 @@ import type { StoredSession } from "./stored-session.ts";
 
 const ATTEMPTS_MAX = 20;
 
-/** Deletes sessions, brings them back, and purges them, sparing what forks build on. */
+/** Deletes, undeletes and purges sessions. A purge keeps the entries that forks begin with. */
 export class Removal {
   readonly #handle: RedisHandle;
   readonly #port: RedisPort;
@@ -36,12 +36,12 @@ export class Removal {
     const { index, references } = this.#port;
     await references.finish();
     if (sessionId !== undefined) return (await this.#purgeOne(sessionId, before)) ? 1 : 0;
-    await index.settle();
+    await index.refresh();
     let purged = 0;
     for await (const ids of index.before("deleted-at", before)) {
       for (const id of ids) {
-        const mine = userId === undefined || (await this.#port.loadAny(id))?.head.header.userId === userId;
-        if (mine && (await this.#purgeOne(id, before))) purged += 1;
+        const matches = userId === undefined || (await this.#port.loadAny(id))?.head.header.userId === userId;
+        if (matches && (await this.#purgeOne(id, before))) purged += 1;
       }
     }
     return purged;
@@ -58,7 +58,7 @@ export class Removal {
     });
   }
 
-  /** False when the session is not there, or was brought back meanwhile. */
+  /** Returns false if the session does not exist, or was undeleted in the meantime. */
   async #purgeOne(id: string, before: string): Promise<boolean> {
     const { cache, index, references } = this.#port;
     const purged = await this.#inGeneration(id, async (session) => {
@@ -71,11 +71,11 @@ export class Removal {
       cache.forget(id);
       return kind !== "no";
     });
-    await index.settleOne(id);
+    await index.refreshOne(id);
     return purged;
   }
 
-  /** Does something to a session that is marked for it; null means that the mark no longer counts. */
+  /** Marks a session and runs `act` on it. If `act` returns null, the generation of the mark has ended, and both are repeated. */
   async #inGeneration(id: string, act: (session: StoredSession) => Promise<boolean | null>): Promise<boolean> {
     for (let attempt = 1; attempt <= ATTEMPTS_MAX; attempt++) {
       const session = await this.#port.loadAny(id);

@@ -1,13 +1,6 @@
 import { MOVE_CHECKPOINTS, READ_UNSETTLED, REPLACE_RECORD, UNMARK } from "./index-scripts.ts";
 import type { ListPosition } from "../../session/store-driver.ts";
-import {
-  idOfMember,
-  type IndexPosition,
-  type IndexRecord,
-  positionsOf,
-  recordOf,
-  timedMember,
-} from "./index-record.ts";
+import { idOfMember, type IndexMember, type IndexRecord, membersOf, recordOf, timedMember } from "./index-record.ts";
 import { isWriteRefused } from "./redis-failure.ts";
 import type { RedisHandle } from "./redis-handle.ts";
 import type { RedisPort } from "./redis-port.ts";
@@ -17,30 +10,31 @@ import type { StoredSession } from "./stored-session.ts";
 const ATTEMPTS_MAX = 20;
 const AT_ONCE = 256;
 const MEMBERS_AT_ONCE_MIN = 32;
-/** The most that one page of a part of the index has. */
+/** The largest page of a sorted set. */
 export const MEMBERS_AT_ONCE_MAX = 1001;
-/** A session that was written to a moment ago will be again, and then would have to be marked anew. */
+/** A session with a write in the last second keeps its mark, as the next write would have to mark it again. */
 const QUIET_MS = 1000;
 const MISSING_MAX = 1000;
 
-/** A marked session, and what the index holds of it. */
+/** A marked session, with its record. */
 type Mark = readonly [id: string, gen: string, record: string | null];
 
 /**
- * Finds sessions. In a cluster the index cannot be in one slot with every session, so that no script writes both. Instead:
+ * The index of sessions. In a cluster, the index and a session are in different slots, so no script can write both. Instead:
  *
- * - Before a session is written to, it is marked in the index; the script that writes checks that the mark still counts.
- * - Whoever asks the index first brings the marked sessions in it up to date, each from the session itself.
- * - A mark is taken away by ending the session's generation, in the session, and then removing it: a writer who
- *   counts on a mark of that generation is refused and marks again.
+ * - Before a write, the session is marked as possibly outdated in the index (the set `unsettled`). The script that writes
+ *   checks that the session is still in the generation of the mark.
+ * - A query of the index first updates the records of all marked sessions, each from the session itself.
+ * - To remove a mark, first the generation of the session is ended (incremented), then the mark is removed. A writer that
+ *   relies on a mark of the old generation is refused and marks the session again.
  *
- * So the index shows every write that was acknowledged before it was asked, whoever dies in between, and an append to a
- * session that is marked costs nothing more. A record is replaced only by someone who read it before the session.
+ * So a query sees every write that was acknowledged before it, even if processes die in between, and an append to a marked
+ * session has no extra cost. A record is replaced by compare-and-set, and always read before the session it is computed from.
  */
 export class SessionIndex {
   readonly #handle: RedisHandle;
   readonly #port: RedisPort;
-  /** Since when a mark is known to have no session. */
+  /** Marks without a session, each with the time at which that was first seen. */
   readonly #missing = new Map<string, number>();
 
   constructor(port: RedisPort) {
@@ -48,21 +42,21 @@ export class SessionIndex {
     this.#port = port;
   }
 
-  /** Must be done before a generation of a session is written to. */
+  /** Marks a session. Required before any write to that generation of the session. */
   async mark(id: string, gen: number): Promise<void> {
     await this.#handle.command("ZADD", this.#handle.names.index("unsettled"), "GT", String(gen), id);
   }
 
-  /** Brings the index up to date with everything that was written until now. */
-  async settle(): Promise<void> {
-    for (const refusal of (await this.settleIfWritable()).values()) throw refusal;
+  /** Updates the index with every write so far. Throws if the server refuses writes. */
+  async refresh(): Promise<void> {
+    for (const refusal of (await this.refreshIfWritable()).values()) throw refusal;
   }
 
   /**
-   * Does the same as far as the server takes writes, and resolves to the sessions of which the index may be wrong because it
-   * does not, each with the refusal: a full disk is no reason not to list.
+   * The same, but tolerates a server that refuses writes, so that listing works with a full disk. Returns the sessions whose
+   * records could not be updated, each with the error.
    */
-  async settleIfWritable(): Promise<ReadonlyMap<string, unknown>> {
+  async refreshIfWritable(): Promise<ReadonlyMap<string, unknown>> {
     const refusals = new Map<string, unknown>();
     const attempt = async (id: string, task: Promise<void>): Promise<void> => {
       try {
@@ -76,28 +70,28 @@ export class SessionIndex {
     const marks = (await this.#handle.run(READ_UNSETTLED, keys, [])) as Mark[];
     for (let first = 0; first < marks.length; first += AT_ONCE) {
       const some = marks.slice(first, first + AT_ONCE);
-      await Promise.all(some.map((mark) => attempt(mark[0], this.#settleMark(mark))));
+      await Promise.all(some.map((mark) => attempt(mark[0], this.#refreshMarked(mark))));
     }
     const { clock, ttlSeconds } = this.#port;
     if (ttlSeconds === undefined) return refusals;
-    // Sessions whose time has run out are gone without having said so.
+    // Redis deletes expired sessions without marking them.
     const end = new Date(clock().getTime() - ttlSeconds * 1000).toISOString();
     for await (const ids of this.before("updated", end, AT_ONCE))
-      await Promise.all(ids.map((id) => attempt(id, this.settleOne(id))));
+      await Promise.all(ids.map((id) => attempt(id, this.refreshOne(id))));
     return refusals;
   }
 
-  /** Brings the index up to date with one session. */
-  async settleOne(id: string): Promise<void> {
-    await this.#refresh(id, await this.#recordOf(id));
+  /** Updates the record of one session. */
+  async refreshOne(id: string): Promise<void> {
+    await this.#refreshRecord(id, await this.#recordOf(id));
   }
 
-  /** The sessions of a sorted part of the index whose time is before another, the oldest first, in pages. */
+  /** The sessions in a sorted set with a time before `time`, oldest first, in pages. */
   before(part: string, time: string, wanted: number = MEMBERS_AT_ONCE_MAX): AsyncGenerator<readonly string[]> {
     return this.#pages(this.#handle.names.index(part), "-", [`(${time}`, "BYLEX"], wanted);
   }
 
-  /** The sessions of a sorted part after a position, or all of them, the newest first, in pages. */
+  /** The sessions in a sorted set after a position, or all of them, newest first, in pages. */
   after(key: string, position: ListPosition | null, wanted: number): AsyncGenerator<readonly string[]> {
     const from = position === null ? "+" : `(${timedMember(position.modifiedAt, position.id)}`;
     return this.#pages(key, from, ["-", "BYLEX", "REV"], wanted);
@@ -119,14 +113,14 @@ export class SessionIndex {
     }
   }
 
-  /** Keeps whoever marked a session that is not there from making it with that mark. */
+  /** Prevents the creation of a missing session by a process that marked it in this generation. Returns false if it exists. */
   async fence(id: string, gen: string): Promise<boolean> {
     const [fenced] = await this.#handle.run(FENCE, this.#handle.names.all(id), [gen]);
     return fenced === 1;
   }
 
-  async #settleMark([id, gen, record]: Mark): Promise<void> {
-    const { session, replaced } = await this.#refresh(id, record ?? "");
+  async #refreshMarked([id, gen, record]: Mark): Promise<void> {
+    const { session, replaced } = await this.#refreshRecord(id, record ?? "");
     if (!replaced) return;
     if (session === null) {
       if (this.#isOrphan(id, gen) && (await this.fence(id, gen))) await this.#unmark(id, gen);
@@ -136,7 +130,7 @@ export class SessionIndex {
     }
   }
 
-  /** Whether a mark has had no session for a while: whoever is about to make one should not be in the way of itself. */
+  /** Whether a mark has had no session for a while. A new mark without a session usually belongs to a creation under way. */
   #isOrphan(id: string, gen: string): boolean {
     const now = Date.now();
     const mark = `${id} ${gen}`;
@@ -152,10 +146,10 @@ export class SessionIndex {
   }
 
   /**
-   * Makes the record of a session what the session says; `record` is what the index held before. Where others replace it
-   * all the time it is left to them, and the session stays marked.
+   * Recomputes the record of a session; `record` is the one that was read before. If others keep replacing it, gives up and
+   * leaves the session marked.
    */
-  async #refresh(id: string, record: string): Promise<{ session: StoredSession | null; replaced: boolean }> {
+  async #refreshRecord(id: string, record: string): Promise<{ session: StoredSession | null; replaced: boolean }> {
     let old = record;
     for (let attempt = 1; ; attempt++) {
       const session = await this.#port.loadAny(id);
@@ -165,7 +159,7 @@ export class SessionIndex {
     }
   }
 
-  /** False when the record is not the old one any more. */
+  /** Replaces a record, if it is still `old`; returns whether it was. */
   async #replace(id: string, old: string, next: IndexRecord | null): Promise<boolean> {
     const text = next === null ? "" : JSON.stringify(next);
     if (text === old) return true;
@@ -177,9 +171,9 @@ export class SessionIndex {
   }
 
   #changes(id: string, before: IndexRecord | null, next: IndexRecord | null): { keys: string[]; args: string[] } {
-    const [from, to] = [before, next].map((each) => (each === null ? [] : positionsOf(this.#handle.names, id, each)));
-    const removed = difference(from as IndexPosition[], to as IndexPosition[]);
-    const added = difference(to as IndexPosition[], from as IndexPosition[]);
+    const [from, to] = [before, next].map((each) => (each === null ? [] : membersOf(this.#handle.names, id, each)));
+    const removed = difference(from as IndexMember[], to as IndexMember[]);
+    const added = difference(to as IndexMember[], from as IndexMember[]);
     const keys = [this.#handle.names.index("records"), ...new Set([...removed, ...added].map(({ key }) => key))];
     const args = [...removed, ...added].flatMap(({ key, member }) => [String(keys.indexOf(key) + 1), member]);
     return { keys, args: [String(removed.length), ...args] };
@@ -195,7 +189,7 @@ export class SessionIndex {
   }
 }
 
-function difference(positions: readonly IndexPosition[], others: readonly IndexPosition[]): IndexPosition[] {
+function difference(members: readonly IndexMember[], others: readonly IndexMember[]): IndexMember[] {
   const known = new Set(others.map(({ key, member }) => `${key}\n${member}`));
-  return positions.filter(({ key, member }) => !known.has(`${key}\n${member}`));
+  return members.filter(({ key, member }) => !known.has(`${key}\n${member}`));
 }

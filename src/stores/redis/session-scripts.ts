@@ -1,17 +1,17 @@
 import { defineScript, type RedisScript } from "./redis-handle.ts";
 
 /**
- * The scripts that run where a session's keys are, which all of them are given in the same order, see `KeyNames.all`.
- * Each checks everything first and writes after that: a refusal changes nothing, and a server that takes no writes refuses
- * the first one.
+ * The scripts on the keys of one session, which are all in one cluster slot. KEYS are those of `KeyNames.all`, in that order.
+ * Each script checks all conditions before its first write, so a refusal changes nothing, and neither does a server that
+ * refuses writes.
  *
  * Fields of a session's hash:
- * - `k` is its stamp: its unique name, how often it was written to, its generation (see session-index.ts) and what the
- *   last write was called. It changes with every write, so that comparing it compares everything.
- * - `h` is where its log ends, and when and in which generation that was written. The head is what the last row says.
- * - `del` is when it was deleted, or empty; `dg`, `dat` and `call` are the generation, time and name of the call that
- *   wrote that.
- * - `uid`, `hd` and `sg` never change: its unique name, its header, whose log it begins with.
+ * - `k` is its stamp: its uid, the number of writes, its generation (see session-index.ts) and the name of the last write. It
+ *   changes with every write, so comparing it detects every change.
+ * - `h` is the length of its log, with the time and generation of the last append. The head is read from the last row.
+ * - `del` is the time of its deletion, or empty; `dg`, `dat` and `call` are the generation, time and name of the call that
+ *   set it.
+ * - `uid`, `hd` and `sg` are its unique name, its header and its inherited segments. Only an erasure changes `uid` and `sg`.
  */
 
 function sessionScript(text: string): RedisScript {
@@ -19,7 +19,7 @@ function sessionScript(text: string): RedisScript {
   return defineScript(`${keys}${text}`);
 }
 
-/** One that is not sent again where nobody knows whether it was run. */
+/** A script that is not idempotent, and so is never resent when it is unknown whether it ran. */
 function sessionScriptOnce(text: string): RedisScript {
   return { ...sessionScript(text), repeatable: false };
 }
@@ -33,7 +33,7 @@ end
 local function nextOf(number) return string.format('%.0f', tonumber(number) + 1) end
 `;
 
-/** Lua that writes the rows given from an argument on, from the position `ARGV[5]` on. To make a function of it costs more. */
+/** Lua that writes the rows from argument `from` on, starting at the position `ARGV[5]`. Inlined, as a Lua function would be slower. */
 function putRows(from: number): string {
   return `
 for i = ${from}, #ARGV, 2 do
@@ -44,8 +44,8 @@ end
 `;
 }
 
-/** Lua that lets keys run out after a time. */
-function keepFor(ttl: string, keys: string): string {
+/** Lua that sets the TTL of keys. */
+function setTtl(ttl: string, keys: string): string {
   return `for _, key in ipairs({${keys}}) do redis.call('EXPIRE', key, ${ttl}) end`;
 }
 
@@ -57,22 +57,22 @@ local function clock(now)
 end
 `;
 
-/** Reads a session, or says that it is still as known. ARGV: the known stamp. */
+/** Reads a session, unless it still has the known stamp. ARGV: the known stamp. */
 export const LOAD_SESSION: RedisScript = sessionScript(`
 local stamp = redis.call('HGET', session, 'k')
 if not stamp then return {'none'} end
 if stamp == ARGV[1] then return {'same'} end
 return {'full', unpack(redis.call('HMGET', session, 'k', 'h', 'hd', 'sg', 'del', 'dg', 'dat'))}`);
 
-/** A row without its entry, as far as the row itself says what the entry's id is. ARGV: position. */
+/** A row without its entry. Rows of earlier layouts come with it, as only the entry has the id. ARGV: position. */
 export const ROW_AT: RedisScript = sessionScript(`
 local row = redis.call('XRANGE', entries, ARGV[1], ARGV[1])[1]
 if not row then return {} end
 return {string.match(row[2][2], '^[^\\n]*\\n"[^\\n]*') or row[2][2]}`);
 
 /**
- * Rows of a range, as many as are asked for and hold so many bytes, but one at least.
- * ARGV: first position, last position, count, bytes, whether the last come first.
+ * A page of rows: at least one, at most `count`, and no more than `bytes`.
+ * ARGV: first position, last position, count, bytes, '' or 1 to begin with the last.
  */
 export const PAGE: RedisScript = sessionScript(`
 local rows, bytes = {}, 0
@@ -93,15 +93,15 @@ end
 return rows`);
 
 /**
- * Appends, if the session is what was planned on and, where that is asked for, no id is taken and a lease is the live one.
- * Answers with 1, or 0 where it did nothing.
+ * Appends, if the session still has the stamp that the append was planned on, the required lease is live and no id is taken.
+ * Returns 1, or 0 if it wrote nothing.
  *
- * Most appends ask for nothing more, and then take few keys and arguments and make no function: so the server takes 11
- * microseconds for one instead of 16, and the client has less to write.
+ * Most appends need none of the optional checks. They pass fewer keys and arguments and create no Lua function, which takes
+ * the server 11 microseconds instead of 16 and saves the client work.
  *
- * KEYS: session, entries, positions and, where more is asked for, lease, forks, checkpoints.
- * ARGV: stamp, next stamp, next h, what more is asked for or '', first position, and then id and text of each row.
- * More is a token or nothing, clock, '1' where ids may be taken, and ttl or nothing, with spaces between.
+ * KEYS: session, entries, positions and, with optional checks, lease, forks, checkpoints.
+ * ARGV: stamp, next stamp, next h, the optional checks or '', first position, then id and text of each row.
+ * The optional checks are separated by spaces, each may be empty: lease token, clock, '1' to check the ids, ttl.
  */
 export const APPEND: RedisScript = defineScript(`
 local session, entries, positions, lease, forks, checkpoints = unpack(KEYS)
@@ -120,15 +120,15 @@ end
 ${putRows(6)}
 redis.call('HSET', session, 'k', ARGV[2], 'h', ARGV[3])
 if ttl ~= '' and redis.call('EXISTS', forks) == 0 then
-  ${keepFor("ttl", "session, entries, positions, lease, checkpoints")}
+  ${setTtl("ttl", "session, entries, positions, lease, checkpoints")}
 end
 redis.pcall('PUBLISH', session, '')
 return {1}`);
 
 /**
- * Makes a session, if its id is free and its generation is the one that was marked.
+ * Creates a session, if its id is free and the marked generation is the one in which it can be created.
  *
- * ARGV: uid, gen, stamp, ttl or '', first position, hd, sg, h, and then id and text of each row.
+ * ARGV: uid, gen, stamp, ttl or '', first position, hd, sg, h, then id and text of each row.
  */
 export const CREATE: RedisScript = sessionScript(`
 local uid = redis.call('HGET', session, 'uid')
@@ -138,11 +138,11 @@ if least ~= ARGV[2] then return {'gen', least} end
 redis.call('HSET', session, 'uid', ARGV[1], 'k', ARGV[3], 'hd', ARGV[6], 'sg', ARGV[7], 'h', ARGV[8], 'del', '')
 redis.call('DEL', floor)
 ${putRows(9)}
-if ARGV[4] ~= '' then ${keepFor("ARGV[4]", "session, entries, positions")} end
+if ARGV[4] ~= '' then ${setTtl("ARGV[4]", "session, entries, positions")} end
 return {'ok'}`);
 
 /**
- * Deletes a session or brings it back; a call that comes twice, as a client may send it again, is one.
+ * Deletes or undeletes a session. Idempotent by the name of the call, since a client may resend it.
  *
  * ARGV: uid, gen, time of deletion or '', now, the name of the call.
  */
@@ -159,14 +159,14 @@ if redis.call('EXISTS', lease) == 1 then redis.call('HSET', lease, 'until', '0')
 redis.pcall('PUBLISH', session, '')
 return {'ok'}`);
 
-/** Ends a generation of a session that was not written to since. ARGV: stamp. */
+/** Ends the generation of a session, if it still has this stamp. ARGV: stamp. */
 export const END_GENERATION: RedisScript = sessionScript(`${STAMP}
 if redis.call('HGET', session, 'k') ~= ARGV[1] then return {0} end
 local uid, rev, gen, nonce = readStamp()
 redis.call('HSET', session, 'k', uid .. ' ' .. rev .. ' ' .. nextOf(gen) .. ' ' .. nonce)
 return {1}`);
 
-/** Keeps anyone who marked up to a generation from making the session with it. ARGV: gen. */
+/** Prevents the creation of a missing session in this generation or an earlier one. ARGV: gen. */
 export const FENCE: RedisScript = sessionScript(`
 if redis.call('EXISTS', session) == 1 then return {0} end
 if tonumber(redis.call('GET', floor) or '0') <= tonumber(ARGV[1]) then
@@ -174,7 +174,7 @@ if tonumber(redis.call('GET', floor) or '0') <= tonumber(ARGV[1]) then
 end
 return {1}`);
 
-/** Finds entries by id up to a position. ARGV: the position and then ids. */
+/** Finds entries by id, up to a position. ARGV: the position, then ids. */
 export const FIND: RedisScript = sessionScript(`
 local found = {}
 for i = 2, #ARGV do
@@ -187,7 +187,7 @@ end
 return found`);
 
 /**
- * Keeps what a fork takes of a log, also when the log's session is purged, and lets none of it run out.
+ * Keeps the entries that a fork inherits, also after their session is purged, and removes the TTL of their keys.
  *
  * ARGV: uid, the fork's uid, its id, version, now.
  */
@@ -215,7 +215,7 @@ end
 `;
 
 /**
- * Lets go of what a fork took; when its session is purged and no other fork is left, removes the log.
+ * Removes the reference of a fork. If the session of the log is purged and no other fork is left, deletes the log.
  *
  * ARGV: the fork's uid.
  */
@@ -229,7 +229,7 @@ end
 return {'ok'}`);
 
 /**
- * Removes a deleted session, except what forks take of its log.
+ * Purges a deleted session, except the entries that forks inherit.
  *
  * ARGV: uid, gen, and the time it must have been deleted before.
  */
@@ -244,11 +244,11 @@ leaveLog(s[2])
 return {'ok'}`);
 
 /**
- * Gives a session another log under another unique name, if it is what was planned on, and makes of the one before what is
- * left of a purged session.
+ * Replaces the log of a session by one with a new uid, if the session still has the stamp that this was planned on. The old
+ * log is then treated like that of a purged session.
  *
- * KEYS: after those of the session, entries, positions and checkpoints of the new name. ARGV: stamp, the new uid, the new
- * stamp, the new h, first position, and then id and text of each row.
+ * KEYS: those of the session, then entries, positions and checkpoints of the new uid. ARGV: stamp, the new uid, the new
+ * stamp, the new h, first position, then id and text of each row.
  */
 export const REPLACE: RedisScript = sessionScriptOnce(`${NEEDED}
 local s = redis.call('HMGET', session, 'k', 'sg')
@@ -259,10 +259,10 @@ if redis.call('EXISTS', checkpoints) == 1 then redis.call('RENAME', checkpoints,
 leaveLog(s[2])
 entries, positions = KEYS[9], KEYS[10]
 ${putRows(6)}
-if ttl > 0 then ${keepFor("ttl", "entries, positions")} end
+if ttl > 0 then ${setTtl("ttl", "entries, positions")} end
 return {'ok'}`);
 
-/** Removes entries at the end of a purged log. ARGV: position in the stream and id of each. */
+/** Deletes entries at the end of a purged log. ARGV: position in the stream and id of each. */
 export const CUT: RedisScript = sessionScript(`
 for i = 1, #ARGV, 2 do
   redis.call('XDEL', entries, ARGV[i])
@@ -271,10 +271,10 @@ end
 return {'ok'}`);
 
 /**
- * Gives a session to a run. ARGV: run, ttl, clock.
+ * Acquires the lease of a session. ARGV: run, ttl, clock.
  *
- * A token is the server's time in microseconds, or one more than the last where that is larger: so tokens grow also over
- * sessions that were purged and made again.
+ * The token is the time of the server in microseconds, or the last token plus one if that is larger. So tokens only grow,
+ * even over sessions that were purged and created again.
  */
 export const ACQUIRE_LEASE: RedisScript = sessionScript(`${CLOCK}
 local s = redis.call('HMGET', session, 'uid', 'del')
@@ -292,7 +292,7 @@ local left = redis.call('TTL', session)
 if left > 0 then redis.call('EXPIRE', lease, left) end
 return {'ok', string.format('%.0f', token), string.format('%.0f', expires)}`);
 
-/** Holds a lease for a time from now on, or lets go of it: for none. ARGV: token, ttl, clock. */
+/** Renews a lease; with a ttl of 0, releases it. ARGV: token, ttl, clock. */
 export const RENEW_LEASE: RedisScript = sessionScript(`${CLOCK}
 local now = clock(ARGV[3])
 local held = redis.call('HMGET', lease, 'token', 'until')
@@ -308,7 +308,7 @@ local held = redis.call('HMGET', lease, 'run', 'token', 'until')
 if not s[1] or s[2] ~= '' or not held[1] or tonumber(held[3]) <= clock(ARGV[1]) then return {'none'} end
 return {'ok', held[1], held[2], held[3]}`);
 
-/** Writes a checkpoint that no one can see yet. ARGV: uid, token, body, ttl. */
+/** Stores a checkpoint, invisible until its pointer is set. ARGV: uid, token, body. */
 export const PUT_CHECKPOINT: RedisScript = sessionScript(`
 local s = redis.call('HMGET', session, 'uid', 'del')
 if s[1] ~= ARGV[1] or s[2] ~= '' then return {'gone'} end
@@ -318,14 +318,14 @@ local left = redis.call('TTL', session)
 if left > 0 then redis.call('EXPIRE', checkpoints, left) end
 return {'ok'}`);
 
-/** Gives a checkpoint other content and leaves its place in the order. KEYS: the hash. ARGV: token and content. */
+/** Replaces the content of a checkpoint and keeps its sequence number. KEYS: the hash. ARGV: token, content. */
 export const REPLACE_CHECKPOINT: RedisScript = defineScript(`
 local old = redis.call('HGET', KEYS[1], ARGV[1])
 if not old then return {'none'} end
 redis.call('HSET', KEYS[1], ARGV[1], cjson.encode({cjson.decode(old)[1], ARGV[2]}))
 return {'ok'}`);
 
-/** The fields of a hash, each with its value, as a list on every client. KEYS: the hash. */
+/** The fields and values of a hash, as a list of pairs on every client. KEYS: the hash. */
 export const READ_ALL: RedisScript = defineScript(`
 local all, list = redis.call('HGETALL', KEYS[1]), {}
 for i = 1, #all, 2 do list[#list + 1] = {all[i], all[i + 1]} end

@@ -3,10 +3,10 @@ import type { Subscription } from "../../session/store-driver.ts";
 import type { RedisSubscriber } from "./redis-client.ts";
 import type { RedisHandle } from "./redis-handle.ts";
 
-const BACK_ATTEMPTS_MAX = 100;
-const BACK_WAIT_MS = 100;
+const PING_ATTEMPTS_MAX = 100;
+const PING_DELAY_MS = 100;
 
-/** Wakes those who watch sessions, over one connection that is made for the first of them. */
+/** Notifies watchers of sessions, over one connection that the first watcher opens. */
 export class SessionWatchers {
   readonly #handle: RedisHandle;
   readonly #wakes = new Map<string, Set<() => void>>();
@@ -20,12 +20,12 @@ export class SessionWatchers {
   async subscribe(sessionId: string, wake: () => void): Promise<Subscription> {
     const subscriber = await this.#connect();
     const channel = this.#handle.names.session(sessionId);
-    // A function of its own, so that one who subscribes twice is two.
+    // A new function per subscription: the same callback subscribed twice must be two members of the set.
     const own = (): void => wake();
     const wakes = this.#wakes.get(channel) ?? new Set();
     wakes.add(own);
     this.#wakes.set(channel, wakes);
-    const close = (): void => this.#leave(subscriber, channel, own);
+    const close = (): void => this.#unsubscribe(subscriber, channel, own);
     try {
       await subscriber.subscribe(channel, () => this.#wake(channel));
     } catch (error) {
@@ -53,11 +53,11 @@ export class SessionWatchers {
     return this.#subscriber;
   }
 
-  #leave(subscriber: RedisSubscriber, channel: string, wake: () => void): void {
+  #unsubscribe(subscriber: RedisSubscriber, channel: string, wake: () => void): void {
     const wakes = this.#wakes.get(channel);
     if (wakes === undefined || !wakes.delete(wake) || wakes.size > 0) return;
     this.#wakes.delete(channel);
-    // What is still told of the session is told to nobody.
+    // If this fails, later messages on the channel find no callback.
     if (!this.#closed) subscriber.unsubscribe(channel).catch(() => {});
   }
 
@@ -65,14 +65,14 @@ export class SessionWatchers {
     for (const wake of this.#wakes.get(channel) ?? []) wake();
   }
 
-  /** After a time without a connection nobody knows what was missed, so that everybody looks, once looking is possible. */
+  /** After a lost connection, messages may have been missed, so all watchers are woken once the server answers again. */
   async #wakeAll(): Promise<void> {
-    for (let attempt = 1; attempt <= BACK_ATTEMPTS_MAX && !this.#closed; attempt++) {
+    for (let attempt = 1; attempt <= PING_ATTEMPTS_MAX && !this.#closed; attempt++) {
       try {
         await this.#handle.ping();
         break;
       } catch {
-        await wait(BACK_WAIT_MS, undefined, { ref: false });
+        await wait(PING_DELAY_MS, undefined, { ref: false });
       }
     }
     for (const channel of this.#wakes.keys()) this.#wake(channel);

@@ -1,19 +1,19 @@
 import type { MakeLimits } from "../complete/session-limits.ts";
-import type { Asking, Reply } from "./asking.ts";
-import type { EncodedPlan } from "./encode-plan.ts";
-import type { HeadPlace } from "./entry-state.ts";
+import { SessionError } from "../../session/errors.ts";
+import type { Coroutine, MaybePromise } from "./coroutine.ts";
+import type { EncodedPlan, LocatedHead } from "./row-encoding.ts";
 import type { LogRange } from "./segments.ts";
 
-/** How many bytes of entries a page holds at most, unless its first entry alone takes more. */
+/** The most bytes of entries in a page, except that a page with one entry may be larger. */
 export const PAGE_BYTES: number = 1024 * 1024;
 
-/** A session as it stood at one version. Its log only grows, so nothing of this is ever wrong, only behind. */
-export interface RowSession<Part extends LogRange> extends HeadPlace {
-  /** The parts of its log, in order, and whose rows hold them; the last is its own and has no end. */
+/** A session at one version. The log only grows, so a cached copy may be outdated but never holds a wrong entry. */
+export interface RowSession<Part extends LogRange> extends LocatedHead {
+  /** The parts of its log in order, each with the session whose rows hold it. The last part is its own and has no end. */
   readonly segments: readonly Part[];
 }
 
-/** A row of a log without its entry. */
+/** A row without its entry. */
 export interface StateRow {
   readonly seq: number;
   readonly id: string;
@@ -27,56 +27,66 @@ export interface StoredRow extends StateRow {
   readonly body: string;
 }
 
-/** What must hold for rows to be written, beside the head that they were planned on. */
+/** What `commit` must check, beside the version that the rows were planned on. */
 export interface CommitConditions {
-  /** The lease that must be live; null where none is asked for. */
+  /** The lease that must be live, or null if none is required. */
   readonly leaseToken: number | null;
-  /** Nobody has looked whether the ids of the rows are taken. Only on a port that `checksIds`. */
-  readonly idsUnseen: boolean;
+  /** True if nobody has looked up the ids of the rows yet: `commit` must refuse ids that exist. Only if the port `checksIds`. */
+  readonly idsUnchecked: boolean;
 }
 
-/** A session that is to be made. */
+/** A session to create. */
 export interface NewRowSession<Part extends LogRange> {
-  readonly place: HeadPlace;
-  /** What it takes over from another session's log. */
+  readonly located: LocatedHead;
+  /** The parts of another session's log that it begins with; empty unless it is a fork. */
   readonly origin: readonly Part[];
   /** Its own rows. */
   readonly rows: readonly StoredRow[];
 }
 
 /**
- * What a store that keeps logs as rows brings to the row engine. It looks up and writes; what an append, a read, a fork
- * and a creation are, the engine says. Every answer may come at once or later.
+ * What a store that keeps logs as rows implements. A port only looks up and writes rows; the row engine decides what an
+ * append, a read, a fork and a creation do. Each method may return its result synchronously or as a promise.
  */
 export interface RowPort<Part extends LogRange, Session extends RowSession<Part>> {
-  /** Whether `commit` can refuse rows whose ids the session itself has, so that nobody has to look before. */
+  /** True if `commit` can refuse rows whose ids exist in the session's own part of the log; the engine then skips looking them up. */
   readonly checksIds: boolean;
-  /** What the rows are in, for messages, as in `database x.db`. */
-  readonly place: string;
-  /** A live session, or a deleted one, as it stands now, or null. Under `locked`, it stays so. */
-  load(sessionId: string, deleted?: boolean): Reply<Session | null>;
-  /** The row at a position of the log that a part belongs to. */
-  rowAt(part: Part, seq: number): Reply<StateRow | undefined>;
-  /** Rows of a session by their ids, as far as it was loaded; those that it does not have are left out. */
-  findRows(session: Session, ids: readonly string[]): Reply<readonly StoredRow[]>;
-  /** The first or, in reverse, the last entries of a part, as JSON: no more than `PAGE_BYTES` hold, but one at least. */
-  page(part: Part, count: number, reverse: boolean): Reply<readonly string[]>;
-  /** How many entries such a page holds, and their bytes, where that is known without reading them. */
+  /** What holds the rows, for error messages: `database x.db`. */
+  readonly storeName: string;
+  /** The current version of a live session, or of a deleted one, or null. Inside `locked`, nobody else changes it. */
+  load(sessionId: string, deleted?: boolean): MaybePromise<Session | null>;
+  /** The row at a position within a part. */
+  rowAt(part: Part, seq: number): MaybePromise<StateRow | undefined>;
+  /** Rows with these ids, up to the version that was loaded. Ids that do not exist are left out. */
+  findRows(session: Session, ids: readonly string[]): MaybePromise<readonly StoredRow[]>;
+  /** The first `count` entries of a part as JSON, or the last if `reverse`: at least one, at most `PAGE_BYTES`. */
+  page(part: Part, count: number, reverse: boolean): MaybePromise<readonly string[]>;
+  /** How many entries that page would have, and their bytes. Implement it if that is known without reading them. */
   measure?(part: Part, count: number, reverse: boolean): { readonly count: number; readonly bytes: number };
   /** The token of the session's live lease, or null. */
-  leaseToken(session: Session): Reply<number | null>;
+  leaseToken(session: Session): MaybePromise<number | null>;
   /**
-   * Writes rows, head and what listings show of it, all or nothing. The session as it is then; or `behind`, when it is not
-   * as it was planned on or a condition does not hold; or `unsure`, when in addition an earlier try may have been written.
+   * Writes the rows, the head and the columns that listings need in one transaction, and returns the session after it.
+   * Returns `behind` if the session is not at the planned version or a condition does not hold; nothing is written then.
+   * Returns `unsure` instead if an earlier attempt may have written the rows.
    */
-  commit(session: Session, plan: EncodedPlan, conditions: CommitConditions): Reply<Session | "behind" | "unsure">;
+  commit(
+    session: Session,
+    plan: EncodedPlan,
+    conditions: CommitConditions,
+  ): MaybePromise<Session | "behind" | "unsure">;
   /**
-   * How long to wait before a write is tried again that failed with this error, of how many times before; null where it is
-   * not. It may have been carried out. Left out where no write fails that way.
+   * How long to wait before a failed write is retried, or null if this error must not be retried. `attempt` counts earlier
+   * failures. The failed write may have taken effect. Leave it out if no error of the store is worth a retry.
    */
-  waitAfter?(error: unknown, times: number): number | null;
-  /** Runs steps on a port where, if the store can, nothing comes in between. They may be run several times. */
-  locked<T>(steps: (port: RowPort<Part, Session>) => Asking<T>): Reply<T>;
-  /** Makes a session. @throws {SessionError} `SESSION_EXISTS` or `CAPACITY`. Called under `locked`. */
-  make(session: NewRowSession<Part>, limits: MakeLimits): Reply<Session>;
+  retryDelayMs?(error: unknown, attempt: number): number | null;
+  /** Runs work on a port that isolates it from concurrent changes, usually in a transaction, if the store can. The work may run several times. */
+  locked<T>(work: (port: RowPort<Part, Session>) => Coroutine<T>): MaybePromise<T>;
+  /** Creates a session. Called inside `locked`. @throws {SessionError} `SESSION_EXISTS` or `CAPACITY`. */
+  make(session: NewRowSession<Part>, limits: MakeLimits): MaybePromise<Session>;
+}
+
+/** The error for a session id that is taken. */
+export function sessionExists(id: string): SessionError {
+  return new SessionError("SESSION_EXISTS", `There is already a session ${id}; use another id.`);
 }

@@ -5,8 +5,8 @@ import { SessionError } from "../../session/errors.ts";
 import { EMPTY_PATH, emptyHead, type PathSummary } from "../../session/log/fold.ts";
 import type { SessionHeader } from "../../session/log/header.ts";
 import type { SettingsNode } from "../../session/log/settings.ts";
-import { type Asking, ask } from "./asking.ts";
-import { decodeHead, decodePath, type EntryState, type HeadPlace, ownSettings } from "./entry-state.ts";
+import { type Coroutine, waitFor } from "./coroutine.ts";
+import { decodeHead, decodePath, type EntryState, type LocatedHead, ownSettings } from "./row-encoding.ts";
 import type { RowPort, RowSession, StateRow } from "./row-port.ts";
 import { type LogRange, segmentAt } from "./segments.ts";
 import type { SessionCache } from "./session-cache.ts";
@@ -21,44 +21,45 @@ export class RowReader<Part extends LogRange, Session extends RowSession<Part>> 
     this.cache = cache;
   }
 
-  /** A live session, or a deleted one, as it stands now, or null. */
-  *load(sessionId: string, deleted = false): Asking<Session | null> {
-    const session = yield* ask(this.port.load(sessionId, deleted));
+  /** The current version of a live session, or of a deleted one, or null. */
+  *load(sessionId: string, deleted = false): Coroutine<Session | null> {
+    const session = yield* waitFor(this.port.load(sessionId, deleted));
     if (session !== null) this.cache.remember(session);
     return session;
   }
 
-  /** What a plan wants to know of a session, as far as it was loaded. */
-  *look(session: Session, { ids, settings }: Wanted): Asking<Found> {
+  /** Looks up the entries and settings that `planAppend` asks for, up to the version that was loaded. */
+  *lookUp(session: Session, { ids, settings }: Wanted): Coroutine<Found> {
     const entries = ids.length === 0 ? NOTHING_FOUND.entries : yield* this.find(session, ids);
     const nodes = new Map<number, SettingsNode>();
     for (const seq of settings) nodes.set(seq, yield* this.settingsAt(session.segments, seq));
     return { entries, settings: nodes };
   }
 
-  /** Entries of a session, as far as it was loaded, by their ids, each with its path. */
-  *find(session: Session, ids: readonly string[]): Asking<ReadonlyMap<string, StoredEntry>> {
+  /** Entries by id, each with its path summary, up to the version that was loaded. */
+  *find(session: Session, ids: readonly string[]): Coroutine<ReadonlyMap<string, StoredEntry>> {
     const found = new Map<string, StoredEntry>();
-    for (const row of yield* ask(this.port.findRows(session, ids))) {
+    for (const row of yield* waitFor(this.port.findRows(session, ids))) {
       const path = yield* this.#pathOf(session.segments, row);
       found.set(row.id, { entry: JSON.parse(row.body) as Entry, path });
     }
     return found;
   }
 
-  /** The settings that the row at a position holds; not frozen for a caller who uses them up. */
-  *settingsAt(segments: readonly Part[], seq: number, frozen = true): Asking<SettingsNode> {
+  /** The settings node that the row at `seq` stores. Pass `frozen: false` only to a caller that may modify it. */
+  *settingsAt(segments: readonly Part[], seq: number, frozen = true): Coroutine<SettingsNode> {
     const own = ownSettings(stateOf(yield* this.#rowAt(segments, seq)), seq, frozen);
-    if (own === null) throw new Error(`Entry ${seq} was said to hold settings, but does not.`);
+    if (own === null)
+      throw new Error(`Row ${seq} is referenced as holding settings but holds none; the store is damaged.`);
     return own;
   }
 
-  /** The head after the first `version` entries of a log, and the last of their rows. */
+  /** The head after the first `version` entries of a log, and the row of the last of them. */
   *headAt(
     segments: readonly Part[],
     header: SessionHeader,
     version: number,
-  ): Asking<HeadPlace & { readonly last: StateRow | null }> {
+  ): Coroutine<LocatedHead & { readonly last: StateRow | null }> {
     if (version === 0) return { head: freezeDeep(emptyHead(header)), leafSeq: null, factsSeq: null, last: null };
     const last = yield* this.#rowAt(segments, version - 1);
     const state = stateOf(last);
@@ -72,18 +73,18 @@ export class RowReader<Part extends LogRange, Session extends RowSession<Part>> 
     return { head, leafSeq, factsSeq, last };
   }
 
-  *#pathOf(segments: readonly Part[], row: StateRow): Asking<PathSummary | null> {
+  *#pathOf(segments: readonly Part[], row: StateRow): Coroutine<PathSummary | null> {
     const state = stateOf(row);
     const elsewhere = typeof state.settings === "number" ? yield* this.settingsAt(segments, state.settings) : null;
     return decodePath(state, elsewhere ?? ownSettings(state, row.seq));
   }
 
-  *#rowAt(segments: readonly Part[], seq: number): Asking<StateRow> {
-    const row = yield* ask(this.port.rowAt(segmentAt(segments, seq), seq));
+  *#rowAt(segments: readonly Part[], seq: number): Coroutine<StateRow> {
+    const row = yield* waitFor(this.port.rowAt(segmentAt(segments, seq), seq));
     if (row !== undefined) return row;
     throw new SessionError(
       "STORE_FAILED",
-      `The ${this.port.place} misses entry ${seq} of a session; it was purged just now, or the store is damaged.`,
+      `The ${this.port.storeName} has no row for entry ${seq} of a session; it was purged a moment ago, or the store is damaged.`,
     );
   }
 }

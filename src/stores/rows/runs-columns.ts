@@ -1,21 +1,21 @@
 import type { SessionHead } from "../../session/log/fold.ts";
 import { type RunsIndex, runsIndexOf, type RunsWord } from "../../session/log/open-runs.ts";
 
-/** What the row of a session tells listings of its open runs. */
+/** The columns of a session's row by which listings find it by its open runs. */
 export interface RunsColumns {
-  /** Which kinds there are, as a sum of `RUNS_BITS`; null where no run is open. */
+  /** The kinds of its open runs as a sum of `RUNS_BITS`, or null if no run is open. */
   readonly runs: number | null;
-  /** From when on something is to be done about one that nobody has; null means never. */
+  /** The earliest time at which a requested, answered or parked run is due: empty for now, null for never. */
   readonly due: string | null;
 }
 
-/** The kinds of open runs that sessions are found by. */
+/** A kind of open run that listings can filter by. */
 export type RunsKind = Exclude<keyof RunsIndex, "due">;
 
 /** The bit of each kind. */
 export const RUNS_BITS: Readonly<Record<RunsKind, number>> = { requested: 1, started: 2, parked: 4 };
 
-/** The columns of a session's row that tell of its open runs. */
+/** Computes the columns for open runs from a head. */
 export function runsColumns({ openRuns }: SessionHead): RunsColumns {
   const { due, ...kinds } = runsIndexOf(openRuns);
   let runs = 0;
@@ -23,15 +23,15 @@ export function runsColumns({ openRuns }: SessionHead): RunsColumns {
   return { runs: runs === 0 ? null : runs, due };
 }
 
-/** Whether two heads of a session have the same columns, which most appends do not even have to look at. */
+/** Whether two heads have the same columns. Fast for most appends, which leave `openRuns` the same object. */
 export function sameRuns(before: SessionHead, after: SessionHead): boolean {
   if (before.openRuns === after.openRuns) return true;
   const [earlier, later] = [runsColumns(before), runsColumns(after)];
   return earlier.runs === later.runs && earlier.due === later.due;
 }
 
-/** The kind of run that a word asks for; whether someone has a started one, only its lease tells. */
-export function kindOf(word: RunsWord): RunsKind {
+/** The kind of run that a query word selects. `running` and `interrupted` both select started runs: only the lease tells them apart. */
+export function runsKindOf(word: RunsWord): RunsKind {
   if (word === "asking") return "parked";
   return word === "requested" ? word : "started";
 }

@@ -1,23 +1,23 @@
-/** The largest position there is room for; a session's own part of its log ends there. */
+/** The largest possible position. A session's own part of its log ends here, because it has no end yet. */
 export const SEQ_MAX = 0xffffffff;
 
-/** A part of a log. Both ends are positions; `end` is exclusive. */
+/** A range of positions in a log. `end` is exclusive. */
 export interface LogRange {
   readonly start: number;
   readonly end: number;
 }
 
-/** A part of a log, and the session whose rows hold it. */
+/** A part of a log, with the key of the session whose rows hold it. */
 export interface Segment extends LogRange {
   readonly key: number;
 }
 
-/** The parts of the log of a new session that begins with another's first `version` entries. */
+/** The segments of a fork: the first `version` positions of `segments`, then its own part under `key`. */
 export function segmentsAfter(segments: readonly Segment[], version: number, key: number): readonly Segment[] {
   return Object.freeze([...clipSegments(segments, 0, version), { key, start: version, end: SEQ_MAX }]);
 }
 
-/** The part that holds a position. */
+/** The segment that holds a position. */
 export function segmentAt<S extends LogRange>(segments: readonly S[], seq: number): S {
   let [low, high] = [0, segments.length - 1];
   while (low < high) {
@@ -28,7 +28,7 @@ export function segmentAt<S extends LogRange>(segments: readonly S[], seq: numbe
   return segments[low] as S;
 }
 
-/** What of each part lies in a range of positions, in order. */
+/** Clips segments to a range of positions, in order; those outside it are left out. */
 export function clipSegments<S extends LogRange>(segments: readonly S[], start: number, end: number): S[] {
   return segments
     .map((segment) => ({ ...segment, start: Math.max(segment.start, start), end: Math.min(segment.end, end) }))

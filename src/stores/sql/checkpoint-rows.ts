@@ -6,15 +6,15 @@ import type { SqlDatabase } from "./sql-database.ts";
 
 type CheckpointRow = { readonly body: string };
 
-/** The checkpoints of all sessions; those of a deleted one are hidden with it. */
+/** The checkpoints of all sessions. Those of a deleted session are hidden with it. */
 export class CheckpointRows implements CheckpointTable {
   readonly #database: SqlDatabase;
   readonly #table: string;
-  /** The key of the session whose id is bound, as SQL. */
+  /** SQL that selects the key of the session whose id is bound. */
   readonly #anyKey: string;
-  /** The key of the live session whose id is bound, as SQL. */
+  /** SQL that selects the key of the live session whose id is bound. */
   readonly #key: string;
-  /** Whether the session of a checkpoint is live, as SQL. */
+  /** SQL condition: the checkpoint's session is live. */
   readonly #isLive: string;
 
   constructor(database: SqlDatabase) {
@@ -28,11 +28,11 @@ export class CheckpointRows implements CheckpointTable {
 
   async save(checkpoint: Checkpoint): Promise<void> {
     const { id, sessionId, createdAt } = checkpoint;
-    // Held, so that no purge takes the session away between the look at it and the row that refers to it.
-    const held = `${this.#key} ${this.#database.dialect.forUpdate}`;
+    // Locks the row of the session, so that no purge removes it before the checkpoint that refers to it is inserted.
+    const locked = `${this.#key} ${this.#database.dialect.forUpdate}`;
     const saved = await this.#database.change(
       `INSERT INTO ${this.#table} (session_key, id, created_at, body)
-       SELECT own.key, ?, ?, ? FROM (${held}) AS own WHERE true ON CONFLICT (id) DO NOTHING`,
+       SELECT own.key, ?, ?, ? FROM (${locked}) AS own WHERE true ON CONFLICT (id) DO NOTHING`,
       [id, createdAt, JSON.stringify(checkpoint), sessionId],
     );
     if (saved > 0) return;
@@ -53,7 +53,7 @@ export class CheckpointRows implements CheckpointTable {
     return (await this.#database.rows<CheckpointRow>(sql, [sessionId])).map(checkpointOf);
   }
 
-  /** Overwrites what is stored under the id of a checkpoint; false where nothing is, or the session is deleted. */
+  /** Overwrites a stored checkpoint. Returns false if its id is not stored or its session is deleted. */
   async replace(checkpoint: Checkpoint): Promise<boolean> {
     const sql = `UPDATE ${this.#table} SET body = ? WHERE id = ? AND ${this.#isLive}`;
     return (await this.#database.change(sql, [JSON.stringify(checkpoint), checkpoint.id])) > 0;

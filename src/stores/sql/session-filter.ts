@@ -1,19 +1,19 @@
 import type { SessionQuery } from "../../session/store.ts";
-import { kindOf, RUNS_BITS } from "../rows/runs-columns.ts";
+import { runsKindOf, RUNS_BITS } from "../rows/runs-columns.ts";
 import type { SqlDialect, SqlValue } from "./sql-database.ts";
 
-/** Conditions on rows of `sessions`, and what is bound to them. */
+/** SQL conditions on rows of `sessions`, and the values bound to them. */
 export interface SessionFilter {
   readonly sql: string;
   readonly values: readonly SqlValue[];
 }
 
-/** Which sessions, wherever they stand in a listing; `keys` are the only ones that come into question. */
+/** A query without its page. With `keys`, only those sessions can match. */
 export interface ListedQuery extends Omit<SessionQuery, "limit" | "cursor"> {
   readonly keys?: readonly number[];
 }
 
-/** What a query asks of a session's row; `held` says whether someone has the session now, where that is asked for. */
+/** Translates a query to SQL. `held` gives the condition that a session has a live lease; it is called only if the query needs it. */
 export function filterOf(
   { prefix, hasRuns, inKeys }: SqlDialect,
   query: ListedQuery,
@@ -35,7 +35,7 @@ export function filterOf(
   }
   if (parentId !== undefined)
     add(`key IN (SELECT session_key FROM ${prefix}session_parents WHERE parent_id = ?)`, parentId);
-  if (runs !== undefined) add(hasRuns(RUNS_BITS[kindOf(runs)]));
+  if (runs !== undefined) add(hasRuns(RUNS_BITS[runsKindOf(runs)]));
   const holding = runs === "running" || runs === "interrupted" ? held?.() : undefined;
   if (holding !== undefined) add(`${runs === "running" ? "" : "NOT "}${holding.sql}`, ...holding.values);
   if (dueBefore !== undefined) add("runs_due < ?", dueBefore);

@@ -12,24 +12,24 @@ import type { SqlListing } from "./sql-driver.ts";
 const CANDIDATES_MAX = 20_000;
 const KEYS_AT_ONCE = 4;
 
-/** Says in which sessions a text may be. It holds no texts itself, so that what it finds is only a candidate. */
+/** An index of the sessions in which a text may occur. It stores no texts, so every hit is a candidate that must be read. */
 export interface SearchIndex {
-  /** Adds what was appended since the last time, a part at a time. */
+  /** Indexes what was appended since the last call, in batches. */
   catchUp(): Promise<void>;
-  /** What a term is found by; null for one that only reading can find. */
+  /** The key under which the index finds a term; null if the term can be found only by reading the sessions. */
   keyOf(term: SearchTerm): string | null;
-  /** A query for the `key` of sessions whose own entries or texts may contain a term; it takes what that is found by, and a limit. */
+  /** SQL for the `key` of sessions whose own entries, id, name or directory may contain a term. Bind the result of `keyOf` and a limit. */
   readonly owners: string;
 }
 
-/** The sessions of a query in which terms may occur, as far as the index tells, in the order of a listing. */
+/** The sessions of a query in which the terms may occur according to the index, in the order of a listing. */
 export async function* candidatesFor(
   database: SqlDatabase,
   { index, listing }: { readonly index: SearchIndex; readonly listing: SqlListing },
   terms: readonly SearchTerm[],
   query: ListedQuery,
 ): AsyncGenerator<SessionHead> {
-  // What was said in deleted sessions cannot be read, so that there is nothing to be found in the index.
+  // Entries of deleted sessions cannot be read, so the index is of no use for them.
   const keys = query.deleted === true ? null : await keysFor(database, index, terms);
   const listed = keys === null ? query : { ...query, keys };
   const list: SqlListing["list"] = (_query, limit, after) => listing.list(listed, limit, after);
@@ -40,21 +40,21 @@ export async function* candidatesFor(
   }
 }
 
-/** The sessions in which the rarest term may occur, also as entries taken over; null for all of the query. */
+/** The keys of sessions in which the rarest term may occur, also in inherited entries; null if the index cannot narrow the query. */
 async function keysFor(
   database: SqlDatabase,
   index: SearchIndex,
   terms: readonly SearchTerm[],
 ): Promise<readonly number[] | null> {
   const found = terms.flatMap((term) => index.keyOf(term) ?? []);
-  if (found.length === 0 || !(await isComplete(index))) return null;
+  if (found.length === 0 || !(await isUpToDate(index))) return null;
   let rarest: ReadonlySet<number> | null = null;
   for (const [i, key] of found.entries()) {
-    // A database in this process answers at once, and would leave nobody else a turn.
+    // A database in this process is synchronous: without a pause it would block the event loop.
     if (i > 0 && i % KEYS_AT_ONCE === 0) await nextSlice();
     const rows = await database.rows<{ key: number | string }>(index.owners, [key, CANDIDATES_MAX + 1]);
     const owners = new Set(rows.map((row) => Number(row.key)));
-    // With too many, it would be no use to look at these first.
+    // A term with too many candidates does not narrow the search.
     if (rows.length <= CANDIDATES_MAX && (rarest === null || owners.size < rarest.size)) rarest = owners;
   }
   if (rarest === null) return null;
@@ -69,13 +69,13 @@ async function keysFor(
   return rows.map(({ key }) => Number(key));
 }
 
-/** Whether the index has everything by now. */
-async function isComplete(index: SearchIndex): Promise<boolean> {
+/** Brings the index up to date. Returns false if the store cannot be written to now. */
+async function isUpToDate(index: SearchIndex): Promise<boolean> {
   try {
     await index.catchUp();
     return true;
   } catch (error) {
-    // A database that is full, locked or read-only can still be searched by reading.
+    // A database that is full, locked or read-only can still be searched by reading its sessions.
     if (error instanceof SessionError) return false;
     throw error;
   }

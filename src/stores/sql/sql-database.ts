@@ -1,35 +1,35 @@
-import type { Asking, Reply } from "../rows/asking.ts";
+import type { Coroutine, MaybePromise } from "../rows/coroutine.ts";
 
-/** What is bound to a statement. */
+/** A value that can be bound to a statement. */
 export type SqlValue = string | number | bigint | null;
 
-/** Where statements run: anywhere on a database, or in one transaction of it. */
+/** Runs statements, either each by itself or all in one transaction. */
 export interface SqlRunner {
-  /** The rows of a query, which changes nothing. Each `?` takes the next value. */
-  rows<Row>(sql: string, values?: readonly SqlValue[]): Reply<readonly Row[]>;
-  /** Runs a statement once, for how many rows it changed. */
-  change(sql: string, values?: readonly SqlValue[]): Reply<number>;
+  /** The rows of a read-only query, which may be retried. Each `?` is bound to the next value. */
+  rows<Row>(sql: string, values?: readonly SqlValue[]): MaybePromise<readonly Row[]>;
+  /** Runs a statement exactly once, never retried, and returns how many rows it changed. */
+  change(sql: string, values?: readonly SqlValue[]): MaybePromise<number>;
 }
 
-/** What databases say in different words, as SQL. */
+/** The SQL in which databases differ. */
 export interface SqlDialect {
-  /** Before the name of every table. */
+  /** Prefix of every table name, such as a schema with a dot. */
   readonly prefix: string;
-  /** After a query whose rows nobody may change until the transaction ends. */
+  /** Clause that locks the rows of a query until the transaction ends. */
   readonly forUpdate: string;
-  /** After a key that is one of a list, which is bound as JSON. */
+  /** Condition after a key column: the key is in a list that is bound as JSON. */
   readonly inKeys: string;
-  /** A query that waits for others that hold the name bound to it; null where a transaction has the database to itself. */
+  /** Query that locks the name bound to it until the transaction ends; null if write transactions never overlap. */
   readonly lockName: string | null;
-  /** Whether `runs` has a bit, as the indexes say it. */
+  /** Condition: `runs` has a bit. Written exactly as in the indexes on `runs`, so that the planner uses them. */
   hasRuns(bit: number): string;
-  /** A field of the JSON that a column holds, as a plain value. */
+  /** Expression for a field of a JSON column as text. */
   text(column: string, field: string): string;
 }
 
-/** A database, as what SQL stores have in common sees it. */
+/** A database, as the code that all SQL stores share sees it. */
 export interface SqlDatabase extends SqlRunner {
   readonly dialect: SqlDialect;
-  /** Runs steps in a transaction that what they throw undoes. They may be run several times. */
-  enclose<T>(steps: (inside: SqlRunner) => Asking<T>): Reply<T>;
+  /** Runs work in a transaction, which rolls back if the work throws. The work may run several times. */
+  transact<T>(work: (transaction: SqlRunner) => Coroutine<T>): MaybePromise<T>;
 }

@@ -6,45 +6,53 @@ import type { ListPosition, SessionListing } from "../../session/store-driver.ts
 import type { SearchHit, SessionQuery, StoreEraser } from "../../session/store.ts";
 import { searchByScan } from "../complete/search-by-scan.ts";
 import { readRange } from "../complete/valid-arguments.ts";
-import type { Reply } from "../rows/asking.ts";
+import type { MaybePromise } from "../rows/coroutine.ts";
 import { RowDriver, type RowParts } from "../rows/row-driver.ts";
 import type { Segment } from "../rows/segments.ts";
 import { CheckpointRows } from "./checkpoint-rows.ts";
-import { Removal, type RemovalSteps } from "./removal.ts";
+import { Removal, type RemovalStatements } from "./removal.ts";
 import type { ListedQuery } from "./session-filter.ts";
 import { candidatesFor, type SearchIndex } from "./session-search.ts";
 import type { SqlDatabase } from "./sql-database.ts";
-import { type Leftover, SqlEraser, type SqlPort, type SqlSession } from "./sql-eraser.ts";
+import { SqlEraser } from "./sql-eraser.ts";
+import type { SqlPort, SqlSession } from "./sql-port.ts";
 
-/** How an SQL store lists its sessions, also some of them only. */
+/** The listing of an SQL store, which can also be restricted to given keys. */
 export interface SqlListing extends SessionListing {
-  list(query: ListedQuery, limit: number, after: ListPosition | null): Reply<SessionHead[]>;
+  list(query: ListedQuery, limit: number, after: ListPosition | null): MaybePromise<SessionHead[]>;
 }
 
-/** What an SQL store brings beside its rows. */
+/** A count of rows that should not exist, such as entries without a session. */
+export interface LeftoverCount {
+  /** What is counted, as in `rows of entries`. */
+  readonly what: string;
+  readonly sql: string;
+}
+
+/** What an SQL store passes to its `SqlDriver`. */
 export interface SqlParts<Session extends SqlSession>
   extends Omit<RowParts<Segment, Session>, "port" | "removal" | "checkpoints"> {
   readonly port: SqlPort<Session>;
   readonly listing: SqlListing;
-  readonly removal: RemovalSteps;
-  /** Writes the tables anew, so that nothing that was removed is left on their pages. */
+  readonly removal: RemovalStatements;
+  /** Rewrites the tables, so that no deleted bytes are left on their pages. */
   readonly rewrite: () => Promise<void>;
-  /** Removes what the database has sampled of the tables' contents to plan queries; left out where it samples nothing. */
+  /** Removes the planner statistics, which can contain values of the tables. Leave it out if the database keeps none. */
   readonly clearStatistics?: () => Promise<void>;
-  /** What there may be that nothing refers to, and a query that counts it. */
-  readonly leftovers: () => readonly Leftover[];
-  /** Null where the database can index no texts. */
+  /** The counts of rows that belong to no session. */
+  readonly leftovers: () => readonly LeftoverCount[];
+  /** Null if the database cannot index texts. */
   readonly index: SearchIndex | null;
 }
 
-/** The part of a `StoreDriver` that is the same wherever sessions are in tables of an SQL database. */
+/** The part of a `StoreDriver` that all stores on an SQL database share. */
 export abstract class SqlDriver<Session extends SqlSession> extends RowDriver<Segment, Session> {
   readonly search?: (terms: readonly SearchTerm[], query: SessionQuery) => Promise<SearchHit[]>;
   readonly eraser: StoreEraser;
 
   constructor(database: SqlDatabase, parts: SqlParts<Session>) {
     const { cache, clock, index, listing } = parts;
-    const removal = new Removal(database, { steps: parts.removal, cache, clock });
+    const removal = new Removal(database, { statements: parts.removal, cache, clock });
     const checkpoints = new CheckpointRows(database);
     super({ ...parts, removal, checkpoints });
     this.eraser = new SqlEraser(database, { ...parts, removal, checkpoints });

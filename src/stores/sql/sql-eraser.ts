@@ -3,41 +3,23 @@ import type { Entry } from "../../session/log/entry.ts";
 import { SessionNotFoundError } from "../../session/errors.ts";
 import type { Checkpoint, StoreEraser } from "../../session/store.ts";
 import { planRewrite } from "../complete/plan-rewrite.ts";
-import { type Asking, ask } from "../rows/asking.ts";
-import { encodePlan } from "../rows/encode-plan.ts";
-import type { RowPort, RowSession } from "../rows/row-port.ts";
-import type { Segment } from "../rows/segments.ts";
+import { type Coroutine, waitFor } from "../rows/coroutine.ts";
+import { encodePlan } from "../rows/row-encoding.ts";
 import type { CheckpointRows } from "./checkpoint-rows.ts";
 import type { Removal } from "./removal.ts";
-import type { SqlDatabase, SqlRunner } from "./sql-database.ts";
+import type { SqlDatabase } from "./sql-database.ts";
 import type { SqlParts } from "./sql-driver.ts";
-
-/** A session as an SQL store loads it. */
-export interface SqlSession extends RowSession<Segment> {
-  readonly key: number;
-}
-
-/** A port whose statements others can add to, in its transaction where it is in one. */
-export interface SqlPort<Session extends SqlSession> extends RowPort<Segment, Session> {
-  readonly runner: SqlRunner;
-  locked<T>(steps: (port: SqlPort<Session>) => Asking<T>): T | Promise<T>;
-}
-
-/** Rows that nothing should be left of, as one count. */
-export interface Leftover {
-  readonly what: string;
-  readonly sql: string;
-}
+import type { SqlPort, SqlSession } from "./sql-port.ts";
 
 type EraserParts<Session extends SqlSession> = Omit<SqlParts<Session>, "removal"> & {
   readonly removal: Removal;
   readonly checkpoints: CheckpointRows;
 };
 
-/** How many sessions are looked through for what a user caused before others have their turn. */
+/** How many session keys one query covers in the search for entries of a user; other work can run between two queries. */
 const KEYS_AT_ONCE = 50;
 
-/** Replaces logs and keeps marks in the tables of an SQL database. */
+/** Erases in an SQL database: replaces logs, and stores the marks of erasures. */
 export class SqlEraser<Session extends SqlSession> implements StoreEraser {
   readonly rewrite: () => Promise<void>;
   readonly clearStatistics: (() => Promise<void>) | undefined;
@@ -56,7 +38,7 @@ export class SqlEraser<Session extends SqlSession> implements StoreEraser {
   async replace(sessionId: string, version: number, entries: readonly Entry[]): Promise<boolean> {
     const { port, cache } = this.#parts;
     try {
-      return await port.locked((inside) => this.#replace(inside, sessionId, version, entries));
+      return await port.locked((locked) => this.#replace(locked, sessionId, version, entries));
     } finally {
       cache.forget(sessionId);
     }
@@ -71,7 +53,7 @@ export class SqlEraser<Session extends SqlSession> implements StoreEraser {
     const [last] = await this.#database.rows<{ key: number | string | null }>(
       `SELECT max(key) AS key FROM ${prefix}sessions`,
     );
-    // A fork has what it took over, and so has what was forked from it.
+    // A fork, and every fork of it, also contains the entries that it inherited.
     const sql = `WITH RECURSIVE family (key) AS (
         SELECT DISTINCT session_key FROM ${prefix}entries
         WHERE session_key > ? AND session_key <= ? AND ${text("body", "by")} = ?
@@ -83,10 +65,10 @@ export class SqlEraser<Session extends SqlSession> implements StoreEraser {
     }
   }
 
-  /** The sessions among the next ones after a key with a checkpoint that a user made. */
+  /** Among the next `KEYS_AT_ONCE` keys, the sessions with a checkpoint that the user made. */
   async #withCheckpointsBy(userId: string, after: number): Promise<readonly string[]> {
     const { prefix } = this.#database.dialect;
-    // Compared here: the column is text, and PostgreSQL cannot read every JSON text that JavaScript writes.
+    // `by` is compared here: the column is text, and PostgreSQL cannot parse every JSON text that JavaScript writes.
     const rows = await this.#database.rows<{ id: string; body: string }>(
       `SELECT sessions.id, body FROM ${prefix}checkpoints JOIN ${prefix}sessions ON key = session_key
        WHERE session_key > ? AND session_key <= ? AND body LIKE '%"by":%' AND sessions.id IS NOT NULL`,
@@ -130,10 +112,10 @@ export class SqlEraser<Session extends SqlSession> implements StoreEraser {
     const table = this.#marks;
     const kept = [...marks].filter(([, value]) => value !== null);
     const any = [...marks].map(() => "?").join(", ");
-    await this.#database.enclose(function* (inside) {
-      yield* ask(inside.change(`DELETE FROM ${table} WHERE key IN (${any})`, [...marks.keys()]));
+    await this.#database.transact(function* (transaction) {
+      yield* waitFor(transaction.change(`DELETE FROM ${table} WHERE key IN (${any})`, [...marks.keys()]));
       const insert = `INSERT INTO ${table} (key, value) VALUES ${kept.map(() => "(?, ?)").join(", ")}`;
-      if (kept.length > 0) yield* ask(inside.change(insert, kept.flat()));
+      if (kept.length > 0) yield* waitFor(transaction.change(insert, kept.flat()));
     });
   }
 
@@ -141,17 +123,20 @@ export class SqlEraser<Session extends SqlSession> implements StoreEraser {
     return this.#parts.removal.remove(sessionIds);
   }
 
-  /** Under another key: what others know of the session is of the old one, and what they take of its log they keep. */
-  *#replace(inside: SqlPort<Session>, sessionId: string, version: number, entries: readonly Entry[]): Asking<boolean> {
+  /**
+   * Gives the session a new key. Other processes that cached it under the old key cannot append to it any more, and forks
+   * keep the entries that they inherited from the old key.
+   */
+  *#replace(port: SqlPort<Session>, sessionId: string, version: number, entries: readonly Entry[]): Coroutine<boolean> {
     const { removal } = this.#parts;
-    const session = yield* ask(inside.load(sessionId));
+    const session = yield* waitFor(port.load(sessionId));
     if (session === null) throw new SessionNotFoundError(sessionId);
     if (session.head.version !== version) return false;
     const { empty, plan } = planRewrite(session.head, entries);
-    const { rows, place } = encodePlan({ head: empty, leafSeq: null, factsSeq: null }, plan, NOTHING_FOUND.entries);
-    yield* removal.vacate(inside.runner, [sessionId]);
-    const made = yield* ask(inside.make({ place, rows, origin: [] }, {}));
-    yield* removal.handOver(inside.runner, session.key, made.key);
+    const { rows, located } = encodePlan({ head: empty, leafSeq: null, factsSeq: null }, plan, NOTHING_FOUND.entries);
+    yield* removal.releaseIds(port.runner, [sessionId]);
+    const made = yield* waitFor(port.make({ located, rows, origin: [] }, {}));
+    yield* removal.moveRows(port.runner, session.key, made.key);
     return true;
   }
 }

@@ -2,8 +2,8 @@ import { openSqlite } from "./open-sqlite.ts";
 import { sqliteFailure } from "./sqlite-failure.ts";
 
 /**
- * SQL in a database file that runs by itself when others read or write it, as `trigger "name"`, `view "name"` or
- * `generated column "name"`; null where there is none. Skein makes none, and each could change what Skein has just written.
+ * Finds SQL stored in a database file that runs when the file is read or written: `trigger "name"`, `view "name"` or
+ * `generated column "name"`. Returns null if there is none. Skein creates none, and each could change what Skein writes.
  */
 export async function findForeignCode(path: string): Promise<string | null> {
   const database = await openSqlite(path);

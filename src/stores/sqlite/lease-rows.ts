@@ -4,22 +4,22 @@ import type { LeaseTable, StoredLease } from "../../session/store-driver.ts";
 import type { SessionFilter } from "../sql/session-filter.ts";
 import type { SqliteHandle } from "./sqlite-handle.ts";
 
-/** The row of a live session, with what its lease says where one has not run out. */
+/** The key of a live session, joined with its unexpired lease, if it has one. */
 interface LeaseRow {
   readonly key: number;
   readonly run_id: string;
   readonly token: number | null;
   readonly expires_ms: number;
-  /** The process that took it, as text; null where an earlier version of the program did. */
+  /** The identity of the process that took the lease, as JSON; null if an earlier version of Skein took it. */
   readonly holder: string | null;
 }
 
 const HOLDER = JSON.stringify(thisProcess);
 
 /**
- * Leases that hold among all processes on the database, by the clock of each, and no longer than the process that took
- * them, where it is known to have ended. A token is the key of its row, and
- * SQLite gives no key out twice, so tokens grow over all sessions, also ones that were purged and made again.
+ * Leases in a table, which all processes on the database share. Each process compares expiry times with its own clock. A
+ * lease also ends when the process that took it is known to have ended. The token is the AUTOINCREMENT key of the row, so
+ * tokens only grow, even over sessions that were purged and created again.
  */
 export class LeaseRows implements LeaseTable {
   readonly #handle: SqliteHandle;
@@ -68,16 +68,16 @@ export class LeaseRows implements LeaseTable {
     return this.#handle.row<{ token: number }>(sql, [sessionKey, this.nowMs()])?.token ?? null;
   }
 
-  /** Whether someone has a session now, as a condition on its row. */
+  /** SQL condition on a row of `sessions`: the session has a live lease. */
   held(): SessionFilter {
     const now = this.nowMs();
     const holders = "SELECT DISTINCT holder FROM leases WHERE expires_ms > ?";
-    const gone = this.#handle
+    const ended = this.#handle
       .rows<Pick<LeaseRow, "holder">>(holders, [now])
       .filter(({ holder }) => hasHolderEnded(holder));
     const sql = `EXISTS (SELECT 1 FROM leases WHERE session_key = sessions.key AND expires_ms > ?
       AND coalesce(holder, '') NOT IN (SELECT value FROM json_each(?)))`;
-    return { sql, values: [now, JSON.stringify(gone.map(({ holder }) => holder))] };
+    return { sql, values: [now, JSON.stringify(ended.map(({ holder }) => holder))] };
   }
 
   #find(sessionId: string): LeaseRow | undefined {
@@ -88,7 +88,7 @@ export class LeaseRows implements LeaseTable {
     );
   }
 
-  /** What time it is for leases. */
+  /** The time by which leases expire. */
   nowMs(): number {
     return this.#clock().getTime();
   }

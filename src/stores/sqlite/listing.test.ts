@@ -21,7 +21,7 @@ const say = (second: number): EntryDraft => ({
   message: { role: "user", content: "hello" },
 });
 
-/** A store in memory that is the model, and two on one file that must together be like it. */
+/** A memory store as the model, and two SQLite stores on one file that must give the same answers. */
 async function openAll(clock: () => Date): Promise<{ model: SessionStore; stores: [SessionStore, SessionStore] }> {
   const directory = await mkdtemp(join(tmpdir(), "skein-sqlite-"));
   const path = join(directory, "skein.db");
@@ -49,7 +49,7 @@ async function pages(store: SessionStore, query: SessionQuery): Promise<unknown[
   return found;
 }
 
-/** What happens to runs, each of two of which is asked for once. */
+/** An entry about one of two runs: a request, a delayed request, its start, parking, end or cancellation. */
 function runDraft(number: number): EntryDraft {
   const runId = `r${number % 2}`;
   const request = { type: "run_request", id: `run:${runId}`, runId, agent: "helper", input: "hi" } as const;
@@ -71,7 +71,7 @@ const change = fc.record({
   by: fc.nat(1),
 });
 
-test("lists, counts and expires as the model does, whoever appended and whenever someone looked", {
+test("lists, counts and expires as the memory store does, whichever connection appended and whenever one listed", {
   timeout: 60_000,
 }, async () => {
   let now = 0;
@@ -132,7 +132,7 @@ test("lists, counts and expires as the model does, whoever appended and whenever
   );
 });
 
-test("shows the latest times of more sessions than it keeps books of, to others and after reopening", async () => {
+test("lists the latest times when more than 200 rows are outdated, also on another connection", async () => {
   let second = 0;
   const { stores } = await openAll(() => new Date(Date.UTC(2025, 0, 2) + second * 1000));
   const [first, other] = stores;
@@ -141,7 +141,7 @@ test("shows the latest times of more sessions than it keeps books of, to others 
   for (const id of ids) await first.append(id, [say(++second)]);
   const newest = [...ids].reverse();
   expect((await other.list({ limit: 1000 })).items.map(({ header }) => header.id)).toEqual(newest);
-  // Its rows were brought up to date by the other; the next append must be seen all the same.
+  // The other store has refreshed the rows; the next append must still show in its listing.
   await first.append("s000", [say(++second)]);
   expect((await other.list({ limit: 2 })).items.map(({ header, version }) => [header.id, version])).toEqual([
     ["s000", 2],
@@ -150,14 +150,14 @@ test("shows the latest times of more sessions than it keeps books of, to others 
   expect((await other.listExpired(time(86400 + 3), 10)).map(({ header }) => header.id)).toEqual(["s001"]);
 });
 
-test("lists a page of many sessions without reading the others", async () => {
+test("lists a page without reading the sessions that are not on it", async () => {
   const database = new Database(":memory:");
   const options = { path: ":memory:", database: database as unknown as SqliteDatabase };
   await using maker = await openSqliteStore(options);
   const ids = Array.from({ length: 300 }, (_, index) => `s${String(index).padStart(3, "0")}`);
   for (const id of ids) await maker.create(createHeader({ id, userId: "u", cwd: "/w", createdAt: time(0) }));
   for (const [index, id] of ids.entries()) if (index % 3 === 0) await maker.append(id, [say(index)]);
-  // A header that is not JSON any more is noticed when it is read; the other store remembers none.
+  // Reading a header that is not JSON throws. The new store has an empty cache, so it must read the headers it lists.
   database.exec("UPDATE sessions SET header = 'broken' WHERE id NOT IN ('s297', 's294', 's291')");
   await using store = await openSqliteStore(options);
   expect((await store.list({ limit: 2 })).items.map(({ header }) => header.id)).toEqual(["s297", "s294"]);
@@ -173,8 +173,8 @@ test("lists a page of many sessions without reading the others", async () => {
   }
 });
 
-/** A database in memory, and the statements that were made for it. */
-function noted(): { database: SqliteDatabase; statements: string[] } {
+/** A database in memory that records the statements prepared on it. */
+function recorded(): { database: SqliteDatabase; statements: string[] } {
   const real = new Database(":memory:");
   const statements: string[] = [];
   const prepare = (sql: string): ReturnType<SqliteDatabase["prepare"]> => {
@@ -184,8 +184,8 @@ function noted(): { database: SqliteDatabase; statements: string[] } {
   return { statements, database: { prepare, exec: (sql) => real.exec(sql), close: () => real.close() } };
 }
 
-test("finds open runs in indexes that hold no other sessions, and what is due in one by time", async () => {
-  const { database, statements } = noted();
+test("finds open runs and due runs in partial indexes", async () => {
+  const { database, statements } = recorded();
   await using store = await openSqliteStore({ path: ":memory:", database });
   const queries: readonly (readonly [SessionQuery, string])[] = [
     [{ runs: "requested" }, "sessions_requested"],
@@ -204,7 +204,7 @@ test("finds open runs in indexes that hold no other sessions, and what is due in
       .filter((sql) => /^SELECT .*\bsessions\b/s.test(sql))
       .map((sql) => database.prepare(`EXPLAIN QUERY PLAN ${sql}`).all() as { detail: string }[])
       .map((rows) => rows.map(({ detail }) => detail).find((detail) => / sessions /.test(detail)) ?? "");
-    // Of the sessions in the index, of those whose row is behind, and of all when they are counted.
+    // The query of current rows, the query of outdated rows, and the count.
     expect(plans).toHaveLength(3);
     expect(plans[0]).toMatch(new RegExp(`USING INDEX ${index}( |$)`));
     expect(plans[1]).toMatch(/USING INTEGER PRIMARY KEY \(rowid=\?\)/);
@@ -212,7 +212,7 @@ test("finds open runs in indexes that hold no other sessions, and what is due in
   }
 });
 
-test("takes a run for interrupted as soon as the process that had the session has ended", async () => {
+test("counts a run as interrupted as soon as the process with the lease has ended", async () => {
   const database = new Database(":memory:");
   await using store = await openSqliteStore({ path: ":memory:", database: database as unknown as SqliteDatabase });
   for (const id of ["alive", "dead", "unknown"]) {

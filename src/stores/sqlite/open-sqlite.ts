@@ -3,22 +3,22 @@ import { sqliteFailure } from "./sqlite-failure.ts";
 import type { SqliteDatabase } from "./sqlite-handle.ts";
 
 /**
- * Opens a file: with the driver asked for, or else the runtime's own where it has one, and the package `libsql` where not.
+ * Opens a database file with the given driver. By default, uses `node:sqlite` if this Node has it, else the package `libsql`.
  *
- * @throws {SessionError} `DRIVER_MISSING` when there is no such driver.
+ * @throws {SessionError} `DRIVER_MISSING` if the driver is not available.
  */
 export async function openSqlite(path: string, driver?: "node:sqlite" | "libsql"): Promise<SqliteDatabase> {
-  // An import of a module that this Node does not have could only be told from other failures by its message.
-  const own = process.getBuiltinModule?.("node:sqlite") as
+  // Avoids `import()`: if this Node lacks the module, only the message of the error would show that.
+  const builtIn = process.getBuiltinModule?.("node:sqlite") as
     | { readonly DatabaseSync: new (path: string) => SqliteDatabase }
     | undefined;
-  if (driver === "node:sqlite" && own === undefined) {
+  if (driver === "node:sqlite" && builtIn === undefined) {
     throw new SessionError(
       "DRIVER_MISSING",
       `Node ${process.versions.node} has no node:sqlite: run on Node 22.13 or later, or install the package libsql.`,
     );
   }
-  const open = own === undefined || driver === "libsql" ? await loadLibsql() : () => new own.DatabaseSync(path);
+  const open = builtIn === undefined || driver === "libsql" ? await loadLibsql() : () => new builtIn.DatabaseSync(path);
   try {
     return open(path);
   } catch (error) {

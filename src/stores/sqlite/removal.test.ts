@@ -42,7 +42,7 @@ async function makeChain(store: SessionStore): Promise<void> {
   await store.append("c", [say("c 0")]);
 }
 
-test("removes every row of a session that nothing builds on", async () => {
+test("purges every row of a session without forks", async () => {
   const { store, count } = await open();
   await store.create(
     createHeader({ id: "a", lineage: { parents: ["p"], operator: "o", kind: "unknown", extras: [] } }),
@@ -72,7 +72,7 @@ test("removes every row of a session that nothing builds on", async () => {
   expect((await store.head("a"))?.version).toBe(0);
 });
 
-test("keeps of a purged session what its forks took, and removes that with the last of them", async () => {
+test("keeps the entries of a purged session that its forks inherited, and deletes them with the last fork", async () => {
   const { store, count } = await open();
   await makeChain(store);
   expect(await store.search("99")).toHaveLength(3);
@@ -92,7 +92,7 @@ test("keeps of a purged session what its forks took, and removes that with the l
   ]);
 });
 
-test("spares what a deleted fork would need when it is brought back", async () => {
+test("keeps the entries that a deleted fork needs if it is undeleted", async () => {
   const { store, count } = await open();
   await makeChain(store);
   await store.delete("c");
@@ -106,26 +106,26 @@ test("spares what a deleted fork would need when it is brought back", async () =
   await store.undelete("c");
   await checkHeadIsFold(store, "c");
   await checkHeadIsFold(store, "b");
-  // The owner of the first part may be gone, the id is free again, and nothing mixes with the new one.
+  // The source of the first segment is purged, so its id is free; the new session must not mix with the old entries.
   await store.create(createHeader({ id: "a" }));
   await store.append("a", [say("new")]);
   await checkHeadIsFold(store, "a");
   await checkHeadIsFold(store, "c");
 });
 
-test("does not purge a session that is brought back at the last moment", async () => {
+test("does not purge a session that is undeleted after it was selected", async () => {
   const database = new Database(":memory:");
   const prepare = (sql: string): ReturnType<SqliteDatabase["prepare"]> => {
     const statement = database.prepare(sql) as unknown as ReturnType<SqliteDatabase["prepare"]>;
     if (!sql.startsWith("SELECT id FROM sessions WHERE deleted_at <")) return statement;
-    // Another process does so after the sessions to purge were chosen.
+    // Another process undeletes the session after the sessions to purge were selected.
     return {
       run: (...values) => statement.run(...values),
       get: (...values) => statement.get(...values),
       all: (...values) => {
-        const chosen = statement.all(...values);
+        const selected = statement.all(...values);
         database.exec("UPDATE sessions SET deleted_at = NULL WHERE id = 'a'");
-        return chosen;
+        return selected;
       },
     };
   };

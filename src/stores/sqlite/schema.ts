@@ -1,36 +1,36 @@
 import { SessionError } from "../../session/errors.ts";
 import type { SqliteHandle } from "./sqlite-handle.ts";
 
-/** How many of the latest entries of a log may be missing in `entry_ids`, where they are written a block at a time. */
+/** Entries are added to `entry_ids` in blocks of this size, so up to this many of the latest are not in it yet. */
 export const BLOCK_ENTRIES = 64;
 
-/** The rows of a part of a log, of its key, its start and its end. */
+/** SQL condition for the rows of a segment. Bind its key, start and end. */
 export const IN_SEGMENT = "session_key = ? AND seq >= ? AND seq < ?";
 
-/** The head's `updatedAt`, as SQL of a row's state. */
+/** SQL for the head's `updatedAt`, read from the state of a row. */
 export const UPDATED_AT = "state ->> '$.at'";
 
-/** The head's `modifiedAt`, as SQL of a row's state. */
+/** SQL for the head's `modifiedAt`, read from the state of a row. */
 export const MODIFIED_AT = "coalesce(state ->> '$.modified', state ->> '$.at')";
 
-/** Marks the file as ours, so that no other program's database is written to. */
+/** SQLite's application id of our files, so that Skein never writes to the database of another program. */
 const APPLICATION_ID = 0x736b656e;
 
 /**
- * What brings a database from each version of the schema to the next. Released ones are never changed.
+ * The migrations from each version of the schema to the next. A released migration is never changed.
  *
- * - `entries` is the log of all sessions, stored in the order of the appends: were it in the order of the sessions, a
- *   page would be split for every few entries of any session but the newest. An append is one row of it and nothing
- *   else. `state` is the path to the entry and the head after it, see entry-state.ts.
- * - `entry_ids` finds entries by id, all but those of the latest, unfinished block.
- * - `sessions` has one row a session. `version`, `updated_at` and `modified_at` are current unless the session is in
- *   `unsettled`; the rest always is. `runs` and `runs_due` are what listings find open runs by, see runs-columns.ts; the
- *   indexes on them hold no other sessions. A fork takes its first `origin_version` entries from `origin_key`. A purged
- *   session that forks build on keeps its row without an id. `indexed` is how many entries the search index has seen,
- *   or -1 before it has seen the session itself.
- * - `marks` are notes of what was erased, and of erasures under way.
- * - `unsettled` are the sessions that were appended to since their row was written. Only a live session is in it, and
- *   only to one that is in it can an entry be added.
+ * - `entries` holds the logs of all sessions in the order of the appends. In the order of the sessions, almost every append
+ *   would split a page. An append inserts one row here and writes nothing else. `state` encodes the path to the entry and
+ *   the head after it, see row-encoding.ts.
+ * - `entry_ids` finds entries by id, except those of the latest, incomplete block.
+ * - `sessions` has one row per session. `version`, `updated_at` and `modified_at` are outdated while the session is in
+ *   `unsettled`; the other columns are always current. `runs` and `runs_due` serve listings by open runs, see
+ *   runs-columns.ts; their indexes are partial and contain only sessions with open runs. A fork inherits its first
+ *   `origin_version` entries from `origin_key`. A purged session with forks keeps its row, with `id` set to NULL.
+ *   `indexed` is the number of entries that the search index contains, or -1 if it does not contain the session yet.
+ * - `marks` records what was erased, and which erasures are running.
+ * - `unsettled` lists the sessions with appends since their row in `sessions` was updated, live ones only. The INSERT of an
+ *   append selects from it, so it adds nothing to a session that is not in it; the append then locks the session and adds it.
  */
 const MIGRATIONS: readonly string[] = [
   `CREATE TABLE sessions (
@@ -93,8 +93,9 @@ const MIGRATIONS: readonly string[] = [
      expires_ms INTEGER NOT NULL
    );`,
   "ALTER TABLE leases ADD COLUMN holder TEXT",
-  // From here on `state` holds settings by position. What was written before is read as it is. Of a session of before, the
-  // state that holds the facts of its head says which runs have started; those that a fork took over are its source's.
+  // From this version on, `state` refers to settings by position; older rows stay as they are and are still read. For
+  // existing sessions, the row that stores the facts of the head tells whether runs are open; a fork's inherited rows do not
+  // count, as their runs belong to its source.
   `CREATE TABLE marks (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
    ALTER TABLE sessions ADD COLUMN runs INTEGER;
    ALTER TABLE sessions ADD COLUMN runs_due TEXT;
@@ -112,15 +113,15 @@ const MIGRATIONS: readonly string[] = [
    CREATE INDEX sessions_started_by_user ON sessions (user_id, modified_at, id) WHERE deleted_at IS NULL AND runs & 2;
    CREATE INDEX sessions_parked_by_user ON sessions (user_id, modified_at, id) WHERE deleted_at IS NULL AND runs & 4;
    CREATE INDEX sessions_due ON sessions (runs_due) WHERE deleted_at IS NULL AND runs_due IS NOT NULL;`,
-  // From here on logs of format 3 may be in it, which an earlier program must refuse.
+  // From this version on, logs may have format 3, which earlier versions of Skein must refuse to open.
   "SELECT 1",
 ];
 
 /**
- * Sets the connection up and brings the database to the schema of this version.
+ * Configures the connection and migrates the database to the current schema.
  *
- * @throws {SessionError} `UNSUPPORTED_VERSION` for a later schema and `STORE_FAILED` for another program's database,
- * both left as they are.
+ * @throws {SessionError} `UNSUPPORTED_VERSION` for a later schema, `STORE_FAILED` for the database of another program. The
+ * database is then left unchanged.
  */
 export function prepareDatabase(handle: SqliteHandle, durability: "flush" | "fsync"): void {
   handle.exec("PRAGMA busy_timeout = 5000");
@@ -130,12 +131,12 @@ export function prepareDatabase(handle: SqliteHandle, durability: "flush" | "fsy
   if (version < MIGRATIONS.length) handle.transaction(() => migrate(handle));
   handle.exec(`PRAGMA synchronous = ${durability === "fsync" ? "FULL" : "NORMAL"}`);
   handle.exec("PRAGMA foreign_keys = ON");
-  // Bringing the log home waits for the disk; every 16 MB instead of every 4, appends wait for it a quarter as often.
+  // A checkpoint of the write-ahead log waits for the disk. Every 16 MB instead of every 4 MB, appends wait a quarter as often.
   handle.exec("PRAGMA wal_autocheckpoint = 4000");
 }
 
 function migrate(handle: SqliteHandle): void {
-  // Another process may have been here since the version was first read.
+  // Read the version again inside the transaction: another process may have migrated in the meantime.
   for (const migration of MIGRATIONS.slice(checkedVersion(handle))) handle.exec(migration);
   handle.exec(`PRAGMA user_version = ${MIGRATIONS.length}`);
   handle.exec(`PRAGMA application_id = ${APPLICATION_ID}`);
@@ -155,7 +156,7 @@ function checkedVersion(handle: SqliteHandle): number {
   if (tables > 0 && application !== APPLICATION_ID) {
     throw new SessionError(
       "STORE_FAILED",
-      `The database ${handle.address} belongs to another program; choose a file of its own for skein.`,
+      `The database ${handle.address} belongs to another program; choose a separate file for skein.`,
     );
   }
   return version;

@@ -1,21 +1,21 @@
 import { nextSlice } from "../../internal/long-work.ts";
 import type { Entry } from "../../session/log/entry.ts";
-import { entryText } from "../../session/search.ts";
+import { entryText, type SearchTerm } from "../../session/search.ts";
 import { SEQ_MAX } from "../rows/segments.ts";
 import type { SearchIndex as TextIndex } from "../sql/session-search.ts";
-import { settleDownTo } from "./settling.ts";
+import { refreshSessionRows } from "./refresh-session-rows.ts";
 import type { SqliteHandle } from "./sqlite-handle.ts";
-import { expressionOf, trigramText } from "./trigrams.ts";
 
+const TRIGRAMS_OF_TERM_MAX = 24;
 const BATCH_ENTRIES = 500;
 const BATCH_CHARACTERS = 1024 * 1024;
 const BATCH_SESSIONS = 200;
-/** To index a longer text would hold up everyone else; each search reads it instead. */
+/** Indexing a longer text would block other work for too long; each search reads such a text instead. */
 const INDEXED_CHARACTERS_MAX = 256 * 1024;
-/** What stands in the index for such a text: every search finds it, and looks into the text. */
+/** Indexed in place of such a text; every search matches it, and so reads the text. */
 const UNINDEXED = "\ue000\ue000\ue000";
 
-// Of a session's key and a `seq`; numbered parameters would not work on every driver.
+// Combines a session's key and a `seq`. Not every driver supports numbered parameters.
 const ROWID = "(? << 32 | ?)";
 
 /** Whether this SQLite can index texts. */
@@ -23,7 +23,7 @@ export function canIndexTexts(handle: SqliteHandle): boolean {
   return handle.row("SELECT 1 FROM pragma_module_list WHERE name = 'fts5'") !== undefined;
 }
 
-/** Whether there is an index of texts: it is made when it is first searched. */
+/** Whether the index exists: the first search creates it. */
 export function hasSearchIndex(handle: SqliteHandle): boolean {
   return handle.row("SELECT 1 FROM sqlite_schema WHERE name = 'search_index'") !== undefined;
 }
@@ -39,10 +39,10 @@ interface UnindexedRow {
 }
 
 /**
- * An index of the trigrams of every message, and of every session's id, name and working directory.
+ * A full-text index (FTS5) of the trigrams of every message, and of every session's id, name and working directory.
  *
- * Appends do not touch it; a search first adds what has come since. It holds no text, so what it finds is a candidate
- * to be looked at. An entry is found under its own position, a session under the last one there is.
+ * Appends do not update it; each search first indexes what was appended since the last one. It stores no text, so a hit is
+ * only a candidate that must be read. A message is indexed under its position, a session under the position `SEQ_MAX`.
  */
 export class SearchIndex implements TextIndex {
   readonly keyOf: TextIndex["keyOf"] = (term) => {
@@ -51,21 +51,21 @@ export class SearchIndex implements TextIndex {
   };
   readonly owners = "SELECT rowid >> 32 AS key FROM search_index WHERE search_index MATCH ? LIMIT ?";
   readonly #handle: SqliteHandle;
-  #catching: Promise<void> = Promise.resolve();
+  #lastCatchUp: Promise<void> = Promise.resolve();
 
   constructor(handle: SqliteHandle) {
     this.#handle = handle;
   }
 
-  /** One after the other: the next finds done what the one before has done. */
+  /** Runs one call after the other: a concurrent call has nothing left to do after the one before. */
   catchUp(): Promise<void> {
-    const catching = this.#catching.then(() => this.#catchUp());
-    this.#catching = catching.catch(() => {});
-    return catching;
+    const catchingUp = this.#lastCatchUp.then(() => this.#catchUp());
+    this.#lastCatchUp = catchingUp.catch(() => {});
+    return catchingUp;
   }
 
   async #catchUp(): Promise<void> {
-    settleDownTo(this.#handle, 0);
+    refreshSessionRows(this.#handle, 0);
     this.#handle.exec(
       `CREATE VIRTUAL TABLE IF NOT EXISTS search_index USING
          fts5 (text, content = '', contentless_delete = 1, detail = none, tokenize = 'trigram case_sensitive 1')`,
@@ -73,22 +73,22 @@ export class SearchIndex implements TextIndex {
     const left = this.#handle.row<{ count: number | null }>(
       "SELECT sum(version - indexed) AS count FROM sessions WHERE indexed < version",
     );
-    // Every part covers at least one entry or one session, so there cannot be more of them.
-    for (let parts = left?.count ?? 0; parts > 0; parts--) {
+    // Every batch covers at least one entry or session, so this bounds the number of batches.
+    for (let batches = left?.count ?? 0; batches > 0; batches--) {
       await nextSlice();
-      if (!this.#handle.transaction(() => this.#indexPart())) return;
+      if (!this.#handle.transaction(() => this.#indexBatch())) return;
     }
   }
 
-  /** Forgets a session's entries from a position on, and its id, name and working directory. Must be in a transaction. */
+  /** Removes a session's entries from a position on, and its id, name and directory. Must run in a transaction. */
   removeFrom(key: number, position: number): void {
     if (!hasSearchIndex(this.#handle)) return;
     const sql = `DELETE FROM search_index WHERE rowid BETWEEN ${ROWID} AND ${ROWID}`;
     this.#handle.change(sql, [key, position, key, SEQ_MAX]);
   }
 
-  /** Whether there is more to do. */
-  #indexPart(): boolean {
+  /** Indexes one batch. Returns whether more are left. */
+  #indexBatch(): boolean {
     const rows = this.#handle.rows<UnindexedRow>(
       "SELECT key, id, cwd, name, indexed, version, origin_version FROM sessions WHERE indexed < version LIMIT ?",
       [BATCH_SESSIONS],
@@ -108,7 +108,7 @@ export class SearchIndex implements TextIndex {
     if (id !== null) this.#add(key, SEQ_MAX, [id, name ?? "", cwd ?? ""].join("\n"));
   }
 
-  /** Adds entries while the budget lasts, and returns how far it came. */
+  /** Indexes entries until the budget is used up, and returns the position after the last one. */
   #indexEntries(row: UnindexedRow, budget: { entries: number; characters: number }): number {
     const sql = "SELECT body FROM entries WHERE session_key = ? AND seq = ?";
     let seq = Math.max(row.indexed, row.origin_version);
@@ -131,4 +131,32 @@ export class SearchIndex implements TextIndex {
     const sql = `INSERT INTO search_index (rowid, text) VALUES (${ROWID}, ?)`;
     this.#handle.change(sql, [key, seq, text.length > INDEXED_CHARACTERS_MAX ? UNINDEXED : trigramText(text)]);
   }
+}
+
+/**
+ * A text as it is indexed: in lower case, as a search compares it, and without characters that SQLite cannot index. Both the
+ * index and the search terms are converted in this way, so no match is missed.
+ */
+export function trigramText(text: string): string {
+  return (
+    text
+      .toLowerCase()
+      // biome-ignore lint/suspicious/noControlCharactersInRegex: SQLite would cut the text off at a NUL.
+      .replace(/\u0000/g, " ")
+      .replace(/[\ud800-\udbff](?![\udc00-\udfff])|(?<![\ud800-\udbff])[\udc00-\udfff]/g, "\ufffd")
+  );
+}
+
+/** The FTS5 expression that finds every text containing a term, or null if the index cannot find the term. */
+export function expressionOf(term: SearchTerm): string | null {
+  if (term.type !== "text") return null;
+  // A term that begins or ends with half of a surrogate pair can match inside a character, which the index has only whole.
+  if (/^[\udc00-\udfff]|[\ud800-\udbff]$/.test(term.text)) return null;
+  const characters = [...trigramText(term.text)];
+  const count = characters.length - 2;
+  if (count < 1) return null;
+  const step = Math.max(1, Math.ceil(count / TRIGRAMS_OF_TERM_MAX));
+  const trigrams = new Set<string>();
+  for (let start = 0; start < count; start += step) trigrams.add(characters.slice(start, start + 3).join(""));
+  return [...trigrams].map((trigram) => `"${trigram.replaceAll('"', '""')}"`).join(" AND ");
 }

@@ -3,12 +3,11 @@ import type { StoreDriver } from "../../session/store-driver.ts";
 import type { StoreCapabilities } from "../../session/store.ts";
 import { SessionCache } from "../rows/session-cache.ts";
 import { SqlDriver } from "../sql/sql-driver.ts";
-import type { SqlSession } from "../sql/sql-eraser.ts";
+import type { SqlSession } from "../sql/sql-port.ts";
 import { LeaseRows } from "./lease-rows.ts";
 import { Listing } from "./listing.ts";
-import { removalSteps } from "./removal-steps.ts";
 import { canIndexTexts, SearchIndex } from "./search-index.ts";
-import { leftoversOf, rewriteFile } from "./rewrite-file.ts";
+import { leftoversOf, removalStatements, rewriteFile } from "./removal.ts";
 import { MEMORY, type SqliteHandle } from "./sqlite-handle.ts";
 import { SqlitePort } from "./sqlite-port.ts";
 
@@ -26,10 +25,10 @@ export class SqliteDriver extends SqlDriver<SqlSession> implements StoreDriver {
     const port = new SqlitePort(handle, cache, leases);
     const index = canIndexTexts(handle) ? new SearchIndex(handle) : null;
     const listing = new Listing(port, leases);
-    const removal = removalSteps(handle, index);
+    const removal = removalStatements(handle, index);
     const rewriting = { rewrite: () => rewriteFile(handle), leftovers: () => leftoversOf(handle) };
     super(handle, { port, cache, clock, listing, removal, index, ...rewriting });
-    // A database in a file outlives the process, and others can open it.
+    // A database file outlives the process, and other processes can open it.
     const file = handle.address !== MEMORY;
     this.capabilities = {
       durable: file,
@@ -46,7 +45,7 @@ export class SqliteDriver extends SqlDriver<SqlSession> implements StoreDriver {
   }
 
   async heads(sessionIds: readonly string[]): Promise<readonly (SessionHead | null)[]> {
-    // In one transaction, as each statement would take and let go of a lock on the file, which costs more than what it reads.
+    // In one transaction: locking the file for each statement would cost more than reading.
     return this.#handle.snapshot(() => sessionIds.map((id) => this.#port.load(id)?.head ?? null));
   }
 
@@ -56,11 +55,11 @@ export class SqliteDriver extends SqlDriver<SqlSession> implements StoreDriver {
 
   async close(): Promise<void> {
     try {
-      // Not every driver brings the write-ahead log home when it closes; whoever copies the file wants it whole.
-      // It is not worth waiting for, as the last to close does it for all.
+      // Not every driver checkpoints the write-ahead log when it closes, but a copy of the file must be complete. This does
+      // not wait for other connections, as the last one to close checkpoints for all.
       if (this.#handle.ownsConnection) this.#handle.exec("PRAGMA busy_timeout = 0; PRAGMA wal_checkpoint(TRUNCATE)");
     } catch {
-      // Nothing is lost: the next one to open the database finds the log.
+      // Nothing is lost: the next connection reads the write-ahead log.
     }
     this.#handle.close();
   }

@@ -1,10 +1,10 @@
 import { SessionError } from "../../session/errors.ts";
 
-/** The primary result codes that are told apart, and what each says of the database. */
+/** The primary result codes of SQLite that get their own message. */
 const CODES: Readonly<Record<string, readonly [code: number, problem?: string]>> = {
   SQLITE_BUSY: [5],
   SQLITE_LOCKED: [6],
-  SQLITE_READONLY: [8, "may only be read; allow this process to write the file and its directory"],
+  SQLITE_READONLY: [8, "is read-only; allow this process to write the file and its directory"],
   SQLITE_IOERR: [10, "could not be read or written; check the disk it is on"],
   SQLITE_CORRUPT: [11, "is damaged; restore it from a copy, or recover what is left with the sqlite3 program"],
   SQLITE_FULL: [13, "could not grow, as the disk or a quota is full; make room and try again"],
@@ -13,7 +13,7 @@ const CODES: Readonly<Record<string, readonly [code: number, problem?: string]>>
   SQLITE_NOTADB: [26, "is not an SQLite database; choose another file"],
 };
 
-/** What a driver threw, as an error of ours; a mistake in the program itself stays what it is. */
+/** Converts an error of a driver to a `SessionError`. Other errors, such as a `TypeError`, are returned unchanged. */
 export function sqliteFailure(error: unknown, address: string): unknown {
   const name = nameOf(error);
   if (name === null || error instanceof SessionError) return error;
@@ -26,7 +26,7 @@ export function sqliteFailure(error: unknown, address: string): unknown {
   return new SessionError("STORE_FAILED", `The database ${address} ${problem}.`, { cause: error });
 }
 
-/** The primary result code of a driver's error, which each driver carries in a field of its own. */
+/** The name of the primary result code of a driver's error; each driver stores it in a different field. */
 function nameOf(error: unknown): string | null {
   if (!(error instanceof Error)) return null;
   const { code, errcode, rawCode } = error as { code?: unknown; errcode?: unknown; rawCode?: unknown };
@@ -34,6 +34,6 @@ function nameOf(error: unknown): string | null {
   if (typeof number === "number")
     return Object.keys(CODES).find((name) => CODES[name]?.[0] === (number & 0xff)) ?? `code ${number}`;
   if (typeof code === "string" && code.startsWith("SQLITE_")) return code.split("_", 2).join("_");
-  // libsql reports a file it cannot open without a code, as text that ends in the number.
+  // For a file that it cannot open, libsql sets no code; its message ends in the number.
   return /^ConnectionFailed\(.*: 14"?\)$/s.test(error.message) ? "SQLITE_CANTOPEN" : null;
 }

@@ -1,8 +1,8 @@
-import { type Asking, runNow } from "../rows/asking.ts";
+import { type Coroutine, runSync } from "../rows/coroutine.ts";
 import type { SqlDatabase, SqlDialect, SqlRunner, SqlValue } from "../sql/sql-database.ts";
 import { sqliteFailure } from "./sqlite-failure.ts";
 
-/** An open database as better-sqlite3, libsql and `node:sqlite` all offer it. */
+/** The interface that open databases of better-sqlite3, libsql and `node:sqlite` have in common. */
 export interface SqliteDatabase {
   prepare(sql: string): {
     run(...values: SqlValue[]): { readonly changes: number | bigint };
@@ -15,7 +15,7 @@ export interface SqliteDatabase {
 
 type DriverStatement = ReturnType<SqliteDatabase["prepare"]>;
 
-/** What stands for the file of a database that ends with its connection. */
+/** SQLite's path for a database in memory, which ends with its connection. */
 export const MEMORY = ":memory:";
 
 const DIALECT: SqlDialect = {
@@ -23,24 +23,24 @@ const DIALECT: SqlDialect = {
   forUpdate: "",
   inKeys: "IN (SELECT value FROM json_each(?))",
   lockName: null,
-  // As the indexes say it, since SQLite compares their conditions word by word.
+  // Must be written exactly as in the partial indexes, or SQLite does not use them.
   hasRuns: (bit) => `runs & ${bit}`,
   text: (column, field) => `${column} ->> '$.${field}'`,
 };
 
 /**
- * One connection, behind which the drivers look the same: statements are prepared once, every failure is a
- * `SessionError`, and no transaction stays open.
+ * One connection, with the same behaviour for every driver: it caches prepared statements, converts every failure to a
+ * `SessionError` and leaves no transaction open.
  */
 export class SqliteHandle implements SqlDatabase {
   readonly dialect: SqlDialect = DIALECT;
-  /** The file, for messages. */
+  /** The path of the file, for error messages. */
   readonly address: string;
-  /** Whether it closes the connection, or the caller does. */
+  /** True if `close` closes the connection; false if the caller does. */
   readonly ownsConnection: boolean;
   readonly #connection: SqliteDatabase;
   readonly #statements = new Map<string, DriverStatement>();
-  /** Apart from the others: after `all`, libsql would answer `get` once more for the values that `all` was given. */
+  /** Separate statements for `all`: after `all`, libsql would answer `get` with the values that `all` was given. */
   readonly #lists = new Map<string, DriverStatement>();
 
   constructor(connection: SqliteDatabase, address: string, ownsConnection: boolean) {
@@ -54,7 +54,7 @@ export class SqliteHandle implements SqlDatabase {
     return this.#attempt(() => this.#prepared(this.#lists, sql).all(...values)) as Row[];
   }
 
-  /** The first row of a query, or of what a statement returns. */
+  /** The first row that a query, or a statement with RETURNING, returns. */
   row<Row>(sql: string, values: readonly SqlValue[] = []): Row | undefined {
     checkValues(values);
     return (this.#attempt(() => this.#prepared(this.#statements, sql).get(...values)) ?? undefined) as Row | undefined;
@@ -69,21 +69,21 @@ export class SqliteHandle implements SqlDatabase {
     this.#attempt(() => this.#connection.exec(sql));
   }
 
-  enclose<T>(steps: (inside: SqlRunner) => Asking<T>): T {
-    return this.transaction(() => runNow(steps(this)));
+  transact<T>(work: (transaction: SqlRunner) => Coroutine<T>): T {
+    return this.transaction(() => runSync(work(this)));
   }
 
-  /** Runs `work` as one transaction that holds the write lock from its beginning; what it throws undoes it. */
+  /** Runs `work` in a transaction that takes the write lock at its start. Rolls back if the work throws. */
   transaction<T>(work: () => T): T {
-    return this.#enclose("BEGIN IMMEDIATE", work);
+    return this.#runBetween("BEGIN IMMEDIATE", work);
   }
 
-  /** Runs `work` on one state of the database, whatever others write meanwhile. */
+  /** Runs `work` on a snapshot of the database, isolated from concurrent writes. */
   snapshot<T>(work: () => T): T {
-    return this.#enclose("BEGIN", work);
+    return this.#runBetween("BEGIN", work);
   }
 
-  /** Lets go of all statements, and of the connection unless it is the caller's. */
+  /** Drops all statements, and closes the connection if this handle owns it. */
   close(): void {
     this.#statements.clear();
     this.#lists.clear();
@@ -98,7 +98,7 @@ export class SqliteHandle implements SqlDatabase {
     return statement;
   }
 
-  #enclose<T>(begin: string, work: () => T): T {
+  #runBetween<T>(begin: string, work: () => T): T {
     this.change(begin);
     try {
       const result = work();
@@ -114,7 +114,7 @@ export class SqliteHandle implements SqlDatabase {
     try {
       this.#connection.exec("ROLLBACK");
     } catch {
-      // A full disk, among others, makes SQLite roll back by itself; then there is nothing left to undo.
+      // After some failures, such as a full disk, SQLite has rolled back already.
     }
   }
 
@@ -127,7 +127,7 @@ export class SqliteHandle implements SqlDatabase {
   }
 }
 
-/** Anything else, a boolean even, would abort the process in one of the drivers. */
+/** Refuses values of other types: even a boolean would abort the process in one of the drivers. */
 function checkValues(values: readonly unknown[]): void {
   for (const value of values) {
     const type = typeof value;

@@ -13,10 +13,10 @@ import { openSqliteStore } from "./sqlite-store.ts";
 
 const message: EntryDraft = { type: "message", message: { role: "user", content: "hello" } };
 
-/** A database that notes each statement that is run on it. */
-function watched(database: SqliteDatabase): { database: SqliteDatabase; ran: string[] } {
+/** A database that records each statement that is run on it. */
+function recorded(database: SqliteDatabase): { database: SqliteDatabase; ran: string[] } {
   const ran: string[] = [];
-  const note = <T>(sql: string, result: T): T => {
+  const record = <T>(sql: string, result: T): T => {
     ran.push(sql);
     return result;
   };
@@ -26,12 +26,12 @@ function watched(database: SqliteDatabase): { database: SqliteDatabase; ran: str
       prepare(sql) {
         const statement = database.prepare(sql);
         return {
-          run: (...values: SqlValue[]) => note(sql, statement.run(...values)),
-          get: (...values: SqlValue[]) => note(sql, statement.get(...values)),
-          all: (...values: SqlValue[]) => note(sql, statement.all(...values)),
+          run: (...values: SqlValue[]) => record(sql, statement.run(...values)),
+          get: (...values: SqlValue[]) => record(sql, statement.get(...values)),
+          all: (...values: SqlValue[]) => record(sql, statement.all(...values)),
         };
       },
-      exec: (sql) => note(sql, database.exec(sql)),
+      exec: (sql) => record(sql, database.exec(sql)),
       close: () => database.close(),
     },
   };
@@ -48,8 +48,8 @@ async function openTwo(): Promise<{ path: string; first: SessionStore; second: S
   return { path, first, second };
 }
 
-test("runs one statement for an append to a session it knows, and reads nothing", async () => {
-  const { database, ran } = watched(new Database(":memory:") as unknown as SqliteDatabase);
+test("runs one statement for an append to a cached session, and reads nothing", async () => {
+  const { database, ran } = recorded(new Database(":memory:") as unknown as SqliteDatabase);
   await using store = await openSqliteStore({ path: ":memory:", database });
   await store.create(createHeader({ id: "a" }));
   await store.append("a", [message]);
@@ -57,7 +57,7 @@ test("runs one statement for an append to a session it knows, and reads nothing"
   for (let i = 1; i < 63; i++) await store.append("a", [message]);
   expect(ran).toHaveLength(62);
   expect(new Set(ran).size).toBe(1);
-  // The last of a block brings the ids of the whole block with it, in a transaction.
+  // The last entry of a block also inserts the ids of the whole block, in a transaction.
   ran.length = 0;
   await store.append("a", [message]);
   expect(ran.map((sql) => sql.split(" ").slice(0, 2).join(" "))).toEqual([
@@ -69,7 +69,7 @@ test("runs one statement for an append to a session it knows, and reads nothing"
 });
 
 test("runs one statement for an append under a lease", async () => {
-  const { database, ran } = watched(new Database(":memory:") as unknown as SqliteDatabase);
+  const { database, ran } = recorded(new Database(":memory:") as unknown as SqliteDatabase);
   await using store = await openSqliteStore({ path: ":memory:", database });
   await store.create(createHeader({ id: "a" }));
   const { token: leaseToken } = await store.lease("a", "run", 60_000);
@@ -79,7 +79,7 @@ test("runs one statement for an append under a lease", async () => {
   expect(ran).toHaveLength(1);
 });
 
-test("writes a row whose size does not depend on the settings, the name or the length of the log", async () => {
+test("writes rows whose size does not depend on the settings, the name or the length of the log", async () => {
   const database = new Database(":memory:");
   await using store = await openSqliteStore({ path: ":memory:", database: database as unknown as SqliteDatabase });
   await store.create(createHeader({ id: "a" }));
@@ -94,7 +94,7 @@ test("writes a row whose size does not depend on the settings, the name or the l
   await checkHeadIsFold(store, "a");
 });
 
-test("appends after what another connection appended, which it has not seen", async () => {
+test("appends after entries of another connection that it has not read", async () => {
   const { first, second } = await openTwo();
   await first.create(createHeader({ id: "a" }));
   for (let i = 0; i < 100; i++) {
@@ -108,13 +108,13 @@ test("appends after what another connection appended, which it has not seen", as
   await checkHeadIsFold(second, "a");
 });
 
-test("decides by the current head and not by the one it remembers", async () => {
+test("decides by the current head, not by the cached one", async () => {
   const { first, second } = await openTwo();
   await first.create(createHeader({ id: "a" }));
   await first.append("a", [{ ...message, id: "one" }]);
   await second.append("a", [{ ...message, id: "two" }]);
   await second.append("a", [{ type: "status", status: "suspended" }]);
-  // Each of these would go the other way on the head that `first` remembers.
+  // With the head that `first` has cached, each of these would have the opposite result.
   expect((await first.append("a", [{ ...message, id: "two" }])).version).toBe(3);
   await expect(first.append("a", [message], { guard: { status: "active" } })).rejects.toMatchObject({
     code: "SESSION_SUSPENDED",
@@ -132,7 +132,7 @@ test("decides by the current head and not by the one it remembers", async () => 
   });
 });
 
-test("checks in the statement that writes whether a lease has run out", async () => {
+test("checks in the INSERT itself whether the lease has expired", async () => {
   let nowMs = Date.UTC(2025, 0, 1);
   await using store = await openSqliteStore({ path: ":memory:", clock: () => new Date(nowMs) });
   await store.create(createHeader({ id: "a" }));
@@ -143,7 +143,7 @@ test("checks in the statement that writes whether a lease has run out", async ()
   expect((await store.head("a"))?.version).toBe(3);
 });
 
-test("appends nothing to a session that another connection deleted, or made anew under the same id", async () => {
+test("appends nothing to a session that another connection deleted, or purged and created again", async () => {
   const { first, second } = await openTwo();
   await first.create(createHeader({ id: "a" }));
   await first.append("a", [message, { ...message, id: "kept" }]);
@@ -160,13 +160,13 @@ test("appends nothing to a session that another connection deleted, or made anew
   await second.purge("2999-01-01T00:00:00.000Z");
   await second.create(createHeader({ id: "a", userId: "other" }));
   for (let i = 0; i < 3; i++) await second.append("a", [{ ...message, id: `new-${i}` }]);
-  // At the same version as the one that is gone.
+  // The new session has the same version as the purged one.
   expect((await first.head("a"))?.header.userId).toBe("other");
   expect((await first.append("a", [message])).entries[0]?.parentId).toBe("new-2");
   await checkHeadIsFold(first, "a");
 });
 
-test("undoes what a failing append had written, and goes on", async () => {
+test("rolls back a failing append, and can append again", async () => {
   const database = new Database(":memory:");
   await using store = await openSqliteStore({ path: ":memory:", database: database as unknown as SqliteDatabase });
   await store.create(createHeader({ id: "a" }));
@@ -183,7 +183,7 @@ test("undoes what a failing append had written, and goes on", async () => {
   await checkHeadIsFold(store, "a");
 });
 
-test("finds every entry by its id, in every place of a block and of a chain of forks", async () => {
+test("finds every entry by id, at every position of a block and in every segment of a chain of forks", async () => {
   await using store = await openSqliteStore({ path: ":memory:" });
   await store.create(createHeader({ id: "f0" }));
   const ids: string[] = [];
@@ -197,13 +197,13 @@ test("finds every entry by its id, in every place of a block and of a chain of f
   }
   for (const [seq, id] of ids.entries()) expect((await store.getEntry("f5", id))?.seq).toBe(seq);
   await checkHeadIsFold(store, "f5");
-  // What the source has after the fork is not in it.
+  // Entries that the source appended after the fork are not in the fork.
   const [hidden] = (await store.append("f4", [message])).entries;
   expect(await store.getEntry("f5", hidden?.id as string)).toBe(null);
 });
 
-test("runs one statement for an entry, and one transaction for several that land together", async () => {
-  const { database, ran } = watched(new Database(":memory:") as unknown as SqliteDatabase);
+test("runs one statement for one entry, and one transaction for several", async () => {
+  const { database, ran } = recorded(new Database(":memory:") as unknown as SqliteDatabase);
   await using store = await openSqliteStore({ path: ":memory:", database });
   await store.create(createHeader({ id: "a" }));
   await store.append("a", [message]);
@@ -217,14 +217,14 @@ test("runs one statement for an entry, and one transaction for several that land
   await checkHeadIsFold(store, "a");
 });
 
-test("lets two stores on one file append several entries at a time, none of which knows of the other's", async () => {
+test("two stores on one file append several entries at a time, each with an outdated cache", async () => {
   const { first, second } = await openTwo();
   await first.create(createHeader({ id: "a" }));
   await second.append("a", [message]);
   for (let i = 0; i < 20; i++) {
     await first.append("a", [message, message]);
     await second.append("a", [message, message, message]);
-    // One entry in between leaves the second place of the next two free, and the first one taken.
+    // One more entry takes the first of the two positions that the next append plans on, and leaves the second free.
     if (i % 3 === 0) await second.append("a", [message]);
   }
   expect((await first.head("a"))?.version).toBe(1 + 20 * 5 + 7);
@@ -232,7 +232,7 @@ test("lets two stores on one file append several entries at a time, none of whic
   await checkHeadIsFold(second, "a");
 });
 
-test("appends nothing of several entries under a lease that is lost, or to a session that is deleted", async () => {
+test("appends none of several entries under a lost lease or to a deleted session", async () => {
   const { first, second } = await openTwo();
   await first.create(createHeader({ id: "a" }));
   const lease = await first.lease("a", "run-1", 60_000);

@@ -2,9 +2,9 @@ import { freezeDeep } from "../../internal/freeze-deep.ts";
 import type { SessionHead } from "../../session/log/fold.ts";
 import type { SessionHeader } from "../../session/log/header.ts";
 import { parentsOf } from "../../session/query.ts";
-import { type Asking, runNow } from "../rows/asking.ts";
-import type { EncodedPlan } from "../rows/encode-plan.ts";
-import { sessionExists } from "../rows/row-maker.ts";
+import { type Coroutine, runSync } from "../rows/coroutine.ts";
+import type { EncodedPlan } from "../rows/row-encoding.ts";
+import { sessionExists } from "../rows/row-port.ts";
 import { sessionLimitsOf, type MakeLimits } from "../complete/session-limits.ts";
 import {
   type CommitConditions,
@@ -17,11 +17,11 @@ import { RowReader } from "../rows/row-reader.ts";
 import { runsColumns, sameRuns } from "../rows/runs-columns.ts";
 import { SEQ_MAX, type Segment, segmentsAfter } from "../rows/segments.ts";
 import type { SessionCache } from "../rows/session-cache.ts";
-import { checkLimits } from "../sql/make-limits.ts";
-import type { SqlPort, SqlSession } from "../sql/sql-eraser.ts";
+import { checkSqlLimits } from "../sql/sql-limits.ts";
+import type { SqlPort, SqlSession } from "../sql/sql-port.ts";
 import type { LeaseRows } from "./lease-rows.ts";
 import { BLOCK_ENTRIES, IN_SEGMENT } from "./schema.ts";
-import { LAST_SEQ } from "./settling.ts";
+import { LAST_SEQ } from "./refresh-session-rows.ts";
 import type { SqliteHandle } from "./sqlite-handle.ts";
 
 const LOCATE = `SELECT id, key, coalesce(${LAST_SEQ} + 1, origin_version) AS version FROM sessions WHERE id = ?`;
@@ -36,17 +36,17 @@ const FIND = `SELECT seq, id, state, body FROM entries WHERE session_key = ? AND
   LIMIT 1`;
 const PAGE = `SELECT body FROM entries WHERE ${IN_SEGMENT} ORDER BY seq LIMIT ?`;
 const PAGE_BACKWARD = `SELECT body FROM entries WHERE ${IN_SEGMENT} ORDER BY seq DESC LIMIT ?`;
-/** Looks at no more than where a row says how long it is; versions of SQLite before 3.43 have to read all of it. */
+/** SQL for the length of a body: the first reads only the row header, but exists only since SQLite 3.43. */
 const BYTES_OF = ["octet_length(body)", "length(CAST(body AS BLOB))"] as const;
 const INSERT = "INSERT OR IGNORE INTO entries SELECT session_key, ?2, ?3, ?4, ?5 FROM unsettled WHERE session_key = ?1";
 const INSERT_UNDER_LEASE = `INSERT OR IGNORE INTO entries SELECT session_key, ?2, ?3, ?4, ?5
   FROM unsettled JOIN leases USING (session_key) WHERE session_key = ?1 AND token = ?6 AND expires_ms > ?7`;
 const ROWS_AT_ONCE = 16;
-const INSERT_FIRST = "INSERT INTO entries VALUES (?, ?, ?, ?, ?)";
-const INSERT_MANY = INSERT_FIRST + ", (?, ?, ?, ?, ?)".repeat(ROWS_AT_ONCE - 1);
+const INSERT_ONE = "INSERT INTO entries VALUES (?, ?, ?, ?, ?)";
+const INSERT_MANY = INSERT_ONE + ", (?, ?, ?, ?, ?)".repeat(ROWS_AT_ONCE - 1);
 const INDEX_IDS = `INSERT INTO entry_ids SELECT session_key, id, seq FROM entries WHERE ${IN_SEGMENT}`;
 
-/** Which session, and how far its log goes. */
+/** A session and the length of its log. */
 export interface SessionVersion {
   readonly id: string;
   readonly key: number;
@@ -64,12 +64,12 @@ interface SessionRow {
 /**
  * The rows of an SQLite database.
  *
- * A row goes to the position after the head that it was planned on, if the session takes rows and that position is free.
- * Both are conditions of the statement that writes it, so that an append is usually nothing but that statement.
+ * A row is inserted at the position after the head that it was planned on, if the session is in `unsettled` and that
+ * position is free. Both are conditions of the INSERT itself, so an append usually is a single statement.
  */
 export class SqlitePort implements SqlPort<SqlSession> {
   readonly checksIds = false;
-  readonly place: string;
+  readonly storeName: string;
   readonly runner: SqliteHandle;
   readonly #reader: RowReader<Segment, SqlSession>;
   readonly #leases: LeaseRows;
@@ -78,7 +78,7 @@ export class SqlitePort implements SqlPort<SqlSession> {
 
   constructor(handle: SqliteHandle, cache: SessionCache<SqlSession>, leases: LeaseRows) {
     this.runner = handle;
-    this.place = `database ${handle.address}`;
+    this.storeName = `database ${handle.address}`;
     this.#reader = new RowReader(this, cache);
     this.#leases = leases;
   }
@@ -88,7 +88,7 @@ export class SqlitePort implements SqlPort<SqlSession> {
     return found === undefined ? null : this.loadVersion(found);
   }
 
-  /** A session, live or deleted, at a version; null when it has been purged. */
+  /** A session, live or deleted, at a version; null if it has been purged. */
   loadVersion({ id, key, version }: SessionVersion): SqlSession | null {
     const { cache } = this.#reader;
     const cached = cache.get(id);
@@ -98,8 +98,8 @@ export class SqlitePort implements SqlPort<SqlSession> {
     if (row === undefined) return null;
     const header = known?.head.header ?? freezeDeep(JSON.parse(row.header) as SessionHeader);
     const segments = known?.segments ?? this.#segmentsOf(row);
-    const { head, leafSeq, factsSeq } = runNow(this.#reader.headAt(segments, header, version));
-    // Before the first append the last row, if any, tells another session's time.
+    const { head, leafSeq, factsSeq } = runSync(this.#reader.headAt(segments, header, version));
+    // Before the first own append, the last row is inherited and has the time of another session.
     const updatedAt = version === row.origin_version ? row.updated_at : head.updatedAt;
     const loaded = { key, segments, head: Object.freeze({ ...head, updatedAt }), leafSeq, factsSeq };
     cache.remember(loaded);
@@ -119,13 +119,13 @@ export class SqlitePort implements SqlPort<SqlSession> {
     return this.runner.rows<{ body: string }>(sql, [key, start, end, count]).map(({ body }) => body);
   }
 
-  /** The driver reads all rows that it is asked for at once, so that their bytes are looked up before. */
+  /** Measured in advance, because the driver reads all rows of a query into memory. */
   measure({ key, start, end }: Segment, count: number, reverse: boolean): { count: number; bytes: number } {
     const [newer, older] = BYTES_OF;
     this.#bytesOf ??= this.runner.row("SELECT 1 FROM pragma_function_list WHERE name = 'octet_length'") ? newer : older;
     const sizes = (reverse ? PAGE_BACKWARD : PAGE).replace("SELECT body", `SELECT ${this.#bytesOf} AS bytes`);
     const values = [key, start, end, count];
-    // Most pages fit as a whole, which one row tells.
+    // Most pages fit as a whole, so first only their sum is read.
     const all = this.runner.row<{ bytes: number | null }>(`SELECT sum(bytes) AS bytes FROM (${sizes})`, values);
     if ((all?.bytes ?? 0) <= PAGE_BYTES) return { count, bytes: all?.bytes ?? 0 };
     const fitting = { count: 0, bytes: 0 };
@@ -146,42 +146,43 @@ export class SqlitePort implements SqlPort<SqlSession> {
       this.runner.change("INSERT OR IGNORE INTO unsettled VALUES (?)", [session.key]);
       return this.#write(session, plan, conditions);
     }
-    const { head } = plan.place;
-    const isAlone = plan.rows.length === 1 && head.version % BLOCK_ENTRIES !== 0 && isShownAlike(session.head, head);
-    if (isAlone) return this.#insertRows(session, plan, conditions);
+    const { head } = plan.located;
+    const isSingleStatement =
+      plan.rows.length === 1 && head.version % BLOCK_ENTRIES !== 0 && hasSameColumns(session.head, head);
+    if (isSingleStatement) return this.#insertRows(session, plan, conditions);
     return this.runner.transaction(() => this.#write(session, plan, conditions));
   }
 
-  locked<T>(steps: (port: this) => Asking<T>): T {
+  locked<T>(work: (port: this) => Coroutine<T>): T {
     return this.runner.transaction(() => {
       this.#isLocked = true;
       try {
-        return runNow(steps(this));
+        return runSync(work(this));
       } finally {
         this.#isLocked = false;
       }
     });
   }
 
-  make({ place, origin, rows }: NewRowSession<Segment>, limits: MakeLimits): SqlSession {
-    const { head } = place;
+  make({ located, origin, rows }: NewRowSession<Segment>, limits: MakeLimits): SqlSession {
+    const { head } = located;
     const { header } = head;
     const taken = this.runner.row("SELECT 1 FROM sessions WHERE id = ?", [header.id]);
     if (taken !== undefined) throw sessionExists(header.id);
-    runNow(checkLimits(this.runner.dialect, this.runner, sessionLimitsOf(header, limits)));
+    runSync(checkSqlLimits(this.runner.dialect, this.runner, sessionLimitsOf(header, limits)));
     const inherited = origin.at(-1)?.end ?? 0;
     const key = this.#insertSession(head, origin.at(-1)?.key ?? null, inherited);
-    this.#insertFirst(key, rows);
-    this.#writeMore(key, { ...head, version: inherited, openRuns: [] }, head);
-    return { ...place, key, segments: segmentsAfter(origin, inherited, key) };
+    this.#insertInitialRows(key, rows);
+    this.#updateIndexes(key, { ...head, version: inherited, openRuns: [] }, head);
+    return { ...located, key, segments: segmentsAfter(origin, inherited, key) };
   }
 
-  /** The parts of a session's log, in order; the last is its own and has no end. */
+  /** The segments of a session's log, in order. The last is its own and has no end. */
   #segmentsOf(session: SessionRow): readonly Segment[] {
     const segments: Segment[] = [];
     let end = SEQ_MAX;
     let next: SessionRow | undefined = session;
-    // Every step leads to a session made earlier, so its key is smaller and the walk comes to an end.
+    // Every origin was created earlier and so has a smaller key: the loop ends.
     while (next !== undefined) {
       segments.push({ key: next.key, start: next.origin_version, end });
       end = next.origin_version;
@@ -194,33 +195,33 @@ export class SqlitePort implements SqlPort<SqlSession> {
     for (const { key, start, end } of segments.toReversed()) {
       const bound = Math.min(end, head.version);
       if (bound <= start) continue;
-      // Entries after the last whole block are not in the index of ids yet.
+      // Entries after the last complete block are not in `entry_ids` yet.
       const row = this.runner.row<StoredRow>(FIND, [key, key, id, bound, key, wholeBlocks(bound), bound, id]);
       if (row !== undefined) return row;
     }
     return undefined;
   }
 
-  /** The rows of a new session, many at once: for each statement the driver takes longer than SQLite for a row. */
-  #insertFirst(key: number, rows: readonly StoredRow[]): void {
+  /** Inserts the rows of a new session, many per statement: the driver's overhead per statement exceeds the cost of a row. */
+  #insertInitialRows(key: number, rows: readonly StoredRow[]): void {
     for (let from = 0; from < rows.length; ) {
       const some = rows.slice(from, from + (rows.length - from < ROWS_AT_ONCE ? 1 : ROWS_AT_ONCE));
       const values = some.flatMap(({ seq, id, state, body }) => [key, seq, id, state, body]);
-      this.runner.change(some.length === 1 ? INSERT_FIRST : INSERT_MANY, values);
+      this.runner.change(some.length === 1 ? INSERT_ONE : INSERT_MANY, values);
       from += some.length;
     }
   }
 
   #write(session: SqlSession, plan: EncodedPlan, conditions: CommitConditions): SqlSession | "behind" {
     const written = this.#insertRows(session, plan, conditions);
-    if (written !== "behind") this.#writeMore(session.key, session.head, written.head);
+    if (written !== "behind") this.#updateIndexes(session.key, session.head, written.head);
     return written;
   }
 
-  /** Several rows must be written in a transaction: there, where the first goes in, all others do. */
+  /** Several rows must be written in a transaction: if the first insert succeeds, so do the others. */
   #insertRows(
     { key, segments }: SqlSession,
-    { rows, place: { head, leafSeq, factsSeq } }: EncodedPlan,
+    { rows, located: { head, leafSeq, factsSeq } }: EncodedPlan,
     { leaseToken }: CommitConditions,
   ): SqlSession | "behind" {
     for (const { seq, id, state, body } of rows) {
@@ -231,12 +232,12 @@ export class SqlitePort implements SqlPort<SqlSession> {
     return { key, segments, head, leafSeq, factsSeq };
   }
 
-  /** Writes what goes with new entries: finished blocks of ids, and what a session's row must always show. */
-  #writeMore(key: number, before: SessionHead, after: SessionHead): void {
+  /** Writes what goes with new entries: completed blocks of ids, and the columns of `sessions` that must always be current. */
+  #updateIndexes(key: number, before: SessionHead, after: SessionHead): void {
     const start = wholeBlocks(before.version);
     const end = wholeBlocks(after.version);
     if (end > start) this.runner.change(INDEX_IDS, [key, start, end]);
-    if (isShownAlike(before, after)) return;
+    if (hasSameColumns(before, after)) return;
     const { runs, due } = runsColumns(after);
     const set = "UPDATE sessions SET status = ?, name = ?, runs = ?, runs_due = ? WHERE key = ?";
     this.runner.change(set, [after.status, after.name, runs, due, key]);
@@ -261,8 +262,8 @@ export class SqlitePort implements SqlPort<SqlSession> {
   }
 }
 
-/** Whether a session's row shows the same of two heads. */
-function isShownAlike(before: SessionHead, after: SessionHead): boolean {
+/** Whether two heads have the same values in the columns of `sessions` that must always be current. */
+function hasSameColumns(before: SessionHead, after: SessionHead): boolean {
   return before.status === after.status && before.name === after.name && sameRuns(before, after);
 }
 

@@ -17,7 +17,7 @@ async function makeDirectory(): Promise<string> {
   return directory;
 }
 
-test("refuses a file in a directory that is missing, and makes the directory with create", async () => {
+test("refuses a file in a missing directory, and creates the directory with `create`", async () => {
   const path = join(await makeDirectory(), "some", "where", "skein.db");
   await expect(openSqliteStore({ path })).rejects.toMatchObject({
     code: "INVALID_OPTION",
@@ -29,7 +29,7 @@ test("refuses a file in a directory that is missing, and makes the directory wit
   expect(existsSync(path)).toBe(true);
 });
 
-test("holds what is durable and shared against a database in memory", async () => {
+test("reports a file as durable and shared, and a database in memory as neither", async () => {
   await using memory = await openSqliteStore({ path: ":memory:", driver: "libsql" });
   expect(memory.capabilities).toMatchObject({ durable: false, shared: false, forkByReference: true, search: "index" });
   await memory.create(createHeader({ id: "a" }));
@@ -58,7 +58,7 @@ test.each([
   await expect(openSqliteStore(options as never)).rejects.toMatchObject({ code: "INVALID_OPTION" });
 });
 
-test("says what to do when the driver that was asked for is missing", async (running) => {
+test("says what to do if the chosen driver is missing", async (running) => {
   if (process.getBuiltinModule?.("node:sqlite") !== undefined)
     skipBecause(running, "this version of Node has the driver");
   const opening = openSqliteStore({ path: ":memory:", driver: "node:sqlite" });
@@ -66,18 +66,18 @@ test("says what to do when the driver that was asked for is missing", async (run
   await expect(opening).rejects.toThrow(/Node 22\.13 or later, or install the package libsql/);
 });
 
-test("works on a connection of the caller's, and leaves it open", async () => {
+test("works on a connection of the caller, and leaves it open", async () => {
   const database = new Database(":memory:") as unknown as SqliteDatabase;
   const store = await openSqliteStore({ path: ":memory:", database });
   await store.create(createHeader({ id: "a" }));
   await store.close();
   expect(database.prepare("SELECT id FROM sessions").all()).toMatchObject([{ id: "a" }]);
-  // Another store on it finds the session; its statements were not the first one's.
+  // Another store on the same connection finds the session, with statements of its own.
   await using again = await openSqliteStore({ path: ":memory:", database });
   expect((await again.head("a"))?.version).toBe(0);
 });
 
-test("binds nothing but texts, numbers and null, which a driver could not survive", () => {
+test("refuses to bind anything but strings, numbers and null, which could abort the process in a driver", () => {
   const handle = new SqliteHandle(new Database(":memory:") as unknown as SqliteDatabase, "test", true);
   const sql = "SELECT ? AS value, ? AS other";
   for (const value of [true, undefined, new Date(), Buffer.from("x"), {}, Symbol("s")]) {
@@ -86,7 +86,7 @@ test("binds nothing but texts, numbers and null, which a driver could not surviv
   expect(handle.row(sql, [null, "x"])).toMatchObject({ value: null, other: "x" });
 });
 
-test("answers for the values given, however the rows of the same statement were read before", () => {
+test("returns the row for the values given, also after the same statement was read with other values", () => {
   const handle = new SqliteHandle(new Database(":memory:") as unknown as SqliteDatabase, "test", true);
   const sql = "SELECT ? AS value";
   expect(handle.rows(sql, [1])).toMatchObject([{ value: 1 }]);
@@ -94,7 +94,7 @@ test("answers for the values given, however the rows of the same statement were 
   expect(handle.rows(sql, [3])).toMatchObject([{ value: 3 }]);
 });
 
-test("gives the whole file to whoever copies it after closing", async () => {
+test("leaves a complete file after closing, without the write-ahead log", async () => {
   const path = join(await makeDirectory(), "skein.db");
   const store = await openSqliteStore({ path });
   await store.create(createHeader({ id: "a" }));
@@ -106,13 +106,13 @@ test("gives the whole file to whoever copies it after closing", async () => {
   expect((await again.head("a"))?.version).toBe(1);
 });
 
-/** The files below a directory that this process has open. */
+/** The open files of this process in a directory. */
 function openFiles(directory: string): string[] {
   const linkOf = (descriptor: string): string[] => {
     try {
       return [readlinkSync(`/proc/self/fd/${descriptor}`)];
     } catch {
-      return []; // The one that lists them is closed by now.
+      return []; // The descriptor with which the directory was listed is closed by now.
     }
   };
   return readdirSync("/proc/self/fd")
@@ -120,8 +120,8 @@ function openFiles(directory: string): string[] {
     .filter((path) => path.startsWith(directory));
 }
 
-test("leaves no file open after closing, once garbage was collected, whoever still holds the store", async (running) => {
-  if (!existsSync("/proc/self/fd")) skipBecause(running, "this system does not say which files are open");
+test("leaves no file open after closing and garbage collection, even if the store is still referenced", async (running) => {
+  if (!existsSync("/proc/self/fd")) skipBecause(running, "this system does not list open files");
   setFlagsFromString("--expose-gc");
   const collectGarbage = runInNewContext("gc") as () => void;
   const directory = await makeDirectory();
@@ -143,7 +143,7 @@ test("leaves no file open after closing, once garbage was collected, whoever sti
   await expect(closed[0]?.head("a")).rejects.toMatchObject({ code: "STORE_CLOSED" });
 });
 
-test("tries again when others turn the write-ahead log on at the same moment", async () => {
+test("retries if other processes switch to the write-ahead log at the same moment", async () => {
   const database = new Database(join(await makeDirectory(), "skein.db"));
   let refused = 0;
   const exec = (sql: string): unknown => {
@@ -160,7 +160,7 @@ test("tries again when others turn the write-ahead log on at the same moment", a
   database.close();
 });
 
-test("opens a database of the first schema, and gives a lease in it that names no process all its time", async () => {
+test("opens a database of the first schema, and keeps a lease without a process until it expires", async () => {
   const path = join(await makeDirectory(), "skein.db");
   await cp(new URL("../../../test/golden/v1/store.db", import.meta.url), path);
   const database = new Database(path);

@@ -9,34 +9,34 @@ import { createStore } from "../complete/create-store.ts";
 import { checkChoice, checkClock, checkPath } from "../complete/valid-arguments.ts";
 import { makeParent } from "../named-path.ts";
 import { openSqlite } from "./open-sqlite.ts";
-import { rewriteFile } from "./rewrite-file.ts";
+import { rewriteFile } from "./removal.ts";
 import { prepareDatabase } from "./schema.ts";
 import { SqliteDriver } from "./sqlite-driver.ts";
 import { MEMORY, type SqliteDatabase, SqliteHandle } from "./sqlite-handle.ts";
 
-/** How an SQLite store is opened. */
+/** Options of `openSqliteStore`. */
 export interface SqliteStoreOptions {
-  /** The database file, made if it is not there; `":memory:"` for one that ends with the store. */
+  /** The database file, created if it does not exist; `":memory:"` for a database in memory, which ends with the store. */
   readonly path: string;
-  /** Which driver to use: the runtime's own where it has one (Node 22.13 and later), else the package `libsql`. */
+  /** The driver to use. Default: `node:sqlite` if this Node has it (22.13 and later), else the package `libsql`. */
   readonly driver?: "node:sqlite" | "libsql";
-  /** A connection of the caller's to use instead, of better-sqlite3 or one like it; the caller closes it. */
+  /** An open connection to use instead, of better-sqlite3 or a compatible driver. You close it yourself. */
   readonly database?: SqliteDatabase;
-  /** Makes the directories above the file, too; without it, a missing one is refused. */
+  /** Creates missing directories above the file. Without it, a missing directory is an error. */
   readonly create?: boolean;
   /** `"flush"` (default): an append survives the process; `"fsync"`: it survives a power cut too. */
   readonly durability?: "flush" | "fsync";
-  /** What time it is; the system's clock unless given. */
+  /** The clock to use; the system clock by default. */
   readonly clock?: () => Date;
 }
 
 /** A store in an SQLite file. */
 export interface SqliteStore extends SessionStore {
   /**
-   * Gives the space of purged sessions back to the file system. It rewrites the whole file, which takes as much space
-   * again while it lasts, and nobody can write meanwhile.
+   * Returns the space of purged sessions to the file system. It rewrites the whole file, which temporarily needs the same
+   * space again, and blocks all writes until it is done.
    *
-   * @throws {SessionError} `SESSION_BUSY` while others write, `STORE_FAILED` when there is no room for it.
+   * @throws {SessionError} `SESSION_BUSY` while others write, `STORE_FAILED` if the disk has no room for the copy.
    */
   vacuum(): Promise<void>;
 }
@@ -45,10 +45,10 @@ const PREPARE_ATTEMPTS_MAX = 100;
 const PREPARE_WAIT_MS = 50;
 
 /**
- * Opens a store in one SQLite file, which any number of processes on the machine may use at once.
+ * Opens a store in one SQLite file, which any number of processes on the same machine can share.
  *
  * @throws {SessionError} `DRIVER_MISSING` without a driver, `UNSUPPORTED_VERSION` for a database of a later version,
- * `SESSION_BUSY` for one that stays locked, `STORE_FAILED` for one that cannot be used.
+ * `SESSION_BUSY` if it stays locked, `STORE_FAILED` if it cannot be used.
  */
 export async function openSqliteStore(options: SqliteStoreOptions): Promise<SqliteStore> {
   const {
@@ -78,14 +78,14 @@ export async function openSqliteStore(options: SqliteStoreOptions): Promise<Sqli
   }
 }
 
-/** The file and those beside it, which take their mode from it, are for their owner alone. */
+/** Makes the file private to its owner, with the `-wal` and `-shm` files, which SQLite creates with the mode of the file. */
 async function makeFile(address: string, create: boolean): Promise<void> {
   await makeParent(address, { create, what: "the store" });
   try {
     claimPrivateFile(address);
     for (const ending of ["-wal", "-shm"]) narrowPrivateFile(`${address}${ending}`);
   } catch {
-    // SQLite says best what keeps it from using the file.
+    // Opening the file will fail with a clearer message from SQLite.
   }
 }
 
@@ -94,7 +94,7 @@ async function prepare(handle: SqliteHandle, durability: "flush" | "fsync"): Pro
     try {
       return prepareDatabase(handle, durability);
     } catch (error) {
-      // Turning the write-ahead log on does not wait its turn as everything else does when several processes start.
+      // When several processes start, switching to the write-ahead log fails with BUSY without honouring `busy_timeout`.
       const busy = error instanceof SessionError && error.code === "SESSION_BUSY";
       if (!busy || attempt === PREPARE_ATTEMPTS_MAX) throw error;
       await wait(PREPARE_WAIT_MS);

@@ -12,13 +12,13 @@ const WORDS = ["apple", "Birne", "cherry pie", "re:", "ÄÖ", "quince", "🍇", 
 const CHECKPOINTS = ["c0", "c1", "c2", "c3"] as const;
 const LEASES = ["l0", "l1", "l2"] as const;
 
-/** Draws what to ask next. It looks at the model, and at nothing else, so that the same seed asks the same things. */
-export class RequestDraw {
+/** Generates random requests. They depend only on the seed and the model, so the same seed always gives the same requests. */
+export class RequestGenerator {
   readonly #random: SeededRandom;
   readonly #model: SessionStore;
-  /** Earlier appends, to be tried again. */
+  /** Earlier appends, to be retried. */
   readonly #earlier: AppendRequest[] = [];
-  /** The sessions that are there. */
+  /** The ids of the live sessions. */
   #live: readonly string[] = [];
   #ids = 0;
 
@@ -27,7 +27,7 @@ export class RequestDraw {
     this.#model = model;
   }
 
-  /** A few sessions to begin with. */
+  /** Requests that create the first sessions. */
   first(): Request[] {
     return SESSIONS.slice(0, 3).map((id) => ({ kind: "create", header: this.#header(id), entries: [] }));
   }
@@ -58,12 +58,12 @@ export class RequestDraw {
     return draw();
   }
 
-  /** Mostly a session that is there. */
+  /** The id of a live session in nine of ten cases, otherwise any id. */
   #session(): string {
     return this.#random.pick(this.#live.length > 0 && this.#random.chance(0.9) ? this.#live : SESSIONS);
   }
 
-  /** Mostly an id that no session has. */
+  /** The id of no live session in nine of ten cases, otherwise any id. */
   #freeId(): string {
     const free = SESSIONS.filter((id) => !this.#live.includes(id));
     return this.#random.pick(free.length > 0 && this.#random.chance(0.9) ? free : SESSIONS);
@@ -121,7 +121,7 @@ export class RequestDraw {
     };
   }
 
-  /** An earlier append once more; now and then with other content. */
+  /** Retries an earlier append; in some cases with other content. */
   async #retry(): Promise<Request> {
     const earlier = this.#earlier.length === 0 ? await this.#appendTo("s0") : this.#random.pick(this.#earlier);
     if (this.#random.chance(0.7)) return { kind: "append", ...earlier };
@@ -129,7 +129,7 @@ export class RequestDraw {
     return { kind: "append", ...earlier, drafts };
   }
 
-  /** Appends to one or two sessions at once: all of them without a condition, or all for the same version. */
+  /** Concurrent appends to one or two sessions, either all unconditional or all expecting the same version. */
   async #burst(): Promise<Request> {
     const random = this.#random;
     const sessions = random.chance(0.5) ? [this.#session()] : [this.#session(), this.#session()];
@@ -272,7 +272,7 @@ export class RequestDraw {
     if (random.chance(0.5)) return { id, timestamp, type: "message", message: { role: "user", content } };
     const usage = { inputTokens: random.below(9), outputTokens: 1, totalTokens: 10 };
     const model = random.chance(0.5) ? { provider: "p", model: random.pick(["m0", "m1"]) } : {};
-    // Quarters add up exactly, in any order.
+    // Sums of quarters are exact in any order.
     const cost = random.below(8) / 4;
     return { id, timestamp, type: "message", message: { role: "assistant", content, usage, cost, ...model } };
   }
@@ -282,7 +282,7 @@ export class RequestDraw {
     return this.#random.chance(0.02) ? `__proto__${this.#ids}` : `e${this.#ids}`;
   }
 
-  /** An entry that the session has; now and then one that it has not, or none. */
+  /** The id of an entry of the session; in rare cases an unknown id or null. */
   async #entryId(session: string): Promise<string | null> {
     const random = this.#random;
     const version = (await this.#model.head(session))?.version ?? 0;

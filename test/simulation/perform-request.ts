@@ -2,38 +2,42 @@ import { SessionError } from "../../src/session/errors.ts";
 import type { SessionHead } from "../../src/session/log/fold.ts";
 import type { Entry } from "../../src/session/log/entry.ts";
 import type { AppendOptions, Lease, SessionQuery, SessionStore } from "../../src/session/store.ts";
-import type { AppendRequest, LookRequest, Request } from "./request.ts";
+import type { AppendRequest, QueryRequest, Request } from "./request.ts";
 
 const END_OF_TIME = "9999-12-31T23:59:59.999Z";
 const TTL_MS = 10 * 60 * 1000;
 
-/** What was answered: a value, or the code of a refusal. Clocks and lease tokens are left out of it. */
+/** The result of a request: a value, or the code of an error. Without times of the clock and lease tokens, which differ per store. */
 export type Answer = { readonly value: unknown } | { readonly refused: string };
 
-/** The leases that were taken in one store, by name, with the last token of each session. */
-export class LeaseBook {
+/** The leases acquired in one store, by name, and the last token of each session. */
+export class LeaseRegistry {
   readonly held = new Map<string, Lease>();
   readonly tokens = new Map<string, number>();
 }
 
-/** Asks a store one thing. */
-export async function askStore(store: SessionStore, request: Request, leases: LeaseBook): Promise<Answer> {
+/** Performs one request on a store. */
+export async function performRequest(store: SessionStore, request: Request, leases: LeaseRegistry): Promise<Answer> {
   try {
-    return { value: await perform(store, request, leases) };
+    return { value: await callStore(store, request, leases) };
   } catch (error) {
     if (!(error instanceof SessionError)) throw error;
-    // A session that cannot be made for two reasons may be refused for either.
-    const several = request.kind === "create" || request.kind === "fork";
-    return { refused: several ? "cannot be made" : error.code };
+    // If two reasons prevent the creation of a session, a store may report either.
+    const hasSeveralReasons = request.kind === "create" || request.kind === "fork";
+    return { refused: hasSeveralReasons ? "cannot be created" : error.code };
   }
 }
 
-/** Asks for one append. */
-export async function askAppend(store: SessionStore, request: AppendRequest, leases: LeaseBook): Promise<Answer> {
-  return askStore(store, { kind: "append", ...request }, leases);
+/** Performs one append on a store. */
+export async function performAppend(
+  store: SessionStore,
+  request: AppendRequest,
+  leases: LeaseRegistry,
+): Promise<Answer> {
+  return performRequest(store, { kind: "append", ...request }, leases);
 }
 
-async function perform(store: SessionStore, request: Request, leases: LeaseBook): Promise<unknown> {
+async function callStore(store: SessionStore, request: Request, leases: LeaseRegistry): Promise<unknown> {
   switch (request.kind) {
     case "create": {
       const { header, entries, maxOpenPerUser } = request;
@@ -49,7 +53,7 @@ async function perform(store: SessionStore, request: Request, leases: LeaseBook)
     case "undelete":
       return store[request.kind](request.session);
     case "purge":
-      // A session made anew under a purged one's id may count its tokens anew.
+      // A session created with the id of a purged one may start with lower tokens.
       leases.held.clear();
       leases.tokens.clear();
       return store.purge(END_OF_TIME);
@@ -66,13 +70,13 @@ async function perform(store: SessionStore, request: Request, leases: LeaseBook)
       return performLease(store, request, leases);
     case "burst":
     case "reopen":
-      throw new Error(`A ${request.kind} is not asked of one store.`);
+      throw new Error(`A ${request.kind} is not a request to one store.`);
     default:
-      return look(store, request);
+      return performQuery(store, request);
   }
 }
 
-async function look(store: SessionStore, request: LookRequest): Promise<unknown> {
+async function performQuery(store: SessionStore, request: QueryRequest): Promise<unknown> {
   switch (request.kind) {
     case "head":
       return headOf(await store.head(request.session));
@@ -103,7 +107,7 @@ async function look(store: SessionStore, request: LookRequest): Promise<unknown>
 async function performLease(
   store: SessionStore,
   request: Extract<Request, { kind: "lease" | "renew" | "release" }>,
-  leases: LeaseBook,
+  leases: LeaseRegistry,
 ): Promise<unknown> {
   if (request.kind === "lease") {
     const lease = await store.lease(request.session, request.run, TTL_MS);
@@ -127,10 +131,10 @@ async function listAll(store: SessionStore, query: SessionQuery): Promise<unknow
   return pages;
 }
 
-function optionsOf({ session, options, lease }: AppendRequest, leases: LeaseBook): AppendOptions {
+function optionsOf({ session, options, lease }: AppendRequest, leases: LeaseRegistry): AppendOptions {
   if (lease === undefined) return options;
   const held = leases.held.get(lease);
-  // A lease that was never taken stands for one that was lost long ago; one of another session would mean nothing here.
+  // A lease that was never acquired, or is of another session, stands for a lost lease: token 0 is never live.
   const leaseToken = held?.sessionId === session ? held.token : 0;
   return { ...options, guard: { ...options.guard, leaseToken } };
 }

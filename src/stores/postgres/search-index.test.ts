@@ -1,13 +1,13 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
 import { findTerm, parseSearch } from "../../session/search.ts";
-import { addTrigrams, trigramsOf } from "./trigrams.ts";
+import { addTrigrams, trigramsOf } from "./search-index.ts";
 
 const text = fc
   .array(fc.constantFrom("a", "B", "İ", "ß", "Σ", "😀", "\ud83d", "\0", " ", "é", "x"))
   .map((parts) => parts.join(""));
 
-test("misses no text in which a search finds a term", () => {
+test("trigramsOf finds every text that contains the term", () => {
   let found = 0;
   fc.assert(
     fc.property(text, text, text, (before, inside, after) => {
@@ -26,7 +26,7 @@ test("misses no text in which a search finds a term", () => {
   expect(found).toBeGreaterThan(50);
 });
 
-test("leaves short terms and patterns to reading, and takes only some of a long one", () => {
+test("trigramsOf returns null for short terms and patterns, and at most 24 trigrams of a long term", () => {
   expect(trigramsOf({ type: "text", text: "ab" })).toBeNull();
   expect(trigramsOf({ type: "pattern", pattern: /abc/ })).toBeNull();
   expect(trigramsOf({ type: "text", text: "abcdefghij".repeat(50) })?.split(",").length).toBeLessThanOrEqual(24);

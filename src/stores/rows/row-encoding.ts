@@ -1,25 +1,28 @@
-import type { StoredEntry } from "../../session/log/append-plan.ts";
+import type { AddedEntry, AppendPlan, StoredEntry } from "../../session/log/append-plan.ts";
+import { SessionError } from "../../session/errors.ts";
 import type { SessionStatus } from "../../session/log/entry.ts";
 import { inheritedCount, type PathSummary, type SessionHead } from "../../session/log/fold.ts";
 import { type OpenRun, readOpenRuns } from "../../session/log/open-runs.ts";
 import { type Settings, type SettingsChange, type SettingsNode, wholeSettings } from "../../session/log/settings.ts";
 import { NO_USAGE, USAGE_FIELDS, type Usage } from "../../session/usage.ts";
 import { freezeDeep } from "../../internal/freeze-deep.ts";
+import type { StoredRow } from "./row-port.ts";
 
 /**
- * What a row of the log says beside its entry, as JSON: the path that ends at it, if it is a node, and the head after
- * it. So the head at any position is read from that row and the few it points to, and an append rewrites nothing.
+ * What a row stores beside its entry, as JSON: the summary of the path that ends at the entry, if it is a node, and the
+ * head after the entry. The head at any position can therefore be read from one row and the few rows it refers to, and
+ * an append never rewrites an earlier row.
  *
- * What is at its default is left out. Large or rarely changing parts stand only in the row that changed them; the
- * others hold that row's `seq` instead.
+ * Fields with their default value are left out. Large or rarely changing parts are stored only in the row that changed
+ * them; later rows hold that row's `seq` instead.
  */
 export interface EntryState {
   /** The head's `updatedAt`. */
   readonly at: string;
-  /** The head's `modifiedAt`, where it is not `at`. */
+  /** The head's `modifiedAt`, if it differs from `at`. */
   readonly modified?: string | undefined;
   readonly depth?: number | undefined;
-  /** The path's turn count, where it is not the depth. */
+  /** The path's turn count, if it differs from the depth. */
   readonly turns?: number | undefined;
   readonly usage?: UsageState | undefined;
   readonly cost?: number | undefined;
@@ -27,27 +30,29 @@ export interface EntryState {
   readonly model?: readonly [provider: string, modelId: string] | undefined;
   readonly thinking?: string | undefined;
   readonly settings?: number | SettingsState | Settings | undefined;
-  /** Where the head's leaf is, unless it is this entry. */
+  /** The `seq` of the head's leaf, if the leaf is not this entry. */
   readonly leaf?: number | null | undefined;
   readonly facts?: number | FactsState | undefined;
-  /** The head's message count, usage and cost, where they are not those of the leaf's path. */
+  /** The head's message count, if it differs from the turn count of the leaf's path. */
   readonly messages?: number | undefined;
+  /** The head's usage, if it differs from the usage of the leaf's path. */
   readonly spent?: UsageState | undefined;
+  /** The head's cost, if it differs from the cost of the leaf's path. */
   readonly spentCost?: number | undefined;
   readonly closed?: true | undefined;
 }
 
-/** A `SettingsNode` at the row that holds it. Rows of the first schema hold all settings there. */
+/** A `SettingsNode` as its own row stores it. Rows of the first schema store all settings of the path instead. */
 export interface SettingsState extends SettingsChange {
   readonly n: number;
   readonly before?: number;
 }
 
-/** The counters in the order of `USAGE_FIELDS`. */
+/** Usage counters in the order of `USAGE_FIELDS`. */
 type UsageState = readonly (number | null)[];
 
 /** The part of a head that few entries change. */
-export interface FactsState {
+interface FactsState {
   readonly status?: SessionStatus | undefined;
   readonly reason?: string | undefined;
   readonly name?: string | undefined;
@@ -56,17 +61,71 @@ export interface FactsState {
   readonly undone?: readonly string[] | undefined;
 }
 
-/** A head, and the rows that hold its parts. */
-export interface HeadPlace {
+/** A head, with the positions of the rows that store its leaf and its facts. */
+export interface LocatedHead {
   readonly head: SessionHead;
   readonly leafSeq: number | null;
   readonly factsSeq: number | null;
 }
 
+/** The encoded rows of an `AppendPlan`, and the head after them. */
+export interface EncodedPlan {
+  readonly rows: readonly StoredRow[];
+  readonly located: LocatedHead;
+}
+
+/** How many characters the states of a plan may have beyond its entries: a state can repeat names, reasons and models. */
+const STATES_CHARACTERS_MAX: number = 64 * 1024 * 1024;
+
+type FoundEntries = ReadonlyMap<string, StoredEntry>;
+
 type MutableState = { -readonly [Field in keyof EntryState]: EntryState[Field] };
 
-/** The state of a new entry, as JSON. `next` is the head after it, `before` the one before. */
-export function encodeState(before: HeadPlace, { entry, path }: StoredEntry, next: HeadPlace): string {
+/**
+ * Encodes a plan as rows. Each row stores the head after its entry, so the log can be forked at any position.
+ *
+ * @throws {SessionError} `TOO_LARGE` if the states would repeat large facts in too many rows.
+ */
+export function encodePlan(start: LocatedHead, plan: AppendPlan, found: FoundEntries): EncodedPlan {
+  const { added } = plan;
+  const own = added.length === 1 ? found : new Map(found);
+  const rows: StoredRow[] = [];
+  let located = start;
+  let excess = 0;
+  for (let index = 0; index < added.length; index++) {
+    const stored = added[index] as AddedEntry;
+    const { entry, head } = stored;
+    const next: LocatedHead = {
+      head,
+      leafSeq: leafAfter(located, stored, own),
+      factsSeq: sameFacts(located.head, head) ? located.factsSeq : entry.seq,
+    };
+    const state = encodeState(located, stored, next);
+    const body = JSON.stringify(entry);
+    excess += state.length - body.length;
+    if (excess > STATES_CHARACTERS_MAX) throw statesTooLarge(plan);
+    rows.push({ seq: entry.seq, id: entry.id, state, body });
+    located = next;
+    if (own !== found) (own as Map<string, StoredEntry>).set(entry.id, stored);
+  }
+  return { rows, located };
+}
+
+function statesTooLarge({ head, added }: AppendPlan): SessionError {
+  return new SessionError(
+    "TOO_LARGE",
+    `The ${added.length} entries for session ${head.header.id} would each store a large name, reason or list of runs again; append them in smaller parts.`,
+  );
+}
+
+function leafAfter(before: LocatedHead, { entry, head }: AddedEntry, found: FoundEntries): number | null {
+  if (head.leafId === entry.id) return entry.seq;
+  if (entry.type !== "leaf") return before.leafSeq;
+  return entry.targetId === null ? null : (found.get(entry.targetId)?.entry.seq ?? before.leafSeq);
+}
+
+/** The state of a new entry, as JSON. `before` is the head before the entry, `next` the head after it. */
+function encodeState(before: LocatedHead, { entry, path }: StoredEntry, next: LocatedHead): string {
   const { head, leafSeq, factsSeq } = next;
   const state: MutableState = { at: head.updatedAt };
   if (head.modifiedAt !== head.updatedAt) state.modified = head.modifiedAt;
@@ -78,8 +137,8 @@ export function encodeState(before: HeadPlace, { entry, path }: StoredEntry, nex
   return JSON.stringify(state);
 }
 
-/** Whether two heads have the part in common that few entries change. */
-export function sameFacts(a: SessionHead, b: SessionHead): boolean {
+/** Whether the fields of `FactsState` are the same in two heads. */
+function sameFacts(a: SessionHead, b: SessionHead): boolean {
   return (
     a.status === b.status &&
     a.statusReason === b.statusReason &&
@@ -90,7 +149,7 @@ export function sameFacts(a: SessionHead, b: SessionHead): boolean {
   );
 }
 
-/** The path that ends at a node, with its settings, wherever they are; or null for a fact. */
+/** The summary of the path that ends at a node, or null for a fact. `settings` are the path's, from whichever row holds them. */
 export function decodePath(state: EntryState, settings: SettingsNode | null): PathSummary | null {
   if (state.depth === undefined) return null;
   return Object.freeze({
@@ -105,12 +164,12 @@ export function decodePath(state: EntryState, settings: SettingsNode | null): Pa
   });
 }
 
-/** Settings as the row holds them that they stand at. */
+/** A settings node as its own row stores it. */
 function settingsState({ count, change, before }: SettingsNode): SettingsState {
   return { n: count, ...(before === null ? {} : { before }), ...change };
 }
 
-/** The head after an entry, given the path to its leaf and the state of the row that holds its facts. */
+/** The head after an entry, given the path summary of its leaf and the facts from the row that stores them. */
 export function decodeHead(
   version: number,
   state: EntryState,
@@ -129,20 +188,20 @@ export function decodeHead(
     statusReason: facts.reason ?? null,
     name: facts.name ?? null,
     updatedAt: state.at,
-    // Before the first message it is the creation, which for a fork is not that of the session the row belongs to.
+    // A session without messages was last modified at its creation. An inherited row has the time of the source, so use the header.
     modifiedAt: messageCount === 0 ? header.createdAt : (state.modified ?? state.at),
     messageCount,
     firstMessage: facts.firstMessage ?? null,
     usage: state.spent === undefined ? path.usage : decodeUsage(state.spent),
     cost: state.spentCost ?? path.cost,
-    // A row of the session that this one was forked from tells of runs in there.
+    // An inherited row lists the open runs of the session that this one was forked from; a fork does not inherit them.
     openRuns: freezeDeep(readOpenRuns((factsSeq < inheritedCount(header) ? undefined : facts.openRuns) ?? [])),
     undone: Object.freeze(facts.undone ?? []),
     closed: state.closed === true,
   });
 }
 
-/** Adds the fields that tell the path which ends at `seq`. */
+/** Adds the summary of the path that ends at `seq`. */
 function addPath(state: MutableState, path: PathSummary, seq: number): void {
   const { depth, turnCount, usage, cost, compactionId, model, thinkingLevel, settings } = path;
   state.depth = depth;
@@ -155,7 +214,7 @@ function addPath(state: MutableState, path: PathSummary, seq: number): void {
   if (settings !== null) state.settings = settings.seq === seq ? settingsState(settings) : settings.seq;
 }
 
-/** The part of a head that few entries change. */
+/** The facts of a head, without defaults. */
 function factsOf(head: SessionHead): FactsState {
   const { status, statusReason, name, firstMessage, openRuns, undone } = head;
   return {
@@ -168,7 +227,7 @@ function factsOf(head: SessionHead): FactsState {
   };
 }
 
-/** What a head sums up over all branches, where that is not what its path does. */
+/** Adds the totals over all branches that differ from those of the leaf's path. */
 function addTotals(state: MutableState, { path, messageCount, usage, cost, closed }: SessionHead): void {
   if (messageCount !== path.turnCount) state.messages = messageCount;
   if (!sameUsage(usage, path.usage)) state.spent = usageState(usage);
@@ -176,7 +235,7 @@ function addTotals(state: MutableState, { path, messageCount, usage, cost, close
   if (closed) state.closed = true;
 }
 
-/** The settings that the row at a position itself holds, or null. Not frozen for a caller who uses them up. */
+/** The settings node that the row at `seq` itself stores, or null. Pass `frozen: false` only to a caller that may modify it. */
 export function ownSettings({ settings }: EntryState, seq: number, frozen = true): SettingsNode | null {
   if (typeof settings !== "object") return null;
   if (frozen) freezeDeep(settings);
@@ -199,7 +258,6 @@ function decodeUsage(counters: UsageState | undefined): Usage {
   return Object.freeze(usage) as unknown as Usage;
 }
 
-/** Whether two usages are equal in every counter. */
 function sameUsage(a: Usage, b: Usage): boolean {
   if (a === b) return true;
   for (const field of USAGE_FIELDS) if (a[field] !== b[field]) return false;

@@ -11,7 +11,7 @@ import type { SessionQuery, SessionStore } from "../../session/store.ts";
 import { listedHeads } from "../complete/list-pages.ts";
 import { searchByScan } from "../complete/search-by-scan.ts";
 import { openSqliteStore } from "./sqlite-store.ts";
-import { expressionOf, trigramText } from "./trigrams.ts";
+import { expressionOf, trigramText } from "./search-index.ts";
 
 const user = (text: string): EntryDraft => ({ type: "message", message: { role: "user", content: text } });
 
@@ -25,7 +25,7 @@ async function openStore(): Promise<SessionStore> {
   return store;
 }
 
-/** What every store without an index would find. */
+/** What a store without an index finds. */
 async function scan(store: SessionStore, text: string, query: SessionQuery = {}): Promise<unknown> {
   const { limit = 100, ...filter } = query;
   return searchByScan(listedHeads(store, filter), (sessionId) => store.read(sessionId), parseSearch(text), limit);
@@ -37,7 +37,7 @@ async function finds(store: SessionStore, text: string, query: SessionQuery = {}
   return hits.map(({ head }) => head.header.id).sort();
 }
 
-// Few letters, so that terms occur; and what is special in case, in UTF-16, in SQLite and in its query language.
+// Few letters, so that terms are found often, with special cases of lower case, UTF-16, SQLite and its query language.
 const letters = [
   "a",
   "b",
@@ -68,7 +68,7 @@ const step = fc.oneof(
   { weight: 3, arbitrary: fc.record({ type: fc.constant("search" as const), text: fc.array(text, { maxLength: 2 }) }) },
 );
 
-test("finds exactly what reading every session through finds", { timeout: 60_000 }, async () => {
+test("finds exactly what a scan of every session finds", { timeout: 60_000 }, async () => {
   const store = await openStore();
   let run = 0;
   await fc.assert(
@@ -120,7 +120,7 @@ test("finds words of any length, phrases and patterns, wherever in a session the
   expect(await finds(store, "quicker")).toEqual([]);
 });
 
-test("lets a fork find what it took over, and not what came after in its source", async () => {
+test("finds in a fork what it inherited, but not what its source appended later", async () => {
   const store = await openStore();
   await store.create(createHeader({ id: "source" }));
   const [first] = (await store.append("source", [user("inherited words")])).entries;
@@ -137,7 +137,7 @@ test("lets a fork find what it took over, and not what came after in its source"
   expect(await finds(store, "later")).toEqual([]);
 });
 
-test("follows a session that is named, renamed, and named no more", async () => {
+test("finds a session by its current name, not by an earlier one", async () => {
   const store = await openStore();
   await store.create(createHeader({ id: "a" }));
   expect(await finds(store, "first-name")).toEqual([]);
@@ -148,7 +148,7 @@ test("follows a session that is named, renamed, and named no more", async () => 
   expect(await finds(store, "second-name")).toEqual(["a"]);
 });
 
-test("takes a text apart so that no trigram of a contained term is missing", () => {
+test("indexes every trigram of every term that a text contains", () => {
   fc.assert(
     fc.property(text, text, text, (before, term, after) => {
       const expression = term.trim() === "" ? null : expressionOf({ type: "text", text: term.toLowerCase() });
