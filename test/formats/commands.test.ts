@@ -65,7 +65,7 @@ test("export --to writes a session as another program would have, and says what 
   const { code, out } = await skein("export", "last", "--to", "claude-code", "--output", output, "--json");
   expect([code, JSON.parse(out).report]).toEqual([
     0,
-    { written: 7, verbatim: 0, secrets: 0, left: { model_change: 1, thinking_level_change: 1 } },
+    { written: 7, verbatim: 0, secrets: 0, omitted: { model_change: 1, thinking_level_change: 1 } },
   ]);
   expect(JSON.parse((await skein("import", output, "--json")).out)).toMatchObject({
     sessions: { new: 1 },

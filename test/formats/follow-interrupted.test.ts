@@ -209,7 +209,7 @@ async function follows(
   const look = async (afterMs: number): Promise<void> => {
     nowMs += afterMs;
     // New files are looked for in some of the steps.
-    for (let step = 0; step < 3; step++) await follower.step(nowMs);
+    for (let step = 0; step < 3; step++) await follower.poll(nowMs);
   };
   await writeFile(path, "");
   for (const each of interruptions) {

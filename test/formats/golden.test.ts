@@ -123,7 +123,7 @@ test.for(withLines)("$name becomes the same session when it is imported as it gr
   const bytes = Buffer.from(text);
   const file = new FileImport({ store, userId: "ana" }, format, null);
   for (let from = 0; from < bytes.length; from += 97) {
-    await file.take(bytes.subarray(from, from + 97));
+    await file.write(bytes.subarray(from, from + 97));
     await file.store();
   }
   await file.end();

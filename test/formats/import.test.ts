@@ -5,7 +5,7 @@ import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import {
   followFiles,
   foreignFormat,
-  ImportMemory,
+  ImportCache,
   importFiles,
   importForeign,
 } from "../../src/interop/formats/index.ts";
@@ -131,17 +131,17 @@ test("files that have not changed are not read again, unless their sessions are 
   await using store = openMemoryStore();
   await writeFile(join(directory, "one.jsonl"), piText);
   await writeFile(join(directory, "other.json"), '{"nothing":"known"}');
-  const memory = await ImportMemory.open(join(directory, "memory", "seen.json"));
-  const first = await stepsOf(store, { format: null, path: directory, memory });
+  const cache = await ImportCache.open(join(directory, "memory", "seen.json"));
+  const first = await stepsOf(store, { format: null, path: directory, cache });
   expect(first.map(({ format, sessions }) => [format?.name, sessions[0]?.outcome])).toEqual([
     ["pi", "new"],
     [undefined, undefined],
   ]);
-  await memory.save();
+  await cache.save();
   const again = {
     format: pi,
     path: directory,
-    memory: await ImportMemory.open(join(directory, "memory", "seen.json")),
+    cache: await ImportCache.open(join(directory, "memory", "seen.json")),
   };
   const [second] = await stepsOf(store, again);
   expect([second?.report.lines, second?.sessions[0]?.outcome]).toEqual([0, "same"]);
@@ -166,12 +166,12 @@ test("a dry run says what would come, and stores nothing", async () => {
 });
 
 /** Follows the directory; ends with the test. */
-function following(store: SessionStore, restMs: number) {
+function following(store: SessionStore, idleMs: number) {
   const ended = new AbortController();
   const failures: unknown[] = [];
   const places = [{ format: claudeCode, path: directory }];
   const done = followFiles({ store, userId: "ana" }, places, {
-    ...{ signal: ended.signal, pollMs: 5, restMs },
+    ...{ signal: ended.signal, pollMs: 5, idleMs },
     onFailure: (error) => failures.push(error),
   });
   return {
