@@ -128,7 +128,7 @@ test("a file that a thread cannot import is one loss, and the others are importe
   const steps = await importInto(store, { storeUrl, limits: { entriesMax: 5 } });
   expect([started > 1, steps.length]).toEqual([true, FILES]);
   for (const { report } of steps)
-    expect(report.lostLines).toEqual([{ line: 0, reason: expect.stringContaining("more than the 5 entries") }]);
+    expect(report.lostLines).toEqual([{ line: 0, reason: expect.stringContaining("more than 5 entries") }]);
   expect(await store.count()).toBe(0);
 });
 

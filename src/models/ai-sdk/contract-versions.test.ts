@@ -4,14 +4,14 @@ import { collect } from "../../../test/model-server.ts";
 import type { ModelRequest } from "../../agent/model/model.ts";
 import type { Message } from "../../session/message.ts";
 import { aiSdk } from "./ai-sdk.ts";
-import type { Block, CallOptions, FinishReason, SpentTokens, StreamPart } from "./contract.ts";
+import type { Block, CallOptions, FinishReason, TokenCounts, StreamPart } from "./contract.ts";
 
 const request: ModelRequest = { messages: [{ role: "user", content: "hello" }] };
-const grouped: SpentTokens = {
+const grouped: TokenCounts = {
   inputTokens: { total: 10, noCache: 3, cacheRead: 5, cacheWrite: 2 },
   outputTokens: { total: 7, text: 4, reasoning: 3 },
 };
-const flat: SpentTokens = {
+const flat: TokenCounts = {
   inputTokens: 10,
   outputTokens: 7,
   totalTokens: 20,
@@ -25,7 +25,7 @@ function provider(
   answer: {
     content?: readonly Block[];
     finishReason?: FinishReason;
-    usage?: SpentTokens;
+    usage?: TokenCounts;
     parts?: readonly StreamPart[];
   },
   specificationVersion: "v2" | "v3" = "v3",
@@ -52,7 +52,7 @@ const finish: StreamPart = { type: "finish", finishReason: { unified: "stop", ra
 
 describe("an AI SDK model", () => {
   test("counts tokens in both versions of the contract, and not what it is not told", async () => {
-    const spent = async (usage: SpentTokens, version?: "v2") =>
+    const spent = async (usage: TokenCounts, version?: "v2") =>
       (await aiSdk(provider({ usage, content: [{ type: "text", text: "a" }] }, version)).complete(request)).usage;
     expect(await spent(grouped)).toEqual({
       inputTokens: 10,

@@ -20,7 +20,7 @@ async function streamed(replay: Replay) {
   return await collect(modelAt(server.url).stream?.(request));
 }
 
-// 21 fresh, 188 written and 2,048 read input tokens: the wire counts them apart, a usage counts them all.
+// 21 fresh, 188 written and 2,048 read input tokens: the API counts them separately, a usage adds them up.
 const usage = {
   inputTokens: 2257,
   outputTokens: 305,
@@ -123,7 +123,7 @@ describe("thinking", () => {
     expect(whole.providerData).toEqual(blocks);
     expect(whole.usage).toEqual({ ...usage, reasoningTokens: 77 });
     const { deltas, reply } = await streamed(body("thinking.sse.txt"));
-    // The stream shows the arguments as the model spaced them.
+    // The stream keeps the whitespace of the arguments.
     expect(reply).toEqual({ ...whole, toolCalls: [{ ...whole.toolCalls?.[0], arguments: '{"number": "4711"}' }] });
     expect(deltas.slice(0, 2)).toEqual([
       { type: "thinking-delta", text: "Two look-ups" },

@@ -6,7 +6,7 @@ import type { Message } from "../../session/message.ts";
 import { anthropic } from "../anthropic/anthropic.ts";
 import { openai } from "../openai/openai.ts";
 
-// A server of another project that speaks these wires: what it understands is not what we think it should.
+// A mock server of another project for these APIs: it checks our requests independently of our own expectations.
 const mock = new LLMock({ host: "127.0.0.1", port: 0 });
 const weather = {
   name: "get_weather",

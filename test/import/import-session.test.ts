@@ -4,7 +4,7 @@ import { exportSession, importSession, readLines } from "../../src/export/index.
 import type { SessionStore } from "../../src/session/store.ts";
 import { openMemoryStore } from "../../src/stores/memory/index.ts";
 import { openSqliteStore } from "../../src/stores/sqlite/index.ts";
-import { fillSession } from "./sample-session.ts";
+import { fillSession } from "../export/sample-session.ts";
 
 async function linesOfSample(): Promise<string[]> {
   await using store = await openMemoryStore();
