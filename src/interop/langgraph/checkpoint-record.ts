@@ -24,7 +24,7 @@ export interface CheckpointRecord {
 }
 
 /** For each channel of a checkpoint, the id of the entry that changed it last. */
-export type Places = Readonly<Record<string, string>>;
+export type ChannelEntries = Readonly<Record<string, string>>;
 
 /** The pending writes of a task to a checkpoint: channel, index among the task's writes, value. */
 export interface WritesRecord {
@@ -44,10 +44,10 @@ export function entryIdOf(...words: readonly (string | number)[]): string {
 }
 
 /** The entries that hold the values of a checkpoint; empty for null. */
-export function placesOf(record: CheckpointRecord | null): Places {
+export function channelEntriesOf(record: CheckpointRecord | null): ChannelEntries {
   const own = record === null ? "" : entryIdOf(record.ns, record.checkpoint.id);
   const channels = Object.entries(record?.channels ?? {});
-  return Object.fromEntries(channels.map(([name, place]) => [name, typeof place === "string" ? place : own]));
+  return Object.fromEntries(channels.map(([name, change]) => [name, typeof change === "string" ? change : own]));
 }
 
 /** The data of a `custom` entry of the given type; null for other entries and for null. */

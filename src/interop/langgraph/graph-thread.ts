@@ -24,7 +24,7 @@ export class GraphThread {
   /** For each checkpoint, a lower bound of the number of its entries with writes. */
   readonly #writes = new LruCache<string, number>(CHECKPOINTS_REMEMBERED);
   /** For each checkpoint, the entries that hold its values. */
-  readonly #places = new LruCache<string, log.Places>(CHECKPOINTS_REMEMBERED);
+  readonly #channelEntries = new LruCache<string, log.ChannelEntries>(CHECKPOINTS_REMEMBERED);
   /** Serializes appends: the parent of each is the entry before. */
   #queue: Promise<unknown> = Promise.resolve();
   /** The checkpoint of the root graph that this process continues, and the last entry below it (null: unknown). */
@@ -66,9 +66,9 @@ export class GraphThread {
   /** A checkpoint with its values and its pending writes. */
   async tuple(record: log.CheckpointRecord, read: ReadEntry): Promise<langgraph.CheckpointTuple> {
     const { ns, parent } = record;
-    const places = log.placesOf(record);
-    this.#places.set(log.entryIdOf(ns, record.checkpoint.id), places);
-    const channel_values = await this.#values.values(places, read);
+    const channelEntries = log.channelEntriesOf(record);
+    this.#channelEntries.set(log.entryIdOf(ns, record.checkpoint.id), channelEntries);
+    const channel_values = await this.#values.values(channelEntries, read);
     const checkpoint = { ...langgraph.deepCopy(record.checkpoint), channel_values };
     if (checkpoint.v < 4 && parent !== null) {
       // Before version 4, sends to tasks were stored among the pending writes of the parent.
@@ -99,19 +99,19 @@ export class GraphThread {
       const drafts: EntryDraft[] = [];
       // The values of tasks were encoded by `putWrites`; the next tasks may already change the same objects.
       const written = before !== null && this.#writes.get(before) !== undefined;
-      const above = before === null ? {} : this.#places.get(before);
-      const places = above ?? log.placesOf(await this.#data(log.CHECKPOINT, before as string));
+      const above = before === null ? {} : this.#channelEntries.get(before);
+      const channelEntries = above ?? log.channelEntriesOf(await this.#data(log.CHECKPOINT, before as string));
       const read = this.reader();
       const channels: Record<string, log.ChannelChange | string> = {};
       for (const name of Object.keys(checkpoint.channel_versions)) {
-        const at = places[name] ?? null;
+        const at = channelEntries[name] ?? null;
         if (name in newVersions && name in values) {
           channels[name] = await this.#values.change({ entryId, name, at, written }, values[name], drafts, read);
         } else if (at !== null && !(name in newVersions)) channels[name] = at;
       }
       const about = await this.#values.encode(metadata, drafts);
       const record: log.CheckpointRecord = { ns, parent, checkpoint, metadata: about, channels };
-      this.#places.set(entryId, log.placesOf(record));
+      this.#channelEntries.set(entryId, log.channelEntriesOf(record));
       // Marks the namespace: without the mark, a search for a sub-graph without checkpoints would read the whole log.
       if (ns !== "") drafts.push(draftOf(log.NAMESPACE, log.entryIdOf(log.NAMESPACE, ns), ns));
       drafts.push(draftOf(log.CHECKPOINT, entryId, record));

@@ -4,7 +4,13 @@ import { type JsonValue, sameJson } from "../../internal/json.ts";
 import { LruCache } from "../../internal/lru-cache.ts";
 import { uuidv7 } from "../../internal/uuid.ts";
 import type { Entry, EntryDraft } from "../../session/log/entry.ts";
-import { CHECKPOINT, type ChannelChange, type CheckpointRecord, dataOf, type Places } from "./checkpoint-record.ts";
+import {
+  CHECKPOINT,
+  type ChannelChange,
+  type CheckpointRecord,
+  dataOf,
+  type ChannelEntries,
+} from "./checkpoint-record.ts";
 import { constructed, digestOf, isTurnMessage, type SerializedMessage, serializedOf, turnOf } from "./message-turn.ts";
 
 const CHANNELS_REMEMBERED = 256;
@@ -66,13 +72,13 @@ export class ThreadValues {
   }
 
   /** The values of channels, by the entries that changed them last. */
-  async values(places: Places, read: ReadEntry): Promise<Record<string, unknown>> {
+  async values(channelEntries: ChannelEntries, read: ReadEntry): Promise<Record<string, unknown>> {
     const values: Record<string, unknown> = {};
-    for (const [name, at] of Object.entries(places)) {
+    for (const [name, at] of Object.entries(channelEntries)) {
       const { items, list, messages } = await this.#channel(name, at, read);
       // An erased message stays a reference, and is omitted.
       const kept = messages || !list ? items.slice() : items.filter((item) => !isReference(item));
-      // Callers may change the values that they get, except for messages, so those are copied.
+      // Callers may change the values that they get, so all values except messages are copied.
       const copy = messages ? kept : await this.decode(this.#withReferences(kept) as JsonValue, read);
       const given = copy as unknown[];
       if (list || given.length > 0) values[name] = list ? given : given[0];
@@ -94,7 +100,7 @@ export class ThreadValues {
     const items: unknown[] = list ? value.slice() : [value];
     const known = at === null ? null : await this.#channel(name, at, read);
     const before = known?.list === list ? known : { items: [], messages: list };
-    // Keep the current cache: `encode` replaces it if a message was changed in place, and this channel must not be in the new one.
+    // Captured before `encode`, which replaces the cache if a message was changed in place: this channel is then not cached.
     const channels = this.#channels;
     let start = 0;
     while (written && start < before.items.length && before.items[start] === items[start]) start++;

@@ -37,7 +37,7 @@ export async function onPath<T>(path: string, work: () => Promise<T>): Promise<T
 }
 
 /** Runs work; converts a failed system call to a `SandboxError` that names the operation. */
-export async function doing<T>(what: string, work: () => Promise<T>): Promise<T> {
+export async function wrapFailure<T>(what: string, work: () => Promise<T>): Promise<T> {
   try {
     return await work();
   } catch (error) {

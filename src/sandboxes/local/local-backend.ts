@@ -14,7 +14,7 @@ import {
 import { accountOf, assignNewOwner, nameOf } from "./account.ts";
 import { checkSpec } from "./check-spec.ts";
 import { Confinement } from "./confinement.ts";
-import { doing, failureCode, isMissing, onPath } from "./file-failure.ts";
+import { wrapFailure, failureCode, isMissing, onPath } from "./file-failure.ts";
 import { hostEnvironment } from "./host-environment.ts";
 import { findIsolation, isIsolated } from "./isolation.ts";
 import { LocalSandbox, findLanguages } from "./local-sandbox.ts";
@@ -86,7 +86,7 @@ export const localBackend: SandboxBackend = {
 };
 
 async function inTemporaryDirectory(spec: SandboxSpec, found: TemporaryDirectory | null): Promise<Sandbox> {
-  const directory = found ?? (await doing("make a directory of its own", makeTemporaryDirectory));
+  const directory = found ?? (await wrapFailure("make a directory of its own", makeTemporaryDirectory));
   const { id } = directory;
   try {
     if (found === null) await giveToCommands(directory.root, spec);

@@ -7,7 +7,7 @@ import { show } from "../../session/errors.ts";
 import { type FileChanges, SandboxError } from "../../session/sandbox/sandbox.ts";
 import { skeinHome } from "../../tree/home.ts";
 import { compareTrees } from "./compare-trees.ts";
-import { doing, isMissing } from "./file-failure.ts";
+import { wrapFailure, isMissing } from "./file-failure.ts";
 import { copyTree, emptyTree, moveItem, removeTree, scratchName, type TreeSize } from "./file-tree.ts";
 import { storePaths } from "./confinement.ts";
 import { type FileOwner, PinnedDirectory } from "./pinned-directory.ts";
@@ -22,7 +22,7 @@ const RECORD = "snapshot.json";
  * not copied.
  */
 export async function takeSnapshot(root: string): Promise<JsonObject> {
-  return doing("take a snapshot", async () => {
+  return wrapFailure("take a snapshot", async () => {
     const id = uuidv7();
     const partial = `${id}.partial`;
     await makePrivateDirectory(snapshotDirectory());
@@ -52,7 +52,7 @@ export async function restoreSnapshot(
   owner: FileOwner | null = null,
 ): Promise<void> {
   const id = checkSnapshot(snapshot);
-  await doing("restore a snapshot", async () => {
+  await wrapFailure("restore a snapshot", async () => {
     await using store = await openStore();
     await using source = await openFiles(store, id);
     const own = await ownItems(root);
@@ -77,7 +77,7 @@ export async function restoreSnapshot(
 /** What is different between the files of two snapshots. */
 export async function compareSnapshots(from: JsonObject, to: JsonObject): Promise<FileChanges> {
   const [fromId, toId] = [checkSnapshot(from), checkSnapshot(to)];
-  return doing("compare two snapshots", async () => {
+  return wrapFailure("compare two snapshots", async () => {
     await using store = await openStore();
     await using before = await openFiles(store, fromId);
     await using after = await openFiles(store, toId);
@@ -91,7 +91,7 @@ export async function compareSnapshots(from: JsonObject, to: JsonObject): Promis
 /** Removes a snapshot; false when there was none. */
 export async function removeSnapshot(snapshot: JsonObject): Promise<boolean> {
   const id = checkSnapshot(snapshot);
-  return doing("delete a snapshot", async () => {
+  return wrapFailure("delete a snapshot", async () => {
     await using store = await openStore();
     if (store === null) return false;
     const removed = `${id}.removed`;
@@ -108,7 +108,7 @@ export async function removeSnapshot(snapshot: JsonObject): Promise<boolean> {
 
 /** All complete snapshots. */
 export async function listSnapshots(): Promise<readonly JsonObject[]> {
-  return doing("list snapshots", async () => {
+  return wrapFailure("list snapshots", async () => {
     await using store = await openStore();
     if (store === null) return [];
     const found: JsonObject[] = [];

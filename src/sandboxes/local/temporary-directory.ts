@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { PRIVATE_DIRECTORY, writePrivateFile } from "../../internal/private-file.ts";
 import { uuidv7 } from "../../internal/uuid.ts";
-import { doing, isMissing } from "./file-failure.ts";
+import { wrapFailure, isMissing } from "./file-failure.ts";
 import { removeTree } from "./file-tree.ts";
 import { pinIfExists } from "./pinned-directory.ts";
 
@@ -78,7 +78,7 @@ export async function leaveTemporaryDirectory(id: string): Promise<void> {
   if (left > 0) users.set(id, left);
   else {
     users.delete(id);
-    await doing("remove its directory", () => removeTemporaryDirectory(id));
+    await wrapFailure("remove its directory", () => removeTemporaryDirectory(id));
   }
 }
 
