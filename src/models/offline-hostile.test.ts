@@ -50,7 +50,7 @@ test.for([
   repeat(" and read "),
   repeat(".!? "),
   repeat("read a.txt, then ").repeat(80),
-])("answers a text of 49,000 characters at once, whatever it says: %$", { timeout: 20_000 }, async (content) => {
+])("answers a text of 49,000 characters quickly, whatever it contains: %$", { timeout: 20_000 }, async (content) => {
   const reply = await offline().complete({ messages: [{ role: "user", content }], tools });
   expect(textOf(reply.content ?? "").length).toBeLessThan(10_000);
 });

@@ -110,7 +110,7 @@ describe("offline, asked to do something with tools", () => {
     "Tell me a story about a file.",
     "write a poem",
     "use your imagination",
-  ])("calls nothing for %j, and says what it can do", async (said) => {
+  ])("calls nothing for %j, and answers what it can do", async (said) => {
     const reply = await ask(said);
     expect(reply.toolCalls).toBeUndefined();
     expect(reply.stopReason).toBe("stop");

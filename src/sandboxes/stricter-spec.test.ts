@@ -26,7 +26,7 @@ describe("a sandbox that a log recorded", () => {
     ["paths beside its root", {}, { allowPaths: ["/"] }, {}],
     ["paths that both allow", { allowPaths: ["/a", "/b"] }, { allowPaths: ["/b", "/c"] }, { allowPaths: ["/b"] }],
     ["a directory and variables", {}, { workingDir: "/w", env: { A: "1" } }, { workingDir: "/w", env: { A: "1" } }],
-  ])("never widens what the program says: %s", ([, own, recorded, expected]) => {
+  ])("never grants more than the program's own spec: %s", ([, own, recorded, expected]) => {
     expect(stricterSpec(own, recorded)).toEqual(expected);
   });
 

@@ -136,22 +136,25 @@ test.for([
       ...[progress("p1", "a1"), line("a2", "p1", answer("msg", call("two")))],
     ],
   ],
-] as const)("lines of an answer come out where they stood, with %s between them", async ([, between]) => {
-  await using store = openMemoryStore();
-  const lines = [
-    JSON.stringify({ type: "custom-title", customTitle: "Kettle", sessionId }),
-    line("u1", null, said("Read both.")),
-    line("a1", "u1", answer("msg", call("one"))),
-    ...between,
-    line("a3", "a2", answer("msg", call("three"))),
-    line("r3", "a3", result("three", "third")),
-    line("r2", "a2", result("two", "second")),
-    line("u2", "r2", said("Thanks.")),
-  ];
-  const written = await writtenText(format, store, await importText(store, format, lines.join("\n")));
-  const repeated = lines.filter((each, index) => !each.includes("custom-title") || index === 0);
-  expect(valuesOf(written)).toEqual(repeated.map((each) => JSON.parse(each)));
-});
+] as const)(
+  "lines of an answer are exported at their original positions, with %s between them",
+  async ([, between]) => {
+    await using store = openMemoryStore();
+    const lines = [
+      JSON.stringify({ type: "custom-title", customTitle: "Kettle", sessionId }),
+      line("u1", null, said("Read both.")),
+      line("a1", "u1", answer("msg", call("one"))),
+      ...between,
+      line("a3", "a2", answer("msg", call("three"))),
+      line("r3", "a3", result("three", "third")),
+      line("r2", "a2", result("two", "second")),
+      line("u2", "r2", said("Thanks.")),
+    ];
+    const written = await writtenText(format, store, await importText(store, format, lines.join("\n")));
+    const repeated = lines.filter((each, index) => !each.includes("custom-title") || index === 0);
+    expect(valuesOf(written)).toEqual(repeated.map((each) => JSON.parse(each)));
+  },
+);
 
 test("a line of an answer whose parent is not written gets the previous line as its parent", async () => {
   await using store = openMemoryStore();

@@ -22,7 +22,7 @@ export function goldenFiles(): GoldenFile[] {
   return names.map((name) => ({ name, format: formatOf(name), text: readFileSync(join(GOLDEN, name), "utf8") }));
 }
 
-/** The text of one of them. */
+/** The text of a golden file. */
 export function goldenText(name: string): string {
   return readFileSync(join(GOLDEN, name), "utf8");
 }
@@ -33,7 +33,7 @@ function formatOf(file: string): ForeignFormat {
   return format;
 }
 
-/** The content of a text. */
+/** Parses a text in a foreign format. */
 export async function readText(format: ForeignFormat, text: string): Promise<ForeignReading> {
   const reading = await readForeign(format, [Buffer.from(text)]);
   if (reading === null) throw new Error("There is no session in it.");

@@ -80,7 +80,7 @@ test.for<readonly [string, string, (lines: string[]) => string[]]>([
   ["an empty list", "DAMAGED", (lines) => lines.with(3, "[]")],
   ["a line that is no entry", "DAMAGED", (lines) => lines.with(3, "7")],
   [
-    "an entry without what its type needs",
+    "an entry without a required field of its type",
     "DAMAGED",
     (lines) => lines.with(3, (lines[3] as string).replace('"role"', '"x"')),
   ],

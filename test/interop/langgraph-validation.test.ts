@@ -37,7 +37,7 @@ for (const backend of backends) {
     specTest(initializer);
     deltaChannelHistoryTests(initializer);
 
-    it("begins a thread anew after deleteThread, also where a fork builds on it", async () => {
+    it("starts a new thread after deleteThread, also if a fork depends on the old one", async () => {
       const { store } = await opened;
       const saver = new SkeinSaver(store);
       const graph = new StateGraph(MessagesAnnotation)

@@ -183,7 +183,7 @@ describe("a graph on a Skein store", () => {
   });
 
   test.for(["sync", "async", "exit"] as const)(
-    "gives what the memory saver gives, with durability %s",
+    "returns the same as the memory saver, with durability %s",
     async (durability) => {
       const store = openMemoryStore();
       const build = (checkpointer: SkeinSaver | MemorySaver) => {

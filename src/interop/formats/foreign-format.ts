@@ -41,7 +41,7 @@ export type FindRest = (entry: Entry, report: WriteReport) => JsonValue | undefi
 
 /** An entry that a reader found. */
 export interface ForeignEntry {
-  /** Unique in the session and the same whenever the file is read; the foreign id where there is one. */
+  /** Unique in the session and the same whenever the file is read; the foreign id if there is one. */
   readonly id: string;
   /** The foreign parent of a node (null: it is a root). If undefined, the parent is the current leaf. Facts have no parent. */
   readonly parentId?: string | null | undefined;

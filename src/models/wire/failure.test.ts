@@ -128,7 +128,7 @@ describe("a context that overflows", () => {
     ["openai", "invalid_request_error", "Your input exceeds the context window of this model.", null],
     ["anthropic", "invalid_request_error", "prompt is too long: 213462 tokens > 200000 maximum", null],
     ["anthropic", "invalid_request_error", "input length and `max_tokens` exceed context limit: 19 + 20 > 30", null],
-  ] as const)("is told from other refusals of %s (%s: %s)", async ([provider, type, message, code]) => {
+  ] as const)("is distinguished from other errors of %s (%s: %s)", async ([provider, type, message, code]) => {
     const failure = await failureFor(provider, { status: 400, body: errorBody(provider, type, message, code) });
     expect(failure).toMatchObject({ kind: "context_overflow", status: 400, retryable: false });
   });

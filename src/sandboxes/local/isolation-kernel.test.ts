@@ -88,7 +88,7 @@ describe.for(["a directory of the user's", "a directory that the sandbox made"])
   });
 
   test.for([false, true])(
-    "an isolated command can open no file of /proc and /sys for writing but those of its own processes (network: %s)",
+    "an isolated command can open no files of /proc and /sys for writing except those of its own processes (network: %s)",
     async (network, context) => {
       const sandbox = await open(context, { ...spec(), network });
       if (!sandbox.capabilities.languages.includes("javascript"))
