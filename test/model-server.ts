@@ -3,18 +3,18 @@ import { createServer, type IncomingHttpHeaders } from "node:http";
 import type { AddressInfo } from "node:net";
 import type { ModelDelta, ModelReply } from "../src/agent/model/model.ts";
 
-/** One answer of a server, byte for byte. */
+/** One response of a server, byte for byte. */
 export interface Replay {
   readonly status?: number;
   readonly headers?: Readonly<Record<string, string>>;
   readonly body?: string | Uint8Array;
-  /** Where the body is cut into pieces that are sent one by one. */
+  /** Positions at which the body is split into separately sent chunks. */
   readonly cuts?: readonly number[];
-  /** What comes after the body: its end, a broken connection, or nothing at all; without a body headers are held back too. */
+  /** What follows the body: its end, a broken connection, or silence. Without a body, headers are not sent either. */
   readonly after?: "end" | "break" | "hang";
 }
 
-/** What a server was asked. */
+/** A recorded request. */
 export interface Asked {
   readonly path: string;
   readonly headers: IncomingHttpHeaders;
@@ -25,13 +25,13 @@ export interface Asked {
 export interface ModelServer extends AsyncDisposable {
   readonly url: string;
   readonly asked: readonly Asked[];
-  /** Resolves when a request has come in. */
+  /** Resolves when a request was received. */
   readonly reached: Promise<void>;
-  /** Resolves when a client has closed its connection before the answer was over. */
+  /** Resolves when a client has closed its connection before the end of the response. */
   readonly abandoned: Promise<void>;
 }
 
-/** Starts a server that gives the answers in turn, and the last one again and again. */
+/** Starts a server that sends the responses in order, and repeats the last one. */
 export async function openModelServer(...replays: readonly Replay[]): Promise<ModelServer> {
   const asked: Asked[] = [];
   let onReached = (): void => {};
@@ -71,12 +71,12 @@ export async function openModelServer(...replays: readonly Replay[]): Promise<Mo
   };
 }
 
-/** The bytes of an answer on a provider's wire. */
+/** The bytes of a provider's response. */
 export function wireFixture(folder: "openai" | "anthropic", name: string): Buffer {
   return readFileSync(new URL(`../src/models/${folder}/fixtures/${name}`, import.meta.url));
 }
 
-/** What a stream says: its pieces, and the answer at its end. */
+/** The content of a stream: its deltas, and the reply at its end. */
 export async function collect(stream: AsyncIterable<ModelDelta> | undefined): Promise<{
   deltas: ModelDelta[];
   reply: ModelReply | undefined;

@@ -3,12 +3,12 @@ import type { AddressInfo } from "node:net";
 import { type ChatCompletionRequest, type FixtureResponse, LLMock } from "@copilotkit/aimock";
 import type { ToolCall } from "../src/session/message.ts";
 
-/** A server on this machine that speaks the wires of several providers and does as it is told, in the plainest way. */
+/** A mock server on this machine with the APIs of several providers, which follows simple instructions. */
 export interface StandIn extends AsyncDisposable {
   readonly url: string;
 }
 
-/** What a stand-in for a model says: it repeats what it hears, and calls the first of the tools that a text is about. */
+/** The answer of the mock model: it repeats the user's text, and calls the first tool that the text is about. */
 export function plainAnswer(
   text: string,
   tools: readonly string[],
@@ -18,7 +18,7 @@ export function plainAnswer(
   return { content: null, toolCalls: [{ id: "call_a1", name, arguments: '{"number":"4711"}' }] };
 }
 
-/** Starts a stand-in. */
+/** Starts the mock server. */
 export async function openStandIn(): Promise<StandIn> {
   const mock = new LLMock({ host: "127.0.0.1", port: 0, logLevel: "silent" });
   mock.addFixture({ match: { predicate: () => true }, response: answerOf });
@@ -45,7 +45,7 @@ function answerOf({ messages, tools = [] }: ChatCompletionRequest): FixtureRespo
   return toolCalls === undefined ? { content: content ?? "", usage } : { toolCalls: [...toolCalls], usage };
 }
 
-/** The mock does not look at tool choices: it is offered only those tools that a request lets it call. */
+/** The mock ignores tool choices: it is offered only the tools that a request allows. */
 async function forward(request: IncomingMessage, response: ServerResponse, url: string): Promise<void> {
   try {
     const chunks: Buffer[] = [];

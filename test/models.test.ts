@@ -43,7 +43,7 @@ afterAll(async () => {
   await refusing[Symbol.asyncDispose]();
 });
 
-test("gives every case a name of its own", () => {
+test("every case has a unique name", () => {
   expect(new Set(modelCases.map(({ name }) => name)).size).toBe(modelCases.length);
 });
 

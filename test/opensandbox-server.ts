@@ -10,7 +10,7 @@ import { dirname, join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { removeAll } from "./remove-tree.ts";
 
-/** A request that the server was sent. */
+/** A request that the server received. */
 export interface SeenRequest {
   readonly method: string;
   readonly path: string;
@@ -18,7 +18,7 @@ export interface SeenRequest {
   readonly body: Buffer;
 }
 
-/** What the server answers instead of doing what it was asked. */
+/** An answer that replaces the normal one. */
 export interface Fault {
   readonly status: number;
   readonly body?: string;
@@ -35,17 +35,17 @@ interface RunningSandbox {
 type Reply = { readonly status: number; readonly body?: unknown } | null;
 
 /**
- * A server on this machine that speaks the wire of the OpenSandbox client, for tests.
+ * A mock server for tests that implements the HTTP API of the OpenSandbox client.
  *
- * What passes against it proves that the backend and the client understand each other: paths, bodies, events, errors.
- * Commands run for real, each sandbox with a home and a temporary directory of its own. It proves nothing about what a
+ * Tests against it prove that the backend and the client agree on paths, bodies, events and errors.
+ * Commands really run, each sandbox with a separate home and temporary directory. They prove nothing about what a
  * real server adds: images, containers and their isolation, networks, limits, and snapshots of whole file systems. All
  * sandboxes here share one file system, so that a snapshot holds the home of a sandbox and no more.
  */
 export class OpenSandboxServer implements AsyncDisposable {
   readonly seen: SeenRequest[] = [];
   readonly sandboxes: Map<string, RunningSandbox> = new Map();
-  /** Decides which requests go wrong. */
+  /** Decides which requests fail. */
   fault: (request: SeenRequest) => Fault | null = () => null;
   readonly #apiKey: string;
   readonly #shell: readonly [string, ...string[]];
@@ -59,7 +59,7 @@ export class OpenSandboxServer implements AsyncDisposable {
     this.#directory = directory;
   }
 
-  /** As the real service, it runs commands with bash where the image has it, else with the plain shell. */
+  /** Like the real service, runs commands with bash if the image has it, else with the plain shell. */
   static async start(apiKey = "", shell: "bash" | "sh" = "bash"): Promise<OpenSandboxServer> {
     const server = new OpenSandboxServer(apiKey, shell, await mkdtemp(join(tmpdir(), "skein-opensandbox-")));
     server.#http.listen(0, "127.0.0.1");
@@ -94,7 +94,7 @@ export class OpenSandboxServer implements AsyncDisposable {
     }
   }
 
-  /** The part of the wire that starts and ends sandboxes. */
+  /** The part of the API that starts and ends sandboxes. */
   async #manage({ method, headers, body }: SeenRequest, url: URL): Promise<Reply> {
     if (this.#apiKey !== "" && headers["open-sandbox-api-key"] !== this.#apiKey) {
       return problem(401, `the key ${String(headers["open-sandbox-api-key"])} is not known`);
@@ -156,7 +156,7 @@ export class OpenSandboxServer implements AsyncDisposable {
     return { status: 200, body: snapshotBody(id, snapshot.asked > 1 ? "Ready" : "Creating") };
   }
 
-  /** A container takes all its processes with it; here they are known by their home. */
+  /** A container would end all of its processes; here they are found by their home. */
   async #kill(id: string): Promise<void> {
     const sandbox = this.sandboxes.get(id);
     if (sandbox === undefined) return;
@@ -165,7 +165,7 @@ export class OpenSandboxServer implements AsyncDisposable {
     await removeAll(sandbox.home);
   }
 
-  /** The part of the wire that acts in a sandbox. */
+  /** The part of the API that acts in a sandbox. */
   async #act(asked: SeenRequest, url: URL, response: ServerResponse): Promise<void> {
     const [, id = ""] = /^\/execd\/([^/]+)\/\d+/.exec(url.pathname) ?? [];
     const route = `${asked.method} ${url.pathname.replace(/^\/execd\/[^/]+\/\d+/, "")}`;
@@ -200,7 +200,7 @@ interface CommandRequest {
   readonly envs?: Record<string, string>;
 }
 
-/** Tells of the output as the real service does: lines without their ends, an empty one as a line end. */
+/** Sends output like the real service: lines without newlines, an empty line as a newline. */
 async function runCommand(
   [shell, ...flags]: readonly [string, ...string[]],
   sandbox: RunningSandbox,
@@ -242,7 +242,7 @@ async function runCommand(
   }
   if (code === 0) tell({ type: "execution_complete", execution_time: 1 });
   else tell({ type: "error", error: { ename: "CommandExecError", evalue: String(code ?? -1), traceback: [] } });
-  // The real service holds the stream open for a while after the last event.
+  // The real service keeps the stream open for a while after the last event.
   await sleep(300);
   response.end();
 }
@@ -265,7 +265,7 @@ async function upload({ headers, body }: SeenRequest): Promise<void> {
   };
   await mkdir(dirname(path), { recursive: true });
   const data = new Uint8Array(await (form.get("file") as File).arrayBuffer());
-  // The wire has modes as decimal numbers that read like octal ones.
+  // The API writes modes as decimal numbers that look like octal ones.
   await writeFile(path, data, { mode: Number.parseInt(String(mode), 8) });
 }
 
@@ -308,7 +308,7 @@ function problem(status: number, message: string): { readonly status: number; re
 
 function send(response: ServerResponse, reply: Reply): void {
   if (reply === null || response.headersSent) return void response.end();
-  // The client reads an answer without a length as JSON, also when it is empty.
+  // The client parses a response without a length as JSON, even an empty one.
   if (reply.body === undefined) return void response.writeHead(reply.status, { "content-length": "0" }).end();
   response.writeHead(reply.status, { "content-type": "application/json" }).end(JSON.stringify(reply.body));
 }
@@ -330,6 +330,6 @@ function killQuietly(pid: number, signal: NodeJS.Signals): void {
   try {
     process.kill(pid, signal);
   } catch {
-    // It is gone already.
+    // It has already ended.
   }
 }

@@ -17,7 +17,7 @@ const shape = {
   required: ["city", "degrees"],
   additionalProperties: false,
 };
-/** The same in the words of a provider that knows no limits. */
+/** The same schema for a provider that supports no limits. */
 const told = {
   ...shape,
   properties: { city: { type: "string" }, degrees: { type: "number", description: "minimum: -90" } },
@@ -27,7 +27,7 @@ interface Way {
   readonly folder: "openai" | "anthropic";
   readonly fixture: string;
   readonly model: (url: string) => Model;
-  /** What a request says of the value, and what that is to be. */
+  /** The schema in the request body, and the expected schema. */
   readonly said: (body: Asked["body"]) => unknown;
   readonly expected: unknown;
 }
@@ -79,7 +79,7 @@ describe.for(Object.entries(ways))("by %s", ([, { folder, fixture, model, said, 
   const wrong = { body: wireFixture(folder, `${fixture}-wrong.sse.txt`) };
   const right = { body: wireFixture(folder, `${fixture}.sse.txt`) };
 
-  test("a run comes to a checked value, after the model was told of one that does not fit", async () => {
+  test("a run ends with a checked value, after the model was told about an invalid one", async () => {
     await using server = await openModelServer(wrong, right);
     const agent = createAgent({ prompt: "You know the weather.", model: model(server.url), builtInTools: false });
     const answer = await agent.run("How is the weather in Köln?", { output: Weather });
@@ -88,7 +88,7 @@ describe.for(Object.entries(ways))("by %s", ([, { folder, fixture, model, said, 
     expect(JSON.stringify(server.asked[1]?.body)).toContain("answer.degrees is refused: Invalid input");
   });
 
-  test("a run fails where no value fits, and what was said stays", async () => {
+  test("a run fails if no value fits, and keeps its messages", async () => {
     await using server = await openModelServer(wrong);
     const agent = createAgent({ prompt: "You know the weather.", model: model(server.url), builtInTools: false });
     const run = agent.run("How is the weather in Köln?", { output: Weather, outputRetries: 1 });
@@ -98,7 +98,7 @@ describe.for(Object.entries(ways))("by %s", ([, { folder, fixture, model, said, 
   });
 });
 
-test("a provider of the AI SDK that cannot pass on a schema is asked by a tool", async () => {
+test("a provider of the AI SDK without support for schemas is asked through a tool", async () => {
   await using server = await openModelServer({ body: wireFixture("openai", "chat-output.sse.txt") });
   const agent = createAgent({ prompt: "", model: aiSdk(compatibleAt(server.url)), builtInTools: false });
   const { output } = await agent.run("How is the weather in Köln?", { output: Weather });
@@ -107,7 +107,7 @@ test("a provider of the AI SDK that cannot pass on a schema is asked by a tool",
   expect(server.asked[0]?.body).not.toHaveProperty("response_format");
 });
 
-test("what a provider cannot hold a model to is asked for in another way", () => {
+test("a schema that a provider cannot enforce is requested in another way", () => {
   const [gpt, claude] = [openai("gpt-5-mini", { apiKey: "k" }), anthropic("claude-opus-5", { apiKey: "k" })];
   const tags = { type: "object", properties: { a: { type: "string" } }, additionalProperties: { type: "string" } };
   const open = { type: "object", properties: { tags }, additionalProperties: false };

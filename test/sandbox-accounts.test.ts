@@ -20,7 +20,7 @@ async function copyBuilt(directory: string): Promise<string> {
   return join(copy, "sandboxes/index.js");
 }
 
-/** Runs a program as another account of the machine, in a directory of its own; resolves to what it printed. */
+/** Runs a program as another account of the machine, in a separate directory; resolves to its output. */
 async function asNobody(context: TestContext, program: string): Promise<unknown> {
   if (process.getuid?.() !== 0) skipBecause(context, "only root can start a program as another account");
   if (!(await localBackend.reach?.({}))?.isolated) skipBecause(context, "bubblewrap does not work on this machine");
@@ -44,7 +44,7 @@ async function asNobody(context: TestContext, program: string): Promise<unknown>
   return JSON.parse(printed);
 }
 
-test("an account without rights gets isolation as root does: its files written, its keys and homes hidden", async (context) => {
+test("an unprivileged account gets the same isolation as root: its files are writable, keys and homes are hidden", async (context) => {
   const answer = await asNobody(
     context,
     `const sandbox = await open({ isolation: "required" });
@@ -58,7 +58,7 @@ test("an account without rights gets isolation as root does: its files written, 
   expect(answer).toEqual(["kept\nwork\ngit\n2\n", "", "SECRET_KEY=secret\n"]);
 });
 
-test("the limit of processes binds an account without rights, isolated or not, and counts nothing of others", async (context) => {
+test("the limit of processes holds for an unprivileged account, isolated or not, and does not count processes of others", async (context) => {
   const answer = await asNobody(
     context,
     `const bomb = "i=0; while [ $i -lt 120 ]; do sleep 2 & i=$((i+1)); echo started; done 2>/dev/null";
@@ -75,7 +75,7 @@ test("the limit of processes binds an account without rights, isolated or not, a
   }
 });
 
-test("the limit of memory binds each process of an account without rights", async (context) => {
+test("the limit of memory holds for each process of an unprivileged account", async (context) => {
   const answer = await asNobody(
     context,
     `const fill = "const all = []; for (let i = 0; i < 60; i++) all.push(Buffer.alloc(10 << 20, 1)); console.log(all.length)";

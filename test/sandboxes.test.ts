@@ -15,13 +15,13 @@ interface Kind {
   readonly backend: SandboxBackend;
   readonly spec: SandboxSpec;
   readonly lacks?: NonNullable<SandboxCaseContext["lacks"]>;
-  /** Whether its cases wait more than they work, and so may run side by side. */
+  /** Whether its cases mostly wait, and may therefore run concurrently. */
   readonly remote?: boolean;
 }
 
 const openSandbox = await OpenSandboxServer.start();
 
-/** Every kind of sandbox there is. */
+/** All kinds of sandboxes. */
 const kinds: readonly Kind[] = [
   { name: "local", backend: localBackend, spec: { isolation: "off" } },
   { name: "local, isolated", backend: localBackend, spec: { isolation: "required" } },
@@ -29,7 +29,7 @@ const kinds: readonly Kind[] = [
 ];
 
 let home: string;
-/** Why the machine has no isolated sandboxes; null where it has. */
+/** Why the machine cannot isolate sandboxes; null if it can. */
 let isolationMissing: string | null;
 
 beforeAll(async () => {
@@ -44,7 +44,7 @@ afterAll(async () => {
   await rm(home, { recursive: true, force: true });
 });
 
-test("gives every case a name of its own", () => {
+test("every case has a unique name", () => {
   expect(new Set(sandboxCases.map(({ name }) => name)).size).toBe(sandboxCases.length);
 });
 
@@ -80,7 +80,7 @@ async function runCase({ backend, spec, lacks }: Kind, sandboxCase: SandboxCase,
   }
 }
 
-/** Tries an isolated sandbox once for all cases; any other failure is left to them. */
+/** Tests once for all cases whether isolation works; other failures are left to the cases. */
 async function missingIsolation(): Promise<string | null> {
   try {
     await (await localBackend.open({ isolation: "required" })).close();

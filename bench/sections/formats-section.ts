@@ -3,7 +3,7 @@ import { writeFile } from "node:fs/promises";
 import { availableParallelism } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
-import { foreignFormat, ImportMemory, importFiles } from "skein/formats";
+import { foreignFormat, ImportCache, importFiles } from "skein/formats";
 import { formatBytes, formatCount, formatMs } from "../format.ts";
 import { messageText } from "../message-of.ts";
 import { readMemory } from "../read-memory.ts";
@@ -35,7 +35,7 @@ async function importRows(bench: Bench, kind: DurableKind, folder: string, paths
   bench.progress(`formats: import, ${kind}`);
   const { foreignFiles: count, foreignFileBytes: bytes } = bench.sizes;
   const place = await bench.fixtures.folder(`foreign-${kind}`);
-  const memory = await ImportMemory.open(join(place, "seen.json"));
+  const cache = await ImportCache.open(join(place, "seen.json"));
   await using store = await openStoreOf(kind, place);
   // Half of the reading before and half after, so that a machine that is slow for a while slows both.
   const half = paths.length >> 1;
@@ -46,7 +46,7 @@ async function importRows(bench: Bench, kind: DurableKind, folder: string, paths
     let outsideMs = 0;
     for await (const { number } of importFiles(
       { store, userId: "user" },
-      { format: foreignFormat("claude-code"), path: folder, memory, storeUrl: storeUrlOf(kind, place) },
+      { format: foreignFormat("claude-code"), path: folder, cache, storeUrl: storeUrlOf(kind, place) },
     )) {
       if (number !== Math.ceil(count / 10) && number !== count) continue;
       const readAt = performance.now();

@@ -20,11 +20,11 @@ import {
   type TranscriptItem,
 } from "./transcript-item.ts";
 
-/** The types of pictures that cannot carry a program. */
+/** Image types that cannot contain scripts. */
 const PICTURE_TYPES: ReadonlySet<string> = new Set(["image/png", "image/jpeg", "image/gif", "image/webp"]);
 const TITLE_CHARACTERS_MAX = 100;
 
-/** Nothing is loaded, nothing runs, and only the style that stands in the page counts. */
+/** Content Security Policy: loads nothing, runs no script, and allows only the page's own inline style. */
 const POLICY: string = [
   "default-src 'none'",
   `style-src 'sha256-${createHash("sha256").update(HTML_STYLE).digest("base64")}'`,
@@ -33,7 +33,7 @@ const POLICY: string = [
   "form-action 'none'",
 ].join("; ");
 
-/** The path as one page of HTML that needs nothing else and runs nothing. */
+/** The path as one self-contained HTML page without scripts. */
 export async function* exportHtml(source: ExportSource): AsyncGenerator<string, void, undefined> {
   const survey = await surveyLog(source);
   yield pageBegin(source, survey);
@@ -92,14 +92,14 @@ ${rows.map(([term, value]) => `<dt>${term}</dt><dd dir="auto">${escapeHtml(value
 `;
 }
 
-/** What users said, each with a link to it. Read anew, so that a long session need not be held in memory. */
+/** The messages of users as links to their turns. Reads the log again, so that a long session is not held in memory. */
 async function* turnList(source: ExportSource, { onPath }: Survey): AsyncGenerator<string, void, undefined> {
   let begun = false;
   for await (const entry of readEntries(source)) {
     if (!onPath.has(entry.id) || entry.type !== "message" || entry.message.role !== "user") continue;
     if (!begun) yield `<nav aria-label="What users said">\n<details>\n<summary>What users said</summary>\n<ol>\n`;
     begun = true;
-    // Sanitized before it is cut: half of a secret would not be recognised.
+    // Sanitize before cutting: half of a secret would not be recognised.
     const opening = openingOf(await shownInSlices(source, textOf(entry.message.content)), TITLE_CHARACTERS_MAX);
     yield `<li><a href="#turn-${entry.seq}" dir="auto">${escapeHtml(opening || "(no text)")}</a></li>\n`;
   }

@@ -6,9 +6,9 @@ import { type ExportSource, inSlices, readEntries, readPathIds } from "./export-
 import type { Sanitizer } from "./sanitizer.ts";
 
 /**
- * The session as a file of the jsonl store: the header's line, then a line for each entry.
+ * The session as a file of the jsonl store: a line for the header, then a line for each entry.
  *
- * All of the log, or, `onlyPath`, the nodes of the path and the names, labels and undone compactions that count for it.
+ * Writes the whole log or, with `onlyPath`, only the nodes of the path and its names, labels and undone compactions.
  */
 export async function* exportJsonl(source: ExportSource, onlyPath: boolean): AsyncGenerator<string, void, undefined> {
   const { store, head, leafId, sanitizer } = source;
@@ -25,7 +25,7 @@ export async function* exportJsonl(source: ExportSource, onlyPath: boolean): Asy
   }
 }
 
-/** The header with the number of entries that the path itself has from an import. */
+/** The header with its count of inherited entries reduced to those that belong to the path. */
 async function headerOfPath(source: ExportSource, onPath: ReadonlySet<string>): Promise<SessionHeader> {
   const { header } = source.head;
   const { inherited } = header;
@@ -43,7 +43,7 @@ function belongs(entry: Entry, onPath: ReadonlySet<string>): boolean {
   return entry.type === "session_info";
 }
 
-/** The placeholder of a secret is no session id, and a header whose ids are none could not be read again. */
+/** Sanitizes a header and keeps its ids valid: the placeholder of a secret is no session id, and could not be imported. */
 function sanitizeHeader(header: SessionHeader, sanitizer: Sanitizer): SessionHeader {
   const harmless = sanitizer.sanitize(header);
   const { lineage, forkedFrom } = harmless;

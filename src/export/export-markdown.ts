@@ -2,7 +2,7 @@ import { type ExportSource, readEntries, shown, shownInSlices, type Survey, surv
 import { fence, plainMarkdown, quoteMarkdown } from "./markdown-text.ts";
 import { itemOf, renderBlocks, spendingOf, type TranscriptBlock, type TranscriptItem } from "./transcript-item.ts";
 
-/** The path as Markdown: what was said in quotations, what tools did folded away. */
+/** The path as Markdown: messages as quotations, tool calls and results in collapsed sections. */
 export async function* exportMarkdown(source: ExportSource): AsyncGenerator<string, void, undefined> {
   const survey = await surveyLog(source);
   yield frontMatter(source, survey);

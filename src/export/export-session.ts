@@ -4,36 +4,35 @@ import type { SessionStore } from "../session/store.ts";
 import type { ExportSource } from "./export-source.ts";
 import { createSteppedSanitizer } from "./sanitizer.ts";
 
-/** What a session can be exported as. */
+/** A format of `exportSession`. */
 export type ExportFormat = "jsonl" | "markdown" | "html";
 
-/** Every format of an export. */
+/** All export formats. */
 export const EXPORT_FORMATS: readonly ExportFormat[] = ["jsonl", "markdown", "html"];
 
-/** How a session is exported. */
+/** Options of `exportSession`. */
 export interface ExportOptions {
   readonly format: ExportFormat;
-  /** Take out secrets and home directories; `Sanitizer` says how. */
+  /** Replaces secrets and home directories by placeholders; see `Sanitizer`. */
   readonly sanitize?: boolean;
-  /** Export the path that ends here (null: before the root) instead of the active one, and in JSONL nothing else. */
+  /** Exports the path that ends here (null: an empty path) instead of the active one. JSONL then holds only that path. */
   readonly leafId?: string | null;
 }
 
 const EXPORT_KEYS: KeysOf<ExportOptions> = { format: true, sanitize: true, leafId: true };
 
 /**
- * A session as text, in pieces.
+ * Yields a session as text, in pieces.
  *
- * - `jsonl` is a file of the jsonl store, with every entry of the log: `SessionTree.open` opens it and `importSession`
- *   takes it in. With `leafId` it holds that path, its labels and the name. Checkpoints are not part of a log; `copySession`
- *   takes them along.
- * - `markdown` is the path for reading, what tools did folded away. What was said cannot pass for anything else in it.
- * - `html` is the path as one page that opens without a network and runs nothing, whatever was said.
- * - What is appended meanwhile is left out, and a session that is deleted meanwhile ends the export with an error.
- * - The log is read as it is written out, more than once where that saves memory; only ids and labels are held.
+ * - `jsonl` is a file of the jsonl store with every entry of the log: `SessionTree.open` opens it, `importSession` imports it.
+ *   With `leafId` it holds that path, its labels and the name. Checkpoints are not part of a log; `copySession` copies them.
+ * - `markdown` is the path for reading, with tool calls in collapsed sections. Content of messages cannot imitate other turns.
+ * - `html` is the path as one page that needs no network and runs no script, whatever the messages contain.
+ * - Entries that are appended during the export are not included. If the session is deleted meanwhile, the export throws.
+ * - The log is streamed and may be read more than once; only ids and labels are held in memory.
  *
- * @throws {SessionError} `SESSION_NOT_FOUND`; `UNKNOWN_ENTRY` or `INVALID_ENTRY` for a leaf that is not there or is a
- * fact; `INVALID_OPTION` for an unknown format.
+ * @throws {SessionError} `SESSION_NOT_FOUND`; `UNKNOWN_ENTRY` if the leaf does not exist, `INVALID_ENTRY` if it is a fact;
+ * `INVALID_OPTION` for an unknown format.
  */
 export async function* exportSession(
   store: SessionStore,
@@ -53,7 +52,7 @@ export async function* exportSession(
   if (head === null) throw new SessionNotFoundError(sessionId);
   const leafId = options.leafId === undefined ? head.leafId : options.leafId;
   const source: ExportSource = { store, head, leafId, sanitizer: sanitize ? createSteppedSanitizer() : null };
-  // Each format is loaded when it is asked for: a program that exports nothing need not wait for any.
+  // Formats are loaded lazily: a program that exports nothing does not load them.
   if (format === "jsonl") {
     const { exportJsonl } = await import("./export-jsonl.ts");
     yield* exportJsonl(source, options.leafId !== undefined);

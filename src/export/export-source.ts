@@ -6,41 +6,41 @@ import type { SessionStore } from "../session/store.ts";
 import { walkUp } from "../tree/path-reader.ts";
 import type { SteppedSanitizer } from "./sanitizer.ts";
 
-/** How many characters are worked on before others of the program have their turn. */
+/** How many characters are processed before yielding to the event loop. */
 const SLICE_CHARACTERS = 256 * 1024;
 
-/** The session that is exported, as it stood when the export began. */
+/** The session to export, as it was when the export began. */
 export interface ExportSource {
   readonly store: SessionStore;
   readonly head: SessionHead;
-  /** Where the path that is exported ends. */
+  /** The last node of the exported path. */
   readonly leafId: string | null;
   readonly sanitizer: SteppedSanitizer | null;
 }
 
-/** What must be known of a log before its path can be shown. */
+/** The data about a log that is collected before its path is written. */
 export interface Survey {
   /** The ids of the nodes on the path. */
   readonly onPath: ReadonlySet<string>;
   readonly path: PathSummary;
   readonly labels: ReadonlyMap<string, string>;
-  /** The nodes beside the path, by the node of the path that they hang on; null is before the root. */
+  /** Branches that leave the path, by the node of the path that is their parent (null: they are roots). */
   readonly branches: ReadonlyMap<string | null, BranchPoint>;
 }
 
-/** A node of a path that has branches beside it. */
+/** The branches that leave the path at one node. */
 export interface BranchPoint {
   readonly count: number;
-  /** The first few of them. */
+  /** The first nodes of the first few branches. */
   readonly firstIds: readonly string[];
 }
 
 const BRANCHES_NAMED_MAX = 5;
 
 /**
- * The entries of the log, oldest first, up to where it ended when the export began.
+ * The entries of the log, oldest first, up to its version at the start of the export.
  *
- * @throws {SessionNotFoundError} when the session was deleted meanwhile, so that no export ends early in silence.
+ * @throws {SessionNotFoundError} if the session was deleted meanwhile, so that no export is silently incomplete.
  */
 export async function* readEntries({ store, head }: ExportSource): AsyncGenerator<Entry, void, undefined> {
   let read = 0;
@@ -59,7 +59,7 @@ export async function* readEntries({ store, head }: ExportSource): AsyncGenerato
   if (read < head.version) throw new SessionNotFoundError(head.header.id);
 }
 
-/** The ids of the nodes from the root to a leaf. @throws {SessionError} for a leaf that is not there, or is a fact. */
+/** The ids of the nodes from the root to a leaf. @throws {SessionError} if the leaf does not exist or is a fact. */
 export async function readPathIds(store: SessionStore, sessionId: string, leafId: string | null): Promise<Set<string>> {
   const ids = new Set<string>();
   if (leafId === null) return ids;
@@ -68,14 +68,14 @@ export async function readPathIds(store: SessionStore, sessionId: string, leafId
   return ids;
 }
 
-/** Apart, so that a leaf that is large is not held while its path is read. */
+/** A separate function, so that a large leaf is not kept in memory while its path is read. */
 async function checkNode(store: SessionStore, sessionId: string, leafId: string): Promise<void> {
   const leaf = await store.getEntry(sessionId, leafId);
   if (leaf === null) throw new UnknownEntryError(sessionId, leafId);
   if (!isNode(leaf)) throw notANode(sessionId, leafId);
 }
 
-/** Reads the log once: for what hangs on the path, for the labels, and for the secrets that are to be taken out. */
+/** Reads the log once and collects branches, labels and the secrets to replace. */
 export async function surveyLog(source: ExportSource): Promise<Survey> {
   const { store, head, leafId, sanitizer } = source;
   const onPath = await readPathIds(store, head.header.id, leafId);
@@ -88,7 +88,7 @@ export async function surveyLog(source: ExportSource): Promise<Survey> {
       if (entry.label === null) labels.delete(entry.targetId);
       else labels.set(entry.targetId, entry.label);
     }
-    // A branch that was pruned is hidden for good, also in an export.
+    // Pruned branches are hidden in exports, too.
     if (entry.type === "prune") beside.delete(entry.targetId);
     if (!isNode(entry) || onPath.has(entry.id)) continue;
     if (entry.parentId === null || onPath.has(entry.parentId)) beside.set(entry.id, entry.parentId);
@@ -97,7 +97,7 @@ export async function surveyLog(source: ExportSource): Promise<Survey> {
   return { onPath, path, labels, branches: groupByParent(beside) };
 }
 
-/** Does work step by step, so that others of the program have their turn between two steps. */
+/** Runs a generator to its end and yields to the event loop between steps. */
 export async function inSlices<T>(steps: Generator<void, T>): Promise<T> {
   for (;;) {
     const { done, value } = steps.next();
@@ -106,15 +106,15 @@ export async function inSlices<T>(steps: Generator<void, T>): Promise<T> {
   }
 }
 
-/** The same as `shown`, for what may be large. */
+/** Like `shown`, for values that may be large: yields to the event loop. */
 export async function shownInSlices<T>({ sanitizer }: ExportSource, value: T): Promise<T> {
   const clean = cleanValue(value);
   return sanitizer === null ? clean : inSlices(sanitizer.sanitizeSteps(clean));
 }
 
-/** What of a value is shown: without what steers a terminal, and without secrets where those are not wanted. */
+/** The value without terminal control sequences and, if the export is sanitized, without secrets. */
 export function shown<T>({ sanitizer }: ExportSource, value: T): T {
-  // Cleaned first: taking a control character out of a secret that it hid would bring the secret back.
+  // Clean first: a control character could hide a secret from the sanitizer, and removing it later would reveal the secret.
   const clean = cleanValue(value);
   return sanitizer === null ? clean : sanitizer.sanitize(clean);
 }
@@ -130,16 +130,16 @@ function groupByParent(beside: ReadonlyMap<string, string | null>): Map<string |
   return branches;
 }
 
-/** Sequences that steer a terminal: colours and movements, titles and links, and single escapes. */
+/** Terminal escape sequences: colours and cursor movements, titles and links, and single escapes. */
 const TERMINAL =
   // biome-ignore lint/suspicious/noControlCharactersInRegex: these are the characters to find.
   /[\u001b]\[[0-?]{0,64}[ -/]{0,8}[@-~]|[\u001b]\][^\u0007\u001b]{0,4096}(?:\u0007|\u001b\\)|[\u001b][@-Z\\-_]/g;
-/** Controls other than tab and newline, and the marks that make a text show in another order than it is written. */
+/** Control characters other than tab and newline, and bidirectional overrides, which display text in another order. */
 const CONTROLS = /(?![\t\n])\p{Cc}|[\u202a-\u202e\u2066-\u2069]/gu;
 
 /**
- * A text or a JSON value as a reader sees it: lines end in a newline, and nothing in it steers a terminal or turns the text
- * around. Keys stay.
+ * A text or JSON value with `\n` as line end, without terminal sequences and bidirectional overrides. Keys of objects stay
+ * unchanged.
  */
 function cleanValue<T>(value: T): T {
   return clean(value) as T;
@@ -156,7 +156,7 @@ function cleanText(text: string): string {
   return (
     text
       .replace(TERMINAL, "")
-      // Markdown takes a lone carriage return for the end of a line.
+      // Markdown treats a lone carriage return as the end of a line.
       .replace(/\r\n?/g, "\n")
       .replace(CONTROLS, "")
       // Half of a surrogate pair is not a character.

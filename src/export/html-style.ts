@@ -1,4 +1,4 @@
-/** The style of an exported page: light or dark as the reader has it, one column, nothing wider than the screen. */
+/** The style of an exported page: light or dark by the reader's setting, one column, nothing wider than the screen. */
 export const HTML_STYLE: string = `
 :root { color-scheme: light dark; --text: #1b1d21; --soft: #565b64; --page: #ffffff; --card: #f4f5f7; --line: #d5d8de;
   --accent: #0b53c1; --user: #0b53c1; --assistant: #1f6b3a; --tool: #8a4b00; --failed: #a8201a; }

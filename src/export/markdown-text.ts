@@ -1,17 +1,17 @@
-/** A text of someone else's as a quotation, in which its own Markdown still reads as such but reaches no further. */
+/** Quotes an untrusted text: its Markdown still renders, but cannot affect anything outside of the quotation. */
 export function quoteMarkdown(text: string): string {
   return containMarkdown(text)
     .map((line) => (line === "" ? ">" : `> ${line}`))
     .join("\n");
 }
 
-/** A text between fences that it cannot close. */
+/** The text in a code fence that is longer than any run of backticks in it, so that the text cannot close it. */
 export function fence(text: string, language: string): string {
   const marks = "`".repeat(Math.max(2, longestRun(text)) + 1);
   return `${marks}${language}\n${text.replace(/\n$/, "")}\n${marks}`;
 }
 
-/** A text on one line, each character of which means itself. */
+/** The text on one line, with all Markdown characters escaped. */
 export function plainMarkdown(text: string): string {
   return text
     .replace(/\s+/g, " ")
@@ -21,16 +21,16 @@ export function plainMarkdown(text: string): string {
 
 const BACKTICK = 0x60;
 
-/** Where a fence begins: what it is made of, and what follows it. */
+/** The opening line of a code fence: its marks and the info string. */
 export const FENCE: RegExp = /^ {0,3}(`{3,}|~{3,})([^`]*)$/;
 
-/** Whether a line ends what `opening` began. */
+/** Whether a line closes the fence that `opening` opened. */
 export function closesFence(line: string, opening: string): boolean {
   const marks = line.trim();
   return marks.length >= opening.length && marks === (opening[0] as string).repeat(marks.length);
 }
 
-/** The lines of a text: its fenced code in fences of ours, and outside of them no HTML, no definitions and no images. */
+/** The lines of a text with its code fences rewritten by `fence`, and without HTML, link definitions and images outside. */
 function containMarkdown(text: string): string[] {
   const lines: string[] = [];
   let code: { readonly opening: string; readonly language: string; readonly lines: string[] } | null = null;
@@ -52,7 +52,7 @@ function containMarkdown(text: string): string[] {
   return lines;
 }
 
-/** The backticks that stay are those of the code that was found here, so a reader of Markdown finds the same. */
+/** Keeps inline code and contains the rest. Other backticks are escaped, so a Markdown parser finds the same code spans. */
 function containLine(line: string): string {
   const codes = /(?<!`)(`{1,8})(?!`)([^`]{1,2000})\1(?!`)/g;
   let contained = "";
@@ -65,9 +65,9 @@ function containLine(line: string): string {
 }
 
 /**
- * Takes their meaning from backticks and tags, from pictures (which tell their server who reads this), from definitions
- * (which would reach other messages) and from links to anywhere but the web. Backslashes before them are doubled, since
- * two of them mean one that is no escape; so are those at the end, where a backtick may follow.
+ * Escapes backticks and tags, images (they would tell their server who reads this), link definitions (they would affect other
+ * messages) and links to other targets than web and mail. Backslashes before an escaped character are doubled, so that they do
+ * not escape our escape; so are those at the end, where a backtick may follow.
  */
 function containProse(text: string): string {
   const marks = /(?<!\\)(\\*)(`|<|!(?=\[)|\](?=:)|\]\((?!https?:\/\/|mailto:)|$)/gi;

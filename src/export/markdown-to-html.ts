@@ -1,17 +1,17 @@
 import { closesFence, FENCE } from "./markdown-text.ts";
 
-/** A paragraph that is longer than this is shown as it is. */
+/** Inline Markdown in a longer paragraph is not rendered. */
 const STYLED_CHARACTERS_MAX = 20_000;
 const ITEM = /^\s{0,12}(?:([-*+])|(\d{1,9})[.)])\s+(.*)$/s;
 const HEADING = /^ {0,3}(#{1,6})\s+(.*)$/s;
 
 /**
- * A small part of Markdown as HTML: paragraphs, fenced code, lists, headings; code, bold, italics and links within them.
+ * Renders a subset of Markdown as HTML: paragraphs, fenced code, lists, headings; inline code, bold, italics and links.
  *
- * - Everything is escaped before anything is looked for, so that no other element or attribute can come of it.
+ * - The text is escaped before Markdown is parsed, so that it cannot produce other elements or attributes.
  * - Links lead to `http:`, `https:` and `mailto:` only.
- * - Headings begin below the second level and skip none.
- * - The time it takes grows with the length of the text and not faster.
+ * - Headings start at `<h3>` and skip no level.
+ * - Takes linear time.
  */
 export function markdownToHtml(text: string): string {
   return new BlockReader(text.split("\n")).read();
@@ -87,7 +87,7 @@ class BlockReader {
   }
 }
 
-// No content may hold its own mark, so that each is read once and nothing nests deeper than there are marks.
+// No alternative may contain its own mark: each mark is read once, and the nesting depth is bounded.
 const INLINE = new RegExp(
   [
     "(?<tick>`{1,3})(?!`)(?<code>[^`\\n]+)\\k<tick>(?!`)",
@@ -124,7 +124,7 @@ const ENTITIES: Readonly<Record<string, string>> = {
   "'": "&#39;",
 };
 
-/** A text as HTML, in an element as well as in the quotes of an attribute. */
+/** Escapes a text for HTML, both in elements and in quoted attributes. */
 export function escapeHtml(text: string): string {
   return text.replace(/[&<>"']/g, (character) => ENTITIES[character] as string);
 }

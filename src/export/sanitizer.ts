@@ -4,48 +4,48 @@ import { JSON_DEPTH_MAX } from "../internal/json.ts";
 import { isSecretMember, isTelling, SECRET_PATTERNS } from "./secret-patterns.ts";
 
 /**
- * Takes secrets and home directories out of what is exported.
+ * Replaces secrets and home directories by placeholders.
  *
- * - A secret becomes `[secret 1]`, with the same number wherever the same secret stands.
- * - A secret that was recognised once is replaced everywhere, also where nothing around it says what it is, if it is long
- *   and irregular enough not to be a word; `learn` first from everything that is to be sanitized.
- * - Every text of a value is looked at, also one that is JSON itself, and what a `file` or `image` carries if that is text.
- *   The keys of objects stay.
- * - What was sanitized once stays as it is when it is sanitized again.
+ * - A secret becomes `[secret 1]`; the same secret always gets the same number.
+ * - A secret that was recognised once is replaced everywhere, even without a telling context, if it is long and irregular
+ *   enough not to be a word. Therefore call `learn` with all values before you sanitize any of them.
+ * - All texts in a value are searched, also JSON within texts, and the data of `file` and `image` parts if it is text. Keys of
+ *   objects are not changed.
+ * - Sanitizing is idempotent.
  */
 export interface Sanitizer {
-  /** How many different secrets it has seen. */
+  /** The number of different secrets found so far. */
   readonly secrets: number;
-  /** Remembers the secrets of a text or a JSON value. */
+  /** Collects the secrets in a text or JSON value. */
   learn(value: unknown): void;
-  /** A copy of a text or a JSON value without secrets. */
+  /** A copy of a text or JSON value without secrets. */
   sanitize<T>(value: T): T;
 }
 
-/** How a sanitizer is made. */
+/** Options of `createSanitizer`. */
 export interface SanitizerOptions {
-  /** A directory to write as `~`, beside those that are known as home directories by their path (default: the user's). */
+  /** A directory to replace by `~`, in addition to paths that look like home directories (default: the user's home). */
   readonly homeDirectory?: string;
 }
 
-/** A sanitizer that also does its work step by step: each call of `next` is a step, so that others can have their turn. */
+/** A sanitizer that can also work in steps: each call of `next` is a step, between which the caller can yield. */
 export interface SteppedSanitizer extends Sanitizer {
   learnSteps(value: unknown): Generator<void, void>;
   sanitizeSteps<T>(value: T): Generator<void, T>;
 }
 
-/** A sanitizer that has not seen any secret yet. */
+/** Creates a sanitizer that knows no secrets yet. */
 export function createSanitizer(options: SanitizerOptions = {}): Sanitizer {
   checkOptionsOf(options, { homeDirectory: true } satisfies KeysOf<SanitizerOptions>, "createSanitizer");
   return createSteppedSanitizer(options);
 }
 
-/** The same, for who works in steps. */
+/** Like `createSanitizer`, for callers that work in steps. */
 export function createSteppedSanitizer(options: SanitizerOptions = {}): SteppedSanitizer {
   return new SecretSanitizer(options.homeDirectory ?? ownHomeDirectory());
 }
 
-/** A text without its secrets. */
+/** Returns the text without its secrets. */
 export function sanitizeText(text: string): string {
   checkArgument(typeof text === "string", text, "sanitizeText", "a text");
   const sanitizer = createSanitizer();
@@ -53,11 +53,11 @@ export function sanitizeText(text: string): string {
   return sanitizer.sanitize(text);
 }
 
-/** How many secrets are also looked for where nothing around them says what they are. */
+/** How many secrets are also searched for literally, without any context. */
 const LITERALS_MAX = 1000;
-/** How many characters are looked at in one step, by one pattern, or by all of them in short texts. */
+/** How many characters one step searches: one pattern on a long text, or all patterns on short texts. */
 const STEP_CHARACTERS = 128 * 1024;
-/** How many texts may be nested in each other as JSON and still be looked into. */
+/** How many levels of JSON within texts are searched. */
 const NESTED_TEXTS_MAX = 4;
 
 const SEPARATOR = String.raw`(?:\\?\/|%2F)`;
@@ -79,7 +79,7 @@ class SecretSanitizer implements SteppedSanitizer {
   readonly #home: RegExp | null;
   #known: RegExp | null = null;
   #learning = false;
-  /** How many characters were looked at since the last step. */
+  /** How many characters were searched since the last step. */
   #looked = 0;
 
   constructor(homeDirectory: string) {
@@ -102,7 +102,7 @@ class SecretSanitizer implements SteppedSanitizer {
   *learnSteps(value: unknown): Generator<void, void> {
     const steps = this.#walk(value, false, 0, 0);
     for (;;) {
-      // Between two steps, another value may be sanitized.
+      // Set for each step, because the caller may sanitize another value between two steps.
       this.#learning = true;
       try {
         if (steps.next().done === true) return;
@@ -167,7 +167,7 @@ class SecretSanitizer implements SteppedSanitizer {
     return nested < NESTED_TEXTS_MAX && /^\s*[[{]/.test(result) ? yield* this.#json(result, nested + 1) : result;
   }
 
-  /** A text that is JSON may spell a secret in escapes, or name it by a key. */
+  /** Searches a text that is JSON: it may hold a secret in escaped form, or under a key that names a secret. */
   *#json(text: string, nested: number): Generator<void, string> {
     try {
       const value: unknown = JSON.parse(text);
@@ -175,7 +175,7 @@ class SecretSanitizer implements SteppedSanitizer {
       const after = JSON.stringify(yield* this.#walk(value, false, 0, nested));
       return before === after ? text : after;
     } catch (error) {
-      // Not JSON, or nested so deep that nobody will decode it: it is a text like others.
+      // Not JSON, or nested too deep to be decoded by anyone: treat it as plain text.
       if (error instanceof SyntaxError || error instanceof TooDeep || error instanceof RangeError) return text;
       throw error;
     }
@@ -188,7 +188,7 @@ class SecretSanitizer implements SteppedSanitizer {
         JSON.stringify(secret).slice(1, -1),
         encodeURIComponent(secret),
       ]);
-      // The longest first, so that none of them hides the end of another.
+      // Longest first, so that a secret that is a prefix of another does not leave the rest of it.
       const ordered = [...new Set(spellings)].sort((a, b) => b.length - a.length);
       this.#known = new RegExp(ordered.map(escapePattern).join("|"), "g");
     }
@@ -220,7 +220,7 @@ function allOf<T>(steps: Generator<void, T>): T {
   }
 }
 
-/** The secret that one of its spellings stands for. */
+/** Decodes an escaped or percent-encoded form of a known secret. */
 function decoded(spelling: string, secrets: ReadonlyMap<string, number>): string {
   if (secrets.has(spelling)) return spelling;
   for (const decode of [(text: string) => JSON.parse(`"${text}"`) as string, decodeURIComponent]) {
@@ -228,19 +228,19 @@ function decoded(spelling: string, secrets: ReadonlyMap<string, number>): string
       const secret = decode(spelling);
       if (secrets.has(secret)) return secret;
     } catch {
-      // It is spelled in the other way.
+      // Not encoded in this way: try the next one.
     }
   }
   return spelling;
 }
 
-/** Whether a text that equals this secret is this secret, and not a word that is used as one. */
+/** Whether a secret is so irregular that any equal text is that secret, and not a common word. */
 function isUnmistakable(secret: string): boolean {
   if (secret.length < 8 || secret.length > 4096) return false;
   return /[A-Za-z]/.test(secret) && /[^A-Za-z_-]/.test(secret) && !/[\s\p{Cs}]/u.test(secret);
 }
 
-/** The text that a content part carries in base64, or null when it carries none. */
+/** The text in the base64 data of a content part; null if it is not text. */
 function dataOf(value: object): string | null {
   const { type, data } = value as { readonly type?: unknown; readonly data?: unknown };
   if ((type !== "file" && type !== "image") || typeof data !== "string") return null;

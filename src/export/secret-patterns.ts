@@ -1,4 +1,4 @@
-/** Patterns of the keys and tokens of vendors, and of our own, each known by how it begins. Each holds a digit. */
+/** Patterns of vendors' keys and tokens, and of our own, recognised by their prefix. Each must contain a digit. */
 const VENDOR_TOKENS: readonly string[] = [
   "sk-[A-Za-z0-9_-]{16,}",
   "[prs]k_(?:live|test)_[A-Za-z0-9]{16,}",
@@ -69,56 +69,56 @@ const VENDOR_TOKENS: readonly string[] = [
   "ops_eyJ[A-Za-z0-9_-]{40,}",
 ];
 
-/** One way in which a secret shows itself: the group `secret` is what must go, `before` what stays in front of it. */
+/** A pattern that finds secrets: the group `secret` is replaced, the group `before` is kept in front of it. */
 export interface SecretPattern {
   readonly pattern: RegExp;
-  /** Whether what the pattern found is a secret; it always is when this is not given. */
+  /** Confirms that a match is a secret (default: every match is). */
   readonly confirms?: (found: string) => boolean;
 }
 
 /**
- * Where a word may begin: also right after an escape of JSON, a percent-encoded byte, or a colour of a terminal, whose
- * last character is a letter or a digit.
+ * The start of a word. It may follow a JSON escape, a percent-encoded byte or a terminal colour, although these end in a
+ * letter or a digit.
  */
 const AFTER_ESCAPE = String.raw`(?<=\\[nrtbf])|(?<=%[0-9A-Fa-f]{2})|(?<=\\u[0-9A-Fa-f]{4})|(?<=\u001b\[[0-9;]{0,10}m)`;
 const START = `(?:(?<![A-Za-z0-9])|${AFTER_ESCAPE})`;
-/** For words that dashes belong to: otherwise each of them would be read to its end from each of its dashes. */
+/** For words with dashes: without it, a word would be matched again from each of its dashes, in quadratic time. */
 const START_OF_WORD = `(?:(?<![A-Za-z0-9_-])|${AFTER_ESCAPE})`;
 const SPACE = "(?:[ \\t+]|%20)";
 
 const JSON_WEB_TOKEN = "eyJ[A-Za-z0-9_-]{10,}\\.[A-Za-z0-9_-]{10,}(?:\\.[A-Za-z0-9_-]*){0,3}";
 const PRIVATE_KEY = `${SPACE}(?:[A-Z0-9]{1,20}${SPACE}){0,4}PRIVATE${SPACE}KEY(?:${SPACE}BLOCK)?-----`;
 
-/** How the name of a secret ends, whatever comes before. */
+/** The end of a secret's name; any prefix may precede it. */
 const NAME = String.raw`(?:(?:api|access|auth|account|private|secret|signing|encryption|master|shared|storage|client|service)[_-]?key(?:[_-]?id)?|secret|token|passw(?:or)?d|passphrase|passcode|pwd|credentials?)s?\d{0,3}`;
-/** The same as the environment spells it, where a name that ends in `_KEY` or `_PASS` is a secret too. */
+/** The same for environment variables, where a name that ends in `_KEY` or `_PASS` is a secret, too. */
 const VARIABLE = String.raw`(?:API_?KEY|_KEY|_PASS|SECRET|TOKEN|PASSW(?:OR)?D|PASSPHRASE|PASSCODE|SSHPASS|REDISCLI_AUTH|(?<=[A-Z0-9_])(?<!OLD)PWD|CREDENTIALS?)\d{0,3}`;
 const QUOTE = String.raw`\\{0,7}["'\x60]`;
 const QUOTED = "[^\\n]{1,4096}?(?=\\k<quote>)";
-/** Names whose value is a secret however plain it is, where nothing else stands on its line. */
+/** Names whose value is a secret even if it is a plain word, if the line holds nothing else. */
 const PASSWORD = String.raw`(?:passw(?:or)?d|passphrase|passcode|pwd|secret)s?\d{0,3}`;
 const SCHEME = `(?:[A-Za-z][A-Za-z0-9-]{0,30}${SPACE}{1,8})?`;
-/** The same where what is quoted has quotes itself, which then are escaped. */
+/** Like `QUOTED`, for quoted texts that contain escaped quotes. */
 const QUOTED_WHOLE = String.raw`[^\n]{1,4096}?(?<!\\)(?=\k<quote>)`;
 const PARAMETER = String.raw`[\w-]{1,40}=(?:\\{0,7}"[^"\\\n]{0,2048}\\{0,7}"|[^\s",\\]{0,2048})`;
-/** One that is quoted is a parameter by itself. */
+/** A parameter whose value is quoted. */
 const QUOTED_PARAMETER = String.raw`[\w-]{1,40}=\\{0,7}"[^"\\\n]{6,2048}\\{0,7}"`;
 const COOKIE = String.raw`[\w.!#$%&*+^|~-]{1,128}=[^\s;,"'\\]{1,4096}`;
 const ASSIGN = String.raw`[ \t]{0,8}(?:=>|:=|[:=]|%3[AD])[ \t]{0,8}`;
 
-/** Between an option and its value: a space, an equals sign, or the end of a text in a list of arguments. */
+/** Between an option and its value: a space, an equals sign, or `", "` in a list of arguments. */
 const AFTER_OPTION = String.raw`(?:[ \t]{1,8}|=|["'],[ \t]{0,8}["'])`;
-/** The rest of a command up to an option; a command goes on after a backslash at the end of a line. */
+/** The part of a command before an option. A backslash at the end of a line continues the command. */
 const UP_TO = String.raw`(?:[^\n|;]|\\\r?\n){0,500}?[\s"']`;
 const LOGIN = String.raw`["']?[^\s:"'-][^\s:"']{0,255}:`;
-/** What lies between the words of a .netrc file, also where it is a text of JSON. */
+/** The whitespace between words of a .netrc file, also escaped in JSON. */
 const GAP = String.raw`(?:\s|\\[nrt]){1,20}`;
 const WORD = String.raw`[^\s\\"']{1,255}`;
 const NETRC = `(?:${GAP}(?:login|account)${GAP}["']?${WORD}["']?)`;
-/** Between the words of a command: a blank, or the end of a text in a list of arguments. */
+/** Between the words of a command: blanks, or `", "` in a list of arguments. */
 const NEXT = String.raw`(?:[ \t]{1,8}|["'],[ \t]{0,8}["'])`;
 
-/** Commands that take a password, each with the option for it. */
+/** Commands that accept a password, each with its option for it. */
 const COMMANDS: readonly (readonly [command: string, option: string])[] = [
   [
     `(?:docker|podman|nerdctl|buildah|skopeo|helm|oras|crane|az)${NEXT}(?:[\\w-]{1,20}${NEXT}){0,2}login`,
@@ -158,10 +158,10 @@ export const SECRET_PATTERNS: readonly SecretPattern[] = [
     ),
     confirms: (found) => found.length >= 20 || /[\d=]/.test(found),
   },
-  // A parameter of a URL, before what follows, which would take its plus sign for the space after a scheme.
+  // A URL parameter. Must precede the patterns below: they would read its plus sign as the space after a scheme.
   named(`[?&;][\\w.-]{0,40}?(?:${NAME}|authorization|sig|signature)=`, "[^&#\\s\"'<>\\\\]{1,4096}"),
-  // A header of a request, in quotes as a command or a program spells it, or on its own.
-  // Where the quote stands around a header whose own quotes are not escaped, its parameters are matched below.
+  // An HTTP header, quoted as in a command or a program, or unquoted.
+  // If the header contains unescaped quotes of the same kind, a pattern below matches its parameters.
   named(
     `(?<quote>${QUOTE})(?:proxy-)?authorization[ \\t]{0,4}:(?![ \\t]{0,8}${SCHEME}[\\w-]{1,40}=\\k<quote>)[ \\t]{0,8}${SCHEME}`,
     QUOTED_WHOLE,
@@ -232,40 +232,40 @@ export const SECRET_PATTERNS: readonly SecretPattern[] = [
   },
 ];
 
-/** What stands for a secret without being one: a placeholder, a variable, a word of a schema. */
+/** Values that are not secrets: placeholders, variables, words of a schema. */
 const HARMLESS =
   /^(?:\[secret\b.*|[*x.…]+|<[^>]*>|\$\{[^}]*\}?|\$[A-Z_][A-Z0-9_]*|\$\(.*|%\w+%|\{\{.*\}\}|process\.env\b.*|os\.environ\b.*|null|undefined|[Nn]one|nil|[Tt]rue|[Ff]alse|string|number|required|optional|\d{1,3})$/s;
 const SECRET_NAME = new RegExp(`(?:${NAME}|_key|_pass|authorization|^(?:set-)?cookie2?)$`, "i");
 
-/** Whether a name says that its value is a secret. */
+/** Whether a name is that of a secret. */
 export function isSecretName(name: string): boolean {
   return SECRET_NAME.test(name);
 }
 
-/** Whether a value that stands where a secret stands tells anything: a placeholder or a variable does not. */
+/** Whether a value in the position of a secret is a real one, and not a placeholder or a variable. */
 export function isTelling(value: string): boolean {
   return value.trim() !== "" && !HARMLESS.test(value.trim());
 }
 
-/** Whether a member of an object is a secret: by its name, or as what a registry's client keeps of a password. */
+/** Whether a field of an object is a secret: by its name, or as the encoded login of a package registry (`_auth`). */
 export function isSecretMember(name: string, value: unknown): boolean {
   return isSecretName(name) || (/^_?auth$/i.test(name) && typeof value === "string" && isEncodedLogin(value));
 }
 
-/** Whether a text is a name and a password, as HTTP encodes the two. */
+/** Whether a text is a base64-encoded `name:password`, as in HTTP basic authentication. */
 function isEncodedLogin(text: string): boolean {
   return (
     text.length % 4 === 0 && /^[\x21-\x39\x3b-\x7e]+:[\x20-\x7e]+$/.test(Buffer.from(text, "base64").toString("latin1"))
   );
 }
 
-/** Whether a value is a password as people choose them, and not a path, a call or the name of something that has it. */
+/** Whether a value looks like a password and not like a path, a call or a reference to another name. */
 function isPlainPassword(found: string): boolean {
   if (!isTelling(found) || /^[./~]|[()[\]{}]/.test(found) || isSecretName(found)) return false;
   return /\d/.test(found) || !/^[\w$]+(?:\??\.[\w$]+)+$/.test(found);
 }
 
-/** Whether a text is too irregular for a word, a path or a call. */
+/** Whether a text is too random for a word, a path or a call. */
 function looksRandom(text: string): boolean {
   if (text.length < 8 || /[()]/.test(text)) return false;
   const mixed = /[A-Za-z]/.test(text) && /\d/.test(text);
@@ -273,7 +273,7 @@ function looksRandom(text: string): boolean {
   return (mixed || long) && bitsPerCharacter(text.slice(0, 256)) >= 2.5;
 }
 
-/** A value that has a name, which alone makes it a secret unless it must look random too. */
+/** A pattern for a value that follows a name. The name makes it a secret; with `random`, the value must look random, too. */
 function named(
   before: string,
   secret: string,
@@ -285,7 +285,7 @@ function named(
   };
 }
 
-/** A value without quotes, of at least so many characters; what may end a sentence or a list is not its end. */
+/** An unquoted value with a minimum length; punctuation at its end is not part of it. */
 function bare(charactersMin: number): string {
   return String.raw`(?:[^\s"'\x60\\]|\\[^nrt"'\s]){${charactersMin},4096}(?<![,;)\]}])`;
 }

@@ -5,33 +5,33 @@ import type { Entry, EntryOf } from "../session/log/entry.ts";
 import type { Content, ContentPart, Message, ToolCall } from "../session/message.ts";
 import type { Usage } from "../session/usage.ts";
 
-/** One node of a path, as a reader sees it. */
+/** One node of a path, prepared for display. */
 export interface TranscriptItem {
   readonly kind: "system" | "user" | "assistant" | "tool" | "summary" | "note";
-  /** Who speaks, or what happened. */
+  /** The author, or what happened. */
   readonly title: string;
-  /** Small print: the model, tokens and cost, why it stopped. */
+  /** Shown in small print: the model, tokens and cost, the stop reason. */
   readonly details: readonly string[];
   readonly blocks: readonly TranscriptBlock[];
 }
 
-/** A part of what a node says. */
+/** A part of a node's content. */
 export type TranscriptBlock =
   | { readonly type: "text"; readonly text: string }
-  /** Shown when it is asked for; `language` is a word that a fence may carry. */
+  /** Collapsed until the reader opens it; `language` is the info string of the code fence. */
   | { readonly type: "folded"; readonly title: string; readonly text: string; readonly language: "json" | "text" }
   | Extract<ContentPart, { readonly type: "image" | "file" }>;
 
-/** A JSON text that is longer than this is shown as it is. */
+/** A longer JSON text is not indented. */
 const INDENTED_CHARACTERS_MAX = 1024 * 1024;
 
-/** A text that is longer than this is shown as it is and not read as Markdown, which would take long in one piece. */
+/** A longer text is not parsed as Markdown: parsing would block the event loop for too long. */
 const FORMATTED_CHARACTERS_MAX = 200_000;
 
-/** How many characters of blocks are written before others of the program have their turn. */
+/** How many characters of blocks are written before yielding to the event loop. */
 const SLICE_CHARACTERS = 128 * 1024;
 
-/** Writes blocks one after the other, so that none waits for a message of many parts. */
+/** Renders blocks one at a time and yields to the event loop, so that a message of many parts does not block it. */
 export async function* renderBlocks(
   blocks: readonly TranscriptBlock[],
   render: (block: TranscriptBlock) => string,
@@ -47,7 +47,7 @@ export async function* renderBlocks(
   }
 }
 
-/** What to show of an entry; null when there is nothing to see. */
+/** The item for an entry; null if nothing is to be shown. */
 export function itemOf(entry: Entry, undone = false): TranscriptItem | null {
   switch (entry.type) {
     case "message":
@@ -72,7 +72,7 @@ export function itemOf(entry: Entry, undone = false): TranscriptItem | null {
   }
 }
 
-/** Tokens and cost in words; empty when nothing is known of them. */
+/** Tokens and cost as texts; empty if they are unknown. */
 export function spendingOf(usage: Usage | undefined, cost: number | undefined): string[] {
   const tokens = usage === undefined ? [] : [`${usage.inputTokens} tokens in, ${usage.outputTokens} out`];
   return cost === undefined || cost === 0 ? tokens : [...tokens, formatCost(cost)];
@@ -87,11 +87,11 @@ export function openingOf(text: string, charactersMax: number): string {
   return characters.length <= charactersMax ? line : `${characters.slice(0, charactersMax - 1).join("")}…`;
 }
 
-/** A JSON text on several lines; another text as it is. */
+/** Indents a JSON text; returns other texts unchanged. */
 function indentJson(text: string): string {
   if (text.length > INDENTED_CHARACTERS_MAX) return text;
   try {
-    // What JSON leaves as it is and what steers a terminal or turns a text around is escaped like the other controls.
+    // Also escapes the control characters and bidirectional overrides that `JSON.stringify` leaves unescaped.
     return JSON.stringify(JSON.parse(text), null, 2).replace(
       /[\u007f-\u009f\u2028-\u202e\u2066-\u2069]/g,
       (control) => `\\u${control.charCodeAt(0).toString(16).padStart(4, "0")}`,

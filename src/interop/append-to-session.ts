@@ -5,8 +5,8 @@ import { APPEND_ENTRIES_MAX } from "../session/limits.ts";
 import type { AppendOptions, AppendResult, SessionStore } from "../session/store.ts";
 
 /**
- * Appends to the session of a header, which is made when it is not there yet. The drafts land together, up to 10,000 of
- * them; of more, each part follows the one before. Gives what the append of the last part gave.
+ * Appends to the session that the header names, and creates that session if it does not exist. Up to 10,000 drafts are one
+ * atomic append; more are appended in parts of 10,000. Returns the result of the last append.
  */
 export async function appendToSession(
   store: SessionStore,
@@ -32,7 +32,7 @@ async function appendPart(
     if (!(error instanceof SessionNotFoundError)) throw error;
   }
   await store.create(createHeader(header)).catch((error: unknown) => {
-    // Another process may have begun the session meanwhile.
+    // Another process may have created the session meanwhile.
     if (!(error instanceof SessionError && error.code === "SESSION_EXISTS")) throw error;
   });
   return store.append(header.id, drafts, options);

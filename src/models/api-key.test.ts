@@ -10,7 +10,7 @@ describe.for([
   ["ANTHROPIC_API_KEY", anthropic, "x-api-key", "from-env", "anthropic", "text.json"],
 ] as const)("without %s", ([variable, make, header, sent, provider, file]) => {
   test.for([{}, { apiKey: "" }, { apiKey: "  " }, { baseURL: "http://127.0.0.1:1" }])(
-    "and with the options %j a model is refused at once, saying what to set",
+    "and with the options %j creating a model throws an error that names what to set",
     (options) => {
       vi.stubEnv(variable, undefined);
       const refused = expect.objectContaining({
@@ -23,12 +23,12 @@ describe.for([
     },
   );
 
-  test("a model takes any text for a key", () => {
+  test("a model accepts any text as a key", () => {
     vi.stubEnv(variable, undefined);
     expect(make("some-model", { apiKey: "none", baseURL: "http://127.0.0.1:1" }).id).toBe("some-model");
   });
 
-  test("in the call the environment's key is sent, and a given one goes before it", async () => {
+  test("a call sends the key of the environment, and a given key overrides it", async () => {
     vi.stubEnv(variable, "from-env");
     await using server = await openModelServer({ body: wireFixture(provider, file) });
     const request = { messages: [{ role: "user", content: "hi" }] } as const;
@@ -38,7 +38,7 @@ describe.for([
   });
 });
 
-test("a token of the environment does not go along with the key of Anthropic", async () => {
+test("a token of the environment is not sent together with a key of Anthropic", async () => {
   vi.stubEnv("ANTHROPIC_AUTH_TOKEN", "other-secret");
   await using server = await openModelServer({ body: wireFixture("anthropic", "text.json") });
   await anthropic("m", { baseURL: server.url, apiKey: "k" }).complete({ messages: [{ role: "user", content: "hi" }] });

@@ -3,9 +3,9 @@ import { SessionError } from "../session/errors.ts";
 const VARIABLES = { openai: "OPENAI_API_KEY", anthropic: "ANTHROPIC_API_KEY" } as const;
 
 /**
- * The key to call a provider with: the given one, else the environment's.
+ * The API key for a provider: the given one, else that of the environment.
  *
- * @throws {SessionError} `KEY_MISSING` when there is neither; a blank text is no key.
+ * @throws {SessionError} `KEY_MISSING` if there is neither; a blank text counts as missing.
  */
 export function apiKeyFor(provider: keyof typeof VARIABLES, given: string | undefined): string {
   const variable = VARIABLES[provider];

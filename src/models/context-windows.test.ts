@@ -31,7 +31,7 @@ describe("contextWindowOf", () => {
 });
 
 describe("registerContextWindows", () => {
-  test("adds models and replaces windows, for the models that are made then", () => {
+  test("adds models and replaces windows, for models that are created afterwards", () => {
     const before = openai("acme-1", { apiKey: "key" });
     registerContextWindows({ "openai/acme-1": 9_000, "openai/acme-1-2026-01-01": 5_000 });
     expect(before.contextWindow).toBeUndefined();
@@ -41,7 +41,7 @@ describe("registerContextWindows", () => {
     expect(contextWindowOf("openai", "acme-1")).toBe(8_000);
   });
 
-  test("refuses all of what it is given when one of it cannot be", () => {
+  test("registers nothing if one value is invalid", () => {
     const refused = expect.objectContaining({ code: "INVALID_OPTION" });
     for (const wrong of [{ nameless: 1 }, { "acme/bad": 0 }, { "acme/bad": 1.5 }, { "acme/bad": "1" as never }]) {
       expect(() => registerContextWindows({ "acme/fine": 1, ...wrong })).toThrow(refused);
@@ -50,13 +50,13 @@ describe("registerContextWindows", () => {
   });
 });
 
-test("a model on a wire knows its window, unless it is told another, and says nothing where nobody knows", () => {
+test("a model over HTTP has its known window or the given one, and none if it is unknown", () => {
   expect(anthropic("claude-haiku-4-5", { apiKey: "key" }).contextWindow).toBe(200_000);
   expect(openai("gpt-4o", { apiKey: "key", contextWindow: 32_768 }).contextWindow).toBe(32_768);
   expect("contextWindow" in openai("qwen3", { apiKey: "key" })).toBe(false);
 });
 
-test("a model of the AI SDK knows its window by its provider, or by its maker behind a gateway", () => {
+test("a model of the AI SDK has the window of its provider's model, or of its maker's model behind a gateway", () => {
   const windowOf = (name: string, id: string): number | undefined =>
     aiSdk(createOpenAICompatible({ name, baseURL: "http://127.0.0.1:1" }).chatModel(id)).contextWindow;
   expect(windowOf("openai", "gpt-5-mini")).toBe(272_000);

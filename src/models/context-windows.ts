@@ -5,11 +5,11 @@ import { isModelName, undatedName } from "./undated-name.ts";
 const windows = new Map<string, number>([...openaiWindows(), ...anthropicWindows()]);
 
 /**
- * How many tokens a request to a model may have, or undefined for one that nobody has said it of. A dated id has what its
- * undated one has, unless it was registered itself.
+ * The maximum tokens of a request to a model; undefined if unknown. A dated id has the window of the undated one unless it was
+ * registered itself.
  *
- * The table is a default for well-known models as their providers offer them to everyone, without what has to be asked
- * for. Correct it with `registerContextWindows`, or with a model's option `contextWindow`.
+ * The table holds defaults for well-known models, without windows that providers enable only on request. Override them with
+ * `registerContextWindows`, or with a model's option `contextWindow`.
  */
 export function contextWindowOf(provider: string, model: string): number | undefined {
   const name = `${provider}/${model}`;
@@ -17,11 +17,10 @@ export function contextWindowOf(provider: string, model: string): number | undef
 }
 
 /**
- * Adds context windows, or replaces those of models that have one, by `provider/model`. Models that are made afterwards
- * know them.
+ * Adds or replaces context windows, by `provider/model`. Applies to models that are created afterwards.
  *
- * @throws {SessionError} `INVALID_OPTION` for a name without a provider or anything but a whole number above 0; then
- * nothing is registered.
+ * @throws {SessionError} `INVALID_OPTION` for a name without a provider, or a value that is not a whole number above 0;
+ * nothing is registered then.
  */
 export function registerContextWindows(added: Readonly<Record<string, number>>): void {
   checkArgument(isObject(added), added, "registerContextWindows", "an object of tokens by model");
@@ -41,7 +40,7 @@ export function registerContextWindows(added: Readonly<Record<string, number>>):
 
 function openaiWindows(): [name: string, tokens: number][] {
   const rows: [tokens: number, ids: readonly string[]][] = [
-    // Of 400,000 tokens, 128,000 are kept for the answer: a longer request is refused.
+    // Of 400,000 tokens, 128,000 are reserved for the answer: the provider refuses a longer request.
     [272_000, ["gpt-5", "gpt-5-mini", "gpt-5-nano", "gpt-5.1", "gpt-5.2", "gpt-5.4-mini", "gpt-5.4-nano"]],
     [272_000, ["gpt-5-codex", "gpt-5.1-codex", "gpt-5.2-codex", "gpt-5.3-codex"]],
     // Likewise of 1,050,000.

@@ -1,7 +1,7 @@
 import type { ModelDelta, ModelReply } from "../agent/model/model.ts";
 import { partsOf } from "../session/message.ts";
 
-/** A whole answer as the pieces of a stream: thinking and text word by word, tool calls, and one `finish` with it all. */
+/** Splits a whole reply into stream deltas: thinking and text word by word, tool calls, and a `finish` with the whole reply. */
 export function* deltasOfReply(reply: ModelReply): Generator<ModelDelta> {
   for (const part of partsOf(reply.content)) {
     if ("data" in part) continue;

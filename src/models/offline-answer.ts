@@ -18,13 +18,13 @@ const EXAMPLES: Readonly<Record<string, string>> = {
   run_code: "run this javascript: console.log(1 + 1)",
 };
 
-/** What an offline model says when it has nothing (more) to call: what came of the calls, or what it can do. */
+/** The text of an offline model that has no (more) calls to make: the results of its calls, or what it can do. */
 export function answerTo(progress: OfflineProgress, question: string, tools: readonly ToolSchema[]): string {
-  const { results, givenUp, impossible, unclear } = progress;
+  const { results, skipped, unavailable, unclear } = progress;
   const told = results.slice(0, SENTENCES_MAX).map(sentenceOf);
   if (results.length > told.length) told.push(`And ${results.length - told.length} more calls.`);
-  if (givenUp.length > 0) told.push(`So I did not go on to: ${list(givenUp.map(({ said }) => said))}.`);
-  for (const { tool, said } of impossible) told.push(`For "${cutLine(said)}" I would need the tool ${tool}.`);
+  if (skipped.length > 0) told.push(`So I did not go on to: ${list(skipped.map(({ said }) => said))}.`);
+  for (const { tool, said } of unavailable) told.push(`For "${cutLine(said)}" I would need the tool ${tool}.`);
   if (told.length === 0) return [`I am offline. You said: ${cutLine(question)}`, ...abilities(tools)].join("\n");
   if (unclear.length > 0) {
     const more = unclear.length > SENTENCES_MAX ? ` and ${unclear.length - SENTENCES_MAX} more` : "";
@@ -84,7 +84,7 @@ function subjectOf(name: string, args: Readonly<Record<string, JsonValue>>): str
   }
 }
 
-/** What a process printed, of an output as an object with streams and an exit code, or as text. */
+/** Describes the output of a process, given as text or as JSON with streams and an exit code. */
 function printed(text: string): string {
   const output = parseJsonObject(text);
   const stdout = output === null ? text : String(output.stdout ?? output.output ?? "");

@@ -21,7 +21,7 @@ const LANGUAGES: readonly (readonly string[])[] = [
   ["bash", "sh", "shell"],
 ];
 
-/** The arguments of a step in the words of the tool's own schema; what the schema demands beyond them is made up. */
+/** The arguments of a step under the names in the tool's schema. Missing required arguments get sample values. */
 export function argumentsFor(tool: ToolSchema, values: Readonly<Record<string, JsonValue>>, text: string): JsonObject {
   const properties = asObject(tool.parameters.properties);
   const given: Record<string, JsonValue> = {};
@@ -38,7 +38,7 @@ export function argumentsFor(tool: ToolSchema, values: Readonly<Record<string, J
   return given;
 }
 
-/** Understands `call NAME with …`, where the rest is a JSON object, pairs such as `city=Paris`, or one bare argument. */
+/** Parses `call NAME with …`, where the rest is a JSON object, pairs such as `city=Paris`, or one bare argument. */
 export function parseToolCall(
   tools: readonly ToolSchema[],
 ): (sentence: string, literals: readonly Literal[]) => OfflineStep | null {
@@ -72,7 +72,7 @@ function valuesOf(rest: string, tool: ToolSchema, literals: readonly Literal[]):
   return first === undefined ? {} : { [first]: typed(argumentText(rest, literals), properties[first]) };
 }
 
-/** A word as the type that the schema asks for. */
+/** Converts a word to the type in the schema. */
 function typed(text: string, schema: JsonValue | undefined): JsonValue {
   const { type } = asObject(schema);
   if (type === "number" || type === "integer") return Number.isFinite(Number(text)) ? Number(text) : text;

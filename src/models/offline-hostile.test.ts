@@ -15,7 +15,7 @@ const tools = [look, ...workspaceTools.map(({ schema }) => schema)];
 const repeat = (unit: string): string => unit.repeat(CHARACTERS / unit.length);
 const verbs = ["read", "write", "replace a with b in", "change", "append", "does", "is there", "check whether", "list"];
 
-// The last one is longer than what is searched for requests.
+// The last one is longer than the text that is parsed.
 test.for([
   `hi${repeat(" ")}`,
   `hi${repeat(" ")}at the same tim`,
@@ -50,12 +50,12 @@ test.for([
   repeat(" and read "),
   repeat(".!? "),
   repeat("read a.txt, then ").repeat(80),
-])("answers a text of 49,000 characters at once, whatever it says: %$", { timeout: 20_000 }, async (content) => {
+])("answers a text of 49,000 characters quickly, whatever it contains: %$", { timeout: 20_000 }, async (content) => {
   const reply = await offline().complete({ messages: [{ role: "user", content }], tools });
   expect(textOf(reply.content ?? "").length).toBeLessThan(10_000);
 });
 
-test("answers many messages in a row that nobody has answered", { timeout: 20_000 }, async () => {
+test("answers after many unanswered messages in a row", { timeout: 20_000 }, async () => {
   const messages = Array.from({ length: 100 }, () => ({ role: "user", content: "a\n".repeat(5000) }) as const);
   const reply = await offline().complete({ messages, tools });
   expect(textOf(reply.content ?? "").length).toBeLessThan(10_000);

@@ -1,21 +1,21 @@
-/** A text whose quoted parts are replaced by marks, so that what they say is not taken for an instruction. */
+/** A text whose quoted parts are replaced by marks, so that they are not parsed as instructions. */
 export interface MaskedText {
   readonly text: string;
   readonly literals: readonly Literal[];
 }
 
-/** A quoted part: as it stands in the text, and what it says. */
+/** A quoted part: `raw` with its quotes, `says` without them. */
 export interface Literal {
   readonly raw: string;
   readonly says: string;
-  /** The word behind an opening code fence. */
+  /** The info string of a code fence; empty for other quotes. */
   readonly language: string;
 }
 
 const MARK = /\ue000(\d+)\ue001/g;
 const ESCAPED: Readonly<Record<string, string>> = { n: "\n", t: "\t", '"': '"', "\\": "\\" };
 
-/** Replaces what is quoted by marks. Takes time in proportion to the text, whatever it says. */
+/** Replaces quoted parts by marks. Takes linear time, whatever the text. */
 export function maskLiterals(text: string): MaskedText {
   const scanner = new QuoteScanner(text);
   const literals: Literal[] = [];
@@ -41,8 +41,8 @@ const LANGUAGE_END = /[`\n]/g;
 const WORD = /\w/;
 
 /**
- * Finds what is quoted: a fence, a code span, double quotes (they may span lines), curly quotes, single quotes that are no
- * apostrophes, and characters that are marks here. A kind whose end is missing once is not looked for again.
+ * Finds quoted parts: code fences, code spans, double quotes (also over several lines), curly quotes, single quotes that are
+ * not apostrophes, and characters that equal our marks. If the end of a kind is missing once, that kind is not searched again.
  */
 class QuoteScanner {
   readonly #text: string;
@@ -54,7 +54,7 @@ class QuoteScanner {
     this.#text = text;
   }
 
-  /** Where something quoted may begin, at a position or after it. */
+  /** The next position, from `from` on, where a quoted part may begin. */
   nextMark(from: number): number {
     return this.#find(OPENING, from) ?? this.#text.length;
   }
@@ -104,7 +104,7 @@ class QuoteScanner {
         return { ...found, says };
       }
     }
-    // Quotes further on are all escaped, and from each of them the rest reads the same.
+    // All later quotes are escaped: searching from one of them would fail in the same way.
     this.#doubles = false;
     return null;
   }
@@ -133,23 +133,23 @@ class QuoteScanner {
   }
 }
 
-/** The mark of one more literal. */
+/** Adds a literal and returns its mark. */
 export function markOf(literals: Literal[], literal: Literal): string {
   return `\ue000${literals.push(literal) - 1}\ue001`;
 }
 
-/** The literal that a text consists of, or null when there is more to it. */
+/** The literal, if the text consists of exactly one; else null. */
 export function soleLiteral(text: string, literals: readonly Literal[]): Literal | null {
   const index = /^\ue000(\d+)\ue001$/.exec(text.trim())?.[1];
   return index === undefined ? null : (literals[Number(index)] ?? null);
 }
 
-/** A text with its quoted parts as they stood. */
+/** Puts the quoted parts back into a text. */
 export function unmask(text: string, literals: readonly Literal[]): string {
   return text.replace(MARK, (_, index: string) => literals[Number(index)]?.raw ?? "");
 }
 
-/** What an argument says: the inside of a quoted one, else the words as they stand. */
+/** The text of an argument: the inside of a quoted one, else the text itself. */
 export function argumentText(text: string, literals: readonly Literal[]): string {
   return soleLiteral(text, literals)?.says ?? unmask(text.trim(), literals);
 }

@@ -1,18 +1,18 @@
 import { type Literal, markOf, maskLiterals, soleLiteral, unmask } from "./offline-literals.ts";
 import { type OfflineStep, parseStep, REQUEST_VERBS } from "./offline-step.ts";
 
-/** What a message asks for: rounds of steps, one after another, and the sentences that make no sense here. */
+/** The steps that a message asks for, in rounds, and the sentences that were not understood. */
 export interface OfflinePlan {
   readonly rounds: readonly (readonly OfflineStep[])[];
   readonly unclear: readonly string[];
 }
 
-/** The most steps that are taken from one message. */
+/** Maximum steps of one message. */
 const STEPS_MAX = 50;
-/** A longer sentence is a text that was pasted; what is quoted in a sentence does not count. */
+/** A longer sentence is treated as pasted text and not parsed. Quoted parts do not count. */
 const SENTENCE_CHARACTERS_MAX = 4000;
 
-/** How many sentences are looked at, and how many blanks in a row of each count: more is a text that was pasted. */
+/** How many sentences are parsed, and to how many a run of blanks is shortened: more is pasted text. */
 const SENTENCES_MAX = 200;
 const BLANKS_MAX = 20;
 
@@ -21,7 +21,7 @@ const THEN = /,\s*(?:and\s+)?then,?\s+|\s+and\s+then,?\s+|\.\s+then,?\s+/i;
 const LIST_MARK = /^\s*(?:\d+[.)]|[-*•])\s+/;
 const NEXT_REQUEST = new RegExp(`\\s*,\\s+(?:and\\s+)?(?=${REQUEST_VERBS}\\b)|\\s+and\\s+(?=${REQUEST_VERBS}\\b)`, "i");
 
-/** Reads a message as steps; `parseCall` understands calls of tools by name, which no phrase stands for. */
+/** Parses a message into steps; `parseCall` parses calls of tools by their names. */
 export function planOf(
   message: string,
   parseCall: (sentence: string, literals: readonly Literal[]) => OfflineStep | null,
@@ -53,7 +53,7 @@ export function planOf(
   return { rounds: together !== null && taken.length > 0 ? [taken] : taken.map((step) => [step]), unclear };
 }
 
-/** A text without some words of it, and the comma and blanks before them. */
+/** Removes the matched words from a text, with the comma and the blanks before them. */
 function withoutWords(text: string, { 0: words, index }: RegExpExecArray): string {
   const before = text.slice(0, index).trimEnd();
   return `${before.replace(/[,:]$/, "")} ${text.slice(index + words.length)}`;
@@ -63,7 +63,7 @@ function withFewBlanks(line: string): string {
   return line.replace(/\s{21,}/g, (blanks) => blanks.slice(0, BLANKS_MAX));
 }
 
-/** The line, and behind it the lines that it introduces: a code fence, or all that follows a colon. `rest` has the last first. */
+/** Joins a line with the lines that it introduces: a code fence, or all lines after a colon. `rest` is in reverse order. */
 function withBlock(
   line: string,
   rest: string[],
@@ -91,11 +91,11 @@ function parsesAtEnd(line: string, parse: (sentence: string) => OfflineStep | nu
 }
 
 function sentencesOf(line: string): readonly string[] {
-  // What follows a dollar sign goes to the shell as it stands.
+  // A line after a dollar sign is a shell command and is not split.
   return line.startsWith("$ ") ? [line] : line.split(THEN).filter((sentence) => sentence.trim() !== "");
 }
 
-/** The steps of a sentence that may join several with commas and "and"; where a part makes no sense, it is one step. */
+/** Splits a sentence at commas and "and" into steps; if a part is not understood, parses the sentence as one step. */
 function stepsOf(sentence: string, parse: (sentence: string) => OfflineStep | null): readonly OfflineStep[] {
   if (!sentence.startsWith("$ ")) {
     const parts = sentence.split(NEXT_REQUEST).map(parse);

@@ -4,40 +4,40 @@ import { parseToolCall } from "./offline-arguments.ts";
 import { planOf } from "./offline-plan.ts";
 import type { OfflineStep } from "./offline-step.ts";
 
-/** How much of what was said is searched for requests, in a quarter of a second at most; what is longer was pasted. */
+/** How many characters of user messages are parsed (a quarter of a second at most); more is treated as pasted text. */
 const CHARACTERS_READ_MAX = 50_000;
 
-/** How far the requests have come that are not answered yet. */
+/** The progress on requests that are not answered yet. */
 export interface OfflineProgress {
-  /** What to call now; empty when there is nothing left to do, or a step failed. */
+  /** The steps to call now; empty if all are done or one failed. */
   readonly next: readonly OfflineStep[];
   readonly results: readonly OfflineResult[];
-  /** Steps that were given up because one before them failed. */
-  readonly givenUp: readonly OfflineStep[];
+  /** Steps that were skipped because an earlier one failed. */
+  readonly skipped: readonly OfflineStep[];
   /** Steps whose tools are not offered. */
-  readonly impossible: readonly OfflineStep[];
+  readonly unavailable: readonly OfflineStep[];
   readonly unclear: readonly string[];
 }
 
-/** A call that was made, with what came of it. */
+/** A call and its result. */
 export interface OfflineResult {
   readonly call: ToolCall;
   readonly message: ToolMessage;
 }
 
-/** Follows a conversation from the last answer on: what was asked since then, what was done, and what comes next. */
+/** Reads a conversation from the last answer on: the requests since then, the calls that were made, and the next ones. */
 export function progressOf(messages: readonly Message[], tools: readonly ToolSchema[]): OfflineProgress {
   const parseCall = parseToolCall(tools);
   const calls = new Map<string, ToolCall>();
   const results: OfflineResult[] = [];
-  const impossible: OfflineStep[] = [];
+  const unavailable: OfflineStep[] = [];
   const unclear: string[] = [];
   let rounds: (readonly OfflineStep[])[] = [];
   let failed = false;
   let charactersLeft = CHARACTERS_READ_MAX;
   for (const message of messages.slice(lastAnswer(messages) + 1)) {
     if (message.role === "user" && !isSummary(message)) {
-      // Who speaks after a failure wants something else than what failed.
+      // A user message after a failure drops the remaining steps.
       if (failed) rounds = [];
       failed = false;
       const text = textOf(message.content);
@@ -46,7 +46,7 @@ export function progressOf(messages: readonly Message[], tools: readonly ToolSch
       const offered = (step: OfflineStep): boolean => tools.some(({ name }) => name === step.tool);
       const possible = plan.rounds.map((round) => round.filter(offered));
       rounds.push(...possible.filter((round) => round.length > 0));
-      impossible.push(...plan.rounds.flat().filter((step) => !offered(step)));
+      unavailable.push(...plan.rounds.flat().filter((step) => !offered(step)));
       unclear.push(...plan.unclear);
     } else if (message.role === "assistant") {
       rounds.shift();
@@ -60,8 +60,8 @@ export function progressOf(messages: readonly Message[], tools: readonly ToolSch
   return {
     next: failed ? [] : (rounds[0] ?? []),
     results,
-    givenUp: failed ? rounds.flat() : [],
-    impossible,
+    skipped: failed ? rounds.flat() : [],
+    unavailable,
     unclear,
   };
 }
@@ -70,7 +70,7 @@ function lastAnswer(messages: readonly Message[]): number {
   return messages.findLastIndex((message) => message.role === "assistant" && !message.toolCalls?.length);
 }
 
-/** Whether a message stands for an earlier part of the conversation, whose requests are not to be done again. */
+/** Whether a message is a summary of earlier messages, whose requests must not be carried out again. */
 function isSummary(message: Message): boolean {
   return /^[^\n]*\n\n<summary>\n[\s\S]*\n<\/summary>$/.test(textOf(message.content));
 }

@@ -54,7 +54,7 @@ test("really writes, edits, lists, runs and reads in a sandbox", async () => {
   expect(await readFile(join(directory, "notes/a.txt"), "utf8")).toBe("hello\nmoonbye\n");
 });
 
-test("says what failed, and can be summed up", async () => {
+test("reports a failed call, and can summarize the session", async () => {
   const { session, answer } = await run("read nowhere.txt, then run ls", await temporaryDirectory());
   expect(answer).toMatch(/^Reading nowhere\.txt failed: .+\(file_not_found\)\nSo I did not go on to: "run ls"\.$/);
   const compressed = await runSessionCompress(session, agent, { model: offline() });

@@ -4,10 +4,10 @@ import { resolveReference } from "../agent/schema/json-schema-reference.ts";
 import { asObject, type JsonObject, type JsonValue } from "../internal/json.ts";
 
 const DEPTH_MAX = 10;
-/** Schemas within one another can ask for more values than there is time for. */
+/** Nested schemas can ask for exponentially many values. */
 const VALUES_MAX = 1000;
 const ITEMS_MAX = 100;
-/** How long values are checked in all; a pattern can take as long as a check may take. */
+/** Total time for checking values: a single `pattern` can use up the whole time limit of one check. */
 const CHECKS_MS_MAX = 250;
 const CHARACTERS_MAX = 10_000;
 
@@ -24,8 +24,8 @@ const FORMATS: Readonly<Record<string, string>> = {
 };
 
 /**
- * Makes the plainest values that schemas allow: what the user said where that fits, else the smallest. All values of one
- * sampler together have a limit, in size and in time, so that no schema can ask for more.
+ * Creates a function that makes sample values for schemas: the user's text if it fits, else the smallest value. Size and time
+ * are limited over all values of one sampler.
  */
 export function createSampler(said: string, root: JsonObject): (schema: JsonValue | undefined) => JsonValue {
   const sampling = { said, root, made: { values: 0 }, endsMs: performance.now() + CHECKS_MS_MAX };
@@ -36,7 +36,7 @@ interface Sampling {
   readonly said: string;
   readonly root: JsonObject;
   readonly made: { values: number };
-  /** From when on values are no longer checked. */
+  /** After this time, values are no longer checked. */
   readonly endsMs: number;
 }
 
@@ -94,7 +94,7 @@ function textsFor({ format, minLength }: JsonObject, said: string): string[] {
   return [...(known === undefined ? [] : [known]), said, ...filled, "x", "0", ...Object.values(FORMATS)];
 }
 
-/** The first of some values that fits, or the first of all where none does. */
+/** The first value that fits the schema; if none does, the first value. */
 function firstFit(rules: JsonObject, values: readonly JsonValue[], { endsMs }: Sampling): JsonValue {
   const fits = (value: JsonValue): boolean => performance.now() > endsMs || checkJsonSchema(rules, value) === null;
   return values.find(fits) ?? values[0] ?? null;

@@ -2,24 +2,24 @@ import { dropEnd } from "../internal/trim-text.ts";
 import type { JsonValue } from "../internal/json.ts";
 import { argumentText, type Literal, soleLiteral, unmask } from "./offline-literals.ts";
 
-/** One thing to do: a tool by the name of its purpose, with what is known of its arguments. */
+/** One call to make: the name of a tool, and the arguments known so far. */
 export interface OfflineStep {
   readonly tool: string;
   readonly values: Readonly<Record<string, JsonValue>>;
-  /** What the user said, for an answer that refers to it. */
+  /** The user's sentence, to quote in an answer. */
   readonly said: string;
 }
 
 type Values = Readonly<Record<string, string>>;
 
-/** A way to ask for a tool: the groups of `pattern` are read by `values`, which gives null when they make no sense. */
+/** A phrase that asks for a tool. `values` reads the groups of `pattern`, and returns null if they are not usable. */
 interface Phrase {
   readonly tool: string;
   readonly pattern: RegExp;
   values(groups: Readonly<Record<string, string | undefined>>, literals: readonly Literal[]): Values | null;
 }
 
-/** Where a sentence may be divided: before a word that begins a request. */
+/** Verbs that begin a request; a sentence may be split before them. */
 export const REQUEST_VERBS =
   "(?:please\\s+)?(?:list|read|show|open|print|write|save|put|create|append|edit|replace|change|run|execute|evaluate|check|does|is there|call|use)";
 
@@ -149,7 +149,7 @@ const PHRASES: readonly Phrase[] = [
   },
 ];
 
-/** The tool that a sentence asks for, or null when it is none that an offline model understands. */
+/** Parses a sentence as a call of a tool; null if no phrase matches. */
 export function parseStep(sentence: string, literals: readonly Literal[]): OfflineStep | null {
   const text = sentence.trim().replace(POLITE, "").trim();
   const said = unmask(sentence.trim(), literals);
@@ -166,7 +166,7 @@ export function parseStep(sentence: string, literals: readonly Literal[]): Offli
   return null;
 }
 
-/** A sentence without a "please" at its end, and without what ends it. */
+/** A sentence without a final "please" and without its final punctuation. */
 function withoutEnding(text: string): string {
   const asked = /please[.!]?$/i.exec(text);
   const before = asked === null ? text : text.slice(0, asked.index).trimEnd();
@@ -175,7 +175,7 @@ function withoutEnding(text: string): string {
   return /[\w/)\ue001]$/.test(bare) && bare.length < polite.trimEnd().length ? bare : polite;
 }
 
-/** The path that some words name, or null when they name none. */
+/** The path in some words; null if there is none. */
 function pathOf(words: string | undefined, literals: readonly Literal[]): string | null {
   const named = (words ?? "")
     .trim()
@@ -221,7 +221,7 @@ function commanded(
   { command = "" }: Readonly<Record<string, string | undefined>>,
   literals: readonly Literal[],
 ): Values {
-  // A full stop that ends the sentence is no part of the command; the one in `ls .` is.
+  // Drops a full stop at the end of the sentence, but not the one in `ls .`.
   return { command: argumentText(command.replace(/(?<=\w)\.$/, ""), literals) };
 }
 

@@ -2,10 +2,10 @@ import { type Message, textOf } from "../session/message.ts";
 
 const SENTENCES_MAX = 12;
 const SENTENCE_CHARACTERS_MAX = 160;
-/** How long a message may be that asks for a summary by the word; a longer one was pasted. */
+/** Maximum length of a message that asks for a summary; a longer one is treated as pasted text. */
 const QUESTION_CHARACTERS_MAX = 200_000;
 
-/** The summary that a request asks for by quoting a conversation, or by the word; null when it asks for something else. */
+/** The summary, if the request quotes a conversation or asks for a summary in words; else null. */
 export function summaryFor(messages: readonly Message[], question: string): string | null {
   const conversation = /^<conversation>\n(?<text>[\s\S]*)\n<\/conversation>/.exec(question)?.groups?.text;
   if (conversation !== undefined) return summaryOf(conversation, question);
@@ -21,9 +21,9 @@ export function summaryFor(messages: readonly Message[], question: string): stri
   return said.length === 0 ? null : summaryOf(said.join("\n\n"), "");
 }
 
-/** A text on one line, and not more of it than a reader wants to see. */
+/** A text on one line, cut to a maximum length. */
 export function cutLine(text: string, charactersMax: number = SENTENCE_CHARACTERS_MAX): string {
-  // Of a long text only the beginning is put on one line.
+  // Only the beginning of a long text is normalized, to save time.
   const line = text
     .slice(0, charactersMax * 20)
     .replace(/\s+/g, " ")
@@ -45,7 +45,7 @@ function summaryOf(conversation: string, question: string): string {
   ].join("\n");
 }
 
-/** Whether a text says "summarize", or asks in one sentence to write, give or make a summary. */
+/** Whether a text contains "summarize", or asks in one sentence to write, give or make a summary. */
 function asksForSummary(text: string): boolean {
   if (/\bsummari[sz]e\b/i.test(text)) return true;
   return text.split(/[.\n]/).some((sentence) => {
@@ -54,7 +54,7 @@ function asksForSummary(text: string): boolean {
   });
 }
 
-/** What is between the first opening and the last closing of a text; undefined where one is missing. */
+/** The text between the first opening and the last closing tag; undefined if one is missing. */
 function textBetween(text: string, opening: string, closing: string): string | undefined {
   const start = text.indexOf(opening);
   const end = text.lastIndexOf(closing);

@@ -14,7 +14,7 @@ const ask = (text: string, extras: Partial<ModelRequest> = {}): Promise<ModelRep
 const callsOf = (reply: ModelReply) => (reply.toolCalls ?? []).map((call) => [call.name, JSON.parse(call.arguments)]);
 const calls = async (text: string, extras?: Partial<ModelRequest>) => callsOf(await ask(text, extras));
 
-/** Answers each call with what `resultOf` says, until the model answers in words. */
+/** Answers each call with `resultOf`, until the model answers with text. */
 async function converse(
   text: string,
   resultOf: (name: string, args: JsonObject) => Partial<ToolMessage> = () => ({}),
@@ -110,7 +110,7 @@ describe("offline, asked to do something with tools", () => {
     "Tell me a story about a file.",
     "write a poem",
     "use your imagination",
-  ])("calls nothing for %j, and says what it can do", async (said) => {
+  ])("calls nothing for %j, and answers what it can do", async (said) => {
     const reply = await ask(said);
     expect(reply.toolCalls).toBeUndefined();
     expect(reply.stopReason).toBe("stop");
@@ -118,7 +118,7 @@ describe("offline, asked to do something with tools", () => {
     expect(reply.content).toContain('"run ls -l"');
   });
 
-  test("takes steps one by one, in their order, and tells what came of each", async () => {
+  test("calls steps one by one, in order, and reports the result of each", async () => {
     const { rounds, answer, messages } = await converse(
       "write hi to a.txt, then run cat a.txt and then list the files",
       (name) =>
@@ -151,7 +151,7 @@ describe("offline, asked to do something with tools", () => {
     ]);
   });
 
-  test("takes steps together when it is told to", async () => {
+  test("calls steps in one round when it is told to", async () => {
     const { rounds } = await converse("At the same time: read a.txt, read b.txt and run ls");
     expect(rounds).toEqual([
       [
@@ -162,14 +162,14 @@ describe("offline, asked to do something with tools", () => {
     ]);
   });
 
-  test("stops at a step that failed, and says what it left undone", async () => {
+  test("stops at a failed step, and reports the skipped ones", async () => {
     const error = '{"ok":false,"error_kind":"file_not_found","message":"There is no a.txt."}';
     const { rounds, answer } = await converse("read a.txt, then run ls", () => ({ content: error, isError: true }));
     expect(rounds).toHaveLength(1);
     expect(answer).toBe('Reading a.txt failed: There is no a.txt. (file_not_found)\nSo I did not go on to: "run ls".');
   });
 
-  test("tells what a process printed, and that it failed", async () => {
+  test("reports what a process printed, and that it failed", async () => {
     const run = async (content: string) => (await converse("run make", text(content))).answer;
     expect(await run('{"exit_code":0,"stdout":"","stderr":""}')).toBe("`make` printed nothing.");
     expect(await run('{"exit_code":2,"stdout":"a\\n","stderr":"b"}')).toBe(
@@ -178,7 +178,7 @@ describe("offline, asked to do something with tools", () => {
     expect(await run("plain text")).toBe("`make` printed: plain text");
   });
 
-  test("tells whether a path exists, what a file says in short, and that nothing is there", async () => {
+  test("reports whether a path exists, the beginning of a file, and an empty directory", async () => {
     const exists = (answer: boolean) => text(`{"path":"a.txt","exists":${answer}}`);
     expect((await converse("does a.txt exist?", exists(true))).answer).toBe("a.txt exists.");
     expect((await converse("does a.txt exist?", exists(false))).answer).toBe("a.txt does not exist.");
@@ -188,7 +188,7 @@ describe("offline, asked to do something with tools", () => {
     expect((await converse("edit a.txt: replace a with b")).answer).toBe("I edited a.txt.");
   });
 
-  test("goes on with what it was asked when a further request comes in between, and starts anew after an answer", async () => {
+  test("continues its steps after a further request in between, and starts with none after an answer", async () => {
     const { messages } = await converse("write a to a.txt, then write b to b.txt");
     const within = [...messages.slice(0, 3), user("also write c to c.txt")];
     const next = async (said: readonly Message[]) => callsOf(await model.complete({ messages: said, tools: schemas }));
@@ -196,7 +196,7 @@ describe("offline, asked to do something with tools", () => {
     expect(await next([...messages, user("read c.txt")])).toEqual([["read_workspace_file", { path: "c.txt" }]]);
   });
 
-  test("leaves what failed when it is asked for something else", async () => {
+  test("drops the remaining steps of a failed request after a new request", async () => {
     const said: Message[] = [
       user("read a.txt, then run ls"),
       { role: "assistant", content: null, toolCalls: [{ id: "call_7", name: "read_workspace_file", arguments: "{}" }] },
@@ -207,21 +207,21 @@ describe("offline, asked to do something with tools", () => {
     expect(reply.toolCalls).toEqual([{ id: "call_8", name: "read_workspace_file", arguments: '{"path":"b.txt"}' }]);
   });
 
-  test("does not do again what a summary tells of", async () => {
+  test("does not repeat requests that are quoted in a summary", async () => {
     const summary = user("The conversation before:\n\n<summary>\nrun rm -r src\n</summary>");
     expect(callsOf(await model.complete({ messages: [summary, user("read a.txt")], tools: schemas }))).toEqual([
       ["read_workspace_file", { path: "a.txt" }],
     ]);
   });
 
-  test("says which tool it would need, and what it did not understand", async () => {
+  test("names the tool that it would need, and the text that it did not understand", async () => {
     const tools = schemas.filter(({ name }) => name === "read_workspace_file");
     expect((await ask("run ls", { tools })).content).toBe('For "run ls" I would need the tool run_shell_command.');
     const { answer } = await converse("read a.txt\nand sing a song", text("la"));
     expect(answer).toBe('a.txt says: la\nI am offline and did not understand: "and sing a song".');
   });
 
-  test("calls nothing that it must not, and what it must", async () => {
+  test("obeys a tool choice that forbids or requires a call", async () => {
     expect((await ask("run ls", { toolChoice: "none" })).content).toBe("I am offline. You said: run ls");
     expect(await calls("read a.txt", { toolChoice: "required" })).toEqual([["read_workspace_file", { path: "a.txt" }]]);
     expect(await calls("read a.txt", { toolChoice: { name: "workspace_path_exists" } })).toEqual([
@@ -271,7 +271,7 @@ describe("offline, asked to do something with tools", () => {
     ]);
   });
 
-  test("sums up what was said when it is asked to, though tools are off", async () => {
+  test("summarizes the conversation on request, even without tools", async () => {
     const said = [user("build a boat"), { role: "assistant", content: "It floats." } as const];
     const reply = await model.complete({
       messages: [...said, user("Summarise this conversation.")],
@@ -280,7 +280,7 @@ describe("offline, asked to do something with tools", () => {
     expect(reply.content).toBe("- [user] build a boat\n- [assistant] It floats.");
   });
 
-  test("answers any message at all, the same each time, with calls that are JSON", async () => {
+  test("answers any message deterministically, with calls whose arguments are JSON", async () => {
     const words = fc.constantFrom(
       ...[
         "run",
@@ -324,7 +324,7 @@ describe("offline, asked to do something with tools", () => {
     );
   });
 
-  test("writes any text that stands in quotes, letter by letter", async () => {
+  test("writes any quoted text exactly", async () => {
     await fc.assert(
       fc.asyncProperty(fc.string({ unit: "grapheme" }), async (content) => {
         const said = `write "${content.replaceAll("\\", "\\\\").replaceAll('"', '\\"')}" to a.txt, then read a.txt`;

@@ -33,7 +33,7 @@ describe("offline", () => {
     expect(await model.complete({ messages: [user("abcdefgh")] })).toEqual(first);
   });
 
-  test("summarises a conversation by the beginnings of what was said", async () => {
+  test("summarises a conversation by the beginnings of its messages", async () => {
     const said = entriesOf(user("a question"), assistant("an answer\n\nin two paragraphs"), user("x".repeat(500)));
     const summary = await ask(summaryMessages({ kind: "history", entries: said }));
     expect(summary.split("\n")).toEqual([
@@ -50,7 +50,7 @@ describe("offline", () => {
     expect(summary).toMatch(/- and 3 more messages$/);
   });
 
-  test("summarises a conversation of any length, without looking for requests in it", { timeout: 10_000 }, async () => {
+  test("summarises a conversation of any length, without parsing it for requests", { timeout: 10_000 }, async () => {
     const lines = Array.from({ length: 300_000 }, (_, index) => `line ${index}`).join("\n");
     const summary = await ask(summaryMessages({ kind: "history", entries: entriesOf(user(lines), assistant("done")) }));
     expect(summary).toMatch(/^- \[user\] line 0 line 1 .*…\n- \[assistant\] done$/);
@@ -63,11 +63,11 @@ describe("offline", () => {
     expect(summary).toBe("- old\n- [user] new");
   });
 
-  test("cuts no emoji in half", async () => {
+  test("does not split a surrogate pair", async () => {
     expect(await ask([user(`${"x".repeat(159)}😀😀`)])).toBe(`I am offline. You said: ${"x".repeat(159)}…`);
   });
 
-  test("has a window, and rejects when it is aborted", async () => {
+  test("has a context window, and rejects after an abort", async () => {
     expect(offline().contextWindow).toBe(128_000);
     expect(offline({ contextWindow: 10 }).contextWindow).toBe(10);
     await expect(offline().complete({ messages: [] }, { signal: AbortSignal.abort() })).rejects.toMatchObject({
@@ -75,7 +75,7 @@ describe("offline", () => {
     });
   });
 
-  test("streams the answer that it gives, word by word", async () => {
+  test("streams its answer word by word", async () => {
     const model = offline();
     const request = { messages: [user("hello there")] };
     const deltas = await collect(model, request);
@@ -86,7 +86,7 @@ describe("offline", () => {
     ]);
   });
 
-  test("waits before it answers, unless it is aborted", async () => {
+  test("waits for the delay before it answers, unless it is aborted", async () => {
     const slow = offline({ delayMs: 3_600_000 });
     const reason = new Error("enough");
     const timers = () => process.getActiveResourcesInfo().filter((resource) => resource === "Timeout").length;
@@ -105,7 +105,7 @@ describe("offline", () => {
     expect(await offline({ delayMs: 1 }).complete({ messages: [] })).toMatchObject({ stopReason: "stop" });
   });
 
-  test("streams no further when it is aborted", async () => {
+  test("stops streaming after an abort", async () => {
     const controller = new AbortController();
     const seen: unknown[] = [];
     const reading = async () => {

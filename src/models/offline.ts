@@ -11,21 +11,21 @@ import { createSampler } from "./offline-sample.ts";
 import type { OfflineStep } from "./offline-step.ts";
 import { summaryFor } from "./offline-summary.ts";
 
-/** How an offline model is made. */
+/** Options of `offline`. */
 export interface OfflineOptions {
   readonly contextWindow?: number;
-  /** How long it takes to begin an answer, as a model behind a network would. */
+  /** Delay before each answer, to simulate a network (default 0). */
   readonly delayMs?: number;
 }
 
 /**
  * A deterministic model that needs no key and no network, for demos, examples and tests.
  *
- * - It understands plain requests for the workspace tools it is offered ("write hi to a.txt, then run cat a.txt"), calls
- *   them one round after another, or at once when told "at the same time", and says what came of it.
- * - Any other tool it calls when told to: `call find_order with {"number": "4711"}`.
- * - Asked for an `output` it gives the smallest value that fits.
- * - Asked for a summary it lists the beginnings of what was said; asked anything else it says that it is offline.
+ * - It understands simple requests for the workspace tools it is offered ("write hi to a.txt, then run cat a.txt"), calls
+ *   them in consecutive rounds, or in one round for "at the same time", and reports the results.
+ * - It calls any other tool on request: `call find_order with {"number": "4711"}`.
+ * - For an `output` schema it returns the smallest value that fits.
+ * - For a summary it lists the beginnings of the messages. To anything else it answers that it is offline.
  */
 export function offline(options: OfflineOptions = {}): Model {
   checkOptionsOf(options, { contextWindow: true, delayMs: true } satisfies KeysOf<OfflineOptions>, "offline");
@@ -70,11 +70,11 @@ function textFor({ messages, tools = [], toolChoice, output }: ModelRequest): st
   if (output !== undefined) return JSON.stringify(createSampler("", output)(output));
   const question = lastQuestion(messages);
   const summary = messages.at(-1)?.role === "user" ? summaryFor(messages, question) : null;
-  // What is to be summarized may be as long as a session is old; nobody looks for requests in it.
+  // Not parsed for requests: the text to summarize may be very long.
   if (summary !== null) return summary;
   const offered = toolChoice === "none" ? [] : tools;
   const progress = progressOf(messages, offered);
-  return answerTo(offered.length === 0 ? { ...progress, impossible: [] } : progress, question, offered);
+  return answerTo(offered.length === 0 ? { ...progress, unavailable: [] } : progress, question, offered);
 }
 
 function callsFor({ messages, tools = [], toolChoice = "auto" }: ModelRequest): readonly ToolCall[] {
@@ -92,7 +92,7 @@ function callsFor({ messages, tools = [], toolChoice = "auto" }: ModelRequest): 
   });
 }
 
-/** A call that the request demands, whatever was said. */
+/** A call that `toolChoice` requires, whatever the user asked for. */
 function demanded({ name }: ToolSchema): OfflineStep {
   return { tool: name, values: {}, said: name };
 }
@@ -101,7 +101,7 @@ function lastQuestion(messages: readonly Message[]): string {
   return textOf(messages.findLast((message) => message.role === "user")?.content ?? "");
 }
 
-/** The highest number of a call so far, so that no id is given twice in one conversation. */
+/** The highest number of a call id so far, so that ids stay unique in the conversation. */
 function callNumber(messages: readonly Message[]): number {
   let number = 0;
   for (const message of messages) {

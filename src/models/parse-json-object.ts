@@ -1,6 +1,6 @@
 import type { JsonObject } from "../internal/json.ts";
 
-/** The object that a JSON text is, or null for any other text. */
+/** Parses a text as a JSON object; null if it is not one. */
 export function parseJsonObject(text: string): JsonObject | null {
   try {
     const value: unknown = JSON.parse(text);

@@ -3,7 +3,7 @@ import { describe, expect, test } from "vitest";
 import { costOf, priceOf, registerPrices } from "./prices.ts";
 
 describe("priceOf", () => {
-  test("knows well-known models of both providers, with the price of their caches", () => {
+  test("has prices for well-known models of both providers, with cache prices", () => {
     expect(priceOf("openai", "gpt-5-mini")).toEqual({ input: 0.25, output: 2, cacheRead: 0.025 });
     expect(priceOf("anthropic", "claude-sonnet-4-5")).toEqual({
       input: 3,
@@ -37,7 +37,7 @@ describe("priceOf", () => {
 });
 
 describe("registerPrices", () => {
-  test("adds models and replaces prices, also of one dated id alone", () => {
+  test("adds models and replaces prices, also of a single dated id", () => {
     registerPrices({ "acme/large": { input: 1, output: 2 }, "acme/large-2026-01-01": { input: 3, output: 4 } });
     expect(priceOf("acme", "large-2026-02-02")).toEqual({ input: 1, output: 2 });
     expect(priceOf("acme", "large-2026-01-01")).toEqual({ input: 3, output: 4 });
@@ -45,7 +45,7 @@ describe("registerPrices", () => {
     expect(priceOf("acme", "large")).toEqual({ input: 5, output: 6 });
   });
 
-  test("refuses all of what it is given when one of it cannot be", () => {
+  test("registers nothing if one value is invalid", () => {
     const refused = expect.objectContaining({ code: "INVALID_OPTION" });
     const fine = { input: 1, output: 1 };
     expect(() => registerPrices({ "acme/fine": fine, nameless: fine })).toThrow(refused);
@@ -64,7 +64,7 @@ describe("registerPrices", () => {
 describe("costOf", () => {
   const price = { input: 10, output: 100, cacheRead: 1, cacheWrite: 20 };
 
-  test("charges fresh, read and written input apart, a million tokens at a time", () => {
+  test("charges fresh, cached and cache-writing input separately, per million tokens", () => {
     const usage = {
       inputTokens: 1_000_000,
       outputTokens: 10_000,
@@ -75,12 +75,12 @@ describe("costOf", () => {
     expect(costOf(usage, price)).toBeCloseTo(4 + 0.5 + 2 + 1, 10);
   });
 
-  test("charges cached input as input where it has no price of its own", () => {
+  test("charges cached input as input if the model has no cache price", () => {
     const usage = { inputTokens: 1000, outputTokens: 0, totalTokens: 1000, cacheReadTokens: 600 };
     expect(costOf(usage, { input: 10, output: 100 })).toBeCloseTo(0.01, 10);
   });
 
-  test("is unknown without a price, and never less than nothing", () => {
+  test("is undefined without a price, and never negative", () => {
     expect(costOf({ inputTokens: 1, outputTokens: 1, totalTokens: 2 }, undefined)).toBeUndefined();
     const tokens = fc.nat(1_000_000);
     fc.assert(

@@ -3,13 +3,13 @@ import { SessionError, show } from "../session/errors.ts";
 import type { Usage } from "../session/usage.ts";
 import { isModelName, undatedName } from "./undated-name.ts";
 
-/** What a model's tokens cost, in US dollars for a million of them. */
+/** The price of a model, in US dollars for a million tokens. */
 export interface ModelPrice {
   readonly input: number;
   readonly output: number;
-  /** Input tokens that came from the provider's cache; the price of input where it is left out. */
+  /** Input tokens read from the provider's cache (default: the price of input). */
   readonly cacheRead?: number;
-  /** Input tokens that went into the provider's cache; the price of input where it is left out. */
+  /** Input tokens written to the provider's cache (default: the price of input). */
   readonly cacheWrite?: number;
 }
 
@@ -24,18 +24,17 @@ const prices = new Map<string, ModelPrice>([
 ]);
 
 /**
- * What a model costs, or undefined for one that nobody has named a price for. A dated id has the price of its undated
- * one, unless it was registered itself.
+ * The price of a model; undefined if unknown. A dated id has the price of the undated one unless it was registered itself.
  *
- * Providers change their prices: the table is a default for well-known models at the list price, without discounts for
- * batches or surcharges for long inputs. Correct it with `registerPrices`, or with a model's option `prices`.
+ * Providers change their prices: the table holds list prices of well-known models, without batch discounts or surcharges for
+ * long inputs. Override them with `registerPrices`, or with a model's option `prices`.
  */
 export function priceOf(provider: string, model: string): ModelPrice | undefined {
   const name = `${provider}/${model}`;
   return prices.get(name) ?? prices.get(undatedName(name));
 }
 
-/** What a usage costs in US dollars, or undefined without a price: an unknown cost is never shown as nothing. */
+/** The cost of a usage in US dollars; undefined without a price, so that an unknown cost is never shown as 0. */
 export function costOf(usage: Usage, price: ModelPrice | undefined): number | undefined {
   checkArgument(isObject(usage), usage, "costOf", "a usage");
   if (price === undefined) return undefined;
@@ -51,10 +50,10 @@ export function costOf(usage: Usage, price: ModelPrice | undefined): number | un
 }
 
 /**
- * Adds prices, or replaces those of models that have one, by `provider/model`.
+ * Adds or replaces prices, by `provider/model`.
  *
- * @throws {SessionError} `INVALID_OPTION` for a name without a provider or a price that is not a number from 0 on; then
- * nothing is registered.
+ * @throws {SessionError} `INVALID_OPTION` for a name without a provider, or a price that is not a number from 0 on; nothing
+ * is registered then.
  */
 export function registerPrices(added: Readonly<Record<string, ModelPrice>>): void {
   checkArgument(isObject(added), added, "registerPrices", "an object of prices by model");
@@ -66,7 +65,7 @@ export function registerPrices(added: Readonly<Record<string, ModelPrice>>): voi
   for (const [name, price] of Object.entries(added)) prices.set(name, Object.freeze({ ...price }));
 }
 
-/** @throws {SessionError} `INVALID_OPTION` for a price that lacks a part or holds anything but numbers from 0 on. */
+/** @throws {SessionError} `INVALID_OPTION` if a required field is missing or a value is not a number from 0 on. */
 export function checkPrice(price: ModelPrice, name: string): void {
   checkArgument(isObject(price), price, name, "a price");
   for (const field of FIELDS) {

@@ -7,7 +7,7 @@ import { scripted } from "./scripted.ts";
 const request: ModelRequest = { messages: [user("q")] };
 
 describe("scripted", () => {
-  test("gives its replies in order and remembers what it was asked", async () => {
+  test("returns its replies in order and records the requests", async () => {
     const whole = assistant("two", { stopReason: "length" }) as ModelReply;
     const model = scripted(["one", whole, ({ messages }) => `three of ${messages.length}`, async () => whole]);
     expect(await model.complete(request)).toEqual({
@@ -23,19 +23,19 @@ describe("scripted", () => {
     expect(model.requests).toEqual([request, request, request, request]);
   });
 
-  test("fails where the script says so, and goes on", async () => {
+  test("throws a scripted error, and continues with the next reply", async () => {
     const model = scripted([new Error("rate limit"), "after it"]);
     await expect(model.complete(request)).rejects.toThrow("rate limit");
     expect(await model.complete(request)).toMatchObject({ content: "after it" });
   });
 
-  test("fails when it is asked once more than it has replies", async () => {
+  test("throws if it gets more requests than it has replies", async () => {
     const model = scripted(["only"]);
     await model.complete(request);
     await expect(model.complete(request)).rejects.toThrow("has 1 replies and was asked 2 times");
   });
 
-  test("names itself and its window", () => {
+  test("has a name and a context window", () => {
     expect(scripted([])).toMatchObject({ provider: "scripted", id: "scripted" });
     expect(scripted([], { contextWindow: 100 }).contextWindow).toBe(100);
   });
@@ -48,7 +48,7 @@ describe("scripted", () => {
     expect(await model.complete(request)).toMatchObject({ content: "one" });
   });
 
-  test("rejects at once when it is aborted while a reply is on its way", async () => {
+  test("rejects without waiting when it is aborted during a reply", async () => {
     const controller = new AbortController();
     const model = scripted([() => new Promise<string>(() => {})]);
     const waiting = model.complete(request, { signal: controller.signal });
@@ -56,7 +56,7 @@ describe("scripted", () => {
     await expect(waiting).rejects.toThrow("enough");
   });
 
-  test("gives a slow reply to one who does not abort", async () => {
+  test("waits for a slow reply if it is not aborted", async () => {
     const { signal } = new AbortController();
     const model = scripted([() => new Promise<string>((resolve) => setImmediate(resolve, "slow"))]);
     expect(await model.complete(request, { signal })).toMatchObject({ content: "slow" });
@@ -78,7 +78,7 @@ describe("scripted", () => {
     expect(reads).toBe(0);
   });
 
-  test("streams a reply in pieces, with the whole of it at the end", async () => {
+  test("streams a reply as deltas, with the whole reply at the end", async () => {
     const reply: ModelReply = {
       role: "assistant",
       content: [
@@ -105,7 +105,7 @@ describe("scripted", () => {
     ]);
   });
 
-  test("streams the pieces of a generator as they are, and puts them together when asked for the whole", async () => {
+  test("streams the deltas of a generator unchanged, and assembles them for a request without streaming", async () => {
     const pieces: ModelDelta[] = [
       { type: "thinking-delta", text: "t" },
       { type: "text-delta", text: "a" },
@@ -129,7 +129,7 @@ describe("scripted", () => {
     await expect(model.complete(request)).rejects.toMatchObject({ code: "MODEL_FAILED", kind: "connection" });
   });
 
-  test("fails within a stream where the script says so", async () => {
+  test("throws a scripted error within a stream", async () => {
     const model = scripted([
       new Error("rate limit"),
       async function* () {
@@ -141,7 +141,7 @@ describe("scripted", () => {
     await expect(collect(model.stream?.(request))).rejects.toThrow("cut");
   });
 
-  test("ends a stream at an abort, even one that waits for its next piece, and tells the generator", async () => {
+  test("ends a stream at an abort, even while it waits for the next delta, and closes the generator", async () => {
     const controller = new AbortController();
     const reason = new Error("enough");
     let ended = false;

@@ -8,8 +8,8 @@ import { deltasOfReply } from "./deltas-of-reply.ts";
 type Given = string | ModelReply;
 
 /**
- * An answer of a script: a text, a whole reply, an error to fail with, or a function of the request that gives a text, a
- * reply or, as an async generator, the pieces of a stream.
+ * An answer of a script: a text, a whole reply, an error to throw, or a function of the request that returns a text, a reply
+ * or, as an async generator, the deltas of a stream.
  */
 export type ScriptedReply =
   | Given
@@ -19,19 +19,19 @@ export type ScriptedReply =
       options: { readonly signal?: AbortSignal },
     ) => Given | Promise<Given> | AsyncIterable<ModelDelta>);
 
-/** A model that gives the scripted replies in order and remembers what it was asked. */
+/** A model that returns scripted replies in order and records the requests. */
 export interface ScriptedModel extends Model {
   readonly requests: readonly ModelRequest[];
 }
 
-/** How a scripted model is made. */
+/** Options of `scripted`. */
 export interface ScriptedOptions {
   readonly contextWindow?: number;
   /** False for a model that cannot stream. */
   readonly stream?: boolean;
 }
 
-/** A model that replays replies, for tests and examples. Asked once more than it has replies, it fails. */
+/** A model that replays replies, for tests and examples. It throws if it gets more requests than it has replies. */
 export function scripted(replies: readonly ScriptedReply[], options: ScriptedOptions = {}): ScriptedModel {
   checkArgument(Array.isArray(replies), replies, "scripted", "a list of replies");
   checkOptionsOf(options, { contextWindow: true, stream: true } satisfies KeysOf<ScriptedOptions>, "scripted");
@@ -78,7 +78,7 @@ async function* streamed(
   }
 }
 
-/** The pieces of a stream until its end or an abort, which does not wait for a piece that is on its way. */
+/** The deltas of a stream until its end or an abort. An abort does not wait for the pending delta. */
 async function* pieces(stream: AsyncIterable<ModelDelta>, signal: AbortSignal | undefined): AsyncGenerator<ModelDelta> {
   const iterator = stream[Symbol.asyncIterator]();
   let ended = false;

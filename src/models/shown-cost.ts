@@ -2,14 +2,14 @@ import type { Message } from "../session/message.ts";
 import type { ImportedSums } from "../session/store.ts";
 import { costOf, priceOf } from "./prices.ts";
 
-/** A cost as it is shown. */
+/** A cost for display. */
 export interface ShownCost {
   readonly cost: number;
-  /** Whether some of it was computed from the prices of today, because nobody recorded it. It is never stored. */
+  /** Whether some of it was computed from today's prices because none was recorded. Such a cost is never stored. */
   readonly computed: boolean;
 }
 
-/** What an answer cost: what is on record, else what its tokens cost by the price of its model; null where neither is known. */
+/** The recorded cost of an answer, else the cost of its tokens at the model's price; null if neither is known. */
 export function costOfAnswer(message: Message): ShownCost | null {
   if (message.role !== "assistant") return null;
   const { provider, model, usage, cost } = message;
@@ -19,7 +19,7 @@ export function costOfAnswer(message: Message): ShownCost | null {
   return computed === undefined ? null : { cost: computed, computed: true };
 }
 
-/** What imported work cost, as far as it is on record or its models have a price; null where nothing is known. */
+/** The cost of imported work: recorded costs plus computed ones for models with a price; null if nothing is known. */
 export function costOfImported({ cost, uncosted }: ImportedSums): ShownCost | null {
   let [sum, computed] = [cost, false];
   for (const { model, usage } of uncosted) {

@@ -1,13 +1,13 @@
-// A model goes on under a dated or moving name (`-2025-08-07`, `-20250929`, `@20250929`, `-0613`, `-latest`); any other
-// ending is another model with a price and a context of its own.
+// These suffixes name a version of the same model (`-2025-08-07`, `-20250929`, `@20250929`, `-0613`, `-latest`). Any other
+// suffix names another model, with another price and context window.
 const DATE = /[-@](\d{4}-\d{2}-\d{2}|\d{8}|\d{4}|latest)$/;
 
-/** A model's name without the date that its provider may put at the end. */
+/** A model's name without the provider's date suffix. */
 export function undatedName(name: string): string {
   return name.replace(DATE, "");
 }
 
-/** Whether a text names a model of a provider. */
+/** Whether a text has the form `provider/model`. */
 export function isModelName(name: string): boolean {
   return /^[^/]+\/./.test(name);
 }

@@ -1,7 +1,7 @@
 import { show } from "../session/errors.ts";
 import type { SandboxLimits, SandboxSpec } from "../session/sandbox/sandbox.ts";
 
-/** What a command may use where the spec does not say. */
+/** The default limits of a command. */
 export const LIMITS_DEFAULT: Required<SandboxLimits> = Object.freeze({
   processes: 256,
   memoryBytes: 2 * 1024 ** 3,
@@ -9,7 +9,7 @@ export const LIMITS_DEFAULT: Required<SandboxLimits> = Object.freeze({
   seconds: 120,
 });
 
-/** What is wrong with the limits of a spec; null when nothing is. */
+/** Why the limits of a spec are invalid; null if they are valid. */
 export function limitsProblem(limits: unknown): string | null {
   if (typeof limits !== "object" || limits === null || Array.isArray(limits)) return "limits are not an object";
   for (const [name, value] of Object.entries(limits)) {
@@ -24,7 +24,7 @@ export function limitsProblem(limits: unknown): string | null {
   return null;
 }
 
-/** How long a command may take: as long as it asks for, but never longer than the limit that the spec names. */
+/** The timeout of a command: its own or the default, but never more than the limit in the spec. */
 export function commandTimeoutMs({ limits, timeoutMs }: SandboxSpec, own: number | undefined): number {
   const asked = own ?? timeoutMs ?? (limits?.seconds ?? LIMITS_DEFAULT.seconds) * 1000;
   return limits?.seconds === undefined ? asked : Math.min(asked, limits.seconds * 1000);

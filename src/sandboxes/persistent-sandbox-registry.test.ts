@@ -21,7 +21,7 @@ async function open(spec: SandboxSpec = {}): Promise<Sandbox> {
   return sandbox;
 }
 
-/** A sandbox that another process left: its directory is there, and nothing of this process uses it. */
+/** A sandbox that another process left: its directory exists, and is not in use by this process. */
 async function leave(): Promise<{ id: string; holder: string }> {
   const sandbox = await open();
   const holder = join(sandbox.workingDir, "..");
@@ -40,7 +40,7 @@ const isThere = (path: string): Promise<boolean> =>
     () => false,
   );
 
-test("remembers what it is given, and an open sandbox as it is, for another registry on the same file", async () => {
+test("records a sandbox, also an open one, for another registry on the same file", async () => {
   expect(await registry.list()).toEqual([]);
   const sandbox = await open({ env: { A: "a" } });
   await registry.record(sandbox);
@@ -58,7 +58,7 @@ test("remembers what it is given, and an open sandbox as it is, for another regi
   expect(await readdir(directory)).toEqual(["sandboxes.json"]);
 });
 
-test("keeps its file under Skein's home where no other is named", async () => {
+test("keeps its file under Skein's home by default", async () => {
   vi.stubEnv("SKEIN_HOME", join(directory, "home"));
   onTestFinished(() => void vi.unstubAllEnvs());
   const homely = new PersistentSandboxRegistry();
@@ -86,7 +86,7 @@ test("a sandbox that is recorded again keeps its first time, and touching moves 
   ]);
 });
 
-test("many changes at once are all made", async () => {
+test("concurrent changes are all made", async () => {
   const ids = Array.from({ length: 25 }, (_, index) => `id-${String(index).padStart(2, "0")}`);
   await Promise.all(ids.map((id) => registry.record({ backend: "other", id, spec: {} })));
   expect((await registry.list()).map(({ id }) => id).sort()).toEqual(ids);
@@ -95,7 +95,7 @@ test("many changes at once are all made", async () => {
   expect(await registry.list()).toEqual([]);
 });
 
-test("opens a recorded sandbox again, and says so when it is not recorded, gone, or of a backend that cannot", async () => {
+test("reattaches to a recorded sandbox, and fails if it is not recorded, does not exist, or its backend cannot attach", async () => {
   const { id } = await leave();
   await registry.record({ backend: "local", id, spec: { env: { A: "again" } } });
   const again = await registry.reattach(id);
@@ -110,7 +110,7 @@ test("opens a recorded sandbox again, and says so when it is not recorded, gone,
   await expect(registry.reattach("y")).rejects.toMatchObject({ code: "INVALID_OPTION" });
 });
 
-test("deletes the directory that a recorded sandbox made for itself, and forgets the sandbox", async () => {
+test("deletes the temporary directory of a recorded sandbox, and the record", async () => {
   const { id, holder } = await leave();
   expect(await registry.deleteLocal(id)).toBe(false);
   expect(await isThere(holder)).toBe(true);
@@ -120,7 +120,7 @@ test("deletes the directory that a recorded sandbox made for itself, and forgets
   expect(await registry.list()).toEqual([]);
 });
 
-test("never deletes a directory that was given, one in use here, or what a hostile record names", async () => {
+test("never deletes a given directory, one in use here, or the directory in a forged record", async () => {
   const workingDir = join(directory, "work");
   const given = await open({ workingDir });
   await registry.record(given);
@@ -144,7 +144,7 @@ test("never deletes a directory that was given, one in use here, or what a hosti
   ]);
 });
 
-test("prunes what was last used before a time, with directories of its own making, and keeps the rest", async () => {
+test("prunes sandboxes that were last used before a time, with temporary directories, and keeps the rest", async () => {
   vi.useFakeTimers({ toFake: ["Date"], now: 1_000_000 });
   onTestFinished(() => void vi.useRealTimers());
   const old = await leave();
@@ -166,7 +166,7 @@ test("prunes what was last used before a time, with directories of its own makin
   }
 });
 
-test("refuses a damaged file in every method, and leaves it as it is", async () => {
+test("refuses a damaged file in every method, and does not change it", async () => {
   const record = { backend: "local", id: "x", spec: {} };
   const files = [
     "",
@@ -195,7 +195,7 @@ test("refuses a damaged file in every method, and leaves it as it is", async () 
   await expect(registry.record(record)).rejects.toMatchObject({ code: "UNSUPPORTED_VERSION" });
 });
 
-test("refuses to record what JSON cannot carry, or what names no sandbox", async () => {
+test("refuses to record a value that is not JSON, or not a sandbox", async () => {
   const refused = (value: unknown) =>
     expect(registry.record(value as SandboxRecord)).rejects.toMatchObject({ code: "INVALID_VALUE" });
   await refused({ backend: "local", id: "", spec: {} });

@@ -16,13 +16,13 @@ import "./register-built-in.ts";
 const LOCK_MS_MAX = 10_000;
 const FORMAT_VERSION = 1;
 
-/** Where a registry keeps its file. */
+/** Options of a `PersistentSandboxRegistry`. */
 export interface PersistentSandboxRegistryOptions {
   /** The file (default: `sandboxes.json` under Skein's home). */
   readonly path?: string;
 }
 
-/** A sandbox that is to be found again. */
+/** A sandbox to record. */
 export interface SandboxRecord {
   readonly backend: string;
   readonly id: string;
@@ -31,7 +31,7 @@ export interface SandboxRecord {
   readonly metadata?: JsonObject;
 }
 
-/** A sandbox as it is recorded, with the times of its first record and of its last use. */
+/** A recorded sandbox, with the times of its first record and of its last use. */
 export interface RecordedSandbox {
   readonly backend: string;
   readonly id: string;
@@ -43,11 +43,11 @@ export interface RecordedSandbox {
 }
 
 /**
- * Remembers sandboxes beyond the life of a process, in one file, so that a later one finds them again.
+ * Records sandboxes in a file, so that later processes can reattach to them.
  *
- * - Several processes may use the same file: every change is made under a lock, and replaces the file in one step.
- * - A file that cannot be read as it should is refused (`DAMAGED`), and never overwritten.
- * - The file holds the specs with their variables, so only its owner may read it.
+ * - Several processes may use the same file: every change takes a lock and replaces the file atomically.
+ * - An invalid file is refused (`DAMAGED`) and never overwritten.
+ * - The file is readable for its owner only: it holds the specs with their environment variables.
  */
 export class PersistentSandboxRegistry {
   readonly path: string;
@@ -62,7 +62,7 @@ export class PersistentSandboxRegistry {
     this.path = resolve(options.path ?? join(skeinHome(), "sandboxes.json"));
   }
 
-  /** Remembers a sandbox; an open one can be given as it is. One of the same id is replaced, and keeps its first time. */
+  /** Records a sandbox; an open sandbox can be passed directly. Replaces a record with the same id, but keeps its first time. */
   async record(entry: SandboxRecord): Promise<RecordedSandbox> {
     const now = new Date().toISOString();
     const { backend, id, spec, sessionId = null, metadata = {} } = entry;
@@ -74,12 +74,12 @@ export class PersistentSandboxRegistry {
     });
   }
 
-  /** All that are remembered, in the order of their last record. */
+  /** All recorded sandboxes, in the order of their last record. */
   async list(): Promise<RecordedSandbox[]> {
     return readEntries(this.path);
   }
 
-  /** Notes that a sandbox was used now; false when it is not remembered. */
+  /** Sets the time of last use to now; false if the sandbox is not recorded. */
   async touch(id: string): Promise<boolean> {
     const touchedAt = new Date().toISOString();
     return this.#change((entries) => {
@@ -88,7 +88,7 @@ export class PersistentSandboxRegistry {
     });
   }
 
-  /** Opens a remembered sandbox again. @throws {SandboxError} `file_not_found` when it is not remembered, or gone. */
+  /** Reattaches to a recorded sandbox. @throws {SandboxError} `file_not_found` if it is not recorded or no longer exists. */
   async reattach(id: string): Promise<Sandbox> {
     const entry = (await this.list()).find((each) => each.id === id);
     if (entry === undefined) throw new SandboxError("file_not_found", `No sandbox ${show(id)} is recorded.`);
@@ -101,7 +101,7 @@ export class PersistentSandboxRegistry {
     return sandbox;
   }
 
-  /** Forgets a sandbox, and leaves it as it is; false when it was not remembered. */
+  /** Removes the record of a sandbox, not the sandbox itself; false if it was not recorded. */
   async forget(id: string): Promise<boolean> {
     return this.#change((entries) => {
       if (!entries.some((each) => each.id === id)) return { entries, result: false };
@@ -110,10 +110,10 @@ export class PersistentSandboxRegistry {
   }
 
   /**
-   * Removes the directory that a local sandbox made for itself, and forgets the sandbox; false when it is not a
-   * remembered one. A directory that was given is never removed.
+   * Removes the temporary directory that a local sandbox created, and its record; false if it is not recorded. A directory
+   * given as `workingDir` is never removed.
    *
-   * @throws {SandboxError} `not_permitted` while a sandbox of this process uses the directory: close that.
+   * @throws {SandboxError} `not_permitted` while a sandbox of this process uses the directory: close it first.
    */
   async deleteLocal(id: string): Promise<boolean> {
     const entry = (await this.list()).find((each) => each.id === id);
@@ -127,8 +127,8 @@ export class PersistentSandboxRegistry {
   }
 
   /**
-   * Forgets sandboxes that were last used before a time, with the directories that local ones made for themselves, and
-   * returns their ids. What this process has open stays; that another process still uses one is not known here.
+   * Removes the records of sandboxes that were last used before a time, and the temporary directories of local ones. Returns
+   * their ids. Sandboxes that are open in this process are kept; use by another process is not detected.
    */
   async prune(options: { readonly olderThan: Date }): Promise<string[]> {
     const before = options?.olderThan?.getTime?.();
@@ -205,7 +205,7 @@ function checkRecord(value: RecordedSandbox): RecordedSandbox {
   }
 }
 
-/** A frozen copy. @throws {Error} whose message says what is wrong with the record. */
+/** A frozen copy of a record. @throws {Error} if the record is invalid. */
 function parseRecord(value: unknown): RecordedSandbox {
   const copy = copyJson(value, "sandbox") as JsonObject | null;
   const { backend, id, spec, sessionId, metadata, createdAt, touchedAt } = copy ?? {};

@@ -1,5 +1,5 @@
 import { registerSandboxBackend } from "../session/sandbox/sandbox-backends.ts";
 
-// Each is loaded when a session first goes there, so that a program pays only for what it uses.
+// Backends are loaded lazily, when a session first uses them.
 registerSandboxBackend("local", async () => (await import("./local/index.ts")).localBackend);
 registerSandboxBackend("opensandbox", async () => (await import("./opensandbox/index.ts")).openSandboxBackend());

@@ -2,7 +2,7 @@ import { describe, expect, test } from "vitest";
 import type { SandboxSpec } from "../session/sandbox/sandbox.ts";
 import { restrictedSpec, stricterPlacement, stricterSpec } from "./stricter-spec.ts";
 
-describe("what a log recorded of a sandbox", () => {
+describe("a sandbox that a log recorded", () => {
   test.for<[name: string, own: SandboxSpec, recorded: SandboxSpec, expected: SandboxSpec]>([
     ["isolation that is off", {}, { isolation: "off" }, {}],
     ["an older word for off", {}, { isolation: "none" }, {}],
@@ -26,11 +26,11 @@ describe("what a log recorded of a sandbox", () => {
     ["paths beside its root", {}, { allowPaths: ["/"] }, {}],
     ["paths that both allow", { allowPaths: ["/a", "/b"] }, { allowPaths: ["/b", "/c"] }, { allowPaths: ["/b"] }],
     ["a directory and variables", {}, { workingDir: "/w", env: { A: "1" } }, { workingDir: "/w", env: { A: "1" } }],
-  ])("never widens what the program says: %s", ([, own, recorded, expected]) => {
+  ])("never grants more than the program's own spec: %s", ([, own, recorded, expected]) => {
     expect(stricterSpec(own, recorded)).toEqual(expected);
   });
 
-  test("keeps its directory and its handle, and gives way to a place on another machine", () => {
+  test("keeps its directory and its handle, and is ignored by a program with a remote backend", () => {
     const recorded = { backend: "local", spec: { workingDir: "/w", isolation: "off" }, handleId: "h" };
     expect(stricterPlacement({ backend: "local", spec: "/own" }, recorded)).toEqual({
       backend: "local",
@@ -49,7 +49,7 @@ describe("what a log recorded of a sandbox", () => {
     expect(stricterPlacement(null, null)).toBeNull();
   });
 
-  test("narrows a program's own place, and says nothing else about it", () => {
+  test("restricts a program's own placement, and changes nothing else of it", () => {
     const spec = { workingDir: "/w", isolation: "required", network: true, env: { A: "1" }, limits: { fileBytes: 1 } };
     const recorded = { backend: "local", spec, handleId: null };
     expect(restrictedSpec({ workingDir: "/own" }, recorded)).toEqual({

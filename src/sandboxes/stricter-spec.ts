@@ -2,15 +2,15 @@ import type { SandboxPlacement } from "../session/log/header.ts";
 import type { SandboxLimits, SandboxSpec } from "../session/sandbox/sandbox.ts";
 import { LIMITS_DEFAULT } from "./command-limits.ts";
 
-/** How much isolation each word asks for; specs in stored logs have the older words. */
+/** Ranks of the isolation modes; stored logs may hold the older names. */
 const STRICTNESS: Readonly<Record<string, number>> = { off: 0, none: 0, auto: 1, required: 2, bubblewrap: 2 };
 
 /**
- * What a log recorded of a sandbox, with no more than a program's own spec allows: of isolation, network, limits and allowed
- * paths, the stricter of the two. A log must not widen what the program that reads it says.
+ * Combines a program's own spec with the spec that a log recorded: the stricter value of isolation, network, limits and
+ * allowed paths. A log must not grant more than the program that reads it.
  *
- * - Where a spec says nothing, its default counts: isolation where it works, no network, the default limits, no other paths.
- * - The working directory and variables are those that were recorded; the program's variables go first.
+ * - A missing value counts as its default: isolation if it works, no network, the default limits, no other paths.
+ * - The working directory and variables are the recorded ones; variables of the program override them.
  */
 export function stricterSpec(own: SandboxSpec, recorded: SandboxSpec): SandboxSpec {
   const { isolation: _isolation, network: _network, allowPaths: _paths, limits: _limits, ...kept } = recorded;
@@ -30,20 +30,23 @@ export function stricterSpec(own: SandboxSpec, recorded: SandboxSpec): SandboxSp
   };
 }
 
-/** Where a program lets tools act. */
-export interface OwnPlace {
+/** The backend and spec that a program configures for its tools. */
+export interface ConfiguredPlacement {
   readonly backend: string;
-  /** A text is the working directory. */
+  /** A text means a working directory. */
   readonly spec?: SandboxSpec | string;
 }
 
 /**
- * Where the tools of a session act: at the place that its log recorded, with no more than the program's own place allows, or
- * else at the program's own. Null where there is neither.
+ * The placement for a session's tools: the one that its log recorded, restricted by the program's own, or else the program's
+ * own. Null if there is neither.
  *
- * A program whose place is on another machine never acts on this one because a log says so.
+ * If the program uses a remote backend, a log cannot make it act on this machine.
  */
-export function stricterPlacement(own: OwnPlace | null, recorded: SandboxPlacement | null): SandboxPlacement | null {
+export function stricterPlacement(
+  own: ConfiguredPlacement | null,
+  recorded: SandboxPlacement | null,
+): SandboxPlacement | null {
   const ownSpec = specOf(own?.spec);
   const isKept = recorded !== null && (own === null || recorded.backend === own.backend || recorded.backend !== LOCAL);
   if (isKept && recorded.backend !== LOCAL) return recorded;
@@ -51,7 +54,7 @@ export function stricterPlacement(own: OwnPlace | null, recorded: SandboxPlaceme
   return own === null ? null : { backend: own.backend, spec: ownSpec as SandboxPlacement["spec"], handleId: null };
 }
 
-/** A program's own spec, with no more of isolation, network and limits than what a log recorded of a local sandbox. */
+/** A program's own spec, restricted in isolation, network and limits by the local sandbox that a log recorded. */
 export function restrictedSpec(own: SandboxSpec, recorded: SandboxPlacement | null): SandboxSpec {
   if (recorded?.backend !== LOCAL) return own;
   const { env: _env, workingDir: _directory, ...limits } = specOf(recorded.spec);
@@ -68,14 +71,14 @@ function specOf(spec: unknown): SandboxSpec {
 
 type Isolation = NonNullable<SandboxSpec["isolation"]>;
 
-/** A word that nobody knows stays, so that the backend refuses it. */
+/** The stricter mode. An unknown one is returned, so that the backend refuses it. */
 function stricterIsolation(own: Isolation, recorded: Isolation): Isolation {
   const [one, other] = [STRICTNESS[own], STRICTNESS[recorded]];
   if (other === undefined) return recorded;
   return one === undefined || one >= other ? own : recorded;
 }
 
-/** `false` also refuses to run without isolation, so it is stricter than nothing. */
+/** `false` is stricter than undefined: it also refuses to run without isolation. */
 function stricterNetwork(own: boolean | undefined, recorded: boolean | undefined): boolean | undefined {
   if (own === false || recorded === false) return false;
   return own === true && recorded === true ? true : undefined;
@@ -85,17 +88,17 @@ function stricterLimits(own?: SandboxLimits, recorded?: SandboxLimits): SandboxL
   if (own === undefined && recorded === undefined) return undefined;
   const limits: Record<string, number> = {};
   for (const name of Object.keys({ ...own, ...recorded }) as (keyof SandboxLimits)[]) {
-    // A command may take longer than the default time where it says so, unless a spec names the time.
+    // Without `seconds` in a spec, a command may ask for more than the default time.
     const fallback = name === "seconds" ? Number.POSITIVE_INFINITY : LIMITS_DEFAULT[name];
     const values = [own?.[name] ?? fallback, recorded?.[name] ?? fallback];
-    // A limit that nobody knows, or that is no number, stays as it is, so that the backend refuses it.
+    // An unknown limit, or one that is not a number, is kept, so that the backend refuses it.
     const least = Math.min(...values.map(Number));
     limits[name] = Number.isNaN(least) ? (recorded?.[name] as number) : least;
   }
   return limits;
 }
 
-/** How long a command may take that names no time of its own; undefined where both leave that to the default. */
+/** The stricter default timeout of commands; undefined if neither spec sets one. */
 function stricterTimeout(own: SandboxSpec, recorded: SandboxSpec): number | undefined {
   const timeOf = ({ timeoutMs, limits }: SandboxSpec): number | undefined =>
     timeoutMs ?? (limits?.seconds === undefined ? undefined : limits.seconds * 1000);

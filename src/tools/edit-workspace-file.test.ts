@@ -21,22 +21,22 @@ afterEach(async () => {
   await rm(root, { recursive: true, force: true });
 });
 
-test("replaces the one place where the old text stands", async () => {
+test("replaces the only occurrence of the old text", async () => {
   expect(await edit("one\ntwo\nthree\n", { old_text: "two", new_text: "2" })).toEqual({
     text: "one\n2\nthree\n",
     answer: { path: "a.txt", replacements: 1, first_line: 2 },
   });
 });
 
-test("takes the new text literally", async () => {
+test("inserts the new text literally", async () => {
   expect(await edit("price: X", { old_text: "X", new_text: "$& $1 $$" })).toMatchObject({ text: "price: $& $1 $$" });
 });
 
-test("removes the old text for an empty new one", async () => {
+test("removes the old text if the new one is empty", async () => {
   expect(await edit("a, b, c", { old_text: ", b", new_text: "" })).toMatchObject({ text: "a, c" });
 });
 
-test("refuses an old text that occurs more than once, says where, and leaves the file", async () => {
+test("refuses an old text that occurs more than once, lists the occurrences, and does not change the file", async () => {
   const text = "x = 1\ny = 1\n";
   expect(await refusal(text, { old_text: " = 1", new_text: " = 2" })).toBe(
     'old_text occurs 2 times in "a.txt", at the lines 1, 2. ' +
@@ -45,7 +45,7 @@ test("refuses an old text that occurs more than once, says where, and leaves the
   expect(await readFile(join(root, "a.txt"), "utf8")).toBe(text);
 });
 
-test("refuses an old text that overlaps with itself, as it is not clear which is meant", async () => {
+test("refuses overlapping occurrences of the old text, because it is unclear which one is meant", async () => {
   expect(await refusal("aaa", { old_text: "aa", new_text: "b" })).toContain("occurs 2 times");
 });
 
@@ -56,12 +56,12 @@ test("replaces every occurrence when asked to", async () => {
   });
 });
 
-test("replaces what splitting and joining would replace, in any text", async () => {
+test("replaces the same occurrences as split and join, in any text", async () => {
   const letters = fc.string({ unit: fc.constantFrom("a", "b", "\n", "\r\n", "😀", "$"), maxLength: 12 });
   await fc.assert(
     fc.asyncProperty(letters, letters, letters, async (text, old_text, new_text) => {
       fc.pre(old_text !== "" && old_text !== new_text && text.includes(old_text));
-      // A text whose lines all end in both characters has its own rule, tested below.
+      // Texts in which all lines end in \r\n have a rule that is tested below.
       fc.pre(!text.includes("\r\n") || /(?<!\r)\n/.test(text));
       const edited = await edit(text, { old_text, new_text, replace_all: true });
       expect(edited.text).toBe(text.split(old_text).join(new_text));
@@ -77,7 +77,7 @@ test("keeps the line endings and the byte order mark of a file", async () => {
   expect(await edit("a\r\nb\n", { old_text: "b", new_text: "b\nc" })).toMatchObject({ text: "a\r\nb\nc\n" });
 });
 
-test("shows the nearest lines when the old text is not there", async () => {
+test("shows the most similar lines if the old text does not occur", async () => {
   const text = [
     "import { a } from './a';",
     "",
@@ -94,13 +94,13 @@ test("shows the nearest lines when the old text is not there", async () => {
   );
 });
 
-test("chooses among equally near lines those with the right neighbours", async () => {
+test("chooses among equally similar lines those with the right neighbours", async () => {
   const text = "alpha:\n  value = compute()\nbeta:\n  value = compute()\n";
   const said = await refusal(text, { old_text: "beta:\n value = compute()", new_text: "" });
   expect(said).toContain("3: beta:\n4:   value = compute()");
 });
 
-test("says when nothing in the file looks like the old text", async () => {
+test("reports if nothing in the file is similar to the old text", async () => {
   expect(await refusal("0123456789\n", { old_text: "completely different", new_text: "" })).toContain(
     "Nothing in the file looks like it; read the file first.",
   );
@@ -116,7 +116,7 @@ test("refuses an edit that changes nothing, and a file that is not text", async 
   );
 });
 
-test("passes on that the file is not there", async () => {
+test("passes on that the file does not exist", async () => {
   const editing = editWorkspaceFile.execute({ path: "none", old_text: "A", new_text: "B" }, contextOf());
   await expect(editing).rejects.toMatchObject({ kind: "file_not_found" });
 });

@@ -6,14 +6,14 @@ import { isText, withFileBytes } from "./workspace-bytes.ts";
 import { PATH_PARAMETER, pathKey } from "./workspace-path.ts";
 
 const LINE_NUMBERS_SHOWN = 5;
-/** The largest file that is edited, and the longest text that comes of it. */
+/** The largest file that is edited, and the longest text after an edit. */
 const EDITED_BYTES_MAX: number = 8 * 1024 * 1024;
 const RESULT_CHARACTERS_MAX: number = 16 * 1024 * 1024;
 const REPLACEMENTS_MAX = 100_000;
-/** How many characters are compared between two looks at the clock. */
+/** How many characters are compared before checking whether to yield to the event loop. */
 const STEPS_A_PAUSE = 65_536;
 
-/** Replaces a part of a text file. It refuses to guess: the old text must be there, and only once unless all are meant. */
+/** Replaces a part of a text file. The old text must occur exactly once, unless all occurrences are to be replaced. */
 export const editWorkspaceFile: Tool = defineTool({
   name: "edit_workspace_file",
   description:
@@ -53,7 +53,7 @@ export const editWorkspaceFile: Tool = defineTool({
   },
 });
 
-/** Models write bare line feeds; in a file whose lines all end in a carriage return and one, these are meant. */
+/** Models write `\n`. In a file whose lines all end in `\r\n`, converts their texts to `\r\n`. */
 function withEndingsOf(text: string, ...written: readonly [string, string]): readonly [string, string] {
   const everyLineHasBoth = text.includes("\r\n") && !/(?<!\r)\n/.test(text);
   if (!everyLineHasBoth || written.some((each) => each.includes("\r"))) return written;
@@ -61,11 +61,10 @@ function withEndingsOf(text: string, ...written: readonly [string, string]): rea
 }
 
 /**
- * Where a text occurs, and how often: all places where they are to be replaced, else the first few. Overlapping ones count
- * too when one is looked for, since it is then not clear which is meant.
+ * Finds the occurrences of a text: all of them if all are to be replaced, else the first few. When exactly one is expected,
+ * overlapping occurrences count as well, because it is unclear which one is meant.
  *
- * Takes time in proportion to both texts, by the algorithm of Knuth, Morris and Pratt: `indexOf` takes their product for a
- * long text that almost repeats itself.
+ * Takes linear time (Knuth-Morris-Pratt): `indexOf` can take quadratic time for a long, repetitive text.
  */
 async function findText(
   text: string,
@@ -145,7 +144,7 @@ const CHARACTERS_COMPARED_MAX = 200;
 const LINES_SHOWN_MAX = 12;
 const LIKENESS_MIN = 0.4;
 
-/** The first lines of a text, each as far as it is compared and shown. */
+/** The first lines of a text, each cut to the length that is compared and shown. */
 function firstLines(text: string, max: number): string[] {
   const lines: string[] = [];
   for (let start = 0; start < text.length && lines.length < max; ) {
@@ -157,12 +156,12 @@ function firstLines(text: string, max: number): string[] {
   return lines;
 }
 
-/** The lines of a text that are most like the wanted ones, with their numbers, or null when none are alike. */
+/** The lines that are most similar to the wanted ones, with their numbers; null if none is similar. */
 async function showNearestLines(lines: readonly string[], wanted: readonly string[]): Promise<string | null> {
   const slices = new WorkSlices();
   const bare = lines.map((line) => line.trim());
   const bareWanted = wanted.map((line) => line.trim());
-  // The longest line is the one least likely to be alike to another by chance.
+  // Compare by the longest line: it is the least likely to be similar to others by chance.
   const anchor = bareWanted.reduce(
     (best, line, index) => (line.length > (bareWanted[best] ?? "").length ? index : best),
     0,
@@ -186,7 +185,7 @@ async function showNearestLines(lines: readonly string[], wanted: readonly strin
     .join("\n");
 }
 
-/** How much of its pairs of characters another text shares with this one, from 0 to 1. */
+/** Returns a function that measures the similarity of a text to this one, by shared pairs of characters, from 0 to 1. */
 function likenessTo(text: string): (other: string) => number {
   const pairs = pairsOf(text);
   return (other) => {

@@ -2,7 +2,7 @@ import { defineTool } from "../agent/tools/define-tool.ts";
 import type { Tool } from "../agent/tools/tool.ts";
 import { pathKey } from "./workspace-path.ts";
 
-/** The most items that one answer lists. */
+/** Maximum items in one result. */
 export const LISTED_MAX = 500;
 
 /** Lists a directory, up to a limit. */
@@ -23,7 +23,7 @@ export const listWorkspaceFiles: Tool = defineTool({
   resourceKey: ({ path = "." }) => pathKey(path),
   async execute({ path = ".", recursive = false }, context) {
     const sandbox = await context.requireSandbox();
-    // One more than is shown tells whether there are more.
+    // One more than is shown, to know whether there are more.
     const found = await sandbox.list(path, { recursive, limit: LISTED_MAX + 1 });
     const entries = found.slice(0, LISTED_MAX).map((item) => ({
       path: item.path,

@@ -3,18 +3,18 @@ import type { Tool, ToolContent } from "../agent/tools/tool.ts";
 import { countCharacters, findLines, isText, withFileBytes } from "./workspace-bytes.ts";
 import { PATH_PARAMETER, pathKey } from "./workspace-path.ts";
 
-/** The most lines that one answer shows. */
+/** Maximum lines in one result. */
 export const LINES_MAX = 2000;
-/** The most characters that one answer shows. */
+/** Maximum characters in one result. */
 export const CHARACTERS_MAX = 50_000;
 /** The largest file that is read. */
 const READ_BYTES_MAX: number = 32 * 1024 * 1024;
-/** The most bytes of a character of JavaScript's, which counts those outside of the basic plane twice. */
+/** Maximum UTF-8 bytes per UTF-16 unit: a character of 4 bytes counts as two units. */
 const CHARACTER_BYTES_MAX = 3;
-/** The largest image that is shown; in base64 it is just within what every provider takes. */
+/** The largest image that is shown; as base64 it is just below the limit of every provider. */
 export const IMAGE_BYTES_MAX: number = 3.5 * 1024 * 1024;
 
-/** Reads a file: text by lines, images as images, and of other files only what they are. */
+/** Reads a file: text by lines, images as images; other files are only described. */
 export const readWorkspaceFile: Tool = defineTool({
   name: "read_workspace_file",
   description:
@@ -70,7 +70,7 @@ async function showLines(bytes: Uint8Array, start: number, count: number): Promi
   if (bytes.length === 0) return "[The file is empty.]";
   const { total, from, to } = await findLines(bytes, start, Math.min(count, LINES_MAX));
   if (start > total) return `[The file ends at line ${total}; there is no line ${start}.]`;
-  // So many bytes hold more characters than are shown, so that nothing behind them has to be decoded.
+  // These bytes hold more characters than are shown, so the rest of the file need not be decoded.
   const windowEnd = Math.min(to, from + (CHARACTERS_MAX + 1) * CHARACTER_BYTES_MAX);
   const { shown, isCut } = takeLines(decode(bytes.subarray(from, windowEnd)).split("\n"));
   const end = start + shown.length - 1;
@@ -89,12 +89,12 @@ function decode(bytes: Uint8Array): string {
   return new TextDecoder("utf-8", { ignoreBOM: true }).decode(bytes);
 }
 
-/** The bytes behind a byte order mark, which is no part of the text. */
+/** The bytes without a byte order mark. */
 function withoutMark(bytes: Uint8Array): Uint8Array {
   return bytes[0] === 0xef && bytes[1] === 0xbb && bytes[2] === 0xbf ? bytes.subarray(3) : bytes;
 }
 
-/** As many of the lines as fit, at least one; that one is cut where it is too long by itself. */
+/** As many lines as fit, but at least one, which is cut if it is too long. */
 function takeLines(lines: readonly string[]): { shown: string[]; isCut: boolean } {
   const shown: string[] = [];
   let characters = 0;

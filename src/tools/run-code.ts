@@ -2,7 +2,7 @@ import { defineTool } from "../agent/tools/define-tool.ts";
 import type { Tool } from "../agent/tools/tool.ts";
 import { answerOf, TIMEOUT_PARAMETER } from "./run-shell-command.ts";
 
-/** Runs a short program in the sandbox. It may touch anything, so it runs alone. */
+/** Runs a short program in the sandbox. It may change any file, so no other call runs at the same time. */
 export const runCode: Tool = defineTool({
   name: "run_code",
   description:

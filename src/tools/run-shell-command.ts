@@ -10,7 +10,7 @@ export const TIMEOUT_PARAMETER = {
   description: "After how many milliseconds it is ended, with everything it started.",
 } as const;
 
-/** Runs a command in the sandbox's shell. It may touch anything, so it runs alone. */
+/** Runs a command in the sandbox's shell. It may change any file, so no other call runs at the same time. */
 export const runShellCommand: Tool = defineTool({
   name: "run_shell_command",
   description:
@@ -43,10 +43,10 @@ export const runShellCommand: Tool = defineTool({
   },
 });
 
-/** The most characters of one stream that a model is shown; of a longer one the beginning and the end are kept. */
+/** Maximum characters of each output stream in a result; of a longer one, the beginning and the end are kept. */
 export const STREAM_CHARACTERS_MAX = 30_000;
 
-/** What a model is told that a command came to. */
+/** The result of a command as sent to a model. */
 interface CommandAnswer {
   readonly exit_code: number;
   readonly stdout: string;
@@ -54,7 +54,7 @@ interface CommandAnswer {
   readonly truncated?: true;
 }
 
-/** A command's result as a model is told it, short enough for a context. */
+/** Converts a command's result for a model, and shortens long output. */
 export function answerOf({ exitCode, stdout, stderr, truncated }: ExecResult): CommandAnswer {
   const cut = truncated || stdout.length > STREAM_CHARACTERS_MAX || stderr.length > STREAM_CHARACTERS_MAX;
   return {
@@ -68,7 +68,7 @@ export function answerOf({ exitCode, stdout, stderr, truncated }: ExecResult): C
 function keepEnds(text: string): string {
   if (text.length <= STREAM_CHARACTERS_MAX) return text;
   const half = STREAM_CHARACTERS_MAX / 2;
-  // A character outside of the basic plane is two units, and half of one is not text.
+  // Do not split a surrogate pair.
   const head = text.slice(0, half).replace(/[\ud800-\udbff]$/, "");
   const tail = text.slice(-half).replace(/^[\udc00-\udfff]/, "");
   return `${head}\n[… ${text.length - head.length - tail.length} characters left out …]\n${tail}`;

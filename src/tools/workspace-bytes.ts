@@ -2,9 +2,9 @@ import { isUtf8 } from "node:buffer";
 import { WorkSlices } from "../internal/work-slices.ts";
 import { type Sandbox, SandboxError } from "../session/sandbox/sandbox.ts";
 
-/** A file up to this size is read at once, however many others are. */
+/** Files up to this size are read without a limit on concurrency. */
 const SMALL_BYTES_MAX: number = 1024 * 1024;
-/** How many larger files are in memory at once, of all runs of this process. */
+/** How many larger files may be in memory at the same time, over all runs of this process. */
 const LARGE_FILES_MAX = 2;
 
 const NEWLINE = 0x0a;
@@ -14,8 +14,8 @@ let largeFiles = 0;
 const waiting: (() => void)[] = [];
 
 /**
- * Reads a file and does something with its bytes. Large files are read a few at a time, in the order of their calls, so
- * that a hundred calls do not hold a hundred files in memory.
+ * Reads a file and calls `use` with its bytes. Large files are queued and read a few at a time, so that a hundred calls do not
+ * hold a hundred files in memory.
  *
  * @throws {SandboxError} `output_truncated` for a file larger than `bytesMax`.
  */
@@ -46,27 +46,27 @@ async function withLargeFile<T>(work: () => Promise<T>): Promise<T> {
     return await work();
   } finally {
     const next = waiting.shift();
-    // Whoever waits takes over the place.
+    // The next waiter takes over the slot.
     if (next === undefined) largeFiles -= 1;
     else next();
   }
 }
 
-/** Whether bytes are UTF-8 text. It may hold a NUL by the letter of UTF-8, but no file that a model should read as text does. */
+/** Whether bytes are UTF-8 text. Bytes with a NUL are valid UTF-8 but count as binary. */
 export function isText(bytes: Uint8Array): boolean {
   return !bytes.includes(0) && isUtf8(bytes);
 }
 
-/** The lines of a text file: how many there are, and where some of them are. An end of line at the end begins no further one. */
+/** A range of lines in a text file. A newline at the end of the file does not begin another line. */
 export interface LineRange {
   readonly total: number;
-  /** Where the first wanted line begins; the end of the file where there is none. */
+  /** The start of the first wanted line; the end of the file if there is no such line. */
   readonly from: number;
-  /** Where the last wanted line ends, without its end of line. */
+  /** The end of the last wanted line, without its newline. */
   readonly to: number;
 }
 
-/** Finds lines by their numbers, from 1, without making anything of the others. */
+/** Finds lines by their numbers, counted from 1, without decoding the others. */
 export async function findLines(bytes: Uint8Array, start: number, count: number): Promise<LineRange> {
   const slices = new WorkSlices();
   let [lines, from, to] = [0, start === 1 ? 0 : bytes.length, bytes.length];
@@ -84,7 +84,7 @@ export async function findLines(bytes: Uint8Array, start: number, count: number)
   return { total: isEnded ? lines : lines + 1, from, to: isEnded ? Math.min(to, bytes.length - 1) : to };
 }
 
-/** How many characters (UTF-16 units) some UTF-8 text has. */
+/** The number of UTF-16 units in a UTF-8 text. */
 export async function countCharacters(bytes: Uint8Array): Promise<number> {
   const slices = new WorkSlices();
   const decoder = new TextDecoder();

@@ -2,7 +2,7 @@ import { defineTool } from "../agent/tools/define-tool.ts";
 import type { Tool } from "../agent/tools/tool.ts";
 import { PATH_PARAMETER, pathKey } from "./workspace-path.ts";
 
-/** Says whether something is at a path. */
+/** Tells whether a path exists. */
 export const workspacePathExists: Tool = defineTool({
   name: "workspace_path_exists",
   description: "Says whether a file or directory is at a path of the workspace.",

@@ -1,6 +1,6 @@
 import { posix } from "node:path";
 
-/** What a path of the workspace is told to models as. */
+/** The JSON Schema of path parameters. */
 export const PATH_PARAMETER = {
   type: "string",
   minLength: 1,
@@ -8,10 +8,10 @@ export const PATH_PARAMETER = {
 } as const;
 
 /**
- * The resource key of a path: spellings of one path have one key, so that reads and writes of it keep their order.
+ * The resource key of a path: all spellings of a path have the same key, so that reads and writes of it keep their order.
  *
- * Letter case and Unicode form are left out, because on some systems they do not make another file. An absolute path has
- * a key of its own, since only the sandbox knows where its root is.
+ * Letter case and Unicode normalization are ignored, because some file systems ignore them. An absolute path gets a different
+ * key than the same path relative to the root, since only the sandbox knows its root.
  */
 export function pathKey(path: string): string {
   const whole = posix.normalize(path).replace(/(?<=.)\/$/, "");

@@ -8,7 +8,7 @@ import { workspaceTools } from "../sandboxes/index.ts";
 
 const pixel = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
 
-test("a model works in a workspace: calls of one round keep their order, and failures come back as kinds", async () => {
+test("a model works in a workspace: calls of one round keep their order, and failures are reported by their kinds", async () => {
   await using session = Session.fromUserMessage("Go.").bindSandbox(await localBackend.open({}));
   const results = await answersTo(session, [
     ["write_workspace_file", { path: "./notes.txt", content: "alpha\nbeta\n" }],
@@ -44,7 +44,7 @@ test("a model sees an image of the workspace", async () => {
   expect(content).toContainEqual({ type: "image", mediaType: "image/png", data: pixel, name: "pixel.png" });
 });
 
-/** What the tools answer when a model calls them all in one round. */
+/** The results of tools that a model calls in one round. */
 async function answersTo(session: Session, calls: [name: string, args: object][]): Promise<Content[]> {
   const toolCalls = calls.map(([name, args], index) => ({ id: `c${index}`, name, arguments: JSON.stringify(args) }));
   const model = scripted([{ role: "assistant", content: null, toolCalls, stopReason: "tool_calls" }, "Done."]);

@@ -30,18 +30,18 @@ afterEach(async () => {
 });
 
 describe("run_shell_command", () => {
-  test("gives the exit code and both streams", async () => {
+  test("returns the exit code and both streams", async () => {
     const answer = await call(tools.runShellCommand, { command: "echo out; echo err >&2; exit 3" });
     expect(answer).toEqual({ exit_code: 3, stdout: "out\n", stderr: "err\n" });
   });
 
-  test("runs where it is told to and reads what it is given", async () => {
+  test("runs in the given directory and reads the given input", async () => {
     await mkdir(join(root, "inner"));
     const answer = await call(tools.runShellCommand, { command: "cat; ls ..", cwd: "inner", stdin: "typed\n" });
     expect(answer).toMatchObject({ exit_code: 0, stdout: "typed\ninner\n" });
   });
 
-  test("shows the beginning and the end of a long output, and says so", async () => {
+  test("shows the beginning and the end of a long output, and a note", async () => {
     const command = `printf begin; head -c ${STREAM_CHARACTERS_MAX * 2} /dev/zero | tr '\\0' x; printf end`;
     const answer = (await call(tools.runShellCommand, { command })) as { stdout: string; truncated?: true };
     expect(answer.truncated).toBe(true);
@@ -49,7 +49,7 @@ describe("run_shell_command", () => {
     expect(answer.stdout.length).toBeLessThan(STREAM_CHARACTERS_MAX + 100);
   });
 
-  test("passes on that the time is over", async () => {
+  test("passes on a timeout", async () => {
     const running = call(tools.runShellCommand, { command: "exec sleep 60", timeout_ms: 300 });
     await expect(running).rejects.toMatchObject({ code: "SANDBOX_FAILED", kind: "timeout" });
   });
@@ -72,7 +72,7 @@ describe("run_code", () => {
     });
   });
 
-  test("passes on that a language is not there, and that the time is over", async () => {
+  test("passes on that a language is missing, and a timeout", async () => {
     await expect(call(tools.runCode, { language: "cobol", code: "STOP RUN." })).rejects.toMatchObject({
       kind: "unsupported",
     });
@@ -82,12 +82,12 @@ describe("run_code", () => {
 });
 
 describe("read_workspace_file", () => {
-  test("gives a text as it is, without its byte order mark", async () => {
+  test("returns a text unchanged, without its byte order mark", async () => {
     await writeFile(join(root, "a.txt"), "\ufeffone\r\ntwo – 😀\n");
     expect(await call(tools.readWorkspaceFile, { path: "a.txt" })).toBe("one\r\ntwo – 😀\n");
   });
 
-  test("gives the lines asked for, and says which they are and how to read on", async () => {
+  test("returns the requested lines, with their numbers and how to read on", async () => {
     await writeFile(join(root, "a.txt"), "1\n2\n3\n4\n5\n");
     const read = (start_line: number, line_count: number) =>
       call(tools.readWorkspaceFile, { path: "a.txt", start_line, line_count });
@@ -109,7 +109,7 @@ describe("read_workspace_file", () => {
     expect(await readOn("wide.txt")).toEqual(lines);
   });
 
-  test("cuts a single line that is too long by itself, and says so", async () => {
+  test("cuts a single line that is too long, with a note", async () => {
     await writeFile(join(root, "min.js"), `${"x".repeat(CHARACTERS_MAX * 2)}\nnext`);
     const answer = (await call(tools.readWorkspaceFile, { path: "min.js" })) as string;
     expect(answer.length).toBeLessThan(CHARACTERS_MAX + 300);
@@ -156,12 +156,12 @@ describe("read_workspace_file", () => {
     );
   });
 
-  test("takes other files of the RIFF family for what they are", async () => {
+  test("does not show other RIFF files as images", async () => {
     await writeFile(join(root, "sound.wav"), Buffer.from("52494646240800005741564500", "hex"));
     expect(await call(tools.readWorkspaceFile, { path: "sound.wav" })).toContain("a binary file");
   });
 
-  test("passes on that a file is not there or not permitted", async () => {
+  test("passes on that a file does not exist or is not permitted", async () => {
     await expect(call(tools.readWorkspaceFile, { path: "none" })).rejects.toMatchObject({ kind: "file_not_found" });
     await symlink("/etc", join(root, "out"));
     await expect(call(tools.readWorkspaceFile, { path: "out/hosts" })).rejects.toMatchObject({ kind: "not_permitted" });
@@ -184,7 +184,7 @@ describe("read_workspace_file", () => {
 });
 
 describe("write_workspace_file", () => {
-  test("writes a file with the directories above it, and replaces one", async () => {
+  test("creates a file with its parent directories, and replaces one", async () => {
     expect(await call(tools.writeWorkspaceFile, { path: "a/b/c.txt", content: "é" })).toEqual({
       path: "a/b/c.txt",
       size_bytes: 2,
@@ -224,12 +224,12 @@ describe("list_workspace_files", () => {
     });
   });
 
-  test("lists everything below when asked to", async () => {
+  test("lists recursively when asked to", async () => {
     const answer = (await call(tools.listWorkspaceFiles, { recursive: true })) as { entries: { path: string }[] };
     expect(answer.entries.map(({ path }) => path)).toEqual(["a.txt", "src", "src/deep", "src/deep/b.txt"]);
   });
 
-  test("stops at its limit and says so, and not one item before it", async () => {
+  test("stops at its limit with a note, and not one item before it", async () => {
     await mkdir(join(root, "many"));
     await call(tools.runShellCommand, { command: `cd many && touch $(seq ${LISTED_MAX})` });
     const full = await call(tools.listWorkspaceFiles, { path: "many" });
@@ -242,7 +242,7 @@ describe("list_workspace_files", () => {
 });
 
 describe("workspace_path_exists", () => {
-  test("says whether something is at a path", async () => {
+  test("tells whether a path exists", async () => {
     await mkdir(join(root, "here"));
     expect(await call(tools.workspacePathExists, { path: "here" })).toEqual({ path: "here", exists: true });
     expect(await call(tools.workspacePathExists, { path: "gone" })).toEqual({ path: "gone", exists: false });
@@ -250,7 +250,7 @@ describe("workspace_path_exists", () => {
 });
 
 describe("the workspace tools", () => {
-  test("are seven, under the names that models know them by", () => {
+  test("are seven, with their names for models", () => {
     expect(tools.WORKSPACE_TOOL_NAMES).toEqual([
       "run_shell_command",
       "read_workspace_file",
@@ -263,11 +263,11 @@ describe("the workspace tools", () => {
     expect(tools.workspaceTools.map(({ schema }) => schema.name)).toEqual(tools.WORKSPACE_TOOL_NAMES);
   });
 
-  test.for(tools.workspaceTools)("refuse arguments that they do not know: $schema.name", async (tool) => {
+  test.for(tools.workspaceTools)("refuse unknown arguments: $schema.name", async (tool) => {
     expect(await tool.check({ path: "a", command: "b", bogus: 1 })).toMatchObject({ ok: false });
   });
 
-  test("say that a session has no sandbox", async () => {
+  test("report that a session has no sandbox", async () => {
     const bare = Session.fromUserMessage("Go.");
     const context = { ...contextOf(), requireSandbox: () => bare.requireSandbox() };
     for (const [tool, args] of samples()) {
@@ -275,7 +275,7 @@ describe("the workspace tools", () => {
     }
   });
 
-  test("pass on that the sandbox is closed", async () => {
+  test("report that the sandbox is closed", async () => {
     await sandbox.close();
     const context = { ...contextOf(), requireSandbox: async () => sandbox };
     for (const [tool, args] of samples()) {
@@ -283,7 +283,7 @@ describe("the workspace tools", () => {
     }
   });
 
-  test("share a key for one path, however it is spelled, and have others for other paths", () => {
+  test("have the same resource key for all spellings of a path, and other keys for other paths", () => {
     const { readWorkspaceFile, writeWorkspaceFile, editWorkspaceFile, workspacePathExists, listWorkspaceFiles } = tools;
     const keys = ["src/a.txt", "./src//a.txt", "src/b/../a.txt", "src/a.txt/", "SRC/A.TXT"].flatMap((path) =>
       [readWorkspaceFile, writeWorkspaceFile, editWorkspaceFile, workspacePathExists].map((tool) =>
@@ -295,7 +295,7 @@ describe("the workspace tools", () => {
     expect(listWorkspaceFiles.resourceKey?.({})).toBe(listWorkspaceFiles.resourceKey?.({ path: "./" }));
   });
 
-  test("say which of them run alone, and which may run again", () => {
+  test("declare which of them run alone, and which may be repeated", () => {
     const named = (choose: (tool: Tool) => unknown) =>
       tools.workspaceTools.filter(choose).map(({ schema }) => schema.name);
     expect(named((tool) => tool.exclusive)).toEqual(["run_shell_command", "run_code"]);
@@ -303,7 +303,7 @@ describe("the workspace tools", () => {
     expect(named((tool) => tool.needsApproval !== undefined)).toEqual([]);
   });
 
-  test("say what they can do, and that they stay in the sandbox", () => {
+  test("declare their effects, and that they stay in the sandbox", () => {
     expect(Object.fromEntries(tools.workspaceTools.map(({ schema, effects }) => [schema.name, effects]))).toEqual({
       run_shell_command: "commands",
       read_workspace_file: "reads",
@@ -341,7 +341,7 @@ function contextOf(): ToolContext {
   };
 }
 
-/** Calls a tool the way a loop does: from the text that a model wrote. */
+/** Calls a tool like the agent loop, from the text of the arguments. */
 async function call(tool: Tool, args: object): Promise<unknown> {
   const parsed = parseArguments(JSON.stringify(args));
   const checked = parsed.ok ? await tool.check(parsed.value) : parsed;

@@ -7,7 +7,7 @@ import { runShellCommand } from "./run-shell-command.ts";
 import { workspacePathExists } from "./workspace-path-exists.ts";
 import { writeWorkspaceFile } from "./write-workspace-file.ts";
 
-/** The tools that act on a session's sandbox, in the order models are told of them. */
+/** The tools that act on a session's sandbox, in the order in which models see them. */
 export const workspaceTools: readonly Tool[] = Object.freeze([
   runShellCommand,
   readWorkspaceFile,

@@ -6,7 +6,7 @@ import { PATH_PARAMETER, pathKey } from "./workspace-path.ts";
 /** The longest text that one call writes. */
 const WRITTEN_BYTES_MAX: number = 16 * 1024 * 1024;
 
-/** Writes a whole file. Writing the same again changes nothing, so a recovered run may repeat it. */
+/** Writes a whole file. It is idempotent, so a recovered run may repeat it. */
 export const writeWorkspaceFile: Tool = defineTool({
   name: "write_workspace_file",
   description:

@@ -20,7 +20,8 @@ export const architecture: Architecture = {
     // The door of what shapes a request, which three folders know.
     context: ["models", ...loop],
     group: parts,
-    export: ["tree", ...storage],
+    import: storage,
+    export: ["import", "tree", ...storage],
     // The prices of models, for what a run under another framework has spent.
     interop: ["export", "models", ...loop],
     workers: ["group", ...parts],

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { importSession } from "../../src/export/import-session.ts";
+import { importSession } from "../../src/import/import-session.ts";
 import { createServer } from "../../src/http/index.ts";
 import { createAgent } from "../../src/agent/agent.ts";
 import { scripted } from "../../src/models/scripted.ts";

@@ -67,7 +67,7 @@ test.for([
   expect(await leftovers()).toEqual([]);
 });
 
-test("export takes the format that is named, the leaf and the wish for no secrets", async () => {
+test("export accepts a format, a leaf and --sanitize", async () => {
   const html = await skein("export", "talk", "--store", store, "--format", "html", "--leaf", "u2");
   expect(html.out).toContain("A picture");
   expect(html.out).not.toContain("Another answer");
@@ -76,7 +76,7 @@ test("export takes the format that is named, the leaf and the wish for no secret
   expect(sanitized.out).toContain("API_KEY=[secret 1]");
 });
 
-test("export lets nothing steer the terminal, and its JSONL means the same", async () => {
+test("export writes no control sequences to a terminal, and its JSONL stays equivalent", async () => {
   const { out } = await skein("export", "talk", "--store", store, "--format", "jsonl");
   expect(out).not.toMatch(/[\u007f-\u009f\u202a-\u202e]/);
   expect(out).toContain("\\u009b2J\\u202e");
@@ -106,7 +106,7 @@ test.for<readonly [string, number, (out: string) => readonly string[]]>([
   ["another format", 2, (out) => ["talk", "--format", "pdf", "--output", out]],
   ["no name for the file", 2, () => ["talk", "--output", ""]],
   ["JSON without a file", 2, () => ["talk", "--json"]],
-])("export says in one sentence that it cannot do with %s, and leaves no file", async ([, code, args]) => {
+])("export refuses %s in one sentence, and leaves no file", async ([, code, args]) => {
   const before = await readdir(directory);
   const ended = await skein("export", ...args(inDirectory("out.md")), "--store", store);
   expect([ended.code, ended.out]).toEqual([code, ""]);
@@ -124,7 +124,7 @@ test("export leaves nothing behind when it is interrupted", async () => {
 const AS_WORDS =
   "It was imported as words: what it approved or was running does not count; --trust takes it as your own.\n";
 
-test("import makes the session of a file, for another user when asked to", async () => {
+test("import creates the session of a file, for another user when asked to", async () => {
   const file = inDirectory("talk.jsonl");
   await skein("export", "talk", "--store", store, "--output", file);
   const other = inDirectory("other.db");
@@ -151,7 +151,7 @@ test.for<readonly [string, number, string | null]>([
   ["a file that is not there", 2, null],
   ["a file of another kind", 1, "# Readme\n"],
   ["a session that is there already", 1, '{"type":"session","version":1,"id":"talk"'],
-])("import says in one sentence that it cannot do with %s", async ([, code, text]) => {
+])("import refuses %s in one sentence", async ([, code, text]) => {
   const file = inDirectory("in.jsonl");
   if (text !== null) await writeFile(file, text);
   if (text?.startsWith("{") === true) await skein("export", "talk", "--store", store, "--output", file, "--force");

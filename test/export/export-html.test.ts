@@ -12,7 +12,7 @@ import { collect, fillSession, fillWith, PICTURE } from "./sample-session.ts";
 
 const LINE_CHARACTERS = 5_000_000;
 
-/** Every element that a page may have, with its attributes and what each may be. */
+/** Every element that a page may have, with its attributes and their allowed values. */
 const ALLOWED: Readonly<Record<string, Readonly<Record<string, RegExp>>>> = {
   html: { lang: /^en$/ },
   head: {},
@@ -132,14 +132,14 @@ describe("an export as HTML", () => {
     expect(text).toMatch(/After turn 3: 1\s+Another question/);
   });
 
-  test("says nothing of a branch that was pruned", async () => {
+  test("omits a pruned branch", async () => {
     await using store = await openMemoryStore();
     await fillSession(store);
     await store.append("talk", [{ type: "prune", targetId: "u2" }]);
     expect((await pageOf(store)).text).not.toContain("Branches");
   });
 
-  test("counts the branches that it does not name", async () => {
+  test("counts the branches that it does not list", async () => {
     await using store = await openMemoryStore();
     await fillWith(store, [message("r", user("root"))]);
     for (let i = 0; i < 8; i++) await store.append("talk", [message(`b${i}`, user(`branch ${i}`))], { onto: "r" });
@@ -147,7 +147,7 @@ describe("an export as HTML", () => {
     expect(text).toMatch(/After turn 0: 8\s+branch 0branch 1branch 2branch 3branch 4and 3 more/);
   });
 
-  test("shows Markdown as such, and links only to the web", async () => {
+  test("renders Markdown, and links only to the web", async () => {
     await using store = await openMemoryStore();
     const said = [
       "# Title\n### Deep\ntext **bold** *slanted* _also_ `a<b>` snake_case_name",
@@ -176,7 +176,7 @@ describe("an export as HTML", () => {
     ["image/png", 'AAAA" onerror="alert(1)'],
     ["image/png", ""],
     ["text/html", PICTURE],
-  ])("shows a picture of type %j by its name only when it is not safe", async ([mediaType, data]) => {
+  ])("shows an image of the unsafe type %j only by its name", async ([mediaType, data]) => {
     await using store = await openMemoryStore();
     const part = { type: "image", mediaType: mediaType as string, data: data as string, name: '"><script>' } as const;
     await fillWith(store, [message("u", user([part]))]);
@@ -197,7 +197,7 @@ describe("an export as HTML", () => {
     expect(tags.at(-1)?.attributes.get("href")).toBe('https://a.b/"onclick="x"');
   });
 
-  test("runs nothing and breaks nothing, whatever was said", async () => {
+  test("runs no script and stays well-formed, whatever the messages contain", async () => {
     await fc.assert(
       fc.asyncProperty(hostile, hostile, hostile, async (a, b, c) => {
         await using store = await openMemoryStore();

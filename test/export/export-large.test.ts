@@ -25,7 +25,7 @@ beforeAll(async () => {
 afterAll(() => rm(directory, { recursive: true, force: true }));
 
 test.for(["jsonl", "markdown"])(
-  "a session of fifty megabytes is exported as %s by a program that may take forty",
+  "a session of fifty megabytes is exported as %s with forty megabytes of memory",
   { timeout: 60_000 },
   async (format) => {
     const program = fileURLToPath(new URL("programs/export-large.mjs", import.meta.url));

@@ -24,7 +24,7 @@ async function exported(store: SessionStore, format: ExportFormat, options: { le
 }
 
 describe("every export", () => {
-  test.for(EXPORT_FORMATS)("as %s names a session, a leaf or a format that is not there", async (format) => {
+  test.for(EXPORT_FORMATS)("as %s refuses a missing session or leaf, and an unknown format", async (format) => {
     await using store = await openMemoryStore();
     await fillSession(store);
     await expect(collect(exportSession(store, "nobody", { format }))).rejects.toMatchObject({
@@ -47,7 +47,7 @@ describe("every export", () => {
     });
   });
 
-  test.for(EXPORT_FORMATS)("as %s leaves out what is appended meanwhile", async (format) => {
+  test.for(EXPORT_FORMATS)("as %s omits entries that are appended meanwhile", async (format) => {
     await using store = await openMemoryStore();
     await fillSession(store);
     const before = await exported(store, format);
@@ -92,7 +92,7 @@ describe("an export as JSONL", () => {
 });
 
 describe("an export as Markdown", () => {
-  test("reads as the active path, with its settings in front", async () => {
+  test("shows the active path, with its data in the front matter", async () => {
     await using store = await openMemoryStore();
     await fillSession(store);
     const markdown = await exported(store, "markdown");
@@ -134,7 +134,7 @@ describe("an export as Markdown", () => {
     expect(await exported(store, "markdown")).toContain("900 tokens before · undone");
   });
 
-  test("keeps what was said in its place, whatever it is", async () => {
+  test("keeps messages inside of their quotation, whatever they contain", async () => {
     await fc.assert(
       fc.asyncProperty(hostileMarkdown, hostileMarkdown, async (said, returned) => {
         await using store = await openMemoryStore();
@@ -188,7 +188,7 @@ describe("an export as Markdown", () => {
 });
 
 describe("a sanitized export", () => {
-  test("holds no secret of any kind from any place, in no format and no spelling", async () => {
+  test("contains no secret of any kind from any field, in any format and encoding", async () => {
     const kinds = planted.map(({ arbitrary }) => arbitrary);
     await fc.assert(
       fc.asyncProperty(fc.tuple(...kinds), fc.constantFrom(" ", "\n", '"', "'", "\t", ""), async (secrets, around) => {
@@ -209,7 +209,7 @@ describe("a sanitized export", () => {
     );
   });
 
-  test("holds no secret that a control character hid from the eyes of the sanitizer", async () => {
+  test("contains no secret that a control character hid from the sanitizer", async () => {
     await using store = await openMemoryStore();
     const secret = "AKIAABCDEFGH12345678";
     const hidden = ["\u0000", "\u001b[0m", "\u202e", "\u0085", "\u001b"].map(
@@ -223,7 +223,7 @@ describe("a sanitized export", () => {
       expect(await collect(exportSession(store, "talk", { format, sanitize: true }))).not.toContain(secret);
   });
 
-  test("holds no secret that a title would cut in half", async () => {
+  test("contains no part of a secret that a title would cut in half", async () => {
     await using store = await openMemoryStore();
     const secret = `ghp_${"a1".repeat(18)}`;
     const said = `${"word ".repeat(16)}${secret}`;
@@ -267,7 +267,7 @@ describe("a sanitized export", () => {
   });
 });
 
-test("an export as JSONL that is imported elsewhere as one's own is the same session", async () => {
+test("a JSONL export that is imported elsewhere with trust is the same session", async () => {
   await using store = await openMemoryStore();
   await fillSession(store);
   await using other = await openMemoryStore();
@@ -282,7 +282,7 @@ async function entriesOf(store: SessionStore) {
   return entries;
 }
 
-/** A session that says the same text in every place that an export shows, and in some that it does not. */
+/** A session that has the same text in every field that an export shows, and in some others. */
 function sessionWith({ text }: Planted, around: string): { text: string; entries: EntryDraft[] } {
   const said = `${around}${text}${around}`;
   const json = JSON.stringify({ deep: [{ note: said }] });

@@ -37,7 +37,7 @@ const HOSTILE: Readonly<Record<string, string>> = {
   nothing: " \n ",
 };
 
-/** A session that says the same text in every place that names something. */
+/** A session that has the same text in every field with a name. */
 function sessionNaming(text: string): EntryDraft[] {
   return [
     { type: "session_info", name: text },
@@ -78,11 +78,11 @@ async function markdownOf(entries: readonly EntryDraft[], cwd = "/srv"): Promise
   return text;
 }
 
-/** The page that a reader of Markdown makes of it, with what GitHub adds to the language. */
+/** The HTML of a Markdown renderer, with the extensions of GitHub. */
 function pageOf(markdown: string): string {
   const body = markdown.replace(/^---\n[\s\S]*?\n---\n/, "");
   const page: string = renderToStaticMarkup(createElement(Markdown, { remarkPlugins: [remarkGfm] }, body));
-  // An address that shows itself as a link leads where it says.
+  // An autolink points to the address that it shows.
   return page.replace(/<a href="(?:mailto:|https?:\/\/)?([\w.@-]+)[^"]*">(?:https?:\/\/)?\1[^<]*<\/a>/g, "$1");
 }
 
@@ -94,7 +94,7 @@ function outside(page: string): string {
   return rest === page ? rest : outside(rest);
 }
 
-/** The elements of a page, each as often as it stands there. */
+/** The elements of a page with their counts. */
 function elementsOf(page: string): string[] {
   return [...page.matchAll(/<([a-z0-9]+)/g)].map(([, name]) => name as string).sort();
 }
@@ -109,13 +109,13 @@ function tagsOf(markdown: string): string[] {
 }
 
 describe.for(Object.entries(HOSTILE))("%s", ([, text]) => {
-  test("in every name of a session makes no element of its own", async () => {
+  test("in every name of a session makes no further element", async () => {
     const [hostile, plain] = [await markdownOf(sessionNaming(text)), await markdownOf(sessionNaming("x"))];
     expect(elementsOf(pageOf(hostile))).toEqual(elementsOf(pageOf(plain)));
     expect(tagsOf(hostile)).toEqual(tagsOf(plain));
   });
 
-  test("that someone says stays inside of its quotation or its fence", async () => {
+  test("in a message stays inside of its quotation or its fence", async () => {
     const said = (words: string): EntryDraft[] => [
       { type: "message", message: { role: "user", content: words } },
       {

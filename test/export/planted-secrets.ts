@@ -1,6 +1,6 @@
 import fc from "fast-check";
 
-/** A secret as it stands in a text, with what makes it one. */
+/** A secret in a text, with the context that identifies it. */
 export interface Planted {
   readonly text: string;
   readonly secret: string;
@@ -20,7 +20,7 @@ const symbols = (length: number, alphabet = LETTERS) =>
     .map((all) => `7${all.join("").slice(1)}`);
 const word = fc.constantFrom("app", "db", "My", "prod_", "");
 
-/** A password as people choose them, without what would end it where it stands. */
+/** A typical password, without characters that would end it in its context. */
 const password = fc
   .array(fc.constantFrom(..."abcXYZ0189!#%*+.^_~-"), { minLength: 6, maxLength: 20 })
   .map((all) => `p9${all.join("")}`);
@@ -222,7 +222,7 @@ const kinds: Readonly<Record<string, fc.Arbitrary<Planted>>> = {
   "line of YAML": within(symbols(20), (secret) => `  apiKey: ${secret}\n`),
 };
 
-/** Every kind of secret that a sanitized export must not hold. */
+/** Every kind of secret that a sanitized export must not contain. */
 export const planted: readonly SecretKind[] = Object.entries(kinds).map(([kind, arbitrary]) => ({
   kind,
   arbitrary,

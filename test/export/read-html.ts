@@ -4,17 +4,17 @@ export interface HtmlTag {
   readonly attributes: ReadonlyMap<string, string>;
 }
 
-/** What a page is made of. */
+/** A parsed page. */
 export interface HtmlPage {
   readonly tags: readonly HtmlTag[];
-  /** What is between the tags, without the style. */
+  /** The text between the tags, without the style. */
   readonly text: string;
 }
 
 const VOID = new Set(["meta", "img"]);
 const ENTITIES: Readonly<Record<string, string>> = { amp: "&", lt: "<", gt: ">", quot: '"', "#39": "'" };
 
-/** Reads a page as strictly as no browser does: every tag closed in order, every attribute in quotes. */
+/** Parses a page more strictly than a browser: every tag must be closed in order, every attribute quoted. */
 export function readHtml(html: string): HtmlPage {
   const tags: HtmlTag[] = [];
   const open: string[] = [];

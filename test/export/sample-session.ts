@@ -3,11 +3,11 @@ import type { EntryDraft } from "../../src/session/log/entry.ts";
 import type { SessionStore } from "../../src/session/store.ts";
 import { assistant, call, message, result, usage, user } from "../sample-log.ts";
 
-/** The smallest picture that a browser shows. */
+/** The smallest image that a browser shows. */
 export const PICTURE =
   "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNkYPhfDwAChwGA60e6kgAAAABJRU5ErkJggg==";
 
-/** A session with a tool call, a picture, thinking, a compaction, a label, and a branch that was left. */
+/** A session with a tool call, an image, thinking, a compaction, a label, and an inactive branch. */
 export async function fillSession(store: SessionStore, id = "talk"): Promise<void> {
   await store.create(createHeader({ id, userId: "ann", cwd: "/work/project", createdAt: "2024-01-01T00:00:00.000Z" }), {
     entries: [
@@ -48,12 +48,12 @@ export async function fillSession(store: SessionStore, id = "talk"): Promise<voi
   });
 }
 
-/** A session of one user's message and one answer, which a test fills with what it wants to see. */
+/** A session of a user message and an answer with the given content. */
 export async function fillWith(store: SessionStore, entries: readonly EntryDraft[], id = "talk"): Promise<void> {
   await store.create(createHeader({ id }), { entries });
 }
 
-/** All of a stream of text. */
+/** Joins a stream of texts. */
 export async function collect(pieces: AsyncIterable<string>): Promise<string> {
   let text = "";
   for await (const piece of pieces) text += piece;

@@ -10,7 +10,7 @@ describe("a text without its secrets", () => {
     expect(sanitized).toMatch(/^before [\s\S]*\[secret 1\]/);
   });
 
-  test("keeps what only looks like one", () => {
+  test("keeps texts that only look like a secret", () => {
     const harmless = [
       "max_tokens=4096 and totalTokens: 128",
       "const token = readToken(stream);",
@@ -29,29 +29,29 @@ describe("a text without its secrets", () => {
     for (const text of harmless) expect(sanitizeText(text)).toBe(text);
   });
 
-  test("has none right after an escape of JSON, a percent-encoded byte or a colour", () => {
+  test("has none right after a JSON escape, a percent-encoded byte or a terminal colour", () => {
     const secret = `ghp_${"a1".repeat(18)}`;
     for (const before of ["\\n", "%20", "\\u0020", "\u001b[31m"])
       expect(createSanitizer().sanitize(`log: "x${before}${secret}"`)).toBe(`log: "x${before}[secret 1]"`);
   });
 
-  test("says of equal secrets that they are equal, and of others that they are not", () => {
+  test("numbers equal secrets equally, and different secrets differently", () => {
     const [one, two] = [`ghp_${"a1".repeat(18)}`, `ghp_${"b2".repeat(18)}`];
     expect(sanitizeText(`${one} ${two} ${one}`)).toBe("[secret 1] [secret 2] [secret 1]");
   });
 
-  test("replaces a secret also where nothing says what it is, before and after it was named", () => {
+  test("replaces a known secret also without any context, before and after it was named", () => {
     const text = "tiger/lily-42 works\nDB_PASSWORD=tiger/lily-42\nsee ?p=tiger%2Flily-42";
     expect(sanitizeText(text)).toBe("[secret 1] works\nDB_PASSWORD=[secret 1]\nsee ?p=[secret 1]");
   });
 
-  test("does not take a word for a secret everywhere because it once was a password", () => {
+  test("does not replace a common word everywhere because it once was a password", () => {
     expect(sanitizeText("the password is used as PASSWORD=password")).toBe(
       "the password is used as PASSWORD=[secret 1]",
     );
   });
 
-  test("names home directories by a tilde", () => {
+  test("replaces home directories by a tilde", () => {
     const text =
       "/home/ann/project /Users/ann.b/x file:///home/ann C:\\Users\\Ann B\\x C:\\\\Users\\\\ann\\\\x /root/.ssh";
     expect(sanitizeText(text)).toBe("~/project ~/x file://~ ~\\x ~\\\\x ~/.ssh");
@@ -141,13 +141,13 @@ describe("a text without its secrets", () => {
     '"--password", ',
     "\nauthorization: a1",
     "openssl -passin pass:",
-  ])("comes to an end for a long line of %j", (piece) => {
+  ])("is fast for a long line of %j", (piece) => {
     const line = piece.repeat(Math.ceil(200_000 / piece.length));
     expect(sanitizeText(line).length).toBeGreaterThan(0);
   });
 });
 
-test("any fragments that secrets are known by, over and over again, are read in a time that a person waits", () => {
+test("long repetitions of fragments of secrets are sanitized in acceptable time", () => {
   const fragments = planted
     .flatMap(({ example }) => example.text.split(/(?<=[^A-Za-z0-9])/))
     .filter((text) => text.length < 24);
@@ -172,14 +172,14 @@ describe("a value without its secrets", () => {
     });
   });
 
-  test("has none in a text that is JSON, however it is spelled there", () => {
+  test("has none in a text that is JSON, however it is escaped there", () => {
     const text = '{"a":"\\u0041KIAABCDEFGH12345678","b":"{\\"clientSecret\\":\\"hunter2\\"}","n":1}';
     expect(createSanitizer().sanitize(text)).toBe(
       '{"a":"[secret 2]","b":"{\\"clientSecret\\":\\"[secret 1]\\"}","n":1}',
     );
   });
 
-  test("has none in a file that is text, and leaves other files alone", () => {
+  test("has none in a text file, and does not change other files", () => {
     const encode = (text: string) => Buffer.from(text).toString("base64");
     const text = { type: "file", mediaType: "text/plain", data: encode("API_KEY=abc") };
     const binary = {
@@ -200,7 +200,7 @@ describe("a value without its secrets", () => {
   });
 });
 
-/** Lines of prose, code, settings and logs in which nothing is a secret. */
+/** Lines of prose, code, settings and logs without secrets. */
 const ORDINARY: readonly string[] = [
   "Authorization: the user must be an administrator.",
   "authorization: required",

@@ -8,7 +8,7 @@ const format = foreignFormat("claude-code");
 const sessionId = "4f0c1b7e-3d58-4d0c-9a55-0f6a4a0f0004";
 let seconds = 0;
 
-/** A line that hangs on another one. */
+/** A line whose parent is another one. */
 function line(uuid: string, parentUuid: string | null, own: object): string {
   seconds += 1;
   const timestamp = new Date(Date.UTC(2025, 0, 1) + seconds * 1000).toISOString();
@@ -29,7 +29,7 @@ const progress = { type: "progress", data: { type: "hook_progress", output: "sti
 const system = { type: "system", subtype: "informational", content: "A hook ran.", level: "info" };
 const other = (type: string, own: object) => JSON.stringify({ type, ...own });
 
-/** What a model is told, as one text for each message. */
+/** The context as one text for each message. */
 const told = (messages: readonly Message[]) =>
   messages.map((message) => {
     const calls = message.role === "assistant" ? (message.toolCalls ?? []).map(({ id }) => ` +${id}`) : [];
@@ -41,7 +41,7 @@ async function imported(lines: readonly string[]) {
   await using store = openMemoryStore();
   const id = await importText(store, format, `${lines.join("\n")}\n`);
   const written = await writtenText(format, store, id);
-  // What stands among the lines of an answer comes out after them.
+  // Other lines between the lines of an answer are written after them.
   const parsed = (some: readonly string[]) => some.toSorted().map((each) => JSON.parse(each));
   expect(parsed(linesOf(written))).toEqual(parsed(lines));
   return {
@@ -51,7 +51,7 @@ async function imported(lines: readonly string[]) {
   };
 }
 
-/** Lines that may stand between the two calls of one answer. */
+/** Lines that may be between the two calls of one answer. */
 const BETWEEN: Readonly<Record<string, (after: string) => readonly string[]>> = {
   "a summary": () => [other("summary", { summary: "Kettles", leafUuid: "a1" })],
   "a title": () => [other("ai-title", { aiTitle: "Kettles", sessionId })],
@@ -62,7 +62,7 @@ const BETWEEN: Readonly<Record<string, (after: string) => readonly string[]>> = 
 };
 
 test.for(Object.entries(BETWEEN))(
-  "%s between two calls of an answer leaves it one answer, that is paid for once",
+  "%s between two calls of an answer does not split the answer, and its usage counts once",
   async ([what, between]) => {
     const lines = [
       line("u1", null, said("Read both.")),
@@ -86,7 +86,7 @@ test.for(Object.entries(BETWEEN))(
   },
 );
 
-test("results stay on the path however many other lines stand before them", async () => {
+test("results stay on the path however many other lines precede them", async () => {
   const many = Array.from({ length: 1500 }, (_, index) => line(`p${index}`, index % 2 === 0 ? "a1" : "a2", progress));
   const lines = [
     line("u1", null, said("Read both.")),
@@ -106,7 +106,7 @@ test("results stay on the path however many other lines stand before them", asyn
   expect(spent).toMatchObject({ totalTokens: 2010 });
 });
 
-test("more text than is held back among the lines of an answer loses no call, no result and no count", async () => {
+test("text beyond the buffer limit between the lines of an answer loses no call, no result and no usage", async () => {
   const large = { ...progress, data: { output: "x".repeat(1024 * 1024) } };
   const many = Array.from({ length: 18 }, (_, index) => line(`p${index}`, index % 2 === 0 ? "a1" : "a2", large));
   const lines = [
@@ -129,7 +129,7 @@ test("more text than is held back among the lines of an answer loses no call, no
   expect(spent).toMatchObject({ totalTokens: 2010 });
 });
 
-test("a result that comes after another answer, as that of a long command, is no branch", async () => {
+test("a result that arrives after another answer, such as that of a long command, does not start a branch", async () => {
   const lines = [
     line("u1", null, said("Begin both.")),
     line("a1", "u1", answer("m1", call("long"))),
@@ -149,7 +149,7 @@ test("a result that comes after another answer, as that of a long command, is no
   ]);
 });
 
-test("a line of an answer that comes after what a person has said is on the path, and counts nothing again", async () => {
+test("a line of an answer that arrives after a user message stays on the path, and its usage is not counted again", async () => {
   const lines = [
     line("u1", null, said("Read both.")),
     line("a1", "u1", answer("m1", call("one"))),
@@ -169,7 +169,7 @@ test("a line of an answer that comes after what a person has said is on the path
   expect(spent).toMatchObject({ totalTokens: 2010 });
 });
 
-test("a result on a branch that was left stays there", async () => {
+test("a result of a call on an inactive branch stays on that branch", async () => {
   const lines = [
     line("u1", null, said("Begin.")),
     line("a1", "u1", answer("m1", text("Begun."))),
@@ -185,7 +185,7 @@ test("a result on a branch that was left stays there", async () => {
 
 const queued = (own: object) => ({ type: "attachment", attachment: { type: "queued_command", ...own } });
 
-test("what a person typed while the program worked is said at that place", async () => {
+test("a message that was queued while the program worked is imported at its position", async () => {
   const lines = [
     line("u1", null, said("Read it.")),
     line("a1", "u1", answer("m1", call("one"))),
@@ -201,11 +201,11 @@ test("what a person typed while the program worked is said at that place", async
     ...["user: Read it.", "assistant:  +one", "tool one: first"],
     ...["user: The blue one.", "user: With the lid.\n[image]", "assistant: Done.", "user: Command 7 has ended."],
   ]);
-  // The program told its model of the command by itself.
+  // The program itself informed its model about the command.
   expect(entries.find(({ id }) => id === "q3")).toMatchObject({ type: "custom_message", display: false });
 });
 
-test("what was typed on another branch is said there", async () => {
+test("a message that was queued on another branch is imported on that branch", async () => {
   const lines = [
     line("u1", null, said("Begin.")),
     line("a1", "u1", answer("m1", text("Begun."))),

@@ -9,7 +9,7 @@ const format = foreignFormat("claude-code");
 const sessionId = "4f0c1b7e-3d58-4d0c-9a55-0f6a4a0f0001";
 let seconds = 0;
 
-/** A line that hangs on another one. */
+/** A line whose parent is another one. */
 function line(uuid: string, parentUuid: string | null, own: object): string {
   seconds += 1;
   const timestamp = new Date(Date.UTC(2025, 0, 1) + seconds * 1000).toISOString();
@@ -34,14 +34,14 @@ const answer = (id: string, ...content: object[]) => ({
 const call = (id: string) => ({ type: "tool_use", id, name: "Read", input: { file: id } });
 const text = (words: string) => ({ type: "text", text: words });
 
-test("a recorded session comes out line by line as it was", async () => {
+test("a recorded session is exported line by line as it was", async () => {
   await using store = openMemoryStore();
   const golden = goldenText("claude-code-2.1.197.jsonl");
   const written = await writtenText(format, store, await importText(store, format, golden));
   expect(linesOf(written).map((each) => JSON.parse(each))).toEqual(linesOf(golden).map((each) => JSON.parse(each)));
 });
 
-test("an answer of several lines is one entry that is paid for once, and its results are all on the path", async () => {
+test("an answer of several lines is one entry whose usage counts once, and all its results are on the path", async () => {
   await using store = openMemoryStore();
   const lines = [
     line("u1", null, said("Read both.")),
@@ -63,7 +63,7 @@ test("an answer of several lines is one entry that is paid for once, and its res
   expect((await store.head(id))?.usage).toMatchObject({ inputTokens: 10, outputTokens: 14 });
 });
 
-test("a message that was edited is a branch, and the session stands where the file ends", async () => {
+test("an edited message is a branch, and the leaf is the end of the file", async () => {
   await using store = openMemoryStore();
   const lines = [
     line("u1", null, said("Begin.")),
@@ -86,7 +86,7 @@ test("a message that was edited is a branch, and the session stands where the fi
   ]);
 });
 
-test("lines of a sub-agent among those of a session become a session of their own", async () => {
+test("lines of a sub-agent inside a session's file become a separate session", async () => {
   const lines = [
     line("u1", null, said("Ask someone.")),
     line("s1", null, { ...said("Count."), isSidechain: true }),
@@ -100,7 +100,7 @@ test("lines of a sub-agent among those of a session become a session of their ow
   ]);
 });
 
-test("a compaction hangs where the talk went on, and keeps what the program has kept", async () => {
+test("a compaction is attached to its logical parent, and keeps what the program has kept", async () => {
   await using store = openMemoryStore();
   const id = await importText(store, format, goldenText("claude-code-2.1.197.jsonl"));
   const told = await toldIn(store, id);
@@ -108,7 +108,7 @@ test("a compaction hangs where the talk went on, and keeps what the program has 
   expect(told[1]?.content).toBe("There is one file, and it says hello.");
 });
 
-test("titles name the session, and one that is only said again adds nothing", async () => {
+test("titles name the session, and a repeated title adds nothing", async () => {
   await using store = openMemoryStore();
   const title = (words: string) => JSON.stringify({ type: "custom-title", customTitle: words, sessionId });
   const lines = [line("u1", null, said("Begin.")), title("One"), title("One"), title("Two"), title("One")];
@@ -117,10 +117,10 @@ test("titles name the session, and one that is only said again adds nothing", as
   expect(names).toEqual(["One", "Two", "One"]);
 });
 
-/** What a file of Claude Code says, line by line. */
+/** The values in a file of Claude Code, line by line. */
 const valuesOf = (content: string) => linesOf(content).map((each) => JSON.parse(each));
 
-/** Lines of the program's own that say nothing here. */
+/** Lines of Claude Code that have no counterpart here. */
 const progress = (uuid: string, parentUuid: string) =>
   line(uuid, parentUuid, { type: "progress", data: { type: "x" } });
 const note = JSON.stringify({ type: "queue-operation", operation: "enqueue", sessionId });
@@ -130,30 +130,33 @@ test.for([
   ["a result", [line("r1", "a1", result("one", "first")), line("a2", "a1", answer("msg", call("two")))]],
   ["a line without an id", [note, note, line("a2", "a1", answer("msg", call("two")))]],
   [
-    "a title that was said before",
+    "a repeated title",
     [
       JSON.stringify({ type: "custom-title", customTitle: "Kettle", sessionId }),
       ...[progress("p1", "a1"), line("a2", "p1", answer("msg", call("two")))],
     ],
   ],
-] as const)("lines of an answer come out where they stood, with %s between them", async ([, between]) => {
-  await using store = openMemoryStore();
-  const lines = [
-    JSON.stringify({ type: "custom-title", customTitle: "Kettle", sessionId }),
-    line("u1", null, said("Read both.")),
-    line("a1", "u1", answer("msg", call("one"))),
-    ...between,
-    line("a3", "a2", answer("msg", call("three"))),
-    line("r3", "a3", result("three", "third")),
-    line("r2", "a2", result("two", "second")),
-    line("u2", "r2", said("Thanks.")),
-  ];
-  const written = await writtenText(format, store, await importText(store, format, lines.join("\n")));
-  const repeated = lines.filter((each, index) => !each.includes("custom-title") || index === 0);
-  expect(valuesOf(written)).toEqual(repeated.map((each) => JSON.parse(each)));
-});
+] as const)(
+  "lines of an answer are exported at their original positions, with %s between them",
+  async ([, between]) => {
+    await using store = openMemoryStore();
+    const lines = [
+      JSON.stringify({ type: "custom-title", customTitle: "Kettle", sessionId }),
+      line("u1", null, said("Read both.")),
+      line("a1", "u1", answer("msg", call("one"))),
+      ...between,
+      line("a3", "a2", answer("msg", call("three"))),
+      line("r3", "a3", result("three", "third")),
+      line("r2", "a2", result("two", "second")),
+      line("u2", "r2", said("Thanks.")),
+    ];
+    const written = await writtenText(format, store, await importText(store, format, lines.join("\n")));
+    const repeated = lines.filter((each, index) => !each.includes("custom-title") || index === 0);
+    expect(valuesOf(written)).toEqual(repeated.map((each) => JSON.parse(each)));
+  },
+);
 
-test("a line of an answer whose parent is not written hangs on the line before it", async () => {
+test("a line of an answer whose parent is not written gets the previous line as its parent", async () => {
   await using store = openMemoryStore();
   const lines = [
     line("u1", null, said("Read both.")),
@@ -177,7 +180,7 @@ test("a line of an answer whose parent is not written hangs on the line before i
   ]);
 });
 
-test("a session of a sub-agent goes back as one of its own, whose id the program takes", async () => {
+test("a session of a sub-agent is exported as a main session with an id that the program accepts", async () => {
   await using store = openMemoryStore();
   const golden = goldenText("claude-code-2.1.197-conversation-sub-agent.jsonl");
   const id = await importText(store, format, golden);

@@ -50,14 +50,14 @@ function rollout(lines: readonly string[], meta: JsonObject = {}): string {
 const EARLY = "codex-early.jsonl";
 const recorded = goldenFiles().filter(({ format, name }) => format === codex && name !== EARLY);
 
-test.for(recorded)("$name comes out line for line as Codex wrote it", async ({ text }) => {
+test.for(recorded)("$name is exported line for line as Codex wrote it", async ({ text }) => {
   await using store = openMemoryStore();
   const written = await writtenText(codex, store, await importText(store, codex, text));
   const parsed = (lines: string): unknown[] => linesOf(lines).map((each) => JSON.parse(each));
   expect(parsed(written)).toEqual(parsed(text));
 });
 
-test("an early file, whose lines have no payload, is read whole and comes out as Codex writes files since", async () => {
+test("an early file, whose lines have no payload, is read completely and exported in the present form", async () => {
   const text = goldenText(EARLY);
   await using store = openMemoryStore();
   const sessionId = await importText(store, codex, text);
@@ -76,7 +76,7 @@ test("an early file, whose lines have no payload, is read whole and comes out as
   expect(written.every(({ timestamp, type }) => typeof timestamp === "string" && typeof type === "string")).toBe(true);
 });
 
-test("an answer is one message with its thoughts, its calls and its counts, though they come after what its tools said", async () => {
+test("an answer is one message with its thinking, its calls and its usage, even if the token counts follow the outputs of its tools", async () => {
   const text = rollout([
     user("Where is the kettle?"),
     item({ type: "reasoning", summary: [{ type: "summary_text", text: "I look." }], encrypted_content: "sealed" }),
@@ -114,7 +114,7 @@ test("an answer is one message with its thoughts, its calls and its counts, thou
   ]);
 });
 
-test("what Codex tells its model in the user's name is kept, and is nothing that the user said", async () => {
+test("messages that Codex writes in the user's name are kept, and are not imported as user messages", async () => {
   const own = [
     user("<environment_context>\n  <cwd>/tmp/project</cwd>\n</environment_context>"),
     user("# AGENTS.md instructions for /tmp/project\n\nBe brief."),
@@ -127,7 +127,7 @@ test("what Codex tells its model in the user's name is kept, and is nothing that
   expect(own.every((each) => written.includes(each))).toBe(true);
 });
 
-test("a compaction keeps the user's words and the summary, and nothing of the time before", async () => {
+test("a compaction keeps the user's messages and the summary, and no earlier entry", async () => {
   const history = [
     { type: "message", role: "user", content: [{ type: "input_text", text: "Where is the kettle?" }] },
     { type: "message", role: "developer", content: [{ type: "input_text", text: "You may write files." }] },
@@ -148,7 +148,7 @@ test("a compaction keeps the user's words and the summary, and nothing of the ti
   expect(JSON.stringify(told)).not.toContain("write files");
 });
 
-test("turns that the user took back are a branch that was left", async () => {
+test("a rollback of turns moves the leaf back, and leaves the turns on a branch", async () => {
   const back = event({ type: "thread_rolled_back", num_turns: 1 });
   const text = rollout([user("One."), answer("1"), user("Two."), answer("2"), back, user("Three."), answer("3")]);
   await using store = openMemoryStore();
@@ -159,7 +159,7 @@ test("turns that the user took back are a branch that was left", async () => {
   expect(written).not.toContain("thread_rolled_back");
 });
 
-test("models and efforts are changes where they change", async () => {
+test("a change of model or effort is imported once, where it changes", async () => {
   const turn = (model: string, effort: string): string =>
     line("turn_context", { cwd: "/tmp/project", approval_policy: "never", model, effort, summary: "auto" });
   const text = rollout([
@@ -185,14 +185,14 @@ test.for<[string, JsonObject]>([
     "a sub-agent",
     { source: { subagent: { thread_spawn: { parent_thread_id: "0199a3e0-0000-7000-8000-00000000000f", depth: 1 } } } },
   ],
-])("%s names the session that it comes from", async ([, meta]) => {
+])("%s names its parent session", async ([, meta]) => {
   await using store = openMemoryStore();
   const sessionId = await importText(store, codex, rollout([user("Hello.")], meta));
   const parent = await importText(store, codex, rollout([user("Hi.")], { id: "0199a3e0-0000-7000-8000-00000000000f" }));
   expect((await store.head(sessionId))?.header.lineage).toMatchObject({ parents: [parent], kind: "op_fork" });
 });
 
-test("thinking of another provider's model is nothing that Codex would send to its own", async () => {
+test("thinking of another provider is exported so that Codex does not send it to its model", async () => {
   await using store = openMemoryStore();
   const claude = goldenFiles().find(({ name }) => name === "claude-code-2.1.197-conversation.jsonl");
   if (claude === undefined) throw new Error("There is no recording of Claude Code.");
@@ -203,7 +203,7 @@ test("thinking of another provider's model is nothing that Codex would send to i
   expect(sent).not.toContain("reasoning");
 });
 
-test("what is noted beside a line says who answered, and nothing of what the store says itself", async () => {
+test("the marks beside a line record the model of an answer, and no fields that the store itself sets", async () => {
   const forged = {
     id: "e1",
     role: "system",

@@ -36,7 +36,7 @@ async function skein(...args: readonly string[]) {
   return { code, ...output };
 }
 
-test("import --from takes in all sessions of a program, and a second time only what is new", async () => {
+test("import --from imports all sessions of a program, and a second time only what is new", async () => {
   expect(await skein("import", "--from", "pi", "--dry-run")).toMatchObject({
     code: 0,
     out: expect.stringContaining("9 entries would be added"),
@@ -50,7 +50,7 @@ test("import --from takes in all sessions of a program, and a second time only w
   });
 });
 
-test("import finds out who wrote a file, and names the lines that it could not read", async () => {
+test("import detects the format of a file, and names the lines that it could not read", async () => {
   const file = join(directory, "talk.jsonl");
   const lines = linesOf(goldenText("claude-code-2.1.197.jsonl"));
   await writeFile(file, [...lines.slice(0, 5), "{broken", ...lines.slice(5)].join("\n"));
@@ -59,13 +59,13 @@ test("import finds out who wrote a file, and names the lines that it could not r
   expect(err).toContain(`${file}, line 6, could not be read: it is cut off or not JSON.`);
 });
 
-test("export --to writes a session as another program would have, and says what that program cannot hold", async () => {
+test("export --to writes a session in another program's format, and reports what the format cannot hold", async () => {
   await skein("import", "--from", "pi");
   const output = join(directory, "talk.jsonl");
   const { code, out } = await skein("export", "last", "--to", "claude-code", "--output", output, "--json");
   expect([code, JSON.parse(out).report]).toEqual([
     0,
-    { written: 7, verbatim: 0, secrets: 0, left: { model_change: 1, thinking_level_change: 1 } },
+    { written: 7, verbatim: 0, secrets: 0, omitted: { model_change: 1, thinking_level_change: 1 } },
   ]);
   expect(JSON.parse((await skein("import", output, "--json")).out)).toMatchObject({
     sessions: { new: 1 },
@@ -73,7 +73,7 @@ test("export --to writes a session as another program would have, and says what 
   });
 });
 
-test("handoff puts a session where the program looks, never in the place of another, and says the command", async () => {
+test("handoff writes a session where the program looks for it, never overwrites another, and prints the command", async () => {
   await skein("import", "--from", "pi");
   const first = JSON.parse((await skein("handoff", "last", "--to", "pi", "--json")).out);
   expect(linesOf(await readFile(first.path, "utf8")).map((line) => JSON.parse(line))).toEqual(
@@ -91,7 +91,7 @@ test("handoff puts a session where the program looks, never in the place of anot
   );
 });
 
-test("secrets of an imported file do not go out again without a word", async () => {
+test("secrets of an imported file are reported when it is exported", async () => {
   const file = join(directory, "talk.jsonl");
   const secret = "q7x-4411-zz9";
   await writeFile(file, goldenText("pi-0.73.1.jsonl").replace("Thank you", `API_KEY=${secret}`));
@@ -103,7 +103,7 @@ test("secrets of an imported file do not go out again without a word", async () 
   expect(await readFile(output, "utf8")).not.toContain(secret);
 });
 
-test("secrets and home directories of the header of an imported file do not go out with --sanitize", async () => {
+test("--sanitize removes secrets and home directories from the header of an imported file", async () => {
   const [file, output] = [join(directory, "talk.json"), join(directory, "out.json")];
   const secret = `ghp_${"a1".repeat(18)}`;
   const document = JSON.parse(goldenText("opencode-1.18.33-conversation.json"));

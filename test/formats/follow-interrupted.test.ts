@@ -17,13 +17,13 @@ beforeEach(async () => {
 });
 afterEach(() => rm(directory, { recursive: true, force: true }));
 
-/** One turn: what a person says, and answers with calls of which each has a result. */
+/** One turn: a user message, and answers with calls that each have a result. */
 interface Turn {
   /** How many calls each answer has; the last answer has none. */
   readonly answers: readonly number[];
-  /** Which lines say why an answer stopped. */
+  /** Which lines hold the stop reason of an answer. */
   readonly stops: "all" | "last" | "none";
-  /** Whether results come among the lines of their answer. */
+  /** Whether results are between the lines of their answer. */
   readonly early: boolean;
   /** Other lines between those of an answer. */
   readonly others: number;
@@ -39,7 +39,7 @@ const turn: fc.Arbitrary<Turn> = fc.record({
   back: fc.oneof({ weight: 4, arbitrary: fc.constant(0) }, fc.integer({ min: 1, max: 2 })),
 });
 
-/** The lines of a file of Claude Code in which these turns are taken. */
+/** The lines of a file of Claude Code with these turns. */
 function claudeCode(turns: readonly Turn[]): string[] {
   const lines: string[] = [];
   const ends: (string | null)[] = [null];
@@ -72,7 +72,7 @@ function claudeCode(turns: readonly Turn[]): string[] {
             ? { type: "text", text: `Answer ${number}.${at}.` }
             : { type: "tool_use", id: callId, name: "Read", input: { part } };
         const stop_reason = stops === "all" || (stops === "last" && last) ? "tool_use" : null;
-        // The program knows what an answer took when it is over.
+        // The program knows the usage of an answer only at its end.
         const usage = { input_tokens: 100, output_tokens: stops === "all" || last ? 10 + calls : 1 };
         const message = { id, role: "assistant", model: "m", content: [block], stop_reason, usage };
         const own = add({ type: "assistant", message, costUSD: usage.output_tokens / 8 });
@@ -91,7 +91,7 @@ function claudeCode(turns: readonly Turn[]): string[] {
   return lines;
 }
 
-/** The same as a rollout of Codex, which knows no branches here. */
+/** The same as a rollout of Codex, without branches. */
 function codex(turns: readonly Turn[]): string[] {
   const lines: string[] = [];
   let spent = 0;
@@ -154,9 +154,9 @@ function pi(turns: readonly Turn[]): string[] {
 
 /** What happens while a file is followed. */
 type Interruption =
-  /** The program writes so much of what is left of its file, which may end in the middle of a line. */
+  /** The program writes this share of the rest of its file; it may end in the middle of a line. */
   | { readonly kind: "write"; readonly part: number }
-  /** The follower looks after so many milliseconds. */
+  /** The follower polls after so many milliseconds. */
   | { readonly kind: "look"; readonly afterMs: number }
   | { readonly kind: "restart" | "import" | "replace" | "shorten" };
 
@@ -176,12 +176,12 @@ async function importAll(store: SessionStore, format: ForeignFormat, path: strin
     expect(step.report.lostLines.filter(({ reason }) => !reason.startsWith("it is cut off"))).toEqual([]);
 }
 
-/** What a session says, what it cost, and what goes back to its program. */
+/** The messages of a session, its cost, and its export. */
 async function sumOf(store: SessionStore, format: ForeignFormat) {
   const [listed] = (await store.list()).items;
   const sessionId = listed?.header.id ?? "";
   const head = await store.head(sessionId);
-  // A title stands where it was first read, and the answer around it where it was whole.
+  // A title is at the position where it was first read, and the answer around it where it was complete.
   const lines = linesOf(await writtenText(format, store, sessionId)).toSorted();
   return { told: await toldIn(store, sessionId), usage: head?.usage, cost: head?.cost, name: head?.name, lines };
 }
@@ -208,8 +208,8 @@ async function follows(
   let written = 0;
   const look = async (afterMs: number): Promise<void> => {
     nowMs += afterMs;
-    // New files are looked for in some of the steps.
-    for (let step = 0; step < 3; step++) await follower.step(nowMs);
+    // New files are searched for in some of the polls only.
+    for (let step = 0; step < 3; step++) await follower.poll(nowMs);
   };
   await writeFile(path, "");
   for (const each of interruptions) {
@@ -251,10 +251,10 @@ const PROGRAMS: readonly (readonly [FormatName, (turns: readonly Turn[]) => stri
   ["pi", pi],
 ];
 
-/** What a random run has found. */
+/** Cases that random runs have found. */
 const FOUND: readonly (readonly [string, readonly Interruption[]])[] = [
   [
-    "is shortened and rests for long before it is whole again",
+    "is shortened and idle for long before it is complete again",
     [
       { kind: "write", part: 0.23 },
       { kind: "look", afterMs: 5000 },
@@ -264,18 +264,18 @@ const FOUND: readonly (readonly [string, readonly Interruption[]])[] = [
     ],
   ],
   [
-    "is imported while an answer is held back",
+    "is imported while an answer is buffered",
     [{ kind: "write", part: 0.2 }, { kind: "look", afterMs: 10 }, { kind: "import" }],
   ],
 ];
 
-test.for(FOUND)("a file that %s becomes the session that one import makes of it", async ([, interruptions]) => {
+test.for(FOUND)("a file that %s becomes the same session as by one import", async ([, interruptions]) => {
   const turns: Turn[] = [
     { answers: [2], stops: "all", early: false, others: 1, back: 0 },
     { answers: [1, 1, 2], stops: "last", early: true, others: 2, back: 0 },
   ];
   for (const [name, write] of PROGRAMS) {
-    // However the writing falls on the lines.
+    // Whatever positions the writes end at.
     for (let more = 0; more < 10; more++) {
       const first: Interruption = { kind: "write", part: 0.02 + more / 40 };
       await follows(foreignFormat(name), write(turns), [first, ...interruptions]);
@@ -283,7 +283,7 @@ test.for(FOUND)("a file that %s becomes the session that one import makes of it"
   }
 });
 
-test("a follower learns what an import has added though its own append was there already", async () => {
+test("a follower learns which entries an import has added even if its own append was already stored", async () => {
   const turns: Turn[] = [{ answers: [0, 1], stops: "all", early: false, others: 2, back: 0 }];
   await follows(foreignFormat("claude-code"), claudeCode(turns), [
     { kind: "write", part: 0.059535333978702816 },
@@ -296,7 +296,7 @@ test("a follower learns what an import has added though its own append was there
 });
 
 test.for(PROGRAMS)(
-  "a file of %s that is followed, however that is interrupted, becomes the session that one import makes of it",
+  "a followed file of %s becomes the same session as by one import, however it is interrupted",
   { timeout: 60_000 },
   async ([name, write]) => {
     const turns = fc.array(turn, { minLength: 1, maxLength: 4 });

@@ -9,7 +9,7 @@ import type { SessionStore } from "../../src/session/store.ts";
 
 const GOLDEN = join(import.meta.dirname, "golden");
 
-/** A file that a program has written, with words of our own. */
+/** A file that a program has written, with our own texts in it. */
 export interface GoldenFile {
   readonly name: string;
   readonly format: ForeignFormat;
@@ -22,7 +22,7 @@ export function goldenFiles(): GoldenFile[] {
   return names.map((name) => ({ name, format: formatOf(name), text: readFileSync(join(GOLDEN, name), "utf8") }));
 }
 
-/** The text of one of them. */
+/** The text of a golden file. */
 export function goldenText(name: string): string {
   return readFileSync(join(GOLDEN, name), "utf8");
 }
@@ -33,14 +33,14 @@ function formatOf(file: string): ForeignFormat {
   return format;
 }
 
-/** What stands in a text. */
+/** Parses a text in a foreign format. */
 export async function readText(format: ForeignFormat, text: string): Promise<ForeignReading> {
   const reading = await readForeign(format, [Buffer.from(text)]);
   if (reading === null) throw new Error("There is no session in it.");
   return reading;
 }
 
-/** Imports a text; the id of the session that it became. */
+/** Imports a text; returns the id of the session. */
 export async function importText(store: SessionStore, format: ForeignFormat, text: string): Promise<string> {
   const { sessions } = await importForeign({ store, userId: "ana" }, format, [Buffer.from(text)]);
   return sessions[0]?.sessionId ?? "";
@@ -61,7 +61,7 @@ export async function entriesOf(store: SessionStore, sessionId: string): Promise
   return entries;
 }
 
-/** What a model is told of a session; what an answer cost is left out, as it counts only once. */
+/** The context of a session without usage, which counts only once. */
 export async function toldIn(store: SessionStore, sessionId: string): Promise<Message[]> {
   return buildContext(await entriesOf(store, sessionId)).messages.map((message) => {
     if (message.role !== "assistant") return message;

@@ -8,36 +8,33 @@ const files = goldenFiles();
 const withLines = files.filter(({ format }) => format.unit === "lines");
 const MIB = 1024 * 1024;
 
-/** What a reading found but for lines that were kept: they may stand twice, and something hangs on the second one then. */
+/** The result of reading, without kept lines: these may occur twice, and then be the parent of other entries. */
 function said(entries: readonly ForeignDraft[]): readonly ForeignDraft[] {
   const kept = new Set(entries.flatMap(({ type, id }) => (type === "custom" ? [id] : [])));
   const telling = entries.filter(({ type }) => type !== "custom" && type !== "leaf");
   return telling.map((entry) => (kept.has(entry.parentId ?? "") ? { ...entry, parentId: "kept" } : entry));
 }
 
-/** The number of the line in the middle that says something to a model. */
+/** The number of a line in the middle that is part of the context. */
 function middleLine(lines: readonly string[]): number {
   const telling = lines.flatMap((line, index) => (line.includes('"role"') && index > 0 ? [index] : []));
   return telling[Math.floor(telling.length / 2)] ?? 1;
 }
 
-test.for(files)("$name is known by what stands in it", ({ format, text }) => {
+test.for(files)("the format of $name is detected from its content", ({ format, text }) => {
   expect(formatOfText(text)?.name).toBe(format.name);
 });
 
-test.for(files)(
-  "$name is read without a loss, and what a model is told has all of its calls answered",
-  async ({ format, text }) => {
-    const { report } = await readText(format, text);
-    expect([report.lost, report.doubled]).toEqual([0, 0]);
-    await using store = openMemoryStore();
-    const messages = await toldIn(store, await importText(store, format, text));
-    expect(messages.length).toBeGreaterThan(0);
-    expect(JSON.stringify(messages)).not.toContain("was interrupted");
-  },
-);
+test.for(files)("$name is read without a loss, and all calls in its context have results", async ({ format, text }) => {
+  const { report } = await readText(format, text);
+  expect([report.lost, report.doubled]).toEqual([0, 0]);
+  await using store = openMemoryStore();
+  const messages = await toldIn(store, await importText(store, format, text));
+  expect(messages.length).toBeGreaterThan(0);
+  expect(JSON.stringify(messages)).not.toContain("was interrupted");
+});
 
-test.for(files)("$name comes out so that it says the same when it is read again", async ({ format, text }) => {
+test.for(files)("$name is exported so that reading it again gives the same entries", async ({ format, text }) => {
   await using store = openMemoryStore();
   const sessionId = await importText(store, format, text);
   const again = await writtenText(format, store, sessionId);
@@ -51,7 +48,7 @@ test.for(withLines)("$name is the same with the line ends of Windows", async ({ 
 });
 
 test.for(withLines)(
-  "$name with its last line cut off loses that line, and gets it when it is whole",
+  "$name with its last line cut off loses that line, and gets it once it is complete",
   async ({ format, text }) => {
     const lines = linesOf(text);
     const last = lines.at(-1) as string;
@@ -77,7 +74,7 @@ test.for(withLines)("$name with a broken line in the middle loses that line and 
   expect(missing.length).toBeLessThanOrEqual(1);
 });
 
-test.for(withLines)("$name says nothing twice, whichever of its lines is doubled", async ({ format, text }) => {
+test.for(withLines)("$name adds no entry twice, whichever of its lines is duplicated", async ({ format, text }) => {
   const lines = linesOf(text);
   const whole = said((await readText(format, text)).entries);
   for (const [index, line] of lines.entries()) {
@@ -92,7 +89,7 @@ const oneOfEach = withLines.filter(
   ({ format }, index) => withLines.findIndex((file) => file.format === format) === index,
 );
 
-test.for(oneOfEach)("$name keeps a line of 20 MB, and it comes out whole", async ({ format, text }) => {
+test.for(oneOfEach)("$name keeps a line of 20 MB, and exports it unchanged", async ({ format, text }) => {
   const lines = linesOf(text);
   const long = JSON.stringify({
     type: "unheard-of",
@@ -123,7 +120,7 @@ test.for(withLines)("$name becomes the same session when it is imported as it gr
   const bytes = Buffer.from(text);
   const file = new FileImport({ store, userId: "ana" }, format, null);
   for (let from = 0; from < bytes.length; from += 97) {
-    await file.take(bytes.subarray(from, from + 97));
+    await file.write(bytes.subarray(from, from + 97));
     await file.store();
   }
   await file.end();

@@ -201,11 +201,11 @@ const CHAINS: Readonly<Record<string, readonly [FormatName, Chain]>> = {
 const textOf = (lines: readonly object[]): Buffer =>
   Buffer.from(lines.map((line) => `${JSON.stringify(line)}\n`).join(""));
 
-/** How often maps are looked into while something is done: what a walk along a chain does in every step. */
+/** Counts lookups in maps: a walk along a chain does one in every step. */
 async function lookupsOf(act: () => Promise<unknown>): Promise<number> {
   const get = Map.prototype.get;
   let lookups = 0;
-  // A spy of Vitest would keep every one of these calls.
+  // A spy of Vitest would record every one of these calls.
   Map.prototype.get = function (key) {
     lookups += 1;
     return get.call(this, key);
@@ -221,7 +221,7 @@ async function lookupsOf(act: () => Promise<unknown>): Promise<number> {
 describe.for(Object.entries(CHAINS))("%s", ([, [name, chain]]) => {
   const format = foreignFormat(name);
 
-  test("take steps that grow with their number, to read and to write", async () => {
+  test("take a number of steps linear in their number, to read and to write", async () => {
     const steps = await lookupsOf(() => readForeign(format, [textOf(chain(200))]));
     const twice = await lookupsOf(() => readForeign(format, [textOf(chain(400))]));
     expect(twice).toBeLessThan(2.5 * steps + 500);
@@ -249,7 +249,7 @@ test.for([
   expect(reading?.report.lost).toBe(0);
 });
 
-test("compactions that were undone, each on the one before, are left out in one pass", async () => {
+test("undone compactions, each below the one before, are omitted in one pass", async () => {
   const undone = async (length: number) => {
     await using store = openMemoryStore();
     const entries: EntryDraft[] = list(length, (n): EntryDraft[] => [

@@ -10,7 +10,7 @@ import { createHeader } from "../../src/session/log/header.ts";
 import { openMemoryStore } from "../../src/stores/memory/index.ts";
 import { goldenText, importText, linesOf } from "./foreign-samples.ts";
 
-/** A file of each program, with the id that stands in it. */
+/** A file of each program, with the id in it. */
 const SAMPLES: Readonly<Record<FormatName, readonly [file: string, id: string]>> = {
   "claude-code": ["claude-code-2.1.197.jsonl", "2445357f-ad08-4061-8f67-32363e2a253b"],
   codex: ["codex-0.166.0-conversation.jsonl", "01a1e313-a9ec-71f1-8125-351ae5f9e0f4"],
@@ -75,24 +75,27 @@ async function skein(...args: readonly string[]) {
 describe.for(Object.keys(SAMPLES) as FormatName[])("a file of %s whose id is", (name) => {
   const format = foreignFormat(name);
 
-  test.for(Object.entries(HOSTILE))("%s becomes a file in the program's directory, and no argument", async ([, id]) => {
-    await using store = openMemoryStore();
-    const sessionId = await importText(store, format, withId(name, id));
-    const writing = await writeForeign(format, store, sessionId, { cwd: "/srv/shop" });
-    const { path, commands } = writing.handoff;
-    expect(relative(format.home(), path)).not.toMatch(/^\.\.|^[/\\]/);
-    expect(path.split(sep).at(-1)?.length).toBeLessThan(100);
-    for (const argument of commands.flat()) expect(argument === path || /^(?:--)?[\w-]+$/.test(argument)).toBe(true);
-    const last = commands.at(-1)?.at(-1) ?? path;
-    expect(last === path || OWN_ID.test(last)).toBe(true);
-    let text = "";
-    for await (const piece of writing.pieces) text += piece;
-    const again = await writeForeign(format, store, sessionId, { cwd: "/srv/shop" });
-    expect(again.handoff).toEqual(writing.handoff);
-    expect(await importText(store, format, text)).not.toBe("");
-  });
+  test.for(Object.entries(HOSTILE))(
+    "%s becomes a file in the program's directory, and not an option",
+    async ([, id]) => {
+      await using store = openMemoryStore();
+      const sessionId = await importText(store, format, withId(name, id));
+      const writing = await writeForeign(format, store, sessionId, { cwd: "/srv/shop" });
+      const { path, commands } = writing.handoff;
+      expect(relative(format.home(), path)).not.toMatch(/^\.\.|^[/\\]/);
+      expect(path.split(sep).at(-1)?.length).toBeLessThan(100);
+      for (const argument of commands.flat()) expect(argument === path || /^(?:--)?[\w-]+$/.test(argument)).toBe(true);
+      const last = commands.at(-1)?.at(-1) ?? path;
+      expect(last === path || OWN_ID.test(last)).toBe(true);
+      let text = "";
+      for await (const piece of writing.pieces) text += piece;
+      const again = await writeForeign(format, store, sessionId, { cwd: "/srv/shop" });
+      expect(again.handoff).toEqual(writing.handoff);
+      expect(await importText(store, format, text)).not.toBe("");
+    },
+  );
 
-  test("its own is used again", async () => {
+  test("of the program's own form is used again", async () => {
     const [, id] = SAMPLES[name];
     await using store = openMemoryStore();
     const { handoff } = await writeForeign(format, store, await importText(store, format, withId(name, id)));
@@ -121,7 +124,7 @@ test("a directory that begins with a dash is not an option of cd", async () => {
   expect((await skein("handoff", "last", "--to", "pi")).out).toContain("cd -- -P\n");
 });
 
-test("a directory that is too long for a file name is refused in words", async () => {
+test("a directory that is too long for a file name is refused with an error message", async () => {
   const file = join(directory, "talk.jsonl");
   await writeFile(file, goldenText("pi-0.73.1.jsonl").replace('"/srv/shop"', `"/srv/${"a".repeat(4000)}"`));
   await skein("import", file);
@@ -130,7 +133,7 @@ test("a directory that is too long for a file name is refused in words", async (
 });
 
 test.for(["/a/../../x", "..", "../..", "a\\..\\..\\b", "C:\\x\\..", "/ünï/cödé/\u202e"])(
-  "the directory %s of a session becomes one name below the program's directory",
+  "the directory %s of a session becomes a single name below the program's directory",
   async (cwd) => {
     await using store = openMemoryStore();
     const { header } = await store.create(createHeader({ cwd }));
@@ -144,7 +147,7 @@ test.for(["/a/../../x", "..", "../..", "a\\..\\..\\b", "C:\\x\\..", "/ünï/cöd
 );
 
 test.for([[5], [null], [{}], [["x"]], ["../x"], ["--x"]])(
-  "a note of an import that says %j is no id",
+  "%j in the metadata of an import is not used as an id",
   async ([id = null]) => {
     await using store = openMemoryStore();
     for (const format of FOREIGN_FORMATS) {
@@ -157,7 +160,7 @@ test.for([[5], [null], [{}], [["x"]], ["../x"], ["--x"]])(
   },
 );
 
-test("an id that a caller asks for is one of the program's own, or becomes one", async () => {
+test("an id that a caller asks for has the program's form, or is replaced by a derived one", async () => {
   await using store = openMemoryStore();
   const { header } = await store.create(createHeader());
   for (const format of FOREIGN_FORMATS) {
@@ -166,7 +169,7 @@ test("an id that a caller asks for is one of the program's own, or becomes one",
   }
 });
 
-test("the session of a sub-agent is handed over under an id of its own", async () => {
+test("the session of a sub-agent is handed over under a new id", async () => {
   await using store = openMemoryStore();
   const format = foreignFormat("claude-code");
   const sessionId = await importText(store, format, goldenText("claude-code-2.1.197-sub-agent.jsonl"));
@@ -198,7 +201,7 @@ test("an opencode document names no file outside, and allows no tool that the pr
   expect(JSON.parse(text).info.permission).toEqual([{ permission: "bash", pattern: "*", action: "deny" }]);
 });
 
-test("the program is told where its arguments begin, where it knows a mark for that", async () => {
+test("a command has `--` before its arguments if the program supports it", async () => {
   await mkdir(join(directory, "x"));
   const file = join(directory, "talk.jsonl");
   await writeFile(file, goldenText("codex-0.166.0-conversation.jsonl"));

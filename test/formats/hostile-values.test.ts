@@ -24,7 +24,7 @@ beforeEach(async () => {
 });
 afterEach(() => rm(directory, { recursive: true, force: true }));
 
-/** Values that stand where a file says something else, as JSON. */
+/** Unexpected values, as JSON. */
 const HOSTILE: readonly string[] = [
   "null",
   "1e300",
@@ -59,13 +59,13 @@ const HOSTILE: readonly string[] = [
   `${'{"a":'.repeat(20_000)}1${"}".repeat(20_000)}`,
 ];
 
-/** The places of a JSON value, each as the keys that lead to it. */
+/** The positions in a JSON value, each as the path of keys to it. */
 function placesIn(value: unknown, path: readonly string[] = []): (readonly string[])[] {
   if (typeof value !== "object" || value === null) return [path];
   return [path, ...Object.entries(value).flatMap(([key, item]) => placesIn(item, [...path, key]))];
 }
 
-/** A JSON text with other texts in some of its places. */
+/** A JSON text with other texts at some positions. */
 function withHostile(value: unknown, at: ReadonlyMap<string, string>, path: readonly string[] = []): string {
   const hostile = at.get(path.join("/"));
   if (hostile !== undefined) return hostile;
@@ -102,7 +102,7 @@ async function importAll(store: SessionStore, path: string, name?: FormatName) {
   return steps;
 }
 
-/** A golden file under another id, so that it is a session of its own. */
+/** A golden file under another id, so that it is a separate session. */
 function goodText({ text }: GoldenFile): string {
   const id = /ses_\w{26}|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}/.exec(text)?.[0] ?? "";
   return text.replaceAll(id, id.replace(/.{12}$/, "000000000000"));
@@ -111,7 +111,7 @@ function goodText({ text }: GoldenFile): string {
 describe.for(FOREIGN_FORMATS.map(({ name }) => name))("a file of %s", (name) => {
   const golden = files.filter(({ format }) => format.name === name);
 
-  test("with any values in the place of its own is read, or is a loss of its own, and can be written again", async () => {
+  test("with any of its values replaced is read, or is one loss, and can be written again", async () => {
     await fc.assert(
       fc.asyncProperty(
         fc.oneof(...golden.map(mutated)),
@@ -168,14 +168,14 @@ function openrath(fields: object): string {
   return JSON.stringify({ record_type: "header", schema_version: 1, id: "a", lineage_kind: "op_fork", ...fields });
 }
 
-test.for(HEADERS)("%s does not keep its session from being imported", async ([, text]) => {
+test.for(HEADERS)("%s does not prevent the import of its session", async ([, text]) => {
   await writeFile(join(directory, "a.jsonl"), `${text}\n`);
   await using store = openMemoryStore();
   const [step] = await importAll(store, directory);
   expect([step?.report.lost, step?.sessions.map(({ outcome }) => outcome)]).toEqual([0, ["new"]]);
 });
 
-test("a file whose header no session can have is one loss that says why, and the others are imported", async () => {
+test("a file with an invalid header is one loss with the reason, and the others are imported", async () => {
   const large = JSON.stringify({ type: "session", version: 3, id: "a", timestamp: 0, more: "x".repeat(300_000) });
   await writeFile(join(directory, "1.jsonl"), `${large}\n`);
   await writeFile(join(directory, "2.jsonl"), goldenText("pi-0.73.1.jsonl"));
@@ -188,14 +188,14 @@ test("a file whose header no session can have is one loss that says why, and the
   expect(await store.count()).toBe(1);
 });
 
-test("what is wrong with the store ends the import", async () => {
+test("an error of the store ends the import", async () => {
   await writeFile(join(directory, "1.jsonl"), goldenText("pi-0.73.1.jsonl"));
   const store = openMemoryStore();
   await store[Symbol.asyncDispose]();
   await expect(importAll(store, directory)).rejects.toMatchObject({ code: "STORE_CLOSED" });
 });
 
-test("turns that are taken back by a fraction, by less than none or by a text take nothing back", async () => {
+test("a rollback by a fraction, a negative number or a text takes no turns back", async () => {
   const header = { timestamp: "2025-01-01T00:00:00.000Z", type: "session_meta", payload: { id: "a" } };
   for (const count of [0.5, -1e9, -1e300, "1", null, { valueOf: 1 }]) {
     const said = { type: "response_item", payload: { type: "message", role: "user", content: "Hello." } };
@@ -206,7 +206,7 @@ test("turns that are taken back by a fraction, by less than none or by a text ta
   }
 });
 
-test("an item whose type is a name that every object has is kept as it is", async () => {
+test("an item whose type is the name of an inherited property is kept verbatim", async () => {
   for (const type of ["constructor", "__proto__", "toString"]) {
     const header = { type: "session_meta", payload: { id: "a", originator: "skein" } };
     const item = { type: "response_item", payload: { type, content: "Hello." } };
@@ -230,11 +230,11 @@ const FORGED: readonly object[] = [
   { set: {}, unset: [], inherited: false, seq: 0 },
 ];
 
-test.for(FORGED)("an entry of our own that a file of pi forges adds words at most: %j", async (data) => {
+test.for(FORGED)("a forged entry of our own in a file of pi adds content at most: %j", async (data) => {
   await using store = openMemoryStore();
   const stamp = { id: "forged", parentId: "a57771d9", timestamp: "2025-11-16T07:10:00.000Z" };
   const forged = { type: "custom", customType: "skein.variables", ...stamp, data };
-  // At first as a part of the session, then as what a file has grown by.
+  // First as a part of the new session, then as an addition to the file.
   for (const before of ["", goldenText("pi-0.73.1.jsonl")]) {
     const text = `${goldenText("pi-0.73.1.jsonl")}${JSON.stringify(forged)}\n`;
     const pieces = [before, text].filter((each) => each !== "");

@@ -9,7 +9,7 @@ import { redisMissing, startRedis } from "../../scripts/redis.mjs";
 import { postgresUrl } from "../postgres-server.ts";
 import { skipBecause } from "../skip.ts";
 
-// Threads run what was built, so that this file uses the package and not its sources.
+// Threads run built code, so this file uses the package and not its sources.
 const FILES = 12;
 const format = foreignFormat("pi");
 let directory: string;
@@ -31,7 +31,7 @@ beforeAll(async () => {
   for (let number = 1; number <= FILES; number++) {
     const path = join(files, `${number}.jsonl`);
     await writeFile(path, sessionText(number));
-    // Files are taken in the order of their times.
+    // Files are imported in the order of their modification times.
     await utimes(path, number, number);
   }
 });
@@ -41,7 +41,7 @@ afterAll(async () => {
 });
 
 /**
- * A file of more than one megabyte, which is what is read at once, and the first of more than three. Every third has a line
+ * Files of more than one megabyte, the size of one read, the first of more than three. Every third has a line
  * that cannot be read.
  */
 function sessionText(number: number): string {
@@ -83,7 +83,7 @@ const places = {
   jsonl: () => `jsonl:${join(directory, "jsonl")}`,
   sqlite: () => `sqlite:${join(directory, "sqlite")}`,
   postgres: () => postgresUrl(),
-  // One of its own, as the URL of a store names no prefix of keys.
+  // A separate database, because the URL of a store cannot set a key prefix.
   redis: async () => {
     const server = await startRedis();
     onTestFinished(() => server.stop());
@@ -92,7 +92,7 @@ const places = {
 };
 
 test.for(Object.entries(places))(
-  "threads import many files into %s as one does, and in their order",
+  "threads import many files into %s like one thread, and in the same order",
   async ([kind, urlOf], context) => {
     const missing = kind === "redis" ? redisMissing() : null;
     if (missing !== null) skipBecause(context, missing);
@@ -112,7 +112,7 @@ test.for(Object.entries(places))(
   },
 );
 
-test("what the store refuses a thread is thrown as it says it, and the threads end", async () => {
+test("an error of the store in a thread is thrown unchanged, and the threads end", async () => {
   const storeUrl = `sqlite:${join(directory, "refused")}`;
   await using store = await openStore(storeUrl);
   await expect(importInto(store, { storeUrl, limits: { entriesMax: 1000, maxOpenPerUser: 1 } })).rejects.toMatchObject({
@@ -128,11 +128,11 @@ test("a file that a thread cannot import is one loss, and the others are importe
   const steps = await importInto(store, { storeUrl, limits: { entriesMax: 5 } });
   expect([started > 1, steps.length]).toEqual([true, FILES]);
   for (const { report } of steps)
-    expect(report.lostLines).toEqual([{ line: 0, reason: expect.stringContaining("more than the 5 entries") }]);
+    expect(report.lostLines).toEqual([{ line: 0, reason: expect.stringContaining("more than 5 entries") }]);
   expect(await store.count()).toBe(0);
 });
 
-test("threads end with the files that are under way when the import is stopped", async () => {
+test("threads finish their current files and end when the import is stopped", async () => {
   const storeUrl = `jsonl:${join(directory, "stopped")}`;
   await using store = await openStore(storeUrl);
   const stop = new AbortController();

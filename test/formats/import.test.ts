@@ -5,7 +5,7 @@ import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import {
   followFiles,
   foreignFormat,
-  ImportMemory,
+  ImportCache,
   importFiles,
   importForeign,
 } from "../../src/interop/formats/index.ts";
@@ -36,7 +36,7 @@ async function stepsOf(store: SessionStore, options: Parameters<typeof importFil
   return steps;
 }
 
-test("the same file becomes a session of its own for each user", async () => {
+test("the same file becomes a separate session for each user", async () => {
   await using store = openMemoryStore();
   const [ana, ben] = await Promise.all(
     ["ana", "ben"].map((userId) => importForeign({ store, userId }, pi, [Buffer.from(piText)])),
@@ -45,14 +45,14 @@ test("the same file becomes a session of its own for each user", async () => {
   expect(heads.map((head) => head?.header.userId)).toEqual(["ana", "ben"]);
 });
 
-test("what was read can be changed before it is stored, and is checked then", async () => {
+test("entries that were read can be changed before they are stored, and are checked then", async () => {
   await using store = openMemoryStore();
   const { entries } = await readText(pi, piText);
   for (const entry of entries) if (entry.type === "message") Object.assign(entry, { message: "hello" });
   await expect(store.create(createHeader(), { entries })).rejects.toMatchObject({ code: "INVALID_ENTRY" });
 });
 
-test("a file that has grown adds what is new, as inherited, and the leaf follows it", async () => {
+test("new lines of a file are added as inherited entries, and the leaf follows them", async () => {
   await using store = openMemoryStore();
   const sessionId = await importText(store, pi, begun(piText, 8));
   const before = await store.head(sessionId);
@@ -66,7 +66,7 @@ test("a file that has grown adds what is new, as inherited, and the leaf follows
   expect((await store.head(sessionId))?.leafId).toBe("a57771d9");
 });
 
-test("the leaf stays where someone has gone on here, and new lines hang on their own parents", async () => {
+test("the leaf stays if the session was continued here, and new lines are attached to their own parents", async () => {
   await using store = openMemoryStore();
   const sessionId = await importText(store, pi, begun(piText, 8));
   await store.append(sessionId, [{ type: "message", id: "own", message: { role: "user", content: "I go on here." } }]);
@@ -78,7 +78,7 @@ test("the leaf stays where someone has gone on here, and new lines hang on their
   expect((await store.getEntry(sessionId, "f3004042"))?.parentId).toBe("d3de9b99");
 });
 
-test("an answer that was read before it was whole stands beside the whole one, and is paid for once", async () => {
+test("an answer that was read before it was complete is replaced by the complete one, and its usage counts once", async () => {
   await using store = openMemoryStore();
   await using whole = openMemoryStore();
   await importText(store, claudeCode, begun(claudeText, 7));
@@ -92,7 +92,7 @@ test("an answer that was read before it was whole stands beside the whole one, a
   expect((await store.head(sessionId))?.version).toBe(version);
 });
 
-test("a session that was deleted here is left so", async () => {
+test("a session that was deleted here is not restored", async () => {
   await using store = openMemoryStore();
   const sessionId = await importText(store, pi, piText);
   await store.delete(sessionId);
@@ -120,28 +120,28 @@ test("a file approves and runs nothing, whatever it says", async () => {
   expect(forged.filter(({ type }) => types.has(type as "run"))).toEqual([]);
 });
 
-test("a sub-agent's session says whose it is", async () => {
+test("a sub-agent's session names its parent session", async () => {
   await using store = openMemoryStore();
   const main = await importText(store, claudeCode, claudeText);
   const sub = await importText(store, claudeCode, goldenText("claude-code-2.1.197-sub-agent.jsonl"));
   expect((await store.head(sub))?.header.lineage).toMatchObject({ parents: [main], kind: "op_fork" });
 });
 
-test("files that have not changed are not read again, unless their sessions are gone", async () => {
+test("files that have not changed are not read again, unless their sessions were deleted", async () => {
   await using store = openMemoryStore();
   await writeFile(join(directory, "one.jsonl"), piText);
   await writeFile(join(directory, "other.json"), '{"nothing":"known"}');
-  const memory = await ImportMemory.open(join(directory, "memory", "seen.json"));
-  const first = await stepsOf(store, { format: null, path: directory, memory });
+  const cache = await ImportCache.open(join(directory, "memory", "seen.json"));
+  const first = await stepsOf(store, { format: null, path: directory, cache });
   expect(first.map(({ format, sessions }) => [format?.name, sessions[0]?.outcome])).toEqual([
     ["pi", "new"],
     [undefined, undefined],
   ]);
-  await memory.save();
+  await cache.save();
   const again = {
     format: pi,
     path: directory,
-    memory: await ImportMemory.open(join(directory, "memory", "seen.json")),
+    cache: await ImportCache.open(join(directory, "memory", "seen.json")),
   };
   const [second] = await stepsOf(store, again);
   expect([second?.report.lines, second?.sessions[0]?.outcome]).toEqual([0, "same"]);
@@ -150,7 +150,7 @@ test("files that have not changed are not read again, unless their sessions are 
   expect([third?.report.lost, third?.sessions[0]?.outcome]).toEqual([0, "new"]);
 });
 
-test("files from before a time are left alone", async () => {
+test("files from before a time are skipped", async () => {
   await using store = openMemoryStore();
   const old = join(directory, "old.jsonl");
   await writeFile(old, piText);
@@ -158,20 +158,20 @@ test("files from before a time are left alone", async () => {
   expect(await stepsOf(store, { format: pi, path: directory, since: Date.now() - 60_000 })).toEqual([]);
 });
 
-test("a dry run says what would come, and stores nothing", async () => {
+test("a dry run reports what would be imported, and stores nothing", async () => {
   await using store = openMemoryStore();
   const { sessions } = await importForeign({ store, userId: "ana", dryRun: true }, pi, [Buffer.from(piText)]);
   expect(sessions[0]).toMatchObject({ outcome: "new", added: 9 });
   expect(await store.count()).toBe(0);
 });
 
-/** Follows the directory; ends with the test. */
-function following(store: SessionStore, restMs: number) {
+/** Follows the directory until the end of the test. */
+function following(store: SessionStore, idleMs: number) {
   const ended = new AbortController();
   const failures: unknown[] = [];
   const places = [{ format: claudeCode, path: directory }];
   const done = followFiles({ store, userId: "ana" }, places, {
-    ...{ signal: ended.signal, pollMs: 5, restMs },
+    ...{ signal: ended.signal, pollMs: 5, idleMs },
     onFailure: (error) => failures.push(error),
   });
   return {
@@ -191,7 +191,7 @@ async function entry(store: SessionStore, id: string): Promise<void> {
   }, 10_000);
 }
 
-test("a file is followed as it grows, and an answer comes in when the next line shows that it is whole", async () => {
+test("a file is followed as it grows, and an answer is imported once the next line shows that it is complete", async () => {
   await using store = openMemoryStore();
   const lines = linesOf(claudeText).map((line) => `${line}\n`);
   const path = join(directory, "4f0c1b7e-3d58-4d0c-9a55-0f6a4a0f0001.jsonl");
@@ -211,7 +211,7 @@ test("a file is followed as it grows, and an answer comes in when the next line 
   expect(followed.failures).toEqual([]);
 });
 
-test("the last answer of a file that rests comes in, and a file that is written anew adds nothing twice", async () => {
+test("the last answer of an idle file is imported, and a rewritten file adds nothing twice", async () => {
   await using store = openMemoryStore();
   const path = join(directory, "4f0c1b7e-3d58-4d0c-9a55-0f6a4a0f0001.jsonl");
   await using followed = following(store, 20);

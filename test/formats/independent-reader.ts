@@ -1,27 +1,27 @@
 /**
- * Reads the files of other programs as docs/formats says that they are to be read, and shares no code with the readers of
+ * Reads the files of other programs as docs/formats describes, and shares no code with the readers of
  * src/interop/formats: what both find in a file must be the same.
  */
 
-/** What a file says. */
+/** The content of a file. */
 export interface IndependentReading {
-  /** What a model is told, in order: `user`, `answer`, `call` and `result` with their texts, and `summary`. */
+  /** The context, in order: `user`, `answer`, `call` and `result` with their texts, and `summary`. */
   readonly told: readonly string[];
   /** All tokens that were spent, by the counters of the program. */
   readonly tokens: number;
   /** How many lines it has; in version 4 of pi, how many records, of which a line holds one or more. */
   readonly lines: number;
-  /** How many of them are no JSON object or list. */
+  /** How many of them are not a JSON object or list. */
   readonly broken: number;
 }
 
-/** What the readers of the formats find. */
+/** The result of a format's reader. */
 type Found = Pick<IndependentReading, "told" | "tokens">;
 
-// biome-ignore lint/suspicious/noExplicitAny: a file may say anything.
+// biome-ignore lint/suspicious/noExplicitAny: a file may hold any value.
 type Value = any;
 
-/** Something that is said, before results stand with their calls. */
+/** One message, before results are moved to their calls. */
 type Said =
   | { readonly kind: "user" | "summary"; readonly text: string }
   | { readonly kind: "answer"; readonly text: string; readonly calls: readonly Call[] }
@@ -41,7 +41,7 @@ export function readIndependently(format: string, text: string): IndependentRead
   const lines = text.split("\n").filter((line) => line.trim() !== "");
   const all = lines.map(parsed);
   const broken = all.filter((value) => value === undefined).length;
-  // A line that repeats the one before it is that line again.
+  // A repetition of the previous line is ignored.
   const values = all.filter((value, index) => value !== undefined && lines[index] !== lines[index - 1]);
   const count = all.reduce((sum: number, value) => sum + (Array.isArray(value) ? value.length : 1), 0);
   return { ...(READERS[format] as (values: readonly Value[]) => Found)(values), lines: count, broken };
@@ -54,7 +54,7 @@ const READERS: Readonly<Record<string, (values: readonly Value[]) => Found>> = {
   openrath,
 };
 
-/** What a line says; undefined where it is no JSON. The same line is parsed once, as a test reads it in many files. */
+/** The value of a line; undefined if it is not JSON. Cached, because tests read the same lines in many files. */
 function parsed(line: string): Value {
   if (!known.has(line)) known.set(line, parse(line));
   return known.get(line);
@@ -70,7 +70,7 @@ function parse(line: string): Value {
   }
 }
 
-/** As a model is told it: each result after its call, and neither empty answers nor results without a call. */
+/** The order of the context: each result after its call, without empty answers and without results that have no call. */
 function toldOf(said: readonly Said[]): string[] {
   const results: { readonly answer: number; readonly call: number; readonly text: string }[] = [];
   const open = new Map<string, { readonly answer: number; readonly call: number }[]>();
@@ -95,7 +95,7 @@ function toldOf(said: readonly Said[]): string[] {
   });
 }
 
-/** The text of a message; a part that has no counterpart stands in it as its kind. */
+/** The text of a message; an unknown part is replaced by its kind. */
 function textOf(content: Value, partOf: (part: Value) => string | null): string {
   if (typeof content === "string") return content;
   const parts = Array.isArray(content) ? content.map((part) => partOf(part) ?? unknownPart(part)) : [];
@@ -110,7 +110,7 @@ function numbers(...values: readonly Value[]): number {
   return values.reduce((sum: number, value) => sum + (typeof value === "number" && value > 0 ? value : 0), 0);
 }
 
-/** A node of a tree in a file, and what it says. */
+/** A node of a tree in a file, and its content. */
 interface Node {
   readonly id: string;
   parent: string | null;
@@ -119,7 +119,7 @@ interface Node {
   readonly keeps?: string | null;
 }
 
-/** What the path to a node says: after the last compaction on it, and what that keeps. */
+/** The context of the path to a node: what follows the last compaction, and what that compaction keeps. */
 function pathTold(nodes: ReadonlyMap<string, Node>, leaf: string | null): string[] {
   const path: Node[] = [];
   for (let id = leaf; id !== null; ) {
@@ -139,7 +139,7 @@ function pathTold(nodes: ReadonlyMap<string, Node>, leaf: string | null): string
 // docs/formats/claude-code.md
 
 function claudeCode(all: readonly Value[]): Found {
-  // A line of which the id was there before is that line again.
+  // A line with a known id is a repetition.
   const seen = new Set<string>();
   const lines = all.filter((line) => {
     if (typeof line.uuid !== "string") return true;
@@ -152,7 +152,7 @@ function claudeCode(all: readonly Value[]): Found {
   const byNode = new Map<string | null, ClaudeAnswer>();
   const byMessage = new Map<string, ClaudeAnswer>();
   const byCall = new Map<string, ClaudeAnswer>();
-  /** The node that stands for a line: for those of an answer and its results, the last of them. */
+  /** The node of a line: for lines of an answer and its results, the last of them. */
   const nodeOf = new Map<string, string>();
   let before: string | null = null;
   for (const line of lines) {
@@ -194,7 +194,7 @@ function claudeCode(all: readonly Value[]): Found {
     }
     if (line.isCompactSummary === true && nodeOf.has(line.uuid)) continue;
     const typed = line.type === "attachment" && line.attachment?.type === "queued_command";
-    // What was typed while the program worked stands among the results of the answer.
+    // Messages that were queued while the program worked are between the results of the answer.
     const among = owner ?? (typed ? byNode.get(parent) : undefined);
     if (among !== undefined) {
       among.results.push(line);
@@ -211,7 +211,7 @@ function claudeCode(all: readonly Value[]): Found {
     if (answer !== undefined) nodes.set(id, { ...node, said: claudeAnswerSaid(answer) });
   }
   const spent = [...byMessage.values()].map(({ lines: own }) => claudeTokens(own));
-  // The program goes on after the latest line that nothing hangs on.
+  // The program resumes at the latest line that has no children.
   const parents = new Set([...nodes.values()].map(({ parent }) => parent));
   const leaf = [...nodes.keys()].findLast((id) => !parents.has(id)) ?? null;
   return { told: pathTold(nodes, leaf), tokens: numbers(...spent) };
@@ -224,7 +224,7 @@ interface ClaudeAnswer {
 }
 
 function claudeAnswerSaid({ lines, results }: ClaudeAnswer): Said[] {
-  // A failed answer is not told to a model, and neither are results without a call.
+  // Failed answers and results without a call are not part of the context.
   if (lines.some(({ isApiErrorMessage }) => isApiErrorMessage === true)) return results.flatMap(claudeSaid);
   const blocks: Value[] = lines.flatMap(({ message: { content } }) =>
     typeof content === "string" ? [{ type: "text", text: content }] : content,
@@ -258,7 +258,7 @@ function claudeText(content: Value): string {
   });
 }
 
-/** All lines of an answer say what it cost so far: the last one says all. */
+/** Each line of an answer has the usage so far, so the last one has the total. */
 function claudeTokens(lines: readonly Value[]): number {
   const usage = lines.at(-1).message.usage ?? {};
   const { input_tokens, output_tokens, cache_read_input_tokens, cache_creation_input_tokens } = usage;
@@ -269,14 +269,14 @@ function claudeTokens(lines: readonly Value[]): number {
 
 function codex(values: readonly Value[]): Found {
   let said: Said[] = [];
-  /** The answer that goes on as long as nothing else is said. */
+  /** The open answer; the next message ends it. */
   let answer: { texts: string[]; calls: Call[] } | null = null;
   const close = () => {
     if (answer !== null) said.push({ kind: "answer", text: answer.texts.join("|"), calls: answer.calls });
     answer = null;
   };
   let tokens = 0;
-  /** What a summary cost that the model has made and that is not there yet; null: none is. */
+  /** The usage of a summary that has not been read yet; null: none. */
   let summaryTokens: number | null = null;
   for (const value of values) {
     const item = value.payload ?? value;
@@ -329,7 +329,7 @@ function codex(values: readonly Value[]): Found {
     }
   }
   close();
-  // What a summary cost counts with it.
+  // The usage of a summary counts with it.
   return { told: toldOf(said), tokens: tokens - (summaryTokens ?? 0) };
 }
 
@@ -340,7 +340,7 @@ function codexText(content: Value): string {
   });
 }
 
-/** What Codex tells its model in the user's name. */
+/** Messages that Codex writes in the user's name. */
 function codexOwn(item: Value): boolean {
   const kinds: Value[] = item.internal_chat_message_metadata_passthrough?.content_item_kinds ?? [];
   if (kinds.length > 0) return !kinds.some((kind) => /^(user|compaction|unknown)\b/.test(kind));
@@ -353,7 +353,7 @@ function pi(values: readonly Value[]): Found {
   const [header] = values;
   const nodes = new Map<string, Node>();
   let leaf: string | null = null;
-  /** Labels and names are no nodes: what hangs on them hangs on their parents. */
+  /** Labels and names are not nodes: their children are attached to their parents. */
   const standsFor = new Map<string, string | null>();
   let tokens = 0;
   const add = (id: string, named: Value, entry: Value) => {
@@ -378,7 +378,7 @@ function pi(values: readonly Value[]): Found {
       if (item.kind === "value" && item.namespace === "pi.branch.tip" && item.key === "main") leaf = item.value;
     }
   } else {
-    // Version 1 has no ids: an entry is known by its place, counted from the header.
+    // Version 1 has no ids: an entry is identified by its position, counted from the header.
     for (const [index, entry] of values.entries()) {
       if (entry.type === "session") continue;
       if (typeof entry.id === "string") add(entry.id, entry.parentId, entry);
@@ -427,7 +427,7 @@ function piTokens({ type, message, usage }: Value): number {
 
 // docs/formats/opencode.md
 
-/** Parts that say nothing to a model, or that are no text. */
+/** Parts that are not sent to a model, or are not text. */
 const SILENT = /^(step-start|step-finish|snapshot|patch|agent|subtask|retry|compaction|tool|reasoning)$/;
 
 function opencode({ messages }: Value): Found {
@@ -485,6 +485,6 @@ function openrath(values: readonly Value[]): Found {
       },
     ];
   });
-  // What was spent is known of the whole session alone, and is part of no sum.
+  // Usage is known only for the whole session, and is part of no sum.
   return { told: toldOf(said), tokens: 0 };
 }

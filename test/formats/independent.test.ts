@@ -10,7 +10,7 @@ import { readIndependently } from "./independent-reader.ts";
 const INTERRUPTED = "The call was interrupted before it gave a result.";
 const COMMAND = /^Ran `([^`]*)`[\s\S]*$/;
 
-/** What a model is told of a session, as the independent reader has it. */
+/** The context of a session, in the form of the independent reader. */
 function toldOf(messages: readonly Message[]): string[] {
   return messages.flatMap((message): string[] => {
     if (message.role === "system") return [];
@@ -45,7 +45,7 @@ function textOf(content: Content | null): string {
 /** All tokens of a reading, on every branch. */
 function tokensOf({ entries }: ForeignReading): number {
   return entries.reduce((sum, entry) => {
-    // What OpenRath says of all of a session is in no sum.
+    // OpenRath's usage of a whole session is part of no sum.
     if (entry.type === "trailer") return sum;
     const spent = entry.type === "message" ? (entry.message.role === "assistant" ? entry.message : {}) : entry;
     return sum + ((spent as { usage?: { totalTokens: number } }).usage?.totalTokens ?? 0);
@@ -59,7 +59,7 @@ async function readHere({ format }: GoldenFile, text: string) {
   return { told: toldOf(messages), tokens: tokensOf(reading), report: reading.report };
 }
 
-/** A file with one thing changed in it. */
+/** A file with one change. */
 interface Mutation {
   readonly about: string;
   readonly text: string;
@@ -80,13 +80,13 @@ const documents = files.filter(({ format }) => format.unit === "document");
 
 const UNKNOWN_KIND = "kettle-weather";
 
-/** How one thing is done to a file at each of its lines; null where it cannot be done there. */
+/** Changes that can be made at each line of a file; null if a change is not possible there. */
 const atLines: Readonly<Record<string, (lines: readonly string[], at: number, file: GoldenFile) => string[] | null>> = {
   "without one of its lines": (lines, at) => (at === 0 ? null : lines.toSpliced(at, 1)),
   "with one of its lines doubled": (lines, at) => lines.toSpliced(at, 0, lines[at] as string),
   "with two of its lines exchanged": (lines, at) => {
     const [one, other] = [lines[at] as string, lines[at + 1]];
-    // A program writes no line before the one that it hangs on.
+    // A program writes no line before its parent.
     return at === 0 || other === undefined || hangsOn(other, one) ? null : lines.toSpliced(at, 2, other, one);
   },
   "with a line of an unknown kind in it": (lines, at) =>
@@ -121,7 +121,7 @@ const atLines: Readonly<Record<string, (lines: readonly string[], at: number, fi
   },
 };
 
-/** Whether a line names another one as what it hangs on or answers. */
+/** Whether a line names another one as its parent or its call. */
 function hangsOn(line: string, other: string): boolean {
   const [child, parent] = [JSON.parse(line) as Value, JSON.parse(other) as Value];
   return [child.parentUuid, child.parentId, child.logicalParentUuid].some(
@@ -157,13 +157,16 @@ async function differences(file: GoldenFile, mutations: readonly Mutation[]): Pr
   return found;
 }
 
-test.for(files)("$name says the same to a reader that was written from the page of its format", async (file) => {
-  const here = await readHere(file, file.text);
-  const { told, tokens } = readIndependently(file.format.name, file.text);
-  expect(here).toMatchObject({ told, tokens });
-});
+test.for(files)(
+  "$name gives the same result as the reader written from the documentation of its format",
+  async (file) => {
+    const here = await readHere(file, file.text);
+    const { told, tokens } = readIndependently(file.format.name, file.text);
+    expect(here).toMatchObject({ told, tokens });
+  },
+);
 
-describe.for(Object.entries(atLines))("a file %s says what the other reader finds", ([, change]) => {
+describe.for(Object.entries(atLines))("a file %s gives the same result as the independent reader", ([, change]) => {
   test.for(withLines)("$name", async (file) => {
     const lines = linesOf(file.text);
     const mutations = lines.flatMap((_, at): Mutation[] => {
@@ -176,7 +179,7 @@ describe.for(Object.entries(atLines))("a file %s says what the other reader find
   });
 });
 
-/** How one thing is done to a document of opencode at each of its messages. */
+/** Changes that can be made at each message of an opencode document. */
 const atMessages: Readonly<Record<string, (messages: readonly Value[], at: number) => Value[]>> = {
   "without one of its messages": (messages, at) => messages.toSpliced(at, 1),
   "with two of its messages exchanged": (messages, at) =>
@@ -189,16 +192,19 @@ const atMessages: Readonly<Record<string, (messages: readonly Value[], at: numbe
     messages.toSpliced(at, 0, { info: { id: "msg_0", role: UNKNOWN_KIND }, parts: [] }),
 };
 
-describe.for(Object.entries(atMessages))("a document %s says what the other reader finds", ([, change]) => {
-  test.for(documents)("$name", async (file) => {
-    const document = JSON.parse(file.text) as { messages: Value[] };
-    const mutations = document.messages.map((_, at): Mutation => {
-      const text = JSON.stringify({ ...document, messages: change(document.messages, at) });
-      return { about: `message ${at + 1}`, text, unknown: text.includes(UNKNOWN_KIND) };
+describe.for(Object.entries(atMessages))(
+  "a document %s gives the same result as the independent reader",
+  ([, change]) => {
+    test.for(documents)("$name", async (file) => {
+      const document = JSON.parse(file.text) as { messages: Value[] };
+      const mutations = document.messages.map((_, at): Mutation => {
+        const text = JSON.stringify({ ...document, messages: change(document.messages, at) });
+        return { about: `message ${at + 1}`, text, unknown: text.includes(UNKNOWN_KIND) };
+      });
+      expect(await differences(file, mutations)).toEqual([]);
     });
-    expect(await differences(file, mutations)).toEqual([]);
-  });
-});
+  },
+);
 
 test.for(documents)("the counters of opencode for the session of $name are the sum of what is read", async (file) => {
   const { tokens } = (JSON.parse(file.text) as { info: { tokens: Record<string, number> & { cache: object } } }).info;

@@ -38,13 +38,13 @@ function exported(messages: readonly JsonObject[], info: JsonObject = {}): strin
 
 const recorded = goldenFiles().filter(({ format }) => format === opencode);
 
-test.for(recorded)("$name comes out as opencode exported it", async ({ text }) => {
+test.for(recorded)("$name is exported as opencode had exported it", async ({ text }) => {
   await using store = openMemoryStore();
   const written = await writtenText(opencode, store, await importText(store, opencode, text));
   expect(JSON.parse(written)).toEqual(JSON.parse(text));
 });
 
-test("a part that is a call becomes a call and what its tool answered, with what it cost", async () => {
+test("a tool part becomes a call and its result, and the answer has its cost", async () => {
   const tool = (callID: string, state: JsonObject): JsonObject => ({ type: "tool", tool: "bash", callID, state });
   const tokens = { input: 10, output: 5, reasoning: 2, cache: { read: 3, write: 1 } };
   const text = exported([
@@ -94,7 +94,7 @@ test("a part that is a call becomes a call and what its tool answered, with what
   ]);
 });
 
-test("a compaction keeps the messages that opencode keeps, and comes out as it was", async () => {
+test("a compaction keeps the messages that opencode keeps, and is exported unchanged", async () => {
   const kept = user("And the key?");
   const asked = message({ role: "user" }, [
     { type: "compaction", auto: true, tail_start_id: (kept.info as JsonObject).id ?? "" },
@@ -111,7 +111,7 @@ test("a compaction keeps the messages that opencode keeps, and comes out as it w
   expect(JSON.parse(await writtenText(opencode, store, sessionId))).toMatchObject(JSON.parse(text));
 });
 
-test("what a summary cost is in the sums, and comes out again", async () => {
+test("the cost of a summary is in the sums, and is exported again", async () => {
   const asked = message({ role: "user" }, [{ type: "compaction", auto: true }]);
   const tokens = { input: 54_000, output: 300, reasoning: 0, cache: { read: 80, write: 2 } };
   const summary = answer([{ type: "text", text: "The kettle is in the shed." }], { summary: true, cost: 0.5, tokens });
@@ -133,7 +133,7 @@ test("what a summary cost is in the sums, and comes out again", async () => {
   expect(await second.head(again)).toMatchObject({ usage: { totalTokens: 54_382 }, cost: 0.5 });
 });
 
-/** The models that the messages of the user name in a written session, as opencode goes on with the last of them. */
+/** The models in the user messages of an exported session; opencode resumes with the last of them. */
 async function modelsAsked(messages: readonly Message[]): Promise<unknown[]> {
   await using store = openMemoryStore();
   const header = createHeader({ userId: "ana" });
@@ -147,7 +147,7 @@ async function modelsAsked(messages: readonly Message[]): Promise<unknown[]> {
   return infos.flatMap(({ role, model }) => (role === "user" ? [model] : []));
 }
 
-test("a message of the user names the model that answered it, or the last one before where none has", async () => {
+test("a user message names the model that answered it, or the last one before if there was no answer", async () => {
   const says = (model?: string): Message => ({
     role: "assistant",
     content: "In the shed.",
@@ -158,12 +158,12 @@ test("a message of the user names the model that answered it, or the last one be
   const named = (modelID: string) => ({ providerID: "anthropic", modelID });
   expect(await modelsAsked([asks, says("one")])).toEqual([named("one")]);
   expect(await modelsAsked([asks, says("one"), asks, says("two"), asks])).toEqual(["one", "two", "two"].map(named));
-  // Claude Code writes so what it answered itself.
+  // Claude Code uses this name for answers that it wrote itself.
   expect(await modelsAsked([asks, says("one"), asks, says("<synthetic>")])).toEqual(["one", "one"].map(named));
   expect(await modelsAsked([asks, says("<synthetic>"), says(), says("one")])).toEqual([named("one")]);
 });
 
-test("a session of a sub-agent names the one that it was started in", async () => {
+test("a session of a sub-agent names its parent session", async () => {
   await using store = openMemoryStore();
   const parent = await importText(store, opencode, exported([user("Hello.")]));
   const child = exported([user("Read the notes.")], { id: "ses_child", parentID: sessionID });
@@ -172,11 +172,11 @@ test("a session of a sub-agent names the one that it was started in", async () =
   expect(head?.name).toBe("Kettle");
 });
 
-test("messages that Skein adds come after those of opencode, by which it sorts them", async () => {
+test("messages that Skein adds have greater ids than those of opencode, which sorts by id", async () => {
   const [golden] = recorded;
   await using store = openMemoryStore();
   const sessionId = await importText(store, opencode, golden?.text ?? "");
-  // All in one append, and so at the same time.
+  // All in one append, so with the same time.
   const more = ["One", "more", "and", "one", "more"];
   await store.append(
     sessionId,
@@ -188,7 +188,7 @@ test("messages that Skein adds come after those of opencode, by which it sorts t
   expect(ids.toSorted()).toEqual(ids);
 });
 
-test("a call of another program's has its result, though a line of that program lies between them", async () => {
+test("a call of another program has its result even if a kept line is between them", async () => {
   const codex = goldenFiles().find(({ name }) => name === "codex-0.166.0-conversation.jsonl");
   if (codex === undefined) throw new Error("There is no recording of Codex.");
   await using store = openMemoryStore();

@@ -11,12 +11,12 @@ const recorded = goldenFiles().filter(({ format }) => format === openrath);
 
 const parsed = (text: string): unknown[] => linesOf(text).map((line) => JSON.parse(line));
 
-test.for(recorded)("$name comes out row for row", async ({ text }) => {
+test.for(recorded)("$name is exported row for row as it was", async ({ text }) => {
   await using store = openMemoryStore();
   expect(parsed(await writtenText(openrath, store, await importText(store, openrath, text)))).toEqual(parsed(text));
 });
 
-test("its lineage is that of sessions of the same user's", async () => {
+test("its lineage names sessions of the same user", async () => {
   await using store = openMemoryStore();
   const parentText = closed.replace("abaa14", "abaa15");
   const parent = await importText(store, openrath, parentText);
@@ -29,7 +29,7 @@ test("its lineage is that of sessions of the same user's", async () => {
   });
 });
 
-test("where its tools acted is a note, and no place where they act", async () => {
+test("the sandbox of its tools is recorded in an entry, and is not used as the placement", async () => {
   await using store = openMemoryStore();
   const sessionId = await importText(store, openrath, closed);
   expect((await store.head(sessionId))?.header.sandbox).toBe(null);
@@ -37,7 +37,7 @@ test("where its tools acted is a note, and no place where they act", async () =>
   expect(notes).toMatchObject([{ customType: "openrath.placement", data: { backend: "local", handleId: null } }]);
 });
 
-test("what was spent stands in the trailer; a file without one was cut short, and stays so", async () => {
+test("the usage is in the trailer; a file without a trailer was cut off, and is exported without one", async () => {
   await using store = openMemoryStore();
   const entries = await entriesOf(store, await importText(store, openrath, closed));
   expect(entries.at(-1)).toMatchObject({
@@ -50,7 +50,7 @@ test("what was spent stands in the trailer; a file without one was cut short, an
   expect(await writtenText(openrath, store, cut)).not.toContain("trailer");
 });
 
-test("a session of Skein's is the rows that its model sees, closed in good order", async () => {
+test("a session of Skein is exported as the rows of its context, with a trailer", async () => {
   await using store = openMemoryStore();
   await store.create(createHeader({ id: "talk" }));
   const say = async (content: string): Promise<string> =>
@@ -66,12 +66,12 @@ test("a session of Skein's is the rows that its model sees, closed in good order
   expect(rows.map(({ record_type }) => record_type)).toEqual(["header", "chunk", "chunk", "chunk", "trailer"]);
   expect(rows.flatMap(({ index }) => index ?? [])).toEqual([0, 1, 2]);
   expect(rows.flatMap(({ payload }) => payload?.content ?? [])).toEqual(["It was long ago.", "Lately.", "Now."]);
-  expect([...report.left]).toEqual([["entry before a compaction", 1]]);
+  expect([...report.omitted]).toEqual([["entry before a compaction", 1]]);
   await using other = openMemoryStore();
   expect(await toldIn(other, await importText(other, openrath, text))).toHaveLength(3);
 });
 
-test("a file whose writer is at work is a session, too", () => {
+test("a file that is still being written is a session, too", () => {
   expect(
     ["a.jsonl", "a.jsonl.__partial__", "a.jsonl.tmp", "a.json"].map((path) => openrath.isSessionFile(path)),
   ).toEqual([true, true, false, false]);

@@ -9,7 +9,7 @@ import type { SessionStore } from "../../src/session/store.ts";
 import { openMemoryStore } from "../../src/stores/memory/index.ts";
 import { entriesOf, importText, writtenText } from "./foreign-samples.ts";
 
-/** One thing that happens in a session, and whether a later one may go back to where it ends. */
+/** One step in a session, and whether a later step may branch off at its end. */
 type Step =
   | { readonly kind: "say"; readonly messages: readonly Message[] }
   | { readonly kind: "compact"; readonly summary: string }
@@ -103,14 +103,14 @@ const add = fc
   .map((body): Step => ({ kind: "add", body }));
 const label = fc.record({ at: fc.nat(20), label: filled }).map((each): Step => ({ kind: "label", ...each }));
 
-/** Answers as programs have them whose tools answer with a text. */
+/** Answers for programs whose tool results are texts. */
 const plainAnswer = answer.map((messages) =>
   messages.map((message): Message => {
     if (message.role !== "tool" || typeof message.content === "string") return message;
     return { ...message, content: "done" };
   }),
 );
-/** Answers as programs have them that keep no thoughts. */
+/** Answers for programs that store no thinking. */
 const bareAnswer = plainAnswer.map((messages) =>
   messages.map((message): Message => {
     if (message.role !== "assistant" || typeof message.content === "string") return message;
@@ -140,7 +140,7 @@ const held: readonly (readonly [string, fc.Arbitrary<Step>])[] = [
   ["pi", fc.oneof({ weight: 4, arbitrary: said }, back, name, compact, add, label)],
 ];
 
-/** Makes the session; places to go back to are where a step has ended. */
+/** Makes the session; branches start at the ends of steps. */
 async function play(store: SessionStore, steps: readonly Step[]): Promise<void> {
   await store.create(createHeader({ id: "talk", cwd: "/srv/shop" }));
   const ends: string[] = [];
@@ -166,7 +166,7 @@ async function play(store: SessionStore, steps: readonly Step[]): Promise<void> 
   }
 }
 
-/** What must be equal: the nodes with their places, the name, the labels and where the session stands. */
+/** The data that must be equal: the nodes with their parents, the name, the labels and the leaf. */
 async function sum(store: SessionStore, sessionId: string) {
   const entries = await entriesOf(store, sessionId);
   const head = await store.head(sessionId);
@@ -186,7 +186,7 @@ async function survives(format: ForeignFormat, steps: readonly Step[]): Promise<
   expect(await sum(other, sessionId)).toEqual(await sum(store, "talk"));
 }
 
-test.for(held)("what %s can hold comes back equal", async ([format, step]) => {
+test.for(held)("what %s can hold is equal after an export and an import", async ([format, step]) => {
   const steps = fc.array(step, { minLength: 1, maxLength: 12 });
   await fc.assert(
     fc.asyncProperty(steps, (some) =>

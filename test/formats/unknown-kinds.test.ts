@@ -33,7 +33,7 @@ test.for(goldenFiles())("every kind of line in $name is known", async ({ format,
 });
 
 const stamp = { timestamp: "2025-11-16T07:10:00.000Z" };
-/** A line of a kind that no program has written so far, as each would write one, and how its kind is named. */
+/** A line of an unknown kind for each program, and the name of its kind. */
 const UNHEARD_OF: readonly (readonly [FormatName, string, object, string])[] = [
   ["claude-code", "claude-code-2.1.197.jsonl", { type: "dream", uuid: "x1", parentUuid: null }, "dream"],
   ["claude-code", "claude-code-2.1.197.jsonl", { sessionId: "x" }, "(none)"],
@@ -58,7 +58,7 @@ const UNHEARD_OF: readonly (readonly [FormatName, string, object, string])[] = [
 ];
 
 test.for(UNHEARD_OF)(
-  "a line that %s has never written before is kept and counted by its kind: %j",
+  "a line of an unknown kind of %s is kept and counted by its kind: %j",
   async ([name, golden, line, kind]) => {
     const [format, text] = [foreignFormat(name), JSON.stringify(line)];
     const other = JSON.stringify({
@@ -77,7 +77,7 @@ test.for(UNHEARD_OF)(
   },
 );
 
-test("a part and a role that opencode has never written before are counted by their kinds", async () => {
+test("unknown parts and roles of opencode are counted by their kinds", async () => {
   const document = JSON.parse(goldenText("opencode-1.18.33-conversation.json"));
   document.messages[0].parts.push({ type: "dream", id: "prt_x" });
   document.messages[2].info.role = "dreamer";
@@ -85,7 +85,7 @@ test("a part and a role that opencode has never written before are counted by th
   expect(Object.fromEntries(report.unknownKinds)).toEqual({ "part/dream": 1, "message/dreamer": 1 });
 });
 
-test("a file of a great many kinds names some of them, and nothing in a name reaches a terminal", async () => {
+test("the report of a file with very many unknown kinds names some of them, without control characters", async () => {
   const many = Array.from({ length: 200 }, (_, index) => JSON.stringify({ type: `\u001b[2J${index}`, n: index }));
   const text = [...linesOf(goldenText("claude-code-2.1.197.jsonl")), ...many].join("\n");
   const { unknownKinds } = (await readText(foreignFormat("claude-code"), text)).report;
@@ -93,7 +93,7 @@ test("a file of a great many kinds names some of them, and nothing in a name rea
   expect([unknownKinds.size, unknownKinds.get("(others)")]).toEqual([51, 150]);
 });
 
-test("import names the kinds of lines that are not known, and how many there are of each", async () => {
+test("import prints the unknown kinds of lines and the count of each", async () => {
   const dream = (uuid: string) => JSON.stringify({ type: "dream", uuid, parentUuid: null });
   const lines = [...linesOf(goldenText("claude-code-2.1.197.jsonl")), dream("x1"), dream("x2")];
   await writeFile(join(directory, "one.jsonl"), lines.join("\n"));

@@ -6,14 +6,14 @@ import { importText, linesOf, toldIn, writtenText } from "./foreign-samples.ts";
 
 const time = (second: number) => new Date(Date.UTC(2025, 0, 1) + second * 1000).toISOString();
 
-/** A file in which a user, a model and a tool say these parts, one after the other. */
+/** A file in which a user, a model and a tool have these parts, in this order. */
 interface Sample {
   readonly user: readonly object[];
   readonly answer: readonly object[];
   readonly result: readonly object[];
 }
 
-/** How a format writes the three messages, and how it says a text. */
+/** How a format writes the three messages, and a text. */
 interface Writing {
   readonly file: (sample: Sample) => string;
   readonly text: (words: string, of: keyof Sample) => object;
@@ -112,7 +112,7 @@ const UNKNOWN: readonly (readonly [FormatName, unknown, string])[] = [
 const words = { user: "Is this a kettle?", answer: "I look at the picture.", result: "It is a kettle." };
 
 test.for(UNKNOWN)(
-  "in %s, what stands beside %j is told and found, and the part comes out as it was",
+  "in %s, text beside %j is in the context and in searches, and the part is exported unchanged",
   async ([name, part, placeholder]) => {
     const [format, { file, text }] = [foreignFormat(name), WRITINGS[name] as Writing];
     const beside = (of: keyof Sample) => [text(words[of], of), part as object];
@@ -121,7 +121,7 @@ test.for(UNKNOWN)(
     const sessionId = await importText(store, format, given);
     const told = await toldIn(store, sessionId);
     const both = (of: keyof Sample) => `${words[of]}\n${placeholder}`;
-    // What a tool of opencode answers is one text.
+    // A tool result of opencode is a single text.
     const result = name === "opencode" ? words.result : both("result");
     expect(told.map((message: Message) => [message.role, textOf(message.content)])).toEqual([
       ["user", both("user")],
@@ -135,19 +135,22 @@ test.for(UNKNOWN)(
   },
 );
 
-test.for(UNKNOWN)("in %s, a message of %j alone is one of its kind", async ([name, part, placeholder]) => {
-  const only = [part as object];
-  const given = (WRITINGS[name] as Writing).file({ user: only, answer: only, result: only });
-  await using store = openMemoryStore();
-  const told = await toldIn(store, await importText(store, foreignFormat(name), given));
-  expect(told.map(({ content }) => textOf(content))).toEqual([
-    placeholder,
-    placeholder,
-    name === "opencode" ? words.result : placeholder,
-  ]);
-});
+test.for(UNKNOWN)(
+  "in %s, a message of only %j becomes a message with its placeholder",
+  async ([name, part, placeholder]) => {
+    const only = [part as object];
+    const given = (WRITINGS[name] as Writing).file({ user: only, answer: only, result: only });
+    await using store = openMemoryStore();
+    const told = await toldIn(store, await importText(store, foreignFormat(name), given));
+    expect(told.map(({ content }) => textOf(content))).toEqual([
+      placeholder,
+      placeholder,
+      name === "opencode" ? words.result : placeholder,
+    ]);
+  },
+);
 
-test("a result whose content has no form that is known answers its call all the same", async () => {
+test("a result with content of an unknown form still answers its call", async () => {
   const given = claudeCode({ user: [plain("Look.")], answer: [], result: [] }).replace(
     '"content":[]}]',
     '"content":7}]',
@@ -157,7 +160,7 @@ test("a result whose content has no form that is known answers its call all the 
   expect(told.at(-1)).toMatchObject({ role: "tool", toolCallId: "c1", content: "[unknown part]" });
 });
 
-test("a call that the provider of Codex runs itself is a part of the answer that it stands in", async () => {
+test("a call that the provider of Codex runs itself is a part of its answer", async () => {
   const search = {
     timestamp: time(2),
     type: "response_item",
@@ -177,7 +180,7 @@ test("a call that the provider of Codex runs itself is a part of the answer that
   expect(linesOf(await writtenText(foreignFormat("codex"), store, sessionId))).toContain(JSON.stringify(search));
 });
 
-test("the words of a document that is a text are told", async () => {
+test("the text of a document block is part of the context", async () => {
   const document = { type: "document", source: { type: "text", media_type: "text/plain", data: "Three kettles." } };
   const given = claudeCode({ user: [plain("Read this."), document], answer: [plain("Read.")], result: [] });
   await using store = openMemoryStore();

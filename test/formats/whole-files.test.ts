@@ -24,7 +24,7 @@ function line(uuid: string, parentUuid: string | null, content: string, isSidech
   return `${JSON.stringify({ type: "user", uuid, parentUuid, ...stamp, message: { role: "user", content } })}\n`;
 }
 
-/** A conversation with sub-agents among its lines, each of so many lines. */
+/** A conversation whose file also holds sub-agents, each with so many lines. */
 function conversation(agents: number, lines: number, content = "x"): string {
   let text = "";
   for (let at = 0; at < lines; at++) {
@@ -35,7 +35,7 @@ function conversation(agents: number, lines: number, content = "x"): string {
   return text;
 }
 
-/** Yields a text in pieces and fails where it would end. */
+/** Yields a text in pieces and throws at its end. */
 async function* cutOff(text: string): AsyncGenerator<Uint8Array, void, undefined> {
   for (let from = 0; from < text.length; from += MIB) yield Buffer.from(text.slice(from, from + MIB));
   throw new Error("The disk is gone.");
@@ -51,7 +51,7 @@ test("a file that cannot be read to its end leaves no session, and none of its s
   await using store = openMemoryStore();
   const target = { store, userId: "ana" };
   await expect(importForeign(target, claudeCode, cutOff(conversation(2, 5)))).rejects.toThrow("The disk is gone.");
-  // Longer than what is stored in one step.
+  // Longer than the part that is stored in one step.
   const long = conversation(1, 36, "x".repeat(MIB / 2));
   await expect(importForeign(target, claudeCode, cutOff(long))).rejects.toThrow("The disk is gone.");
   expect(await store.count()).toBe(0);
@@ -60,7 +60,7 @@ test("a file that cannot be read to its end leaves no session, and none of its s
   expect(await lengths(store)).toEqual([5, 5, 5]);
 });
 
-test("a sub-agent whose session is one too many takes back those of the same file, and no other", async () => {
+test("a sub-agent's session beyond the limit removes the sessions of the same file, and no others", async () => {
   await using store = openMemoryStore();
   const limits = { maxOpenPerUser: 3, entriesMax: 1000 };
   const target = { store, userId: "ana", limits };
@@ -71,7 +71,7 @@ test("a sub-agent whose session is one too many takes back those of the same fil
   expect(await lengths(store)).toEqual([2]);
 });
 
-test("the entries of all sessions in a file count together, and one too many leaves none of them", async () => {
+test("the limit on entries counts all sessions in a file, and one entry too many leaves none of them", async () => {
   await using store = openMemoryStore();
   const limits = { entriesMax: 8 };
   const failing = importForeign({ store, userId: "ana", limits }, claudeCode, [Buffer.from(conversation(4, 2))]);
@@ -81,7 +81,7 @@ test("the entries of all sessions in a file count together, and one too many lea
   expect(await lengths(store)).toEqual([2, 2, 2, 2]);
 });
 
-test("a session that was there before the import failed is still there", async () => {
+test("a session that existed before a failed import still exists", async () => {
   await using store = openMemoryStore();
   const target = { store, userId: "ana" };
   await importForeign(target, claudeCode, [Buffer.from(conversation(1, 2))]);
@@ -89,7 +89,7 @@ test("a session that was there before the import failed is still there", async (
   expect(await lengths(store)).toEqual([2, 2]);
 });
 
-test("a sub-agent's file that cannot be imported costs that file, and the session that started it is whole", async () => {
+test("a sub-agent's file that cannot be imported is a loss, and the session that started it is complete", async () => {
   const folder = "9d931a05-4fd7-4e38-bb6b-df8fc4afbbb8";
   await writeFile(join(directory, `${folder}.jsonl`), conversation(0, 4));
   const agent = `${JSON.stringify({ ...JSON.parse(line("x", null, "y", true)), version: "v".repeat(300_000) })}\n`;
@@ -102,7 +102,7 @@ test("a sub-agent's file that cannot be imported costs that file, and the sessio
   expect(await lengths(store)).toEqual([4]);
 });
 
-/** Imports a file in a process of its own, which kills itself after so many writes. */
+/** Imports a file in a separate process, which kills itself after so many writes. */
 async function importKilled(file: string, store: string, writes: number): Promise<NodeJS.Signals | null> {
   const program = `
     import { openStore } from "skein";
@@ -128,7 +128,7 @@ async function importKilled(file: string, store: string, writes: number): Promis
   return signal;
 }
 
-test("a process that is killed in the middle leaves sessions that are whole, or none", {
+test("a process that is killed during an import leaves complete sessions, or none", {
   timeout: 60_000,
 }, async () => {
   const [file, lines] = [join(directory, "talk.jsonl"), 300];

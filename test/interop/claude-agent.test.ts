@@ -21,7 +21,7 @@ const said = (uuid: string, text: string): TranscriptLine => ({
   message: { role: "user", content: text },
 });
 
-/** A part of an answer: every line of it has the usage of the whole. */
+/** A line of an answer: each line has the usage of the whole answer. */
 const answered = (uuid: string, block: object): TranscriptLine => ({
   type: "assistant",
   uuid,
@@ -79,7 +79,7 @@ describe.for(backends)("the Claude Agent SDK's store on $name", (backend) => {
     await rm(directory, { recursive: true, force: true });
   });
 
-  test("gives back any lines as they were, in their order, and null for what was never written", async () => {
+  test("returns any lines unchanged, in order, and null for a transcript that was never written", async () => {
     let session = 0;
     await fc.assert(
       fc.asyncProperty(
@@ -95,7 +95,7 @@ describe.for(backends)("the Claude Agent SDK's store on $name", (backend) => {
     );
   });
 
-  test("stores a line with a uuid once, also when it is said to differ, and one without as often as it comes", async () => {
+  test("stores a line with a uuid once, even if its content differs, and one without a uuid each time", async () => {
     const one = key("again");
     await transcripts.append(one, [said("u1", "hello"), { type: "mode", mode: "plan" }]);
     await transcripts.append(one, [said("u1", "hello"), { type: "mode", mode: "plan" }, said("u2", "more")]);
@@ -105,7 +105,7 @@ describe.for(backends)("the Claude Agent SDK's store on $name", (backend) => {
     expect(lines[3]).toEqual(said("u2", "more"));
   });
 
-  test("shows what was said as turns, and counts the usage of an answer once", async () => {
+  test("stores messages as turns, and counts the usage of an answer once", async () => {
     const one = key("turns");
     await transcripts.append(one, [
       said("t1", "where is the giraffe?"),
@@ -130,7 +130,7 @@ describe.for(backends)("the Claude Agent SDK's store on $name", (backend) => {
     expect((await store.search("giraffe yard")).map(({ head }) => head.header.id)).toEqual([id]);
   });
 
-  test("keeps projects and sub-agents apart, lists them, and deletes a session with its sub-agents", async () => {
+  test("separates projects and sub-agents, lists them, and deletes a session with its sub-agents", async () => {
     const main = key("with-helpers");
     const other = { projectKey: "-home-bob-project", sessionId: "with-helpers" };
     await transcripts.append(main, [said("m1", "main")]);
@@ -151,7 +151,7 @@ describe.for(backends)("the Claude Agent SDK's store on $name", (backend) => {
     expect(await transcripts.load(other)).not.toBeNull();
   });
 
-  test("refuses keys and lines that no version that fits would give, and stores nothing of them", async () => {
+  test("refuses keys and lines of an unsupported form, and stores nothing of them", async () => {
     const good = said("m1", "hello");
     const refused = { code: "DRIVER_VERSION", message: expect.stringContaining("docs/from-claude-agent.md") };
     const given = transcripts as unknown as Record<"append" | "load" | "listSessions", (...args: unknown[]) => unknown>;

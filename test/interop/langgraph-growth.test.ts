@@ -25,7 +25,7 @@ async function turnsOf(store: SessionStore): Promise<unknown[]> {
   return messages.map(({ content }) => content);
 }
 
-/** Counts how often a store is asked for entries from now on, and how many it gives. */
+/** Counts the reads of a store from now on, and the entries that they return. */
 function countReads(store: SessionStore): { calls: number; entries: number } {
   const counts = { calls: 0, entries: 0 };
   const { read, getEntry } = store;
@@ -68,7 +68,7 @@ describe("a long thread of a graph on a Skein store", () => {
     expect(await written("long")).toBeLessThan((await written("short")) * 1.2);
   });
 
-  test("reads as many entries for a first turn on a thread of 500 turns as of 50, while its values get no longer", async () => {
+  test("reads as many entries for a first turn on a thread of 500 turns as of 50, if its values have the same size", async () => {
     const store = openMemoryStore();
     const State = Annotation.Root({
       setting: Annotation<string>,
@@ -95,7 +95,7 @@ describe("a long thread of a graph on a Skein store", () => {
     expect(await opening(500)).toEqual(early);
   });
 
-  test("lists every checkpoint of a long thread, the latest first, also with a saver that remembers nothing", async () => {
+  test("lists every checkpoint of a long thread, newest first, also with an empty cache", async () => {
     const store = openMemoryStore();
     const graph = counter(new SkeinSaver(store));
     for (let turn = 0; turn < 60; turn++) await graph.invoke(say(`turn ${turn}`), thread);
@@ -106,7 +106,7 @@ describe("a long thread of a graph on a Skein store", () => {
     expect(lengths).toEqual(expected.reverse());
   });
 
-  test("takes more messages at once than one append may have, and reads each about once", async () => {
+  test("accepts more messages at once than one append may have, and reads each about once", async () => {
     const store = openMemoryStore();
     const messages = Array.from({ length: 10_001 }, (_, index) => new HumanMessage(`message ${index}`));
     await counter(new SkeinSaver(store)).invoke({ messages }, thread);

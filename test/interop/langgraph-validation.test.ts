@@ -8,13 +8,13 @@ import { SkeinSaver } from "../../src/interop/langgraph/index.ts";
 import { createHeader } from "../../src/session/log/header.ts";
 import { backends } from "../store-backends.ts";
 
-// The kit expects the functions of its runner to be global.
+// The validation kit expects the functions of its test runner as globals.
 const { describe, it, expect, beforeAll, beforeEach, afterAll, afterEach } = vitest;
 Object.assign(globalThis, { describe, it, expect, beforeAll, beforeEach, afterAll, afterEach });
 const { deltaChannelHistoryTests, specTest } = await import("@langchain/langgraph-checkpoint-validation");
 
 for (const backend of backends) {
-  // One store for all tests of a backend, as opening one takes longer than most of them.
+  // One store for all tests of a backend: opening one takes longer than most tests.
   const opened = mkdtemp(join(tmpdir(), "skein-langgraph-")).then(async (directory) => ({
     directory,
     store: await backend.open(directory),
@@ -37,7 +37,7 @@ for (const backend of backends) {
     specTest(initializer);
     deltaChannelHistoryTests(initializer);
 
-    it("begins a thread anew after deleteThread, also where a fork builds on it", async () => {
+    it("starts a new thread after deleteThread, also if a fork depends on the old one", async () => {
       const { store } = await opened;
       const saver = new SkeinSaver(store);
       const graph = new StateGraph(MessagesAnnotation)

@@ -39,7 +39,7 @@ async function turnsOf(store: SessionStore, id = "a-thread"): Promise<unknown[]>
 }
 
 describe("a graph on a Skein store", () => {
-  test("goes on where it was, also with a saver that remembers nothing", async () => {
+  test("continues a thread, also with an empty cache", async () => {
     const store = openMemoryStore();
     await counter(new SkeinSaver(store)).invoke(say("one"), thread);
     await counter(new SkeinSaver(store)).invoke(say("two"), thread);
@@ -48,7 +48,7 @@ describe("a graph on a Skein store", () => {
     expect(values.messages.every(({ id }: BaseMessage) => typeof id === "string")).toBe(true);
   });
 
-  test("shows its messages as turns that are stored once and can be searched", async () => {
+  test("stores its messages as turns, once, which can be searched", async () => {
     const store = openMemoryStore();
     const graph = counter(new SkeinSaver(store));
     await graph.invoke(say("where is the giraffe?"), thread);
@@ -92,7 +92,7 @@ describe("a graph on a Skein store", () => {
     expect(ToolMessage.isInstance(values.messages[2])).toBe(true);
   });
 
-  test("waits for an answer, and takes it in a process that knows nothing of the question", async () => {
+  test("waits for an answer to an interrupt, and resumes with it in another process", async () => {
     const store = openMemoryStore();
     const asking = () =>
       new StateGraph(MessagesAnnotation)
@@ -106,7 +106,7 @@ describe("a graph on a Skein store", () => {
     expect(await turnsOf(store)).toEqual(["delete it", "you said yes"]);
   });
 
-  test("goes back in time, and the other branch keeps what it had", async () => {
+  test("resumes from an older checkpoint, and the other branch keeps its values", async () => {
     const store = openMemoryStore();
     const graph = counter(new SkeinSaver(store));
     for (const text of ["one", "two", "three"]) await graph.invoke(say(text), thread);
@@ -123,7 +123,7 @@ describe("a graph on a Skein store", () => {
     expect(await turnsOf(store)).toEqual(["one", "answer 1", "another", "answer 3"]);
   });
 
-  test("keeps the state of a graph inside a graph apart, while both wait", async () => {
+  test("separates the state of a sub-graph, while both graphs wait", async () => {
     const store = openMemoryStore();
     const build = () => {
       const inner = new StateGraph(MessagesAnnotation)
@@ -146,7 +146,7 @@ describe("a graph on a Skein store", () => {
     expect(await turnsOf(store)).toEqual(["go", "inner: yes", "outer"]);
   });
 
-  test("keeps what parallel branches did when one of them fails, and does not run the others again", async () => {
+  test("keeps the writes of parallel branches if one of them fails, and does not run the others again", async () => {
     const store = openMemoryStore();
     const ran: string[] = [];
     const State = Annotation.Root({
@@ -183,7 +183,7 @@ describe("a graph on a Skein store", () => {
   });
 
   test.for(["sync", "async", "exit"] as const)(
-    "gives what the memory saver gives, with durability %s",
+    "returns the same as the memory saver, with durability %s",
     async (durability) => {
       const store = openMemoryStore();
       const build = (checkpointer: SkeinSaver | MemorySaver) => {
@@ -233,7 +233,7 @@ describe("a graph on a Skein store", () => {
     },
   );
 
-  test("gives what the memory saver gives of a channel that grows, shrinks, is edited, and is now a list and now a value", async () => {
+  test("returns the same values as the memory saver for a channel that grows, shrinks, is edited, and changes between list and value", async () => {
     const build = (checkpointer: SkeinSaver | MemorySaver) =>
       new StateGraph(Annotation.Root({ thing: Annotation<unknown>, other: Annotation<string> }))
         .addNode("model", async () => ({ other: "same" }))
@@ -256,7 +256,7 @@ describe("a graph on a Skein store", () => {
     expect(await history(new SkeinSaver(store))).toEqual(await history(memory));
   });
 
-  test("goes on in a fork of the session, and neither hears of the other", async () => {
+  test("continues in a fork of the session, and neither affects the other", async () => {
     const store = openMemoryStore();
     const saver = new SkeinSaver(store);
     await counter(saver).invoke(say("one"), thread);
@@ -267,7 +267,7 @@ describe("a graph on a Skein store", () => {
     expect(texts(values.messages)).toEqual(["one", "answer 1"]);
   });
 
-  test("stores nothing that refers to a turn which a refused write did not store", async () => {
+  test("stores no reference to a turn that a refused write did not store", async () => {
     const store = openMemoryStore();
     const graph = new StateGraph(Annotation.Root({ ...MessagesAnnotation.spec, note: Annotation<string> }))
       .addNode("model", async ({ messages }) => ({ messages: [new AIMessage(`answer ${messages.length}`)] }))
@@ -284,7 +284,7 @@ describe("a graph on a Skein store", () => {
     expect(texts(values.messages)).toEqual(["one", "answer 1", "two", "answer 3"]);
   });
 
-  test("does not give a run what a failed one did to the list of messages in place, as the memory saver does not", async () => {
+  test("does not give a run the in-place changes of a failed run to the list of messages, like the memory saver", async () => {
     const run = async (checkpointer: SkeinSaver | MemorySaver) => {
       let failures = 3;
       const graph = new StateGraph(MessagesAnnotation)
@@ -303,7 +303,7 @@ describe("a graph on a Skein store", () => {
     expect(await run(new SkeinSaver(openMemoryStore()))).toEqual(await run(new MemorySaver()));
   });
 
-  test("keeps a task's first write at each place, its last resume value, and writes that came before their checkpoint", async () => {
+  test("keeps a task's first write at each index, its last resume value, and writes that arrived before their checkpoint", async () => {
     const store = openMemoryStore();
     const saver = new SkeinSaver(store);
     const checkpoint = emptyCheckpoint();
@@ -328,7 +328,7 @@ describe("a graph on a Skein store", () => {
     }
   });
 
-  test("refuses a LangGraph that has another format of checkpoints, with one sentence", async () => {
+  test("refuses a LangGraph with another checkpoint format, in one sentence", async () => {
     vi.resetModules();
     vi.doMock("@langchain/langgraph-checkpoint", async (original) => ({
       ...(await original<object>()),
@@ -341,7 +341,7 @@ describe("a graph on a Skein store", () => {
     );
   });
 
-  test("takes a thread id that no session can have, and deletes the thread", async () => {
+  test("accepts a thread id that is not a valid session id, and deletes the thread", async () => {
     const store = openMemoryStore();
     const saver = new SkeinSaver(store);
     const config = { configurable: { thread_id: "user:42/mail@example.org" } };

@@ -11,7 +11,7 @@ import { openModelServer, type Replay } from "../model-server.ts";
 const run = promisify(execFile);
 const program = fileURLToPath(new URL("programs/agents-run.mjs", import.meta.url));
 
-/** An answer as chat completions are streamed. */
+/** An answer as a stream of chat completions. */
 function streamed(delta: object, finish: string): Replay {
   const chunk = (choice: object) =>
     `data: ${JSON.stringify({ id: "c", object: "chat.completion.chunk", created: 1, model: "a-model", choices: [choice] })}\n\n`;
@@ -26,7 +26,7 @@ const calls = (id: string, name: string, given: object) =>
     "tool_calls",
   );
 
-test("a run with tools and a hand-off, killed in the middle of the next one, goes on in another process", async () => {
+test("after a run with tools and a hand-off, a killed next run is repeated in another process", async () => {
   const folder = await mkdtemp(join(tmpdir(), "skein-agents-"));
   const url = `sqlite:${join(folder, "skein.db")}`;
   await using server = await openModelServer(
@@ -44,7 +44,7 @@ test("a run with tools and a hand-off, killed in the middle of the next one, goe
   const gone = new Promise((resolve) => killed.once("exit", resolve));
   killed.kill("SIGKILL");
   await gone;
-  // The SDK gives a session the items of a run when the run ends: what was killed is asked again, on all that came before.
+  // The SDK adds a run's items at its end: the killed run is asked again, on the items before it.
   const next = await run(process.execPath, [program, url, server.url, "For how long?"]);
   expect(next.stdout.trim()).toBe("It is for two nights.");
   const said = (server.asked[5]?.body["messages"] ?? []) as readonly { role: string; content?: unknown }[];

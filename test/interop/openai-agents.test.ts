@@ -75,7 +75,7 @@ const operation = fc.oneof(
 );
 
 describe("a session of the OpenAI Agents SDK on a Skein store", () => {
-  test("gives what the SDK's memory session gives, for any operations", async () => {
+  test("returns the same as the SDK's memory session, for any operations", async () => {
     const run = async (operations: readonly (typeof operation extends fc.Arbitrary<infer T> ? T : never)[]) => {
       const memory = new MemorySession();
       const skein = new SkeinSession(openMemoryStore(), { sessionId: "a-session" });
@@ -97,7 +97,7 @@ describe("a session of the OpenAI Agents SDK on a Skein store", () => {
     await fc.assert(fc.asyncProperty(fc.array(operation, { maxLength: 20 }), run), { numRuns: 100 });
   });
 
-  test("keeps in the log what was popped and cleared, and finds it", async () => {
+  test("keeps popped and cleared items in the log, and finds them", async () => {
     const store = openMemoryStore();
     const session = new SkeinSession(store, { sessionId: "a-session", userId: "ann" });
     await session.addItems([{ role: "user", content: "where is the giraffe?" }]);
@@ -111,7 +111,7 @@ describe("a session of the OpenAI Agents SDK on a Skein store", () => {
     expect((await store.search("giraffe", { userId: "ann" })).length).toBe(1);
   });
 
-  test("shows calls and results as turns", async () => {
+  test("stores calls and results as turns", async () => {
     const store = openMemoryStore();
     const session = new SkeinSession(store, { sessionId: "a-session" });
     await session.addItems([
@@ -132,7 +132,7 @@ describe("a session of the OpenAI Agents SDK on a Skein store", () => {
     ]);
   });
 
-  test("records what a run has spent, once for each answer, in the sums and in no items", async () => {
+  test("records the usage of a run once for each answer, in the sums and not as an item", async () => {
     const store = openMemoryStore();
     const session = new SkeinSession(store, { sessionId: "hike", userId: "ann" });
     await session.addItems([{ type: "message", role: "user", content: "Which way?" }]);
@@ -163,7 +163,7 @@ describe("a session of the OpenAI Agents SDK on a Skein store", () => {
     expect((await store.head("hike"))?.usage.totalTokens).toBe(251);
   });
 
-  test("refuses to record what is no result of a run, and stores nothing of it", async () => {
+  test("refuses to record a value that is not the result of a run, and stores nothing of it", async () => {
     const store = openMemoryStore();
     const session = new SkeinSession(store, { sessionId: "hike" });
     for (const wrong of [undefined, {}, { rawResponses: [{}] }, { rawResponses: [{ usage: { inputTokens: -1 } }] }]) {
@@ -175,7 +175,7 @@ describe("a session of the OpenAI Agents SDK on a Skein store", () => {
     expect(await store.head("hike")).toBeNull();
   });
 
-  test("forks: neither session hears of the other afterwards", async () => {
+  test("forks: neither session affects the other afterwards", async () => {
     const store = openMemoryStore();
     const session = new SkeinSession(store, { sessionId: "a session: that needs another id" });
     await session.addItems([{ role: "user", content: "one" }]);
@@ -187,7 +187,7 @@ describe("a session of the OpenAI Agents SDK on a Skein store", () => {
     expect(await session.getSessionId()).toBe("a session: that needs another id");
   });
 
-  test("gives each item to one of those who pop at once", async () => {
+  test("returns each item to only one of several concurrent pops", async () => {
     const store = openMemoryStore();
     const open = () => new SkeinSession(store, { sessionId: "a-session" });
     await open().addItems(Array.from({ length: 12 }, (_, index) => ({ role: "user" as const, content: `${index}` })));
@@ -196,7 +196,7 @@ describe("a session of the OpenAI Agents SDK on a Skein store", () => {
     expect(texts.sort((a, b) => a - b)).toEqual(Array.from({ length: 12 }, (_, index) => index));
   });
 
-  test("refuses what no version that fits would add, and stores nothing of it", async () => {
+  test("refuses items of an unsupported form, and stores nothing of them", async () => {
     const store = openMemoryStore();
     const session = new SkeinSession(store, { sessionId: "a-session" });
     const good = { role: "user", content: "one" };

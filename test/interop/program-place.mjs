@@ -18,12 +18,12 @@ import { basename, delimiter, dirname, join } from "node:path";
 const programMaxMs = 120_000;
 
 /**
- * What a program is told on its standard input, and the words in its answer after which nothing more comes.
+ * The standard input for a program, and the text in its output that marks the end.
  * @typedef {{ input: string, until: string }} Talk
  */
 
 /**
- * A home and a project of a program's own, so that nothing of this machine's user is read or changed.
+ * A separate home and project for a program, so that nothing of this machine's user is read or changed.
  * @typedef {object} Place
  * @property {string} folder
  * @property {string} home
@@ -35,9 +35,9 @@ const programMaxMs = 120_000;
  */
 
 /**
- * Makes a place where a program finds a stand-in and two files with notes, and nothing else.
+ * Creates a home with a mock model server and two files with notes, and nothing else.
  * @param {Program} program
- * @param {readonly string[]} command what starts the program
+ * @param {readonly string[]} command the command that starts the program
  * @param {string} url
  * @returns {Place}
  */
@@ -99,7 +99,7 @@ function runProgram([file = "", ...args], options, talk = { input: "", until: ""
 }
 
 /**
- * Where Claude Code keeps the sessions of the sub-agents of a session.
+ * The directory where Claude Code keeps the sessions of a session's sub-agents.
  * @param {string} path
  */
 function subAgentsOf(path) {
@@ -122,7 +122,7 @@ function newestFile(folder, kind) {
 }
 
 /**
- * A session of a program that keeps none in files, as it exports it; by default the newest.
+ * The exported session of a program that does not keep sessions in files; by default the newest.
  * @param {string} folder
  * @param {Place["run"]} run
  * @param {string} [chosen]

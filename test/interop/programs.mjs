@@ -2,7 +2,7 @@ import { mkdirSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 
 /**
- * A program whose sessions Skein reads and writes, and how it is led to a stand-in for its model.
+ * A program whose sessions Skein reads and writes, and how to configure it for a mock model server.
  * @typedef {object} Program
  * @property {"claude-code" | "codex" | "opencode" | "pi"} format
  * @property {string} title
@@ -13,7 +13,7 @@ import { dirname, join } from "node:path";
  * @property {(url: string) => Record<string, string>} env
  * @property {(home: string, url: string) => void} prepare writes its settings
  * @property {(words: string) => string[]} begin the arguments that start a session
- * @property {(id: string, words: string) => string[]} resume the arguments that go on with one
+ * string[]} resume the arguments that go on with one => @property {(id: string, words: string) => string[]} resume the arguments that resume one => string[]} resume the arguments that go on with one
  * @property {string} sessions the folder below its home that holds its session files
  * @property {(id: string) => { args: string[], talk?: import("./program-place.mjs").Talk }} [compact] what makes it compact a session
  */
@@ -118,12 +118,12 @@ const opencode = {
       "stand-in": { name: "stand-in", cost: { input: 1, output: 2 }, limit: { context: 100_000, output: 4096 } },
     };
     const local = { npm: "@ai-sdk/openai-compatible", options: { baseURL: `${url}/v1`, apiKey: "none" }, models };
-    // It knows the models of the sessions that it gets, as no command names one.
+    // The configuration lists the models of the imported sessions, because no command names one.
     const anthropic = { options: { baseURL: `${url}/v1`, apiKey: "none" }, models: { [model]: models["stand-in"] } };
     const settings = { autoupdate: false, share: "disabled", model: "local/stand-in", provider: { local, anthropic } };
     write(join(home, ".config/opencode/opencode.json"), JSON.stringify(settings));
   },
-  // It puts an argument that holds a space into quotes.
+  // The program quotes arguments that contain a space.
   begin: (words) => ["run", "--title", "Where the kettle is", ...words.split(" ")],
   resume: (id, words) => ["run", "--session", id, ...words.split(" ")],
   sessions: "",

@@ -4,7 +4,7 @@ import { join } from "node:path";
 const ownWordsMax = 100;
 
 /**
- * Keeps a session file as a fixture: with neutral paths, and without the long texts that programs add of their own.
+ * Stores a session file as a fixture, with neutral paths and without the long texts that programs add.
  * @param {string} path
  * @param {string} target
  * @param {{ home: string, project: string }} place

@@ -4,8 +4,8 @@ import { LLMock } from "@copilotkit/aimock";
 /** @typedef {import("@copilotkit/aimock").ChatCompletionRequest} Request */
 
 /**
- * A model's API on this machine, without a model: it speaks the wires of OpenAI and Anthropic, and remembers what it was
- * asked.
+ * A mock model server on this machine with the APIs of OpenAI and Anthropic, which records the
+ * requests.
  * @typedef {object} StandIn
  * @property {string} url
  * @property {{ path: string, body: string }[]} asked every request that carried a body, oldest first
@@ -13,7 +13,7 @@ import { LLMock } from "@copilotkit/aimock";
  */
 
 /**
- * What each program's own tool for commands takes, by the tool's name.
+ * The arguments of each program's own tool for commands, by the tool's name.
  * @type {Readonly<Record<string, (command: string) => object>>}
  */
 const commandTools = {
@@ -22,7 +22,7 @@ const commandTools = {
   exec_command: (command) => ({ cmd: command }),
 };
 
-/** What a sub-agent is asked. */
+/** The task of a sub-agent. */
 export const helper = { description: "Look for the kettle", prompt: "Read the notes." };
 
 /**
@@ -34,8 +34,8 @@ const helperTools = { Agent: "general-purpose", task: "general" };
 const usage = { prompt_tokens: 120, completion_tokens: 12, total_tokens: 132, input_tokens: 120, output_tokens: 12 };
 
 /**
- * Starts a stand-in. It calls the program's tool for commands when it is asked to look into the notes, and answers with
- * the notes' words when it has read them.
+ * Starts a mock server. It calls the program's tool for commands when it is asked to look into the notes, and answers with
+ * the text of the notes after it has read them.
  * @returns {Promise<StandIn>}
  */
 export async function openStandIn() {

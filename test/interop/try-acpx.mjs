@@ -10,8 +10,8 @@ const run = promisify(execFile);
 const skein = fileURLToPath(new URL("../../dist/cli/skein.js", import.meta.url));
 
 /**
- * Lets acpx, a client of the Agent Client Protocol for scripts, drive `skein acp`: it allows a call and refuses one, sets
- * which calls need approval, and comes back to the session with another process.
+ * Runs `skein acp` with acpx, a client of the Agent Client Protocol for scripts: it allows a call and refuses one, sets
+ * which calls need approval, and resumes the session in another process.
  * @param {readonly string[]} command what starts acpx
  */
 export async function tryAcpx([node = "", ...file]) {
@@ -28,7 +28,7 @@ export async function tryAcpx([node = "", ...file]) {
     await mkdir(cwd);
     assert.match(await acpx("--approve-all", "exec", "write hi to a.txt"), /I wrote a\.txt\.\s+\[done\] end_turn/);
     assert.equal(await readFile(join(cwd, "a.txt"), "utf8"), "hi");
-    // It ends with 5 where a call was refused.
+    // The exit code is 5 if a call was refused.
     await assert.rejects(acpx("--deny-all", "exec", "write bye to a.txt"), {
       code: 5,
       stdout: /The user does not want that/,

@@ -6,7 +6,7 @@ import { openStore } from "skein";
 import { SkeinSessionStore } from "skein/claude-agent";
 
 /**
- * The Claude Agent SDK, as far as it is tried here.
+ * The members of the Claude Agent SDK that are used here.
  * @typedef {object} Sdk
  * @property {(init: { prompt: string, options: object }) => AsyncIterable<{ type: string, session_id?: string, result?: string, error?: string }>} query
  * @property {new () => SkeinSessionStore} InMemorySessionStore
@@ -15,7 +15,7 @@ import { SkeinSessionStore } from "skein/claude-agent";
 /** @typedef {{ url: string, asked: { path: string, body: string }[], close(): Promise<void> }} StandIn */
 
 /**
- * Lets the real SDK have a conversation with a tool, and another process-like start resume it from the store alone.
+ * Has a conversation with a tool through the real SDK, and resumes it from the store alone, as in another process.
  * @param {Sdk} sdk
  * @param {() => Promise<StandIn>} openStandIn
  */
@@ -25,7 +25,7 @@ export async function tryClaudeAgent(sdk, openStandIn) {
   const store = await openStore(`sqlite:${join(folder, "skein.db")}`);
   const ours = new SkeinSessionStore(store);
   const theirs = new sdk.InMemorySessionStore();
-  /** What the SDK tells one store, both hear. */
+  /** Forwards the SDK's calls to both stores. */
   const both = {
     /** @type {SkeinSessionStore["append"]} */
     async append(key, lines) {

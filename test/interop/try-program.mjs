@@ -19,7 +19,7 @@ const question = "Look into notes.txt and tell me where the kettle is.";
 const fromTool = "The key of the shed is under the third pot.";
 const last = "What did I ask first?";
 
-/** What must be in the request of a program that goes on with the conversation: words of the user, of tools and of the model. */
+/** Texts that must be in the request of a program that resumes the conversation: of the user, of tools and of the model. */
 export const conversation = {
   present: [
     question,
@@ -32,23 +32,23 @@ export const conversation = {
   absent: [],
 };
 
-/** What must be in it after the first turn alone. */
+/** Texts that must be in it after only the first turn. */
 export const oneTurn = { present: [question, "The blue kettle is in the shed.", last], absent: [] };
 
-/** What must be in it when the session is that of a sub-agent. */
+/** Texts that must be in it if the session is that of a sub-agent. */
 export const helped = { present: [helper.prompt, "Understood, I keep", last], absent: [question] };
 
-/** What must be in it, and what must not, when the program has compacted the conversation before. */
+/** Texts that must, and must not, be in it after the program has compacted the conversation. */
 export const compacted = { present: ["Remember the word marmalade.", last], absent: [fromTool] };
 
 /**
- * What a program has said, and the files that it wrote: all of the conversation, as it was after the first turn, and the
- * session of the sub-agent where it has any.
+ * The output of a program and its files: the whole conversation, the conversation after the first turn, and the
+ * session of the sub-agent, if any.
  * @typedef {{ program: Program, place: Place, id: string, path: string, first: string, helper: string | null }} Conversed
  */
 
 /**
- * Has a conversation with a program: a call with thoughts before it, two calls at once, and a sub-agent where it has any.
+ * Has a conversation with a program: a call with thinking before it, two parallel calls, and a sub-agent if it supports one.
  * @param {Installed} installed
  * @param {StandIn} standIn
  * @param {{ record: boolean }} options
@@ -69,7 +69,7 @@ export async function converse({ program, command }, standIn, { record }) {
 }
 
 /**
- * Lets a program compact its conversation, and goes on with it.
+ * Makes a program compact its conversation, and continues it.
  * @param {{ program: Program, place: Place, id: string, path: string }} said
  * @param {{ record: boolean }} options
  */
@@ -82,7 +82,7 @@ export async function compact({ program, place, id, path }, { record }) {
 }
 
 /**
- * Imports a program's conversation into a store of its own, and hands it to a program that has never heard of it.
+ * Imports a program's conversation into a new store, and hands it off to another program.
  * @param {{ program: Program, path: string }} said
  * @param {Installed} installed
  * @param {StandIn} standIn
@@ -99,7 +99,7 @@ export async function goOn({ program, path }, { program: other, command }, stand
     for (const [, ...args] of commands.slice(0, -1)) await target.run(args);
     const before = standIn.asked.length;
     await target.run(other.resume(commands.at(-1).at(-1), last));
-    // A program may ask for other things as well, as a title.
+    // A program may send other requests as well, for example for a title.
     const body = standIn.asked.slice(before).find(({ body }) => body.includes(present[0] ?? ""))?.body;
     if (body === undefined) return `no request of its holds "${present[0]}"`;
     const missing = present.filter((each) => !body.includes(each));

@@ -8,20 +8,20 @@ import type { SessionStore } from "../../session/store.ts";
 import { listedHeads } from "../../stores/complete/list-pages.ts";
 import { appendToSession } from "../append-to-session.ts";
 import { derivedSessionId } from "../derived-session-id.ts";
-import { answerIdOf, draftOf, lineOf, type TranscriptKey, type TranscriptLine } from "./transcript-line.ts";
+import { messageIdOf, draftOf, lineOf, type TranscriptKey, type TranscriptLine } from "./transcript-line.ts";
 
 const SESSIONS_REMEMBERED = 1000;
 
 /**
  * The `SessionStore` of the Claude Agent SDK on any store: give it as `sessionStore` to `query`.
  *
- * - A transcript is a session, a line an entry, and what was said a turn, so that search and the studio find it.
+ * - A transcript is a session and a line is an entry. Messages are turns, so that search and the studio find them.
  * - A line whose `uuid` is stored already is not stored again.
  * - `projectKey` is the session's `cwd`; a transcript of a sub-agent is a session below the main one.
  */
 export class SkeinSessionStore {
   readonly #store: SessionStore;
-  /** The last answer of each session. Its usage is in all of its lines, and counts once. */
+  /** The id of the last answer of each session. All lines of an answer carry its usage, which must be counted once. */
   readonly #answers = new LruCache<string, string>(SESSIONS_REMEMBERED);
 
   constructor(store: SessionStore) {
@@ -30,21 +30,21 @@ export class SkeinSessionStore {
   }
 
   /**
-   * The session that keeps a transcript.
+   * The id of the session that stores a transcript.
    *
-   * @throws {SessionError} `DRIVER_VERSION` for a key of another form, as of a version of the SDK that does not fit.
+   * @throws {SessionError} `DRIVER_VERSION` for a key of another form, which an unsupported version of the SDK may pass.
    */
   sessionIdOf({ projectKey, sessionId, subpath }: TranscriptKey): string {
     fits(typeof projectKey === "string" && typeof sessionId === "string", "a key with a projectKey and a sessionId");
     return derivedSessionId("claude-agent", JSON.stringify([projectKey, sessionId, subpath ?? null]));
   }
 
-  /** Appends lines; they land together. */
+  /** Appends lines in one atomic append (of more than 10,000: in several). */
   async append(key: TranscriptKey, entries: readonly TranscriptLine[]): Promise<void> {
     const id = this.sessionIdOf(key);
     fits(Array.isArray(entries) && entries.every((line) => typeof line?.type === "string"), "lines that have a type");
     const drafts = entries.map((line) => {
-      const answer = answerIdOf(line);
+      const answer = messageIdOf(line);
       const counts = answer === null || this.#answers.get(id) !== answer;
       if (answer !== null) this.#answers.set(id, answer);
       return draftOf(line, counts);
@@ -59,7 +59,7 @@ export class SkeinSessionStore {
     }
   }
 
-  /** All lines in the order of their appends; null for a transcript that was never written. */
+  /** All lines in the order of their appends; null if the transcript was never written. */
   async load(key: TranscriptKey): Promise<TranscriptLine[] | null> {
     const id = this.sessionIdOf(key);
     if ((await this.#store.head(id)) === null) return null;
@@ -89,7 +89,7 @@ export class SkeinSessionStore {
     return found;
   }
 
-  /** Deletes a transcript, and with the main one those of its sub-agents; they can be brought back until the store is purged. */
+  /** Deletes a transcript; deleting a main one deletes those of its sub-agents. They can be undeleted until a purge. */
   async delete(key: TranscriptKey): Promise<void> {
     if (key.subpath === undefined) {
       const ids: string[] = [];
@@ -125,7 +125,7 @@ export class SkeinSessionStore {
   }
 }
 
-/** @throws {SessionError} `DRIVER_VERSION` when the SDK asks in another way than this store answers. */
+/** @throws {SessionError} `DRIVER_VERSION` if the SDK passed arguments of another form than expected. */
 function fits(asExpected: boolean, what: string): void {
   if (asExpected) return;
   throw new SessionError(

@@ -4,23 +4,23 @@ import { isTimestamp } from "../../session/log/header.ts";
 import type { Content, ContentPart, Message, ToolCall } from "../../session/message.ts";
 import type { Usage } from "../../session/usage.ts";
 
-/** Names a transcript, as the SDK's `SessionKey` does; with a subpath, that of a sub-agent. */
+/** The key of a transcript, like the SDK's `SessionKey`. A `subpath` names the transcript of a sub-agent. */
 export interface TranscriptKey {
   readonly projectKey: string;
   readonly sessionId: string;
   readonly subpath?: string;
 }
 
-/** One line of a transcript, as the SDK's `SessionStoreEntry`: of any content. */
+/** One line of a transcript, like the SDK's `SessionStoreEntry`, with any content. */
 export type TranscriptLine = { type: string; uuid?: string; timestamp?: string; [field: string]: unknown };
 
-/** The `customType` of an entry with a line that is no turn. */
+/** The `customType` of entries for lines that are not messages. */
 const LINE = "claude-agent.line";
 
-/** The field of a turn's metadata with what its line has beside the text. */
+/** The metadata field of a message that holds its line without the texts. */
 const REST = "claudeAgent";
 
-/** A line as an entry: what was said is a turn, anything else data on the path. `counts` says whether its usage does. */
+/** A line as an entry: a message becomes a turn, any other line a `custom` entry. `counts`: whether to record its usage. */
 export function draftOf(line: TranscriptLine, counts: boolean): EntryDraft {
   const message = turnOf(line, counts);
   return {
@@ -32,7 +32,7 @@ export function draftOf(line: TranscriptLine, counts: boolean): EntryDraft {
   };
 }
 
-/** The line that an entry was made of; null for an entry that is none. */
+/** The line that an entry was made from; null if it was made otherwise. */
 export function lineOf(entry: Entry): TranscriptLine | null {
   if (entry.type === "custom" && entry.customType === LINE) return structuredClone(entry.data) as TranscriptLine;
   const rest = entry.type === "message" ? (entry.message.metadata?.[REST] as JsonObject | undefined) : undefined;
@@ -42,8 +42,8 @@ export function lineOf(entry: Entry): TranscriptLine | null {
   return line;
 }
 
-/** The id that the lines of one answer share. Each of them has the usage of the whole. */
-export function answerIdOf(line: TranscriptLine): string | null {
+/** The message id that all lines of one answer share; null for other lines. Each of these lines has the usage of the whole. */
+export function messageIdOf(line: TranscriptLine): string | null {
   const { id } = (line.type === "assistant" ? (line["message"] as { id?: unknown }) : null) ?? {};
   return typeof id === "string" ? id : null;
 }
@@ -67,7 +67,7 @@ function turnOf(line: TranscriptLine, counts: boolean): Message | null {
   return { role: "tool", toolCallId: String(result["tool_use_id"]), name: "", content: text, metadata, ...failed };
 }
 
-/** Whether a place where texts are taken out has none, so that it could not be told from one where it was. */
+/** Whether a text is missing where `withoutTexts` expects one: `withTexts` could not tell it from a removed text. */
 function hasGap(content: JsonValue): boolean {
   if (!Array.isArray(content)) return typeof content !== "string";
   return content.some((block: JsonObject | null) => {
@@ -77,7 +77,7 @@ function hasGap(content: JsonValue): boolean {
   });
 }
 
-/** Content without the texts of its text blocks and results, which go to `said` in their order. */
+/** Content without the texts of its text blocks and results; the texts are appended to `said` in order. */
 function withoutTexts(content: JsonValue, said: ContentPart[]): JsonValue {
   if (typeof content === "string") return take(content, said);
   return (content as readonly JsonObject[]).map((block) => {
@@ -92,7 +92,7 @@ function take(text: string, said: ContentPart[]): null {
   return null;
 }
 
-/** What `withoutTexts` took out, where it was. */
+/** Restores the texts that `withoutTexts` removed. */
 function withTexts(rest: JsonValue | undefined, texts: string[]): JsonValue {
   if (rest === null) return texts.shift() ?? "";
   return (rest as readonly JsonObject[]).map((block) => {

@@ -3,25 +3,25 @@ import { type Entry, isNode } from "../../session/log/entry.ts";
 import type { AssistantMessage } from "../../session/message.ts";
 import { isFields } from "./foreign-values.ts";
 
-/** Stands between the id of an imported entry and what tells a later version of it from the first. */
+/** Separates the id of an imported entry from the suffix that marks a later version of it. */
 export const VERSION_MARK = "~";
 export const VERSION_DIGITS = 8;
 
-/** Stands beside what formats keep of an entry. */
+/** The field of `foreign` that holds usage and cost, beside the fields of the formats. */
 const SPENT = "spent";
 
 const VERSION: RegExp = new RegExp(`^(.+)${VERSION_MARK}[0-9a-f]{${VERSION_DIGITS}}$`);
 
-/** The id of an imported entry's first version; null unless the id names a later version. */
+/** The id of the first version, if this id names a later version of an imported entry; else null. */
 export function firstVersionOf(id: string): string | null {
   return VERSION.exec(id)?.[1] ?? null;
 }
 
 /**
- * The ids of later versions of imported entries whose earlier versions are hidden, with the ids that those had. By these the
- * program knows them.
+ * Maps the id of each later version whose first version is hidden to the id of that first version. The other program knows
+ * the entry by the first id.
  */
-export async function versionNames(
+export async function firstVersionIds(
   entries: AsyncIterable<Entry>,
   pruned: ReadonlySet<string>,
 ): Promise<ReadonlyMap<string, string>> {
@@ -38,15 +38,18 @@ export async function versionNames(
   return names;
 }
 
-/** A later version of an answer without what it spent, which counts with the first; an export says it all the same. */
-export function withSpentBeside<T extends { readonly message: AssistantMessage }>(draft: T): T {
+/**
+ * Moves usage and cost of a later version of an answer into its `foreign` field. The sums already count them with the first
+ * version; an export restores them from there.
+ */
+export function moveUsageAside<T extends { readonly message: AssistantMessage }>(draft: T): T {
   const { usage, cost, ...message } = draft.message;
   const { foreign } = draft as { readonly foreign?: JsonObject };
   const spent = { ...(usage === undefined ? {} : { usage }), ...(cost === undefined ? {} : { cost }) };
   return { ...draft, message, foreign: { ...foreign, [SPENT]: spent } };
 }
 
-/** An entry as its first version, with the names of all that it refers to. */
+/** The entry with the id of its first version; the ids that it refers to are replaced in the same way. */
 export function asFirstVersion(entry: Entry, names: ReadonlyMap<string, string>): Entry {
   if (names.size === 0) return entry;
   const named: Record<string, unknown> = { ...entry };

@@ -7,66 +7,66 @@ import type { ReadReport, WriteReport } from "./foreign-report.ts";
 /** The programs whose sessions can be read and written. */
 export type FormatName = "claude-code" | "codex" | "opencode" | "openrath" | "pi";
 
-/** One line of a foreign file, or all of it where the format is one document. */
+/** One line of a foreign file, or the whole file if the format is a single JSON document. */
 export interface ForeignLine {
   /** Counted from 1. */
   readonly number: number;
-  /** As it stands in the file, without its end. */
+  /** The line as in the file, without its newline. */
   readonly text: string;
   /** An object or a list. */
   readonly value: JsonValue;
 }
 
-/** What a foreign session says of itself. */
+/** The header data of a foreign session. */
 export interface ForeignHeader {
   /** Its id in the program that wrote it. */
   readonly foreignId: string;
   /** The foreign session that it was forked from, or that started it. */
   readonly parentForeignId?: string;
-  /** Where the program says that it came from, its parents by their foreign ids. */
+  /** The lineage as the program recorded it; parents are foreign ids. */
   readonly lineage?: Lineage;
   readonly createdAt: string | null;
   readonly cwd: string | null;
-  /** The version of the format or of the program, as the file says. */
+  /** The version of the format or of the program, as recorded in the file. */
   readonly version: string | null;
-  /** What has no counterpart of the program's own header; `write` finds it with `noteOf`. */
+  /** Fields of the program's own header without a counterpart here; `write` reads them back with `noteOf`. */
   readonly rest?: JsonObject;
 }
 
-/** What a foreign session may add to a log: words, and nothing that runs or approves. */
+/** The bodies that a foreign session may add to a log: content only, no runs and no approvals. */
 export type ForeignBody = NodeBody | Extract<FactBody, { type: "label" | "session_info" | "trailer" }>;
 
-/** Finds what an entry does not say of its lines. The report is for whoever translates the entry back for that. */
+/** Computes the fields of the original lines that the entry does not hold. Translating the entry back needs the report. */
 export type FindRest = (entry: Entry, report: WriteReport) => JsonValue | undefined;
 
 /** An entry that a reader found. */
 export interface ForeignEntry {
-  /** Unique in the session and the same whenever the file is read; the foreign id where there is one. */
+  /** Unique in the session and the same whenever the file is read; the foreign id if there is one. */
   readonly id: string;
-  /** The foreign parent of a node (null: none); left out, the node goes where the session stands. Facts have none. */
+  /** The foreign parent of a node (null: it is a root). If undefined, the parent is the current leaf. Facts have no parent. */
   readonly parentId?: string | null | undefined;
-  /** An ISO-8601 text or milliseconds; what is missing or no time becomes the time of the entry before. */
+  /** ISO-8601 text or milliseconds. If missing or invalid, the time of the previous entry is used. */
   readonly time?: unknown;
   readonly body: ForeignBody;
-  /** What the body does not say of the lines; kept beside it, and found again by `foreignRest`. */
+  /** The fields of the lines that the body does not hold. They are stored with the entry; `foreignRest` reads them. */
   readonly rest?: FindRest | undefined;
-  /** Whether a node without a named parent lies between the entry before it and the children of that one. */
+  /** True to insert a node that names no parent between the previous entry and the children of that entry. */
   readonly between?: boolean;
 }
 
-/** One session while it is read; `ForeignLog` in foreign-log.ts is the only one there is. */
+/** One session while it is being read. `ForeignLog` in foreign-log.ts is the only implementation. */
 export interface ForeignLogSink {
-  /** Where the session stands: the id of the last node. */
+  /** The id of the session's current leaf. */
   readonly leafId: string | null;
-  /** How often the session has gone on elsewhere than where it stood. */
+  /** How often the leaf was moved to another branch. */
   readonly moves: number;
   /**
-   * Adds an entry made of these lines (one, or those of one answer).
+   * Adds one entry that was made of these lines (one line, or all lines of one answer).
    *
-   * - A parent is a foreign id that was added, kept or aliased before. One that is not known counts as left out.
-   * - A node whose parent is not the leaf moves the leaf there first, with a `leaf` fact.
-   * - What a log cannot hold (too large, too deep, not valid) is kept as it is instead, line by line.
-   * - An id that was added before is a doubled line: it is counted, and nothing else.
+   * - The parent is a foreign id that was added, kept or aliased before. An unknown parent is treated as undefined.
+   * - If the parent is not the leaf, a `leaf` fact that moves the leaf there is added first.
+   * - An entry that a log cannot hold (too large, too deep, invalid) is kept verbatim instead, line by line.
+   * - An id that was added before is a duplicate: it is only counted.
    */
   add(entry: ForeignEntry, lines: readonly ForeignLine[]): void;
   /** Keeps a line verbatim, in one or more `custom` entries after the leaf or after `parentId`. */
@@ -78,15 +78,15 @@ export interface ForeignLogSink {
       readonly time?: unknown;
     },
   ): void;
-  /** The session goes back to a known entry without saying anything; `id` is that of the line that says so. */
+  /** Moves the leaf to a known entry without adding a message; `id` is the id of the line that records the move. */
   move(id: string, foreignId: string | null, line: ForeignLine): void;
-  /** From here on a foreign id means the entry that another known one means. */
+  /** Makes a foreign id an alias of a known one. */
   alias(foreignId: string, knownId: string | null): void;
-  /** Whether a foreign id was added, kept or aliased. */
+  /** True if the foreign id was added, kept or aliased. */
   has(foreignId: string): boolean;
 }
 
-/** Where a reader puts what it finds. */
+/** Receives the sessions that a reader finds in a file. */
 export interface ForeignSink {
   readonly report: ReadReport;
   /** Begins a session; a file may hold several, the main one first. */
@@ -94,64 +94,63 @@ export interface ForeignSink {
 }
 
 /**
- * Understands the lines of one file, in order. It never throws for what a file says: a value that it does not know is kept,
- * and one that makes no sense is `report.lose`d.
+ * Parses the lines of one file, in order. It never throws because of a file's content: an unknown value is kept, an invalid
+ * one is counted with `report.lose`.
  */
 export interface ForeignReader {
   line(line: ForeignLine): void;
-  /** The file rests: what was held back goes out where the program has written what ends it. */
-  settle?(): void;
-  /** Whether something went on after it went out so: then the file must be read anew. */
+  /** Called when the file has been idle: emits buffered entries that the program has finished. */
+  flush?(): void;
+  /** True if an entry continued after `flush` had emitted it. The file must then be read again from its beginning. */
   readonly reopened?: boolean;
-  /** The file has ended: what was held back, as the next line could have changed it, goes out now. */
+  /** Called at the end of the file: emits all buffered entries, finished or not. */
   end(): void;
 }
 
-/** A session that is to be written in a foreign format. */
+/** A session to be written in a foreign format. */
 export interface ForeignSource {
   readonly header: SessionHeader;
-  /** Where the session stands. */
   readonly leafId: string | null;
-  /** The log without what is hidden in it, oldest first, a parent before its children; each call reads it anew. */
+  /** The log without hidden entries, oldest first, parents before children. Each call reads the log again. */
   entries(): AsyncIterable<Entry>;
-  /** The directory that the program is to work in. */
+  /** The working directory for the program. */
   readonly cwd: string;
-  /** The id that the program is to know the session by; the format's `isSessionId` accepts it. */
+  /** The session's id in the program; the format's `isSessionId` accepts it. */
   readonly foreignId: string;
 }
 
-/** What to do with a written file, so that the program goes on with it. */
+/** How to make the program continue a written session. */
 export interface Handoff {
-  /** Where the program looks for it. */
+  /** The path where the program looks for the file. */
   readonly path: string;
-  /** The command lines to run in `cwd`, one after the other; the last one resumes the session. */
+  /** The commands to run in `cwd`, in order; the last one resumes the session. */
   readonly commands: readonly (readonly string[])[];
 }
 
 /** How the sessions of one program are read and written. */
 export interface ForeignFormat {
   readonly name: FormatName;
-  /** What people call the program. */
+  /** The program's display name. */
   readonly title: string;
-  /** Whether each line is read for itself, or the whole text is one JSON document. */
+  /** `lines` if each line is a JSON value, `document` if the whole text is one. */
   readonly unit: "lines" | "document";
-  /** Whether a file is of this format, by how it begins (64 KiB, or less). */
+  /** Whether a file that begins like this (up to 64 KiB) has this format. */
   detects(start: string): boolean;
   /** The directory where the program keeps its sessions. */
   home(): string;
-  /** Whether a file below that directory is a session, by its path. */
+  /** Whether a path below that directory is the path of a session file. */
   isSessionFile(path: string): boolean;
-  /** Begins to read a file; `path` is null where the text does not come from one. */
+  /** Creates a reader for one file; `path` is null if the text does not come from a file. */
   read(sink: ForeignSink, path: string | null): ForeignReader;
-  /** The text of a session in pieces. What the format cannot hold is counted in the report. */
+  /** Yields the text of a session in pieces. Entries that the format cannot hold are counted in the report. */
   write(source: ForeignSource, report: WriteReport): AsyncIterable<string>;
-  /** Whether the program itself makes session ids of this form. No other id becomes a file name or an argument. */
+  /** Whether the program makes session ids of this form. Only such ids become file names or command-line arguments. */
   isSessionId(id: string): boolean;
-  /** An id of that form, always the same for the same text. */
+  /** A session id of that form, derived from the text: the same text gives the same id. */
   sessionIdFrom(text: string): string;
-  /** How a written session is given to the program. */
+  /** How to hand a written session to the program. */
   handoff(source: Pick<ForeignSource, "header" | "cwd" | "foreignId">): Handoff;
 }
 
-/** A draft with all that an import decides. */
+/** A draft whose id, parent and timestamp the import has decided. */
 export type ForeignDraft = WholeDraft;

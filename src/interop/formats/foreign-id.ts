@@ -1,12 +1,12 @@
 import { hash } from "node:crypto";
 import type { FormatName } from "./foreign-format.ts";
 
-/** The id of an imported session here: the same user's same session always has the same one, and nobody else's has it. */
+/** The id of an imported session: a hash of user, format and foreign id, so repeated imports by one user give the same id. */
 export function foreignSessionId(userId: string | null, format: FormatName, foreignId: string): string {
   return `${format}-${digest([userId, format, foreignId]).slice(0, 24)}`;
 }
 
-/** A UUID that is derived from a text: for programs that take no other ids. It is no secret, and quick to make. */
+/** Derives a UUID from a text with a fast, non-cryptographic hash, for programs that accept only UUIDs. */
 export function uuidFrom(text: string): string {
   const hex = SEEDS.map((seed) => mixed(text, seed)).join("");
   const variant = ((Number.parseInt(hex[16] as string, 16) & 0x3) | 0x8).toString(16);
@@ -31,14 +31,14 @@ export function isUuid(id: string): boolean {
   return UUID.test(id);
 }
 
-/** The id as it is when it is a UUID, else one that is derived from it. */
+/** The id itself if it is a UUID, else a UUID derived from it. */
 export function asUuid(id: string): string {
   return isUuid(id) ? id : uuidFrom(id);
 }
 
 const UUID = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 
-/** A short text that tells values apart. */
+/** The SHA-256 of a text, or of a value's JSON, in hexadecimal. */
 export function digest(value: unknown): string {
   return hash("sha256", typeof value === "string" ? value : JSON.stringify(value));
 }

@@ -17,23 +17,23 @@ import { digest } from "./foreign-id.ts";
 import { type ReadReport, WriteReport } from "./foreign-report.ts";
 import { keptBodies } from "./kept-line.ts";
 
-/** One session while it is read: hangs what a reader finds on one tree, and hands it on in pieces. */
+/** Builds the log of one session while it is read: attaches entries to the tree and buffers them as drafts until `take`. */
 export class ForeignLog implements ForeignLogSink {
   readonly header: ForeignHeader;
   readonly createdAt: string;
   readonly #format: FormatName;
   readonly #report: ReadReport;
-  /** What the program could not say of an entry is of no interest when it comes from there. */
-  readonly #unsaid = new WriteReport();
-  /** Foreign ids that mean the entry of another one. */
+  /** Required by `FindRest` and never read: losses of translating back do not matter during an import. */
+  readonly #ignoredReport = new WriteReport();
+  /** From a foreign id to the foreign id that it is an alias of. */
   readonly #aliases = new Map<string, string>();
-  /** Where the next child of each foreign id hangs: on its last kept line, if there is one. */
-  readonly #tips = new Map<string, string | null>();
-  /** The foreign id that the leaf belongs to; null while only lines without one were kept. */
+  /** For each foreign id, the entry that its next child is attached to: the last line kept after it, if there is one. */
+  readonly #attachPoints = new Map<string, string | null>();
+  /** The foreign id that the leaf belongs to; null while only lines without an id were kept. */
   #leafOwner: string | null = null;
-  /** Where a root hangs: on the lines that were kept before the first one. */
-  #rootTip: string | null = null;
-  /** How long the text of each id was. */
+  /** The entry that roots are attached to: the last line kept before the first root, or null. */
+  #rootAttachPoint: string | null = null;
+  /** The length of the text that each id was read from, to recognize duplicates. */
   readonly #lengths = new Map<string, number>();
   /** How often each text without an id was kept. */
   readonly #repeated = new Map<string, number>();
@@ -55,10 +55,10 @@ export class ForeignLog implements ForeignLogSink {
   }
 
   has(foreignId: string): boolean {
-    return this.#tips.has(this.#named(foreignId));
+    return this.#attachPoints.has(this.#resolveAlias(foreignId));
   }
 
-  /** Takes what was added since the last time. */
+  /** Removes and returns the drafts added since the last call. */
   take(): ForeignDraft[] {
     const drafts = this.#drafts;
     this.#drafts = [];
@@ -70,12 +70,12 @@ export class ForeignLog implements ForeignLogSink {
   }
 
   add({ id, parentId, time, body, rest, between }: ForeignEntry, lines: readonly ForeignLine[]): void {
-    if (this.#repeats(id, lines)) return;
+    if (this.#isDuplicate(id, lines)) return;
     const draft = this.#draftOf(id, parentId, time, body);
-    const words = isWords(body);
-    const unsaid = words ? rest?.(draft as unknown as Entry, this.#unsaid) : undefined;
-    const whole = unsaid === undefined ? draft : { foreign: { [this.#format]: unsaid }, ...draft };
-    if (!words || !isEntryId(id) || !giveDraft(whole)) {
+    const importable = isImportable(body);
+    const extra = importable ? rest?.(draft as unknown as Entry, this.#ignoredReport) : undefined;
+    const whole = extra === undefined ? draft : { foreign: { [this.#format]: extra }, ...draft };
+    if (!importable || !isEntryId(id) || !giveDraft(whole)) {
       for (const [index, line] of lines.entries()) this.keep(line, index === 0 ? { id, parentId, time } : { time });
       return;
     }
@@ -89,7 +89,7 @@ export class ForeignLog implements ForeignLogSink {
   keep(line: ForeignLine, about: KeptLine = {}): void {
     const { parentId, time } = about;
     const id = about.id !== undefined && isEntryId(about.id) ? about.id : this.#idOfText(line.text);
-    if (this.#repeats(id, [line])) return;
+    if (this.#isDuplicate(id, [line])) return;
     this.#report.kept++;
     this.#lengths.set(id, line.text.length);
     const bodies = keptBodies(this.#format, line.text);
@@ -103,30 +103,30 @@ export class ForeignLog implements ForeignLogSink {
   }
 
   move(id: string, foreignId: string | null, line: ForeignLine): void {
-    if (this.#repeats(id, [line])) return;
+    if (this.#isDuplicate(id, [line])) return;
     this.#report.mapped++;
     this.#lengths.set(id, line.text.length);
     this.alias(id, foreignId);
-    this.#leafTo(isEntryId(id) ? id : this.#idOfText(line.text), this.#parentFor(foreignId));
-    this.#leafOwner = foreignId === null ? null : this.#named(foreignId);
+    this.#moveLeaf(isEntryId(id) ? id : this.#idOfText(line.text), this.#parentFor(foreignId));
+    this.#leafOwner = foreignId === null ? null : this.#resolveAlias(foreignId);
   }
 
   alias(foreignId: string, knownId: string | null): void {
-    if (knownId === null) this.#tips.set(foreignId, this.#rootTip);
-    else if (this.#named(knownId) !== this.#named(foreignId))
-      this.#aliases.set(this.#named(foreignId), this.#named(knownId));
+    if (knownId === null) this.#attachPoints.set(foreignId, this.#rootAttachPoint);
+    else if (this.#resolveAlias(knownId) !== this.#resolveAlias(foreignId))
+      this.#aliases.set(this.#resolveAlias(foreignId), this.#resolveAlias(knownId));
   }
 
-  /** The id of the entry that a node with this parent hangs on. */
+  /** The id of the entry that a node with this foreign parent is attached to. */
   #parentFor(parentId: string | null | undefined): string | null {
-    if (parentId === null) return this.#rootTip;
-    // A parent that is not known counts as none named: the entry goes where the session stands.
-    const parent = parentId === undefined ? undefined : this.#tips.get(this.#named(parentId));
+    if (parentId === null) return this.#rootAttachPoint;
+    // An unknown parent is treated as undefined: the entry is attached to the leaf.
+    const parent = parentId === undefined ? undefined : this.#attachPoints.get(this.#resolveAlias(parentId));
     return parent === undefined ? this.#leafId : parent;
   }
 
-  /** Whether an id stands for an earlier line. The same id with another text is kept as a line without an id. */
-  #repeats(id: string, lines: readonly ForeignLine[]): boolean {
+  /** Returns true if the id was read before. Counts a duplicate; a line with another text is kept without its id. */
+  #isDuplicate(id: string, lines: readonly ForeignLine[]): boolean {
     const length = this.#lengths.get(id);
     if (length === undefined) return false;
     if (length === lengthOf(lines)) this.#report.doubled += lines.length;
@@ -136,25 +136,25 @@ export class ForeignLog implements ForeignLogSink {
 
   #draftOf(id: string, parentId: string | null | undefined, time: unknown, body: ForeignBody): ForeignDraft {
     const parent = isNode(body) ? this.#parentFor(parentId) : this.#leafId;
-    // What is spread comes last: fields after it take V8 of Node 20 twenty times longer.
+    // The spread comes last: with fields after it, V8 in Node 20 takes twenty times longer.
     return { id, parentId: parent, timestamp: timestampOf(time) ?? this.#time, ...body };
   }
 
-  /** `inside`: it lies between the entry before it and that one's children, as it has no foreign id of its own. */
+  /** `inside`: the draft has no foreign id, so it is inserted between the previous entry and the children of that entry. */
   #push(draft: ForeignDraft, inside = false): void {
     const { id, parentId, timestamp } = draft;
     this.#time = timestamp;
-    if (isNode(draft)) this.#leafTo(`${id}.leaf`, parentId);
+    if (isNode(draft)) this.#moveLeaf(`${id}.leaf`, parentId);
     this.#drafts.push(draft);
     if (!isNode(draft)) return;
     this.#leafId = id;
-    this.#tips.set(id, id);
+    this.#attachPoints.set(id, id);
     if (!inside) this.#leafOwner = id;
-    else if (this.#leafOwner === null) this.#rootTip = id;
-    else this.#tips.set(this.#leafOwner, id);
+    else if (this.#leafOwner === null) this.#rootAttachPoint = id;
+    else this.#attachPoints.set(this.#leafOwner, id);
   }
 
-  #leafTo(id: string, targetId: string | null): void {
+  #moveLeaf(id: string, targetId: string | null): void {
     if (targetId === this.#leafId) return;
     if (this.#leafId !== null) this.#moves++;
     this.#drafts.push({ type: "leaf", targetId, id, timestamp: this.#time, parentId: this.#leafId });
@@ -162,10 +162,10 @@ export class ForeignLog implements ForeignLogSink {
   }
 
   /**
-   * The foreign id that this one is an alias of; itself where it is none. Every alias that is passed then points further
-   * ahead: a file may hold a chain of a hundred thousand, and look up its beginning in each line.
+   * Resolves an alias; an id that is not an alias resolves to itself. Shortens the chain on the way (path compression): a file
+   * may chain a hundred thousand aliases and look up the first of them in every line.
    */
-  #named(foreignId: string): string {
+  #resolveAlias(foreignId: string): string {
     let id = foreignId;
     for (let next = this.#aliases.get(id); next !== undefined; next = this.#aliases.get(id)) {
       const beyond = this.#aliases.get(next);
@@ -176,7 +176,7 @@ export class ForeignLog implements ForeignLogSink {
     return id;
   }
 
-  /** The same for the same text at its first, second, … occurrence. */
+  /** An id derived from the text and from how often that text was kept before, so repeated imports give the same ids. */
   #idOfText(text: string): string {
     const hash = digest(text).slice(0, 24);
     const before = this.#repeated.get(hash) ?? 0;
@@ -185,15 +185,15 @@ export class ForeignLog implements ForeignLogSink {
   }
 }
 
-/** Where a kept line hangs. */
+/** The id, parent and time of a kept line. */
 type KeptLine = NonNullable<Parameters<ForeignLogSink["keep"]>[1]>;
 
 function lengthOf(lines: readonly ForeignLine[]): number {
   return lines.reduce((sum, { text }) => sum + text.length, 0);
 }
 
-/** What a file may add to a log: it says nothing that runs, approves or waits. */
-const WORDS: ReadonlySet<string> = new Set<ForeignBody["type"]>([
+/** The entry types that a file may add to a log. Runs, approvals and questions are not among them. */
+const IMPORTABLE_TYPES: ReadonlySet<string> = new Set<ForeignBody["type"]>([
   "message",
   "compaction",
   "branch_summary",
@@ -207,9 +207,9 @@ const WORDS: ReadonlySet<string> = new Set<ForeignBody["type"]>([
   "trailer",
 ]);
 
-/** Whether a body is made of words alone, whatever the types of a reader promise, and says nothing about its own stamp. */
-function isWords(body: ForeignBody): boolean {
-  if (!WORDS.has(body.type)) return false;
+/** Checks at runtime, whatever the reader's types promise, that the type is importable and no stamp field is set. */
+function isImportable(body: ForeignBody): boolean {
+  if (!IMPORTABLE_TYPES.has(body.type)) return false;
   for (const field of STAMP_FIELDS) if (field in body) return false;
   return true;
 }
@@ -220,7 +220,7 @@ function isEntryId(id: string): boolean {
 
 const AHEAD_MAX_MS = 24 * 60 * 60 * 1000;
 
-/** A time as a log has it; null for what is none, or lies in the future and would be the latest for ever. */
+/** The value as a timestamp of a log; null if invalid, or more than a day ahead (it would sort as the newest for ever). */
 export function timestampOf(value: unknown): string | null {
   if (isTimestamp(value)) return Date.parse(value) > Date.now() + AHEAD_MAX_MS ? null : value;
   if (typeof value !== "string" && typeof value !== "number") return null;

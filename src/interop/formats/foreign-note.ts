@@ -3,7 +3,7 @@ import type { SessionHeader } from "../../session/log/header.ts";
 import type { ForeignHeader, FormatName } from "./foreign-format.ts";
 import { isFields, textIn } from "./foreign-values.ts";
 
-/** What the header of an imported session says about where it comes from. */
+/** The origin of an imported session, as its header's metadata records it. */
 export interface ForeignNote {
   readonly format: FormatName;
   readonly id: string;
@@ -16,12 +16,12 @@ export function noteFor(format: FormatName, { foreignId, version, rest }: Foreig
   return { foreign: { format, id: foreignId, version, ...(rest === undefined ? {} : { rest }) } };
 }
 
-/** Where a session was imported from; null for one that was not, or from another format than this. */
+/** The origin of a session; null if it was not imported from this format. */
 export function noteOf({ metadata }: Pick<SessionHeader, "metadata">, format: FormatName): ForeignNote | null {
   const { foreign } = metadata;
   if (!isFields(foreign) || foreign.format !== format) return null;
   const { id, version, rest } = foreign;
-  // A header that came in with a log of our own format may say anything here.
+  // Untrusted: a header from an imported log of our own format may hold any value here.
   if (typeof id !== "string") return null;
   return { format, id, version: textIn(version) ?? null, ...(isFields(rest) ? { rest } : {}) };
 }

@@ -1,7 +1,7 @@
 import { isNode } from "../../session/log/entry.ts";
 import type { ForeignSource } from "./foreign-format.ts";
 
-/** The branch that a session stands on, for formats that know no other. */
+/** The current branch of a session, for formats without branches. */
 export interface ForeignPath {
   /** The ids of its nodes. */
   readonly ids: ReadonlySet<string>;
@@ -9,7 +9,7 @@ export interface ForeignPath {
   readonly compactions: readonly { readonly id: string; readonly firstKeptEntryId: string }[];
 }
 
-/** The branch from the root to where the session stands. Costs one pass over the log, and its ids in memory. */
+/** The branch from the root to the leaf. Costs one pass over the log and holds all node ids in memory. */
 export async function pathOf({ entries, leafId }: ForeignSource): Promise<ForeignPath> {
   const parents = new Map<string, string | null>();
   const compactions: { id: string; firstKeptEntryId: string }[] = [];

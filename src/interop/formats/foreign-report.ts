@@ -1,33 +1,33 @@
 /** A line that could not be read, and why. */
 export interface LostLine {
-  /** Counted from 1; 0 where all of the file is lost. */
+  /** Counted from 1; 0 if the whole file is lost. */
   readonly line: number;
   readonly reason: string;
 }
 
-/** How many lost lines a report names; the others are only counted. */
+/** How many lost lines a report lists; further ones are only counted. */
 const LOST_NAMED_MAX = 100;
 
-/** How many kinds of lines a report names, and how much of each name; other kinds are counted together. */
+/** How many kinds of lines a report lists, and the maximum length of each name; further kinds are counted as one. */
 const KINDS_NAMED_MAX = 50;
 const KIND_CHARACTERS_MAX = 80;
 const OTHER_KINDS = "(others)";
 
-/** What became of the lines of a foreign file. Every line is counted once. */
+/** The result of reading a foreign file. Every line is counted in exactly one of mapped, kept, doubled and lost. */
 export class ReadReport {
   /** Lines that became entries, or a part of one. */
   mapped = 0;
-  /** Lines that have no counterpart and are kept verbatim. */
+  /** Lines without a counterpart, kept verbatim. */
   kept = 0;
-  /** Of those kept, the ones that are too large for an entry. */
+  /** Kept lines that are too large for one entry. */
   tooLarge = 0;
-  /** Lines that repeat an earlier one. */
+  /** Duplicates of earlier lines. */
   doubled = 0;
   /** Lines that could not be read. */
   lost = 0;
-  /** The first of them. */
+  /** The first 100 lost lines. */
   readonly lostLines: LostLine[] = [];
-  /** How many lines, or parts of lines, are of each kind that this version does not know. They are kept all the same. */
+  /** For each unknown kind, how many lines or parts of lines have it. They are kept verbatim. */
   readonly unknownKinds: Map<string, number> = new Map();
 
   lose(line: number, reason: string): void {
@@ -35,10 +35,10 @@ export class ReadReport {
     if (this.lostLines.length < LOST_NAMED_MAX) this.lostLines.push({ line, reason });
   }
 
-  /** Counts a line of a kind that is not known; a kind that is no text, or is empty, counts as one. */
-  meet(kind: unknown, count = 1): void {
+  /** Counts a line of an unknown kind; kinds that are empty or not a string are counted under one name. */
+  countUnknown(kind: unknown, count = 1): void {
     const text = typeof kind === "string" && kind !== "" ? kind : "(none)";
-    // It is printed: a file cannot write to a terminal by way of it.
+    // The name is printed: control characters in a file must not reach the terminal.
     const name = text.slice(0, KIND_CHARACTERS_MAX).replaceAll(/[^\w ./:()-]/g, "?");
     const known = this.unknownKinds.has(name) || this.unknownKinds.size < KINDS_NAMED_MAX;
     const counted = known ? name : OTHER_KINDS;
@@ -49,28 +49,28 @@ export class ReadReport {
     return this.mapped + this.kept + this.doubled + this.lost;
   }
 
-  /** Adds what another report counted. */
+  /** Adds the counts of another report. */
   add(other: ReadReport): void {
     for (const field of ["mapped", "kept", "tooLarge", "doubled"] as const) this[field] += other[field];
     const unnamed = other.lost - other.lostLines.length;
     for (const { line, reason } of other.lostLines) this.lose(line, reason);
     this.lost += unnamed;
-    for (const [kind, count] of other.unknownKinds) this.meet(kind, count);
+    for (const [kind, count] of other.unknownKinds) this.countUnknown(kind, count);
   }
 }
 
-/** What became of the entries of a session that was written in a foreign format. */
+/** The result of writing a session in a foreign format. */
 export class WriteReport {
-  /** Entries that the format holds. */
+  /** Entries that were written. */
   written = 0;
-  /** Lines that were kept verbatim by an import and came out again. */
+  /** Lines that an import had kept verbatim and that were written back. */
   verbatim = 0;
-  /** Texts in it that look like secrets; they are in what is written unless it was sanitized. */
+  /** Texts that look like secrets. They are part of the output unless it was sanitized. */
   secrets = 0;
   /** Entries that the format cannot hold, by type. */
-  readonly left: Map<string, number> = new Map();
+  readonly omitted: Map<string, number> = new Map();
 
-  leave(type: string): void {
-    this.left.set(type, (this.left.get(type) ?? 0) + 1);
+  omit(type: string): void {
+    this.omitted.set(type, (this.omitted.get(type) ?? 0) + 1);
   }
 }

@@ -1,29 +1,29 @@
 import type { JsonObject, JsonValue } from "../../internal/json.ts";
-import type { Content } from "../../session/message.ts";
+import type { Content, ContentPart } from "../../session/message.ts";
 
 /** Whether a value is a JSON object. */
 export function isFields(value: unknown): value is JsonObject {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
-/** The text where it is one; undefined for all else. */
+/** The value if it is a string, else undefined. */
 export function textIn(value: JsonValue | undefined): string | undefined {
   return typeof value === "string" ? value : undefined;
 }
 
-/** Whether a value is a text that says something, as ids and names must. */
+/** Whether a value is a non-empty string, as ids and names must be. */
 export function isFilled(value: unknown): value is string {
   return typeof value === "string" && value !== "";
 }
 
-/** One text part is a text; other content stays as it is. */
+/** Replaces a list with a single text part by the text; returns other content unchanged. */
 export function textOrParts(content: Content): Content {
   if (typeof content === "string" || content.length !== 1) return content;
   const [part] = content;
   return part?.type === "text" ? part.text : content;
 }
 
-/** The arguments of a call as the object that they spell; null where they spell none. */
+/** Parses the arguments of a call; null if the text is not a JSON object. */
 export function parseArguments(text: string): JsonObject | null {
   try {
     const value: unknown = JSON.parse(text);
@@ -33,7 +33,7 @@ export function parseArguments(text: string): JsonObject | null {
   }
 }
 
-/** The objects of the first whole lines of a text. */
+/** The first `count` JSON objects among the first lines of a text. */
 export function firstObjects(start: string, count: number): JsonObject[] {
   const objects: JsonObject[] = [];
   for (const line of start.split("\n", count * 2)) {
@@ -41,9 +41,21 @@ export function firstObjects(start: string, count: number): JsonObject[] {
       const value: unknown = JSON.parse(line);
       if (isFields(value)) objects.push(value);
     } catch {
-      // A broken line says nothing about the format.
+      // An invalid line does not help to detect the format.
     }
     if (objects.length === count) break;
   }
   return objects;
+}
+
+/** The form of a part's kind. Text of another form could be a prompt injection and is not put into the context. */
+const KIND = /^[\w.:-]{1,60}$/;
+
+/**
+ * The text that replaces a part without a counterpart: its kind in brackets. The part itself is stored with the message and
+ * restored when the session is exported to the same program.
+ */
+export function placeholderOf(part: JsonValue | undefined): Extract<ContentPart, { type: "text" }> {
+  const kind = isFields(part) ? part.type : undefined;
+  return { type: "text", text: typeof kind === "string" && KIND.test(kind) ? `[${kind}]` : "[unknown part]" };
 }

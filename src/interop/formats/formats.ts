@@ -8,12 +8,12 @@ import { opencode } from "./opencode/index.ts";
 import { openrath } from "./openrath/index.ts";
 import { pi } from "./pi/index.ts";
 
-/** Every format that sessions can be read from and written in. */
+/** All supported formats. */
 export const FOREIGN_FORMATS: readonly ForeignFormat[] = [claudeCode, codex, opencode, openrath, pi];
 
 const START_BYTES = 64 * 1024;
 
-/** The format of that name. @throws {SessionError} `INVALID_OPTION` where there is none. */
+/** The format with that name. @throws {SessionError} `INVALID_OPTION` if there is none. */
 export function foreignFormat(name: string): ForeignFormat {
   const format = FOREIGN_FORMATS.find((each) => each.name === name);
   if (format !== undefined) return format;
@@ -21,7 +21,7 @@ export function foreignFormat(name: string): ForeignFormat {
   throw new SessionError("INVALID_OPTION", `${show(name)} is not a format of sessions; choose one of ${names}.`);
 }
 
-/** @throws {SessionError} `INVALID_OPTION` that names the call, unless the value is a format. */
+/** @throws {SessionError} `INVALID_OPTION`, with the name of the call, if the value is not a format. */
 export function checkIsFormat(format: unknown, call: string): asserts format is ForeignFormat {
   checkArgument(
     FOREIGN_FORMATS.includes(format as ForeignFormat),
@@ -32,7 +32,7 @@ export function checkIsFormat(format: unknown, call: string): asserts format is 
 }
 
 /**
- * The format of a file, by what stands in it; null where it is none of those that are known.
+ * Detects the format of a file from its content; null if it is unknown.
  *
  * @throws {SessionError} `INVALID_OPTION` when the file cannot be read.
  */
@@ -49,7 +49,7 @@ export async function detectFormat(path: string): Promise<ForeignFormat | null> 
   }
 }
 
-/** The format of a text that begins like this. */
+/** Detects the format of a file from its first 64 KiB or less; null if it is unknown. */
 export function formatOfText(start: string): ForeignFormat | null {
   checkArgument(typeof start === "string", start, "formatOfText", "the beginning of a file, as a text");
   const text = start.startsWith("\ufeff") ? start.slice(1) : start;

@@ -3,43 +3,42 @@ import { open } from "node:fs/promises";
 import { SessionError, show } from "../../session/errors.ts";
 import type { ForeignFormat } from "./foreign-format.ts";
 import type { ReadReport } from "./foreign-report.ts";
-import { ForeignIntake } from "./read-foreign.ts";
+import { ForeignFileParser } from "./read-foreign.ts";
 import { type EntryCount, type ImportTarget, StoredLog } from "./stored-log.ts";
 
-/** What became of one session of a file. */
+/** The result of importing one session of a file. */
 export interface ImportedSession {
   readonly sessionId: string;
-  /** Made, added to, as it was, or deleted here and left so. */
+  /** `new`: created; `grown`: entries were added; `same`: nothing to add; `deleted`: deleted here before, and not restored. */
   readonly outcome: StoredLog["outcome"];
-  /** How many entries it got. */
+  /** How many entries were added. */
   readonly added: number;
 }
 
-/** What became of one file. */
+/** The result of importing one file. */
 export interface ImportedFile {
   readonly path: string | null;
   readonly sessions: readonly ImportedSession[];
   readonly report: ReadReport;
 }
 
-/** How much of a file is read before what it said is stored; a shorter one is stored when it has ended, in one step. */
+/** How many bytes are read before they are stored. A shorter file is stored in one step at its end. */
 const STORED_BYTES = 32 * 1024 * 1024;
 
 const PIECE_BYTES = 1024 * 1024;
 
 /**
- * A foreign file on its way into a store: bytes go in as they come, sessions come out as they become whole.
+ * Imports one foreign file into a store from a stream of bytes.
  *
- * - Each session of a file of up to 32 MiB is made in one step. Whoever ends the program in between leaves sessions that are
- *   whole, and none that is not.
- * - A longer file is stored in parts, which bounds the memory. If the program is ended, the next import adds what is missing.
- * - After an error, none of the sessions that this import made is there any more, those of sub-agents in the file included.
+ * - Each session of a file of up to 32 MiB is created in one atomic step: a crash leaves complete sessions only.
+ * - A longer file is stored in parts, which bounds the memory. After a crash, the next import adds what is missing.
+ * - `undo` removes all sessions that this import created, those of sub-agents in the file included.
  */
 export class FileImport {
   readonly #target: ImportTarget;
   readonly #format: ForeignFormat;
   readonly #path: string | null;
-  readonly #intake: ForeignIntake;
+  readonly #parser: ForeignFileParser;
   readonly #logs: StoredLog[] = [];
   readonly #counted: EntryCount = { entries: 0 };
   #unstored = 0;
@@ -55,52 +54,52 @@ export class FileImport {
     this.#target = target;
     this.#format = format;
     this.#path = path;
-    this.#intake = new ForeignIntake(format, path);
+    this.#parser = new ForeignFileParser(format, path);
   }
 
-  async take(piece: Uint8Array): Promise<void> {
-    this.#intake.take(piece);
+  async write(piece: Uint8Array): Promise<void> {
+    this.#parser.write(piece);
     this.#unstored += piece.length;
     if (this.#unstored >= STORED_BYTES) await this.store();
   }
 
-  /** Takes back the sessions that this import has made; for an import that cannot be brought to its end. */
+  /** Removes the sessions that this import created; for an import that failed. */
   async undo(): Promise<void> {
     for (const log of this.#logs) await log.undo();
   }
 
-  /** Stores what is whole. */
+  /** Stores the entries that are complete. */
   async store(): Promise<void> {
     this.#unstored = 0;
-    for (const log of this.#intake.logs.slice(this.#logs.length))
+    for (const log of this.#parser.logs.slice(this.#logs.length))
       this.#logs.push(new StoredLog(this.#target, this.#format.name, log, this.#counted));
     for (const log of this.#logs) await log.store();
   }
 
-  /** The file rests: what was held back is whole where the program has written what ends it. */
-  async settle(): Promise<void> {
-    this.#intake.settle();
+  /** Called when the file has been idle: also stores buffered entries that the program has finished. */
+  async flush(): Promise<void> {
+    this.#parser.flush();
     await this.store();
   }
 
-  /** Whether something went on after the file rested: then all of the file must be imported anew. */
+  /** True if an entry continued after `flush` had stored it. The whole file must then be imported again. */
   get reopened(): boolean {
-    return this.#intake.reopened;
+    return this.#parser.reopened;
   }
 
-  /** The file has ended. */
+  /** Called at the end of the file: stores all entries, finished or not. */
   async end(): Promise<void> {
-    this.#intake.end();
+    this.#parser.end();
     await this.store();
   }
 
   get result(): ImportedFile {
     const sessions = this.#logs.map(({ sessionId, outcome, added }) => ({ sessionId, outcome, added }));
-    return { path: this.#path, sessions, report: this.#intake.report };
+    return { path: this.#path, sessions, report: this.#parser.report };
   }
 }
 
-/** Imports one foreign session from the bytes of its file. */
+/** Imports the sessions of one foreign file from its bytes. After an error, the sessions that it created are removed. */
 export async function importForeign(
   target: ImportTarget,
   format: ForeignFormat,
@@ -110,10 +109,10 @@ export async function importForeign(
   checkArgument(isStream(source), source, "importForeign", "the bytes of a file, in pieces");
   const file = new FileImport(target, format, path);
   try {
-    for await (const piece of source) await file.take(piece);
+    for await (const piece of source) await file.write(piece);
     await file.end();
   } catch (error) {
-    // What cannot be taken back, as the store is gone, is completed by the next import.
+    // If undo fails because the store is unreachable, the next import completes the sessions.
     await file.undo().catch(() => {});
     throw error;
   }
@@ -129,7 +128,7 @@ export async function importForeignFile(
   return importForeign(target, format, readPieces(path), path);
 }
 
-/** The bytes of a file from a position on; each piece lies where the one before lay. */
+/** Reads a file from a position on. All pieces share one buffer: each overwrites the one before. */
 export async function* readPieces(path: string, position = 0): AsyncGenerator<Uint8Array, void, undefined> {
   const buffer = Buffer.allocUnsafe(PIECE_BYTES);
   await using file = await open(path, "r").catch((cause: unknown) => unreadable(path, cause));

@@ -4,22 +4,22 @@ import { ReadReport } from "./foreign-report.ts";
 import type { ForeignFormat } from "./foreign-format.ts";
 import { detectFormat } from "./formats.ts";
 import { type ImportedFile, importForeignFile } from "./import-file.ts";
-import type { ImportMemory } from "./import-memory.ts";
+import type { ImportCache } from "./import-cache.ts";
 import { ImportThreads } from "./import-threads.ts";
 import { type SessionFile, sessionFiles } from "./session-files.ts";
 import type { ImportTarget } from "./stored-log.ts";
 
-/** Which files to import. */
+/** Options of `importFiles`. */
 export interface ImportFilesOptions {
-  /** The program that wrote them; null finds out by what stands in each file. */
+  /** The format of the files; null detects it from the content of each file. */
   readonly format: ForeignFormat | null;
   /** A file, or a directory with everything below it (default: where the program keeps its sessions). */
   readonly path?: string;
-  /** Only files that were changed at this time or later, in milliseconds. */
+  /** Only files modified at this time or later, in milliseconds. */
   readonly since?: number;
-  /** What earlier imports have read. */
-  readonly memory?: ImportMemory;
-  /** Where other threads find the same store; then many files are imported on all cores (default: on one). */
+  /** The files that earlier imports have read; unchanged ones are skipped. */
+  readonly cache?: ImportCache;
+  /** The URL of the same store, for other threads. With it, large imports use up to four threads (default: one). */
   readonly storeUrl?: string;
   readonly signal?: AbortSignal;
 }
@@ -28,27 +28,28 @@ const IMPORT_FILES_KEYS: KeysOf<ImportFilesOptions> = {
   format: true,
   path: true,
   since: true,
-  memory: true,
+  cache: true,
   storeUrl: true,
   signal: true,
 };
 
-/** What became of a file, and how far the import is. */
+/** The result of one file, and the progress of the import. */
 export interface ImportStep extends ImportedFile {
   readonly path: string;
-  /** Null for a file that no program is known to write; it was left alone. */
+  /** Null if the format is unknown; the file was skipped. */
   readonly format: ForeignFormat | null;
-  /** Which of how many files it is, counted from 1. */
+  /** The number of this file, counted from 1. */
   readonly number: number;
+  /** The total number of files. */
   readonly files: number;
 }
 
-/** How many sessions are looked up at once. */
+/** How many sessions are looked up in one call. */
 const HEADS_AT_ONCE = 500;
 
 /**
- * Imports files, and tells of them in their order; those that are as they were at the last import are not read again. A file
- * that cannot be imported is one loss in its report, with line 0, and the others go on.
+ * Imports files and yields the result of each, in order. Files that the cache knows as unchanged are not read. A file that
+ * cannot be imported is reported as one loss (line 0), and the import continues with the next.
  */
 export async function* importFiles(
   target: ImportTarget,
@@ -56,9 +57,9 @@ export async function* importFiles(
 ): AsyncGenerator<ImportStep, void, undefined> {
   checkStoreArgument(target?.store, "importFiles");
   checkOptionsOf(options, IMPORT_FILES_KEYS, "importFiles");
-  const { format, path, since, memory, storeUrl, signal } = options;
+  const { format, path, since, cache, storeUrl, signal } = options;
   const files = await sessionFiles(format, path ?? format?.home() ?? ".", since);
-  const unchanged = await unchangedFiles(target, files, memory);
+  const unchanged = await unchangedFiles(target, files, cache);
   const unread = files.filter((file) => !unchanged.has(file.path));
   await using threads = storeUrl === undefined ? null : ImportThreads.start(target, storeUrl, unread);
   const stepOf = async (file: SessionFile, index: number): Promise<ImportStep> => {
@@ -80,7 +81,7 @@ export async function* importFiles(
       const done = await (threads === null
         ? importForeignFile(target, found, file.path)
         : threads.importFile({ format: found.name, path: file.path }));
-      memory?.remember(file.path, { ...file, sessions: done.sessions.map(({ sessionId }) => sessionId) });
+      cache?.set(file.path, { ...file, sessions: done.sessions.map(({ sessionId }) => sessionId) });
       return { ...done, ...about, format: found };
     } catch (error) {
       return { ...about, format: found, sessions: [], report: lossOf(error) };
@@ -91,7 +92,7 @@ export async function* importFiles(
     signal?.throwIfAborted();
     for (; begun < Math.min(files.length, index + (threads?.filesAtOnce ?? 1)); begun++) {
       const step = stepOf(files[begun] as SessionFile, begun);
-      // It is thrown when it is its turn.
+      // The error is thrown when the step is awaited below; until then it must not be an unhandled rejection.
       step.catch(() => {});
       underWay.push(step);
     }
@@ -99,7 +100,7 @@ export async function* importFiles(
   }
 }
 
-/** What is wrong with a file, or with the one session that it belongs to here; all other errors are the store's. */
+/** Errors caused by one file or its session. All others are errors of the store and end the import. */
 const FILE_FAULTS: readonly SessionError["code"][] = [
   "INVALID_ID",
   "INVALID_HEADER",
@@ -120,7 +121,7 @@ const FILE_FAULTS: readonly SessionError["code"][] = [
   "ERASED",
 ];
 
-/** The loss of a whole file. @throws the error itself where it is not the file's fault, so that the import ends. */
+/** The report of a file that could not be imported. @throws the error itself if the file did not cause it. */
 function lossOf(error: unknown): ReadReport {
   if (!(error instanceof SessionError) || !FILE_FAULTS.includes(error.code)) throw error;
   const report = new ReadReport();
@@ -128,24 +129,24 @@ function lossOf(error: unknown): ReadReport {
   return report;
 }
 
-/** The sessions of each file that has not changed, if they are all still there. */
+/** The sessions of each file that has not changed since its import, if all of them still exist. */
 async function unchangedFiles(
   { store }: ImportTarget,
   files: readonly SessionFile[],
-  memory: ImportMemory | undefined,
+  cache: ImportCache | undefined,
 ): Promise<Map<string, readonly string[]>> {
-  const recalled = new Map<string, readonly string[]>();
+  const unchanged = new Map<string, readonly string[]>();
   for (const { path, size, mtimeMs } of files) {
-    const sessions = memory?.recall(path, size, mtimeMs) ?? null;
-    if (sessions !== null) recalled.set(path, sessions);
+    const sessions = cache?.sessionsOf(path, size, mtimeMs) ?? null;
+    if (sessions !== null) unchanged.set(path, sessions);
   }
-  const ids = [...new Set([...recalled.values()].flat())];
+  const ids = [...new Set([...unchanged.values()].flat())];
   const gone = new Set<string>();
   for (let from = 0; from < ids.length; from += HEADS_AT_ONCE) {
     const some = ids.slice(from, from + HEADS_AT_ONCE);
     const heads = await store.heads(some);
     for (const [index, id] of some.entries()) if (heads[index] === null) gone.add(id);
   }
-  for (const [path, sessions] of recalled) if (sessions.some((id) => gone.has(id))) recalled.delete(path);
-  return recalled;
+  for (const [path, sessions] of unchanged) if (sessions.some((id) => gone.has(id))) unchanged.delete(path);
+  return unchanged;
 }

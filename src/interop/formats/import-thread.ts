@@ -5,7 +5,7 @@ import { foreignFormat } from "./formats.ts";
 import { importForeignFile } from "./import-file.ts";
 import type { ThreadAnswer, ThreadStart, ThreadTask } from "./import-threads.ts";
 
-// The program of a thread that `ImportThreads` starts: imports the files that it is told of, until it is told null.
+// The program of a worker thread that `ImportThreads` starts. Imports a file per message; a null message ends the thread.
 const { storeUrl, target } = workerData as ThreadStart;
 const store = await openStore(storeUrl);
 

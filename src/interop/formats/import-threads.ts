@@ -8,19 +8,19 @@ import { ReadReport } from "./foreign-report.ts";
 import type { ImportedFile } from "./import-file.ts";
 import type { ImportTarget } from "./stored-log.ts";
 
-/** What a thread is started with. */
+/** The `workerData` of a thread. */
 export interface ThreadStart {
   readonly storeUrl: string;
   readonly target: Omit<ImportTarget, "store">;
 }
 
-/** A file that a thread imports. */
+/** The message that asks a thread to import a file. */
 export interface ThreadTask {
   readonly format: FormatName;
   readonly path: string;
 }
 
-/** What became of a file; the report comes as a plain object, and an error as its code and message. */
+/** The answer to a task. The report arrives as a plain object (structured clone), an error as its code and message. */
 export type ThreadAnswer =
   | { readonly path: string; readonly done: ImportedFile }
   | {
@@ -28,19 +28,19 @@ export type ThreadAnswer =
       readonly failed: { readonly code: SessionError["code"] | null; readonly message: string };
     };
 
-/** More threads would only wait for each other, as they write into one store. */
+/** More threads would only wait for each other: they write into the same store. */
 const THREADS_MAX = 4;
-/** How many files a thread has at once: while one waits for its turn to write, the next is read. */
+/** How many files a thread imports concurrently: while one waits to write, another is read. */
 const FILES_AT_ONCE = 4;
-/** What is imported sooner than threads have started. */
+/** Fewer bytes are imported faster than threads start. */
 const BYTES_MIN = 8 * 1024 * 1024;
-/** What is read of a file dies with it; in a large young generation most of it is never copied. */
+/** Objects parsed from a file are short-lived: with a large young generation the garbage collector rarely copies them. */
 const YOUNG_MB = 64;
 
-// From a module of dist/chunks. Put together, so that no bundler takes the program for a part of its own.
+// Relative to a module of dist/chunks. Joined at runtime, so that a bundler does not treat it as an import.
 const PROGRAM = ["..", "interop", "formats", "import-thread.js"].join("/");
 
-/** Threads that import files, each with the store opened for itself. */
+/** A pool of worker threads that import files. Each thread opens the store itself. */
 export class ImportThreads implements AsyncDisposable {
   readonly #threads: readonly ImportThread[];
 
@@ -48,7 +48,7 @@ export class ImportThreads implements AsyncDisposable {
     this.#threads = threads;
   }
 
-  /** Null where threads do not pay, or cannot be had: no other thread can open the store, or the package was bundled. */
+  /** Null if the import is too small for threads, if no other thread can open the store, or if the package was bundled. */
   static start(
     { store, ...target }: ImportTarget,
     storeUrl: string,
@@ -63,7 +63,7 @@ export class ImportThreads implements AsyncDisposable {
     return new ImportThreads(Array.from({ length: count }, () => new ImportThread(fileURLToPath(program), start)));
   }
 
-  /** How many files keep all of them busy. */
+  /** How many files must be submitted at once to keep all threads busy. */
   get filesAtOnce(): number {
     return this.#threads.length * FILES_AT_ONCE;
   }
@@ -76,13 +76,13 @@ export class ImportThreads implements AsyncDisposable {
     throw code === null ? new Error(message) : new SessionError(code, message);
   }
 
-  /** Waits for the files that are under way. */
+  /** Waits for running imports, then ends the threads. */
   async [Symbol.asyncDispose](): Promise<void> {
     await Promise.all(this.#threads.map((thread) => thread.end()));
   }
 }
 
-/** One thread, and the files that it has. */
+/** One worker thread and its pending files. */
 class ImportThread {
   readonly #worker: Worker;
   readonly #exited: Promise<void>;

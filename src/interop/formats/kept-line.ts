@@ -1,15 +1,15 @@
 import type { Entry, NodeBody } from "../../session/log/entry.ts";
 import type { FormatName } from "./foreign-format.ts";
 
-/** The most characters of a line in one entry: none takes more than six bytes as JSON, and an entry has 8 MiB. */
+/** Maximum characters of a line in one entry: a character takes at most six bytes as JSON, an entry at most 8 MiB. */
 const PART_CHARACTERS_MAX = 1_000_000;
 
-/** The bodies of the `custom` entries that keep a line verbatim. A long line takes several, in order. */
+/** The bodies of the `custom` entries that keep a line verbatim. A long line is split into several, in order. */
 export function keptBodies(format: FormatName, text: string): NodeBody[] {
   const parts: string[] = [];
   for (let from = 0; from < text.length || from === 0; ) {
     let to = Math.min(from + PART_CHARACTERS_MAX, text.length);
-    // A pair of surrogates stays together, as half of one cannot be stored.
+    // A surrogate pair is not split: a lone surrogate cannot be stored.
     if (to < text.length && isHighSurrogate(text.charCodeAt(to - 1))) to--;
     parts.push(text.slice(from, to));
     if (to === text.length) break;
@@ -24,7 +24,7 @@ export function keptBodies(format: FormatName, text: string): NodeBody[] {
   }));
 }
 
-/** Puts lines together again that `keptBodies` took apart. One for each export. */
+/** Rejoins lines that `keptBodies` split. Create one for each export. */
 export class KeptLines {
   readonly #customType: string;
   #parts: string[] = [];
@@ -33,7 +33,7 @@ export class KeptLines {
     this.#customType = `foreign.${format}`;
   }
 
-  /** The line that ends with this entry; null while parts are missing; undefined for an entry that keeps no line of this format. */
+  /** The line that this entry completes; null while parts are missing; undefined if it keeps no line of this format. */
   take(entry: Entry): string | null | undefined {
     if (entry.type !== "custom" || entry.customType !== this.#customType) return undefined;
     const { line, part, of } = (entry.data ?? {}) as { line?: unknown; part?: unknown; of?: unknown };
@@ -48,7 +48,7 @@ export class KeptLines {
   }
 }
 
-/** Whether a text is one line of JSON. A log that was not imported by us may have kept anything. */
+/** Whether a text is one line of JSON. Needed because a log from elsewhere may hold any text in such an entry. */
 export function isOneLine(text: string): boolean {
   if (text.includes("\n")) return false;
   try {

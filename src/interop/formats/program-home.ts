@@ -1,7 +1,7 @@
 import { homedir } from "node:os";
 import { join } from "node:path";
 
-/** The directory that a variable of a program's names, else the one below the home directory where it keeps its files. */
+/** The directory named by an environment variable of the program, else the given path below the home directory. */
 export function programHome(variable: string): string | undefined;
 export function programHome(variable: string, ...below: string[]): string;
 export function programHome(variable: string, ...below: string[]): string | undefined {

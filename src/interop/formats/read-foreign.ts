@@ -19,23 +19,23 @@ export interface ForeignSession {
   readonly entries: readonly ForeignDraft[];
 }
 
-/** What was read from a foreign file. */
+/** The content of a foreign file. */
 export interface ForeignReading extends ForeignSession {
-  /** Other sessions that the file holds, as those of sub-agents. */
+  /** Further sessions in the file, such as those of sub-agents. */
   readonly others: readonly ForeignSession[];
   readonly report: ReadReport;
 }
 
-/** Reads one foreign file piece by piece; what became whole is taken from its logs. */
-export class ForeignIntake implements ForeignSink {
+/** Parses one foreign file from pieces of bytes. The caller takes complete entries from `logs`. */
+export class ForeignFileParser implements ForeignSink {
   readonly report: ReadReport = new ReadReport();
   readonly logs: ForeignLog[] = [];
   readonly #format: ForeignFormat;
-  readonly #lines: ForeignLines = new ForeignLines(this.report);
+  readonly #lines: LineSplitter = new LineSplitter(this.report);
   readonly #reader: ForeignReader;
-  /** The number of the last line that the reader got. */
+  /** The number of the last line given to the reader. */
   #number = 0;
-  /** All of a document; null where the format has lines. */
+  /** The pieces of a document so far; null if the format has lines. */
   readonly #document: Uint8Array[] | null;
 
   constructor(format: ForeignFormat, path: string | null) {
@@ -50,38 +50,38 @@ export class ForeignIntake implements ForeignSink {
     return log;
   }
 
-  /** Takes the next bytes of the file; the caller may use them anew. */
-  take(piece: Uint8Array): void {
+  /** Parses the next bytes of the file. The caller may reuse their buffer. */
+  write(piece: Uint8Array): void {
     if (this.#document !== null) this.#document.push(Buffer.from(piece));
-    else for (const line of this.#lines.take(piece)) this.#read(line);
+    else for (const line of this.#lines.split(piece)) this.#read(line);
   }
 
-  /** The file rests: what the program has ended is whole, but for a line without its end. */
-  settle(): void {
-    this.#do(() => this.#reader.settle?.());
+  /** Called when the file has been idle: emits buffered entries that are finished. A line without its newline stays buffered. */
+  flush(): void {
+    this.#catchFailure(() => this.#reader.flush?.());
   }
 
-  /** Whether something went on after the file rested, so that it must be read anew. */
+  /** True if an entry continued after `flush` had emitted it, so that the file must be read again. */
   get reopened(): boolean {
     return this.#reader.reopened === true;
   }
 
-  /** The file has ended. */
+  /** Called at the end of the file: parses an unfinished last line and emits all buffered entries. */
   end(): void {
     if (this.#document !== null) {
       const document = documentOf(Buffer.concat(this.#document), this.report);
       if (document !== null) this.#read(document);
     } else for (const line of this.#lines.end()) this.#read(line);
-    this.#do(() => this.#reader.end());
+    this.#catchFailure(() => this.#reader.end());
   }
 
-  /** A reader must not fail for what a line says; where one does, that costs the line and not the import. */
+  /** If the reader throws, although it must not, only the line is lost and the import continues. */
   #read(line: ForeignLine): void {
     this.#number = line.number;
-    this.#do(() => this.#reader.line(line));
+    this.#catchFailure(() => this.#reader.line(line));
   }
 
-  #do(act: () => void): void {
+  #catchFailure(act: () => void): void {
     try {
       act();
     } catch (error) {
@@ -90,7 +90,7 @@ export class ForeignIntake implements ForeignSink {
   }
 }
 
-/** Reads a foreign session from the bytes of its file; null where there is none in it. */
+/** Reads a foreign file from its bytes; null if it holds no session. */
 export async function readForeign(
   format: ForeignFormat,
   source: AsyncIterable<Uint8Array> | Iterable<Uint8Array>,
@@ -103,33 +103,33 @@ export async function readForeign(
     'a format, such as foreignFormat("pi")',
   );
   checkArgument(isStream(source), source, "readForeign", "the bytes of a file, in pieces");
-  const intake = new ForeignIntake(format, path);
-  for await (const piece of source) intake.take(piece);
-  intake.end();
-  // Copies, as the drafts of a log were given away, and what a caller does to these is to be checked.
+  const parser = new ForeignFileParser(format, path);
+  for await (const piece of source) parser.write(piece);
+  parser.end();
+  // Copies, because drafts marked by `giveDraft` are not checked again, and the caller may change these.
   const entriesOf = (log: ForeignLog): ForeignDraft[] => log.take().map((draft) => ({ ...draft }));
-  const [main, ...others] = intake.logs.map((log) => ({ header: log.header, entries: entriesOf(log) }));
-  return main === undefined ? null : { ...main, others, report: intake.report };
+  const [main, ...others] = parser.logs.map((log) => ({ header: log.header, entries: entriesOf(log) }));
+  return main === undefined ? null : { ...main, others, report: parser.report };
 }
 
 const NEWLINE = 10;
 const CARRIAGE_RETURN = 13;
 const BYTE_ORDER_MARK = "\ufeff";
 
-/** The most bytes of one line; a longer one is lost. */
+/** Maximum bytes of one line; a longer one is lost. */
 const LINE_BYTES_MAX = 256 * 1024 * 1024;
 
 /**
- * Takes the bytes of a file in pieces and gives its lines as they become whole.
+ * Splits a stream of bytes into lines and parses them.
  *
- * - `\n` or `\r\n` ends a line; empty lines are passed over, but counted.
- * - A line that is not UTF-8, not JSON, no object, nested deeper than 1,000 levels or longer than 256 MiB is one loss in the
- *   report, not a failure.
+ * - `\n` or `\r\n` ends a line; empty lines are skipped, but count for line numbers.
+ * - A line that is not UTF-8, not JSON, no object, nested deeper than 1,000 levels or longer than 256 MiB is counted as lost
+ *   in the report; it is not an error.
  */
-class ForeignLines {
+class LineSplitter {
   readonly #report: ReadReport;
-  #open: Uint8Array[] = [];
-  #openBytes = 0;
+  #pending: Uint8Array[] = [];
+  #pendingBytes = 0;
   #number = 0;
   #wholeBytes = 0;
 
@@ -137,45 +137,45 @@ class ForeignLines {
     this.#report = report;
   }
 
-  /** How many bytes the lines that were whole have taken: where a reader that comes back goes on. */
+  /** The total bytes of all complete lines: the position at which a later reader continues. */
   get wholeBytes(): number {
     return this.#wholeBytes;
   }
 
-  /** The lines that end in this piece. */
-  *take(piece: Uint8Array): Generator<ForeignLine, void, undefined> {
+  /** Yields the lines that end in this piece. */
+  *split(piece: Uint8Array): Generator<ForeignLine, void, undefined> {
     let from = 0;
     for (let end = piece.indexOf(NEWLINE); end >= 0; end = piece.indexOf(NEWLINE, from)) {
-      this.#hold(piece.subarray(from, end));
+      this.#buffer(piece.subarray(from, end));
       from = end + 1;
-      this.#wholeBytes += this.#openBytes + 1;
-      const line = this.#close();
+      this.#wholeBytes += this.#pendingBytes + 1;
+      const line = this.#finishLine();
       if (line !== null) yield line;
     }
-    this.#hold(Buffer.from(piece.subarray(from)));
+    this.#buffer(Buffer.from(piece.subarray(from)));
   }
 
-  /** What stands after the last newline, as the last line; for a file that does not grow. */
+  /** Yields the text after the last newline as the last line; for a file that no longer grows. */
   *end(): Generator<ForeignLine, void, undefined> {
-    if (this.#openBytes === 0) return;
-    const line = this.#close();
+    if (this.#pendingBytes === 0) return;
+    const line = this.#finishLine();
     if (line !== null) yield line;
   }
 
-  #hold(bytes: Uint8Array): void {
+  #buffer(bytes: Uint8Array): void {
     if (bytes.length === 0) return;
-    this.#openBytes += bytes.length;
-    if (this.#openBytes > LINE_BYTES_MAX) this.#open = [];
-    else this.#open.push(bytes);
+    this.#pendingBytes += bytes.length;
+    if (this.#pendingBytes > LINE_BYTES_MAX) this.#pending = [];
+    else this.#pending.push(bytes);
   }
 
-  #close(): ForeignLine | null {
+  #finishLine(): ForeignLine | null {
     this.#number++;
-    const [only] = this.#open;
-    const bytes = only !== undefined && this.#open.length === 1 ? asBuffer(only) : Buffer.concat(this.#open);
-    const tooLong = this.#openBytes > LINE_BYTES_MAX;
-    this.#open = [];
-    this.#openBytes = 0;
+    const [only] = this.#pending;
+    const bytes = only !== undefined && this.#pending.length === 1 ? asBuffer(only) : Buffer.concat(this.#pending);
+    const tooLong = this.#pendingBytes > LINE_BYTES_MAX;
+    this.#pending = [];
+    this.#pendingBytes = 0;
     const parsed = tooLong ? `it is longer than ${LINE_BYTES_MAX} bytes` : parse(bytes, this.#number === 1);
     if (parsed === null) return null;
     if (typeof parsed === "string") {
@@ -186,7 +186,7 @@ class ForeignLines {
   }
 }
 
-/** All of a document as one line; null where it is none, which is a loss. */
+/** The whole document as one line; null, and a loss in the report, if it is invalid. */
 function documentOf(bytes: Uint8Array, report: ReadReport): ForeignLine | null {
   const parsed = parse(Buffer.from(bytes), true) ?? "it is empty";
   if (typeof parsed !== "string") return { number: 1, ...parsed };
@@ -194,11 +194,11 @@ function documentOf(bytes: Uint8Array, report: ReadReport): ForeignLine | null {
   return null;
 }
 
-/** How deep a line may nest: readers and `JSON.stringify` go down level by level, and a stack has an end. */
+/** How deep a line may nest: readers and `JSON.stringify` are recursive and would overflow the stack. */
 const DEPTH_MAX = 1000;
 const [QUOTE, BACKSLASH, BRACE, BRACKET, BRACE_END, BRACKET_END] = [0x22, 0x5c, 0x7b, 0x5b, 0x7d, 0x5d];
 
-/** Whether a JSON text nests deeper than so many levels. */
+/** Whether a JSON text nests deeper than `levels`. */
 function nestsDeeper(bytes: Buffer, levels: number): boolean {
   if (bytes.length <= 2 * levels) return false;
   let depth = 0;
@@ -214,7 +214,7 @@ function nestsDeeper(bytes: Buffer, levels: number): boolean {
   return false;
 }
 
-/** Where the quotation mark is that ends a string; -1 where there is none. */
+/** The position of the quotation mark that ends a string; -1 if there is none. */
 function endOfString(bytes: Buffer, start: number): number {
   for (let end = bytes.indexOf(QUOTE, start + 1); end >= 0; end = bytes.indexOf(QUOTE, end + 1)) {
     let escapes = 0;
@@ -224,12 +224,12 @@ function endOfString(bytes: Buffer, start: number): number {
   return -1;
 }
 
-/** The same bytes, not a copy of them. */
+/** The same bytes as a Buffer, without copying. */
 function asBuffer({ buffer, byteOffset, length }: Uint8Array): Buffer {
   return Buffer.from(buffer, byteOffset, length);
 }
 
-/** What a line says, what is wrong with it, or null when it is empty. */
+/** The parsed line, or a sentence that says why it is invalid, or null if it is empty. */
 function parse(bytes: Buffer, first: boolean): { readonly text: string; readonly value: JsonValue } | string | null {
   if (!isUtf8(bytes)) return "it is not UTF-8";
   const whole = bytes.at(-1) === CARRIAGE_RETURN ? bytes.subarray(0, -1) : bytes;
@@ -239,7 +239,9 @@ function parse(bytes: Buffer, first: boolean): { readonly text: string; readonly
   if (nestsDeeper(bytes, DEPTH_MAX)) return `it nests deeper than ${DEPTH_MAX} levels`;
   try {
     const value: unknown = JSON.parse(text);
-    return typeof value === "object" && value !== null ? { text, value: value as JsonValue } : "it is no JSON object";
+    return typeof value === "object" && value !== null
+      ? { text, value: value as JsonValue }
+      : "it is not a JSON object";
   } catch {
     return "it is cut off or not JSON";
   }

@@ -11,7 +11,7 @@ export interface SessionFile {
 }
 
 /**
- * The files of sessions below a directory, or the file itself, the oldest first.
+ * The session files below a directory, or the path itself if it is a file. Sorted by modification time, oldest first.
  *
  * @throws {SessionError} `INVALID_OPTION` when the path cannot be read.
  */
@@ -30,7 +30,7 @@ export async function sessionFiles(format: ForeignFormat | null, path: string, s
   return files.sort((a, b) => a.mtimeMs - b.mtimeMs);
 }
 
-/** Null for what is not there, or is gone meanwhile. */
+/** Null if the file does not exist, or was deleted meanwhile. */
 async function look(path: string) {
   return stat(path).catch(() => null);
 }

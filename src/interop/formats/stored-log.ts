@@ -7,82 +7,81 @@ import type { CreateOptions, SessionStore } from "../../session/store.ts";
 import { canonicalJson } from "../../stores/doctor/log-digest.ts";
 import type { AssistantMessage } from "../../session/message.ts";
 import { addCost, addUsage, NO_USAGE, type Usage } from "../../session/usage.ts";
-import { firstVersionOf, VERSION_DIGITS, VERSION_MARK, withSpentBeside } from "./entry-version.ts";
+import { firstVersionOf, VERSION_DIGITS, VERSION_MARK, moveUsageAside } from "./entry-version.ts";
 import type { ForeignDraft, ForeignHeader, FormatName } from "./foreign-format.ts";
 import { digest, foreignSessionId } from "./foreign-id.ts";
 import type { ForeignLog } from "./foreign-log.ts";
 import { noteFor } from "./foreign-note.ts";
-import { usageBeyond } from "./usage-beyond.ts";
+import { subtractUsage } from "./subtract-usage.ts";
 
-/** Into which store, and for whom, sessions are imported. */
+/** The store and the user that sessions are imported into. */
 export interface ImportTarget {
   readonly store: SessionStore;
-  /** Whose sessions they become (default: nobody's). */
+  /** The owner of the imported sessions; null for none. */
   readonly userId: string | null;
-  /** Whether what they spent counts in sums (default true). */
+  /** Whether their usage counts in sums (default true). */
   readonly counts?: boolean;
-  /** Says what would become of them, and stores nothing. */
+  /** Reports what an import would do, and stores nothing. */
   readonly dryRun?: boolean;
-  /** What the store is to refuse, where the sessions come in by a request. */
+  /** Limits for an import over HTTP. */
   readonly limits?: Pick<CreateOptions, "maxOpenPerUser" | "variablesBytesMax"> & { readonly entriesMax: number };
 }
 
-/** How many entries a file had so far, in all of its sessions. */
+/** How many entries were read from a file so far, in all of its sessions. */
 export interface EntryCount {
   entries: number;
 }
 
-/** How often an append is tried again because someone else was faster. */
+/** How often an append is tried if other writers conflict with it. */
 const TRIES_MAX = 20;
 
-/** What the session holds already of an entry. */
+/** An entry that is stored already. */
 interface KnownEntry {
   readonly print: string;
-  /** What a node hangs on; a fact hangs on nothing. */
+  /** The parent of a node; null for a fact. */
   readonly parentId: string | null;
 }
 
-/** What was counted for an answer, in all of its versions. */
+/** The usage and cost counted for an answer, over all of its versions. */
 interface Spent {
   readonly usage: Usage;
   readonly cost: number;
 }
 
 /**
- * One foreign session in a store, as far as it has been read.
+ * Writes one foreign session into a store, as far as it has been read.
  *
- * - Its first entries make the session; the header's `inherited` says so of them. Those that come later carry the stamp.
- * - Entries that are there already are passed over, so that an import can be repeated.
- * - One that has changed since, as an answer that was read before it was whole, is added anew where the old one hangs, and so
- *   is all that hangs on it. The old ones are pruned, unless someone has gone on with the session here. What was spent counts
- *   once.
- * - The session's leaf follows the file only while nobody has gone on with the session here.
+ * - The first entries create the session; the header's `inherited` counts them. Each later entry is marked `inherited` itself.
+ * - Entries that are stored already are skipped: an import is idempotent.
+ * - An entry that has changed, such as an answer that was read before it was complete, is added again below the same parent,
+ *   with all of its descendants. The old version is pruned, unless the session was continued here. Usage counts once.
+ * - The leaf follows the file only while the session was not continued here.
  */
 export class StoredLog {
   readonly sessionId: string;
   /** How many entries this import has added. */
   added = 0;
-  /** What became of the session: made, added to, or as it was. */
+  /** `new`: created; `grown`: entries were added; `same`: nothing to add; `deleted`: deleted here before, and not restored. */
   outcome: "new" | "grown" | "same" | "deleted" = "same";
   readonly #target: ImportTarget;
   readonly #format: FormatName;
   readonly #log: ForeignLog;
   #head: SessionHead | null = null;
-  /** What the session holds that this import has not added, by id. */
+  /** The stored entries that this import has not added, by id. */
   readonly #known = new Map<string, KnownEntry>();
-  /** The versions that were found of an entry beside the first one. */
+  /** The later versions found in the store, by the id of the first version. */
   readonly #versions = new Map<string, string[]>();
   readonly #spent = new Map<string, Spent>();
-  /** Entries of branches that were pruned. */
+  /** Entries of pruned branches. */
   readonly #hidden = new Set<string>();
-  /** Whether someone has gone on with the session here, or has gone back in it. */
-  #own = false;
-  /** The ids of entries that stand for others, which were read differently before. */
+  /** Whether the session was continued here: a node or a move of the leaf that no import added. */
+  #continuedHere = false;
+  /** From the id of a changed entry to the id of its new version. */
   readonly #changed = new Map<string, string>();
   readonly #counted: EntryCount;
-  /** Where imports have put the session's leaf. */
+  /** The leaf as imports have set it. */
   #leafId: string | null = null;
-  /** Where the file stands, by the ids of the entries here. */
+  /** The leaf of the file, as an id of an entry here. */
   #fileLeafId: string | null = null;
 
   constructor(target: ImportTarget, format: FormatName, log: ForeignLog, counted: EntryCount = { entries: 0 }) {
@@ -93,7 +92,7 @@ export class StoredLog {
     this.sessionId = foreignSessionId(target.userId, format, log.header.foreignId);
   }
 
-  /** Stores what the log has become since the last time. */
+  /** Stores the entries that were read since the last call. */
   async store(): Promise<void> {
     if (this.outcome === "deleted") return;
     const drafts = this.#log.take();
@@ -102,7 +101,7 @@ export class StoredLog {
     else if (drafts.length > 0) await this.#append(drafts);
   }
 
-  /** Removes the session if this import made it and nobody has written to it since. */
+  /** Removes the session if this import created it and nobody has written to it since. */
   async undo(): Promise<void> {
     const made = this.outcome === "new" ? this.#head : null;
     if (made === null) return;
@@ -120,11 +119,11 @@ export class StoredLog {
     if (this.#counted.entries > entriesMax)
       throw new SessionError(
         "TOO_LARGE",
-        `The file has more than the ${entriesMax} entries that may be imported at once.`,
+        `The file has more than ${entriesMax} entries, the most that one import accepts.`,
       );
   }
 
-  /** Whether the session is there already. What was added to it since the last look is known afterwards. */
+  /** Whether the session exists. Reads and indexes the entries that were added since the last call. */
   async #find(): Promise<boolean> {
     const { store } = this.#target;
     const after = (this.#head?.version ?? 0) - 1;
@@ -133,19 +132,19 @@ export class StoredLog {
     const { version, header } = this.#head;
     const imported = header.inherited?.entries ?? 0;
     for await (const entry of store.read(this.sessionId, { after, before: version }))
-      this.#learn(entry, entry.inherited === true || entry.seq < imported);
-    // A parent stands before its children.
+      this.#index(entry, entry.inherited === true || entry.seq < imported);
+    // Parents precede children in the map, so one pass hides all descendants.
     for (const [id, { parentId }] of this.#hidden.size === 0 ? [] : this.#known)
       if (parentId !== null && this.#hidden.has(parentId)) this.#hidden.add(id);
     return true;
   }
 
-  #learn(entry: Entry, imported: boolean): void {
+  #index(entry: Entry, imported: boolean): void {
     const { id } = entry;
     if (entry.type === "prune") this.#hidden.add(entry.targetId);
     if (entry.type === "leaf" || isNode(entry)) {
       if (imported) this.#follow(entry);
-      else this.#own = true;
+      else this.#continuedHere = true;
     }
     this.#known.set(id, { print: fingerprint(entry), parentId: isNode(entry) ? entry.parentId : null });
     const first = firstVersionOf(id);
@@ -163,7 +162,7 @@ export class StoredLog {
       const options = { entries: drafts, ...createLimits(this.#target) };
       if (this.#target.dryRun !== true) this.#head = await this.#target.store.create(header, options);
     } catch (error) {
-      // It was deleted here, and can be brought back; or another import has just made it.
+      // Either it was deleted here and can be undeleted, or another import has just created it.
       if (!(error instanceof SessionError) || error.code !== "SESSION_EXISTS") throw error;
       if (await this.#find()) await this.#append(drafts);
       else this.outcome = "deleted";
@@ -189,7 +188,7 @@ export class StoredLog {
     });
   }
 
-  /** Where it came from; its parents are sessions of the same user's, whatever the file names. */
+  /** The lineage. Parent ids are derived for the same user, so a file cannot name another user's session. */
   #lineage({ lineage, parentForeignId }: ForeignHeader): { readonly lineage?: Lineage } {
     const forked = { operator: this.#format, kind: "op_fork", extras: [] } as const;
     const said = lineage ?? (parentForeignId === undefined ? null : { ...forked, parents: [parentForeignId] });
@@ -201,20 +200,20 @@ export class StoredLog {
   async #append(drafts: readonly ForeignDraft[]): Promise<void> {
     for (let tries = 1; ; tries++) {
       const head = this.#head as SessionHead;
-      // Whoever goes on here has moved the leaf; then the file's moves are not followed.
+      // If the session was continued here, its leaf differs, and moves of the file's leaf are not applied.
       const followed = head.leafId === this.#leafId;
       const plan = this.#plan(drafts, followed);
       const entries = followed ? plan.entries : plan.entries.filter(({ type }) => type !== "leaf");
       try {
         if (entries.length > 0 && this.#target.dryRun !== true) {
           const written = await this.#write(entries, head.version);
-          // All of it was there, as someone else has added the same and perhaps more: that is learned before going on.
+          // Another import added the same entries, and perhaps more: read them before continuing.
           if (written.version !== head.version + entries.length && tries < TRIES_MAX && (await this.#find())) continue;
           this.#head = written;
         }
       } catch (error) {
         if (!isRace(error) || tries === TRIES_MAX) throw error;
-        // Someone else has added to the session: what they said may be what is to be added here.
+        // Another writer has added to the session, perhaps the same entries: read them and plan again.
         if (await this.#find()) {
           if (this.#head?.version === head.version) throw error;
           continue;
@@ -238,7 +237,7 @@ export class StoredLog {
     return (await this.#target.store.append(this.sessionId, stamped, options)).head;
   }
 
-  /** What must be added so that the session says what the drafts say, and where the file stands after them. */
+  /** Plans the entries that must be added for the drafts, and the leaf of the file after them. */
   #plan(drafts: readonly ForeignDraft[], followed: boolean): AppendPlan {
     const plan = new AppendPlan(this.#leafId, this.#fileLeafId);
     for (const draft of drafts) {
@@ -249,35 +248,35 @@ export class StoredLog {
       else {
         const known = this.#known.size === 0 ? undefined : this.#known.get(id);
         if (known === undefined) plan.add(moved);
-        else this.#takeKnown(moved, known, plan);
+        else this.#planKnown(moved, known, plan);
       }
     }
-    if (!followed || this.#own) plan.superseded.length = 0;
+    if (!followed || this.#continuedHere) plan.superseded.length = 0;
     return plan.end();
   }
 
-  /** Passes over an entry that is there already, or adds a new version of it. */
-  #takeKnown(moved: ForeignDraft, known: KnownEntry, plan: AppendPlan): void {
+  /** Skips an entry that is stored unchanged, or plans a new version of it. */
+  #planKnown(moved: ForeignDraft, known: KnownEntry, plan: AppendPlan): void {
     const { id, parentId } = moved;
     const print = fingerprint(moved);
     const hangs = !isNode(moved) || known.parentId === parentId;
     if (hangs && known.print === print && !this.#hidden.has(id)) {
-      plan.pass(moved, id);
+      plan.skip(moved, id);
       return;
     }
     const version = this.#versionOf(id, [print, isNode(moved) ? parentId : null]);
     this.#changed.set(id, version);
     if (this.#known.has(version)) {
-      plan.pass(moved, version);
+      plan.skip(moved, version);
       return;
     }
     const versions = [id, ...(this.#versions.get(id) ?? [])];
     const beyond = isAnswer(moved)
       ? spendingBeyond(moved, this.#spent.get(id), versions.at(-1) as string, version)
       : null;
-    if (beyond !== null) plan.beside(beyond);
-    plan.add({ ...(isAnswer(moved) ? withSpentBeside(moved) : moved), id: version });
-    // What hangs on an old version goes with it.
+    if (beyond !== null) plan.addOffLeaf(beyond);
+    plan.add({ ...(isAnswer(moved) ? moveUsageAside(moved) : moved), id: version });
+    // Descendants of an old version are pruned with it: prune only the topmost one.
     for (const old of isNode(moved) ? versions : []) {
       const parent = this.#known.get(old)?.parentId ?? null;
       if (!this.#hidden.has(old) && (parent === null || !plan.isSuperseded(parent))) plan.superseded.push(old);
@@ -285,7 +284,7 @@ export class StoredLog {
     }
   }
 
-  /** The id of the version of an entry that says this: one that is there and not hidden, or a new one. */
+  /** The id of the version with this content: derived from it, and counted up past hidden versions. */
   #versionOf(id: string, said: readonly (string | null)[]): string {
     for (let number = 0; ; number++) {
       const version = `${id}${VERSION_MARK}${digest([...said, number]).slice(0, VERSION_DIGITS)}`;
@@ -293,7 +292,7 @@ export class StoredLog {
     }
   }
 
-  /** A draft whose parent or target may have changed. */
+  /** The draft with references to changed entries replaced by their new versions. */
   #moved(draft: ForeignDraft): ForeignDraft {
     if (this.#changed.size === 0) return draft;
     const moved: Record<string, unknown> = { ...draft };
@@ -304,21 +303,21 @@ export class StoredLog {
     return moved as unknown as ForeignDraft;
   }
 
-  /** Moves the leaf as the store does. */
+  /** Updates `#leafId` for an entry, by the same rules as the store. */
   #follow(entry: Entry | ForeignDraft): void {
     if (entry.type === "leaf") this.#leafId = entry.targetId;
     else if (isNode(entry) && entry.parentId === this.#leafId) this.#leafId = entry.id;
   }
 }
 
-/** The entries of one append, each with the moves of the leaf that it needs. */
+/** The entries of one append, with the `leaf` facts that they need. */
 class AppendPlan {
   readonly entries: ForeignDraft[] = [];
   /** Old versions to prune. */
   readonly superseded: string[] = [];
   readonly #superseded = new Set<string>();
   #leafId: string | null;
-  /** Where the file stands. */
+  /** The leaf of the file. */
   fileLeafId: string | null;
 
   constructor(leafId: string | null, fileLeafId: string | null) {
@@ -334,7 +333,7 @@ class AppendPlan {
     return this.#superseded.has(id);
   }
 
-  /** The file goes elsewhere; a move that is `known` was made before. */
+  /** Applies a move of the file's leaf; a `known` move is stored already. */
   move(draft: Extract<ForeignDraft, { type: "leaf" }>, known: boolean): void {
     this.fileLeafId = draft.targetId;
     if (known || draft.targetId === this.#leafId) return;
@@ -342,22 +341,22 @@ class AppendPlan {
     this.#leafId = draft.targetId;
   }
 
-  /** The file says what an entry says that is there. */
-  pass(draft: ForeignDraft, id: string): void {
+  /** Skips a draft that is stored already under `id`. */
+  skip(draft: ForeignDraft, id: string): void {
     if (isNode(draft)) this.fileLeafId = id;
   }
 
   add(draft: ForeignDraft): void {
     if (isNode(draft)) {
-      this.#leafTo(draft.parentId, `${draft.id}.leaf`, draft.timestamp);
+      this.#moveLeaf(draft.parentId, `${draft.id}.leaf`, draft.timestamp);
       this.#leafId = draft.id;
       this.fileLeafId = draft.id;
     }
     this.entries.push(draft);
   }
 
-  /** Adds a node that the file does not stand on. */
-  beside(draft: ForeignDraft): void {
+  /** Adds a node without moving the file's leaf to it. */
+  addOffLeaf(draft: ForeignDraft): void {
     if (draft.parentId === this.#leafId) this.#leafId = draft.id;
     this.entries.push(draft);
   }
@@ -365,7 +364,7 @@ class AppendPlan {
   end(): this {
     const last = this.entries.at(-1);
     if (last === undefined) return this;
-    this.#leafTo(this.fileLeafId, `end.${digest([last.id, this.fileLeafId]).slice(0, 24)}`, last.timestamp);
+    this.#moveLeaf(this.fileLeafId, `end.${digest([last.id, this.fileLeafId]).slice(0, 24)}`, last.timestamp);
     for (const targetId of this.superseded)
       this.entries.push({
         ...{ type: "prune", targetId, id: `${targetId}.prune` },
@@ -374,14 +373,14 @@ class AppendPlan {
     return this;
   }
 
-  #leafTo(targetId: string | null, id: string, timestamp: string): void {
+  #moveLeaf(targetId: string | null, id: string, timestamp: string): void {
     if (targetId === this.#leafId) return;
     this.entries.push({ type: "leaf", targetId, id, timestamp, parentId: this.#leafId });
     this.#leafId = targetId;
   }
 }
 
-/** Whether someone else was faster: with other entries, or with an earlier version of one of these. */
+/** Whether the append lost against another writer, who added other entries or another version of one of these. */
 function isRace(error: unknown): boolean {
   return error instanceof SessionConflictError || (error instanceof SessionError && error.code === "ENTRY_EXISTS");
 }
@@ -403,8 +402,8 @@ function isAnswer(draft: ForeignDraft): draft is AnswerDraft {
 }
 
 /**
- * What an answer spent beyond what its earlier versions say, as an answer without words beside it; null for nothing. It is
- * not said by the new version, as what an answer says it spent is taken for the size of its context.
+ * An answer without content that records usage and cost beyond those of the earlier versions; null if there are none. The new
+ * version itself does not record them, because the usage of an answer is read as the size of its context.
  */
 function spendingBeyond(
   { message, timestamp }: AnswerDraft,
@@ -413,7 +412,7 @@ function spendingBeyond(
   version: string,
 ): AnswerDraft | null {
   const { provider, model } = message;
-  const usage = usageBeyond(message.usage, spent?.usage);
+  const usage = subtractUsage(message.usage, spent?.usage);
   const cost = Math.max(0, (message.cost ?? 0) - (spent?.cost ?? 0));
   if (usage === undefined && cost === 0) return null;
   const said: AssistantMessage = {

@@ -6,41 +6,41 @@ import type { SessionHead } from "../../session/log/fold.ts";
 import type { SessionHeader } from "../../session/log/header.ts";
 import type { SessionStore } from "../../session/store.ts";
 import { createSanitizer, type Sanitizer } from "../../export/index.ts";
-import { asFirstVersion, versionNames } from "./entry-version.ts";
+import { asFirstVersion, firstVersionIds } from "./entry-version.ts";
 import type { ForeignFormat, ForeignSource, Handoff } from "./foreign-format.ts";
 import { noteOf } from "./foreign-note.ts";
 import { WriteReport } from "./foreign-report.ts";
 
-/** How a session is written in a foreign format. */
+/** Options of `writeForeign`. */
 export interface WriteForeignOptions {
-  /** The directory that the program is to work in (default: the session's, else the present one). */
+  /** The working directory for the program (default: the session's, else that of this process). */
   readonly cwd?: string;
   /**
-   * The id that the program is to know it by (default: the one that it had there). One that the program would not make
-   * itself is replaced by one that is derived from it, and that of an imported file by one of the session's id here.
+   * The session's id in the program (default: its original id there). If the program does not make ids of that form, an id is
+   * derived instead: from this option if it is given, else from the session's id here.
    */
   readonly foreignId?: string;
-  /** Take out secrets and home directories. */
+  /** Replaces secrets and home directories by placeholders. */
   readonly sanitize?: boolean;
 }
 
-/** A session that is to be written in a foreign format. */
+/** The result of `writeForeign`. */
 export interface ForeignWriting {
-  /** The text, in pieces; what was left out is in the report afterwards. */
+  /** The text, in pieces. The report is complete once they were read. */
   readonly pieces: AsyncIterable<string>;
   readonly report: WriteReport;
-  /** How the file is given to the program. */
+  /** How to hand the file to the program. */
   readonly handoff: Handoff;
-  /** The directory that the program is to work in. */
+  /** The working directory for the program. */
   readonly cwd: string;
 }
 
 /**
- * Writes a session as a program would have written it.
+ * Writes a session as the program would have written it.
  *
- * - What the program itself wrote, and an import has kept, comes out as it was.
- * - Branches that were pruned and compactions that were undone are left out; what the format cannot hold is counted.
- * - Secrets that look like ones are counted in the report, or taken out with `sanitize`.
+ * - Data that an import stored from the same program is restored as it was.
+ * - Pruned branches and undone compactions are omitted. Entries that the format cannot hold are counted in the report.
+ * - Texts that look like secrets are counted in the report; `sanitize` replaces them.
  *
  * @throws {SessionError} `SESSION_NOT_FOUND`.
  */
@@ -72,7 +72,7 @@ export async function writeForeign(
   const source: ForeignSource = {
     header: clean === undefined ? header : { ...header, ...clean.sanitize({ metadata, lineage }) },
     leafId: leafId === null ? null : shownId(hidden, leafId),
-    // A directory that the caller names is one that the program must find.
+    // A directory that the caller names is not sanitized: the program must find it.
     cwd: clean === undefined || options.cwd !== undefined ? cwd : clean.sanitize(cwd),
     foreignId: foreignIdOf(format, header, options.foreignId),
     entries: () => readShown(store, head, hidden, clean),
@@ -80,22 +80,22 @@ export async function writeForeign(
   return { pieces: format.write(source, report), report, handoff: format.handoff({ ...source, cwd }), cwd };
 }
 
-/** The file that a session was imported from may say any id: only one of the program's own form is used again. */
+/** The id in an imported file is untrusted: it is reused only if it has the form of the program's own ids. */
 function foreignIdOf(format: ForeignFormat, header: SessionHeader, asked: string | undefined): string {
   const wanted = asked ?? noteOf(header, format.name)?.id ?? header.id;
   return format.isSessionId(wanted) ? wanted : format.sessionIdFrom(asked ?? header.id);
 }
 
 interface HiddenEntries {
-  /** The first nodes of branches that were pruned. */
+  /** The first nodes of pruned branches. */
   readonly pruned: ReadonlySet<string>;
-  /** Compactions that were undone, with the node that they hang on. */
+  /** From each undone compaction to the node that replaces it as a parent. */
   readonly compactions: ReadonlyMap<string, string | null>;
-  /** Later versions of imported entries, with the ids that the program knows them by. */
+  /** From later versions of imported entries to the ids that the program knows them by. */
   readonly names: ReadonlyMap<string, string>;
 }
 
-/** The id that an entry is written under; of a compaction that was undone, that of the node that it hangs on. */
+/** The id that an entry is written under; for an undone compaction, the id of the node that replaces it. */
 function shownId({ compactions, names }: HiddenEntries, id: string): string | null {
   const shown = compactions.has(id) ? (compactions.get(id) ?? null) : id;
   return shown === null ? null : (names.get(shown) ?? shown);
@@ -111,13 +111,13 @@ async function hiddenEntries(store: SessionStore, head: SessionHead): Promise<Hi
     if (entry.type === "compaction_undone") undone.add(entry.targetId);
   }
   const compactions = new Map<string, string | null>();
-  // A parent stands before its children: one that was undone itself already knows what it hangs on.
+  // Parents precede children in the log: the replacement of an undone parent is already known.
   for (const [id, parent] of parents) {
     if (!undone.has(id)) continue;
     const moved = parent === null ? undefined : compactions.get(parent);
     compactions.set(id, moved === undefined ? parent : moved);
   }
-  const names = await versionNames(store.read(head.header.id, { before: head.version }), pruned);
+  const names = await firstVersionIds(store.read(head.header.id, { before: head.version }), pruned);
   return { pruned, compactions, names };
 }
 

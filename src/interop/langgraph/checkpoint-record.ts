@@ -4,14 +4,17 @@ import type { JsonValue } from "../../internal/json.ts";
 import type { Entry } from "../../session/log/entry.ts";
 import { ID_CHARACTERS_MAX } from "../../session/limits.ts";
 
-/** What a checkpoint changed about a channel: all its items, or those after what an entry left. One value is a list of one item. */
+/**
+ * The change of a channel in a checkpoint. `items` are all items, or, if `after` names an entry, those added since that entry.
+ * A single value is stored as a list of one item, with `list: false`.
+ */
 export interface ChannelChange {
   readonly after: string | null;
   readonly list: boolean;
   readonly items: readonly JsonValue[];
 }
 
-/** A checkpoint as its entry keeps it: of each channel with a value what it changed, or else the entry that changed it last. */
+/** A checkpoint as stored in its entry. `channels`: for each channel its change, or the id of the entry that changed it last. */
 export interface CheckpointRecord {
   readonly ns: string;
   readonly parent: string | null;
@@ -20,34 +23,34 @@ export interface CheckpointRecord {
   readonly channels: Readonly<Record<string, ChannelChange | string>>;
 }
 
-/** The entries that changed the channels of a checkpoint last. */
-export type Places = Readonly<Record<string, string>>;
+/** For each channel of a checkpoint, the id of the entry that changed it last. */
+export type ChannelEntries = Readonly<Record<string, string>>;
 
-/** What a task wrote, to be applied to a checkpoint: channel, index among the task's writes, value. */
+/** The pending writes of a task to a checkpoint: channel, index among the task's writes, value. */
 export interface WritesRecord {
   readonly task: string;
   readonly writes: readonly (readonly [channel: string, index: number, value: JsonValue])[];
 }
 
-/** The `customType` of the entries of a thread: its checkpoints, what tasks wrote, and which sub-graphs have checkpoints. */
+/** The `customType` of a thread's entries: checkpoints, pending writes, and the namespaces of sub-graphs with checkpoints. */
 export const CHECKPOINT = "langgraph.checkpoint";
 export const WRITES = "langgraph.writes";
 export const NAMESPACE = "langgraph.namespace";
 
-/** The id of the entry that is found by some words; the names of nested sub-graphs may be longer than an id. */
+/** The entry id for a list of names; hashed if it is too long, as the names of nested sub-graphs may be. */
 export function entryIdOf(...words: readonly (string | number)[]): string {
   const id = words.filter((word) => word !== "").join("/");
   return id.length <= ID_CHARACTERS_MAX ? id : createHash("sha256").update(id).digest("hex");
 }
 
-/** Where the values of a checkpoint are; nowhere, where there is none. */
-export function placesOf(record: CheckpointRecord | null): Places {
+/** The entries that hold the values of a checkpoint; empty for null. */
+export function channelEntriesOf(record: CheckpointRecord | null): ChannelEntries {
   const own = record === null ? "" : entryIdOf(record.ns, record.checkpoint.id);
   const channels = Object.entries(record?.channels ?? {});
-  return Object.fromEntries(channels.map(([name, place]) => [name, typeof place === "string" ? place : own]));
+  return Object.fromEntries(channels.map(([name, change]) => [name, typeof change === "string" ? change : own]));
 }
 
-/** The data of an entry of a kind; null where there is no such entry. */
+/** The data of a `custom` entry of the given type; null for other entries and for null. */
 export function dataOf<T>(entry: Entry | null, customType: string): T | null {
   return entry?.type === "custom" && entry.customType === customType ? (entry.data as T) : null;
 }

@@ -13,21 +13,21 @@ import { type ReadEntry, ThreadValues } from "./thread-values.ts";
 
 const CHECKPOINTS_REMEMBERED = 16;
 
-/** One thread of a graph: a session, and what this process remembers of it. */
+/** One thread of a graph: a session, and the caches of this process for it. */
 export class GraphThread {
   readonly sessionId: string;
-  /** Whether something was not stored, so that what is remembered may be wrong. */
+  /** True after a failed write: the caches may then be wrong, and the thread must not be used again. */
   failed = false;
   readonly #threadId: string;
   readonly #store: SessionStore;
   readonly #values: ThreadValues;
-  /** How many entries with writes a checkpoint has at least. */
+  /** For each checkpoint, a lower bound of the number of its entries with writes. */
   readonly #writes = new LruCache<string, number>(CHECKPOINTS_REMEMBERED);
-  /** Where the values of checkpoints are. */
-  readonly #places = new LruCache<string, log.Places>(CHECKPOINTS_REMEMBERED);
-  /** Appends follow each other, since each hangs on the one before. */
+  /** For each checkpoint, the entries that hold its values. */
+  readonly #channelEntries = new LruCache<string, log.ChannelEntries>(CHECKPOINTS_REMEMBERED);
+  /** Serializes appends: the parent of each is the entry before. */
   #queue: Promise<unknown> = Promise.resolve();
-  /** The checkpoint of the outermost graph that this process goes on from, and the last entry below it, where that is known. */
+  /** The checkpoint of the root graph that this process continues, and the last entry below it (null: unknown). */
   #at: { readonly entryId: string; readonly tail: string | null } | null = null;
 
   constructor(store: SessionStore, threadId: string, serde: langgraph.SerializerProtocol) {
@@ -37,7 +37,7 @@ export class GraphThread {
     this.sessionId = derivedSessionId("langgraph", threadId);
   }
 
-  /** All checkpoints, the latest first. */
+  /** All checkpoints, newest first. */
   async *checkpoints(): AsyncGenerator<log.CheckpointRecord> {
     for await (const entry of this.#store.read(this.sessionId, { reverse: true })) {
       const record = log.dataOf<log.CheckpointRecord>(entry, log.CHECKPOINT);
@@ -45,7 +45,7 @@ export class GraphThread {
     }
   }
 
-  /** A checkpoint, or without an id the one that was stored last. */
+  /** The checkpoint with this id; for an empty id, the one that was stored last. */
   async find(ns: string, id: string): Promise<log.CheckpointRecord | null> {
     if (id !== "") return this.#data<log.CheckpointRecord>(log.CHECKPOINT, ns, id);
     if (ns !== "" && (await this.#data(log.NAMESPACE, log.NAMESPACE, ns)) === null) return null;
@@ -58,20 +58,20 @@ export class GraphThread {
     return null;
   }
 
-  /** Gives entries by their ids; whoever needs several takes one reader for all of them. */
+  /** A function that reads entries by id. Use one reader for several entries: it reads the log backward once. */
   reader(): ReadEntry {
     return cachedLookup(this.#store, this.sessionId);
   }
 
-  /** A checkpoint with its values and what was written to it. */
+  /** A checkpoint with its values and its pending writes. */
   async tuple(record: log.CheckpointRecord, read: ReadEntry): Promise<langgraph.CheckpointTuple> {
     const { ns, parent } = record;
-    const places = log.placesOf(record);
-    this.#places.set(log.entryIdOf(ns, record.checkpoint.id), places);
-    const channel_values = await this.#values.values(places, read);
+    const channelEntries = log.channelEntriesOf(record);
+    this.#channelEntries.set(log.entryIdOf(ns, record.checkpoint.id), channelEntries);
+    const channel_values = await this.#values.values(channelEntries, read);
     const checkpoint = { ...langgraph.deepCopy(record.checkpoint), channel_values };
     if (checkpoint.v < 4 && parent !== null) {
-      // Before version 4, what was sent to tasks stood among the parent's writes.
+      // Before version 4, sends to tasks were stored among the pending writes of the parent.
       const sent = (await this.#writesTo(ns, parent, read)).filter(([, channel]) => channel === langgraph.TASKS);
       const versions = Object.values(checkpoint.channel_versions);
       checkpoint.channel_values[langgraph.TASKS] = sent.map(([, , value]) => value);
@@ -86,7 +86,7 @@ export class GraphThread {
     };
   }
 
-  /** Stores a checkpoint: what changed of it since its parent. */
+  /** Stores a checkpoint as the changes since its parent. */
   put(
     { ns, parent }: Pick<log.CheckpointRecord, "ns" | "parent">,
     { channel_values: values, ...checkpoint }: langgraph.Checkpoint,
@@ -97,22 +97,22 @@ export class GraphThread {
       const entryId = log.entryIdOf(ns, checkpoint.id);
       const before = parent === null ? null : log.entryIdOf(ns, parent);
       const drafts: EntryDraft[] = [];
-      // What tasks returned was encoded when it was written, and the next ones may change it already.
+      // The values of tasks were encoded by `putWrites`; the next tasks may already change the same objects.
       const written = before !== null && this.#writes.get(before) !== undefined;
-      const above = before === null ? {} : this.#places.get(before);
-      const places = above ?? log.placesOf(await this.#data(log.CHECKPOINT, before as string));
+      const above = before === null ? {} : this.#channelEntries.get(before);
+      const channelEntries = above ?? log.channelEntriesOf(await this.#data(log.CHECKPOINT, before as string));
       const read = this.reader();
       const channels: Record<string, log.ChannelChange | string> = {};
       for (const name of Object.keys(checkpoint.channel_versions)) {
-        const at = places[name] ?? null;
+        const at = channelEntries[name] ?? null;
         if (name in newVersions && name in values) {
           channels[name] = await this.#values.change({ entryId, name, at, written }, values[name], drafts, read);
         } else if (at !== null && !(name in newVersions)) channels[name] = at;
       }
       const about = await this.#values.encode(metadata, drafts);
       const record: log.CheckpointRecord = { ns, parent, checkpoint, metadata: about, channels };
-      this.#places.set(entryId, log.placesOf(record));
-      // Looking for a sub-graph that has no checkpoints would read the whole log.
+      this.#channelEntries.set(entryId, log.channelEntriesOf(record));
+      // Marks the namespace: without the mark, a search for a sub-graph without checkpoints would read the whole log.
       if (ns !== "") drafts.push(draftOf(log.NAMESPACE, log.entryIdOf(log.NAMESPACE, ns), ns));
       drafts.push(draftOf(log.CHECKPOINT, entryId, record));
       const leafId = await this.#append(ns, before, drafts);
@@ -124,7 +124,7 @@ export class GraphThread {
     });
   }
 
-  /** Stores what a task wrote to a checkpoint. */
+  /** Stores the pending writes of a task to a checkpoint. */
   putWrites(ns: string, checkpointId: string, writes: langgraph.PendingWrite[], task: string): Promise<void> {
     return this.#inTurn(async () => {
       const drafts: EntryDraft[] = [];
@@ -141,14 +141,14 @@ export class GraphThread {
           await this.#append(ns, entryId, [...drafts, draft]);
           return;
         } catch (error) {
-          // Another process wrote to this checkpoint, or an earlier one did.
+          // Another process, now or earlier, used this number for its writes: try the next one.
           if (!(error instanceof SessionError && error.code === "ENTRY_EXISTS")) throw error;
         }
       }
     });
   }
 
-  /** What was written to a checkpoint: the first write of a task at each index, the last one of a kind of its own. */
+  /** The pending writes of a checkpoint. At an index >= 0 a task's first write counts, at a special (negative) index its last. */
   async #writesTo(ns: string, id: string, read: ReadEntry): Promise<langgraph.CheckpointPendingWrite[]> {
     const byIndex = new Map<string, langgraph.CheckpointPendingWrite>();
     for (let number = 0; ; number++) {
@@ -171,12 +171,12 @@ export class GraphThread {
   }
 
   /**
-   * Appends what belongs to a checkpoint, and gives the leaf. What belongs to the one that this process is at, or to a
-   * sub-graph, goes on from the last entry there; what belongs to another one begins a branch.
+   * Appends drafts that belong to a checkpoint, and returns the leaf. Drafts of the current checkpoint or of a sub-graph are
+   * appended after the last entry below the current checkpoint; those of another checkpoint begin a branch.
    */
   async #append(ns: string, checkpoint: string | null, drafts: readonly EntryDraft[]): Promise<string | null> {
     const elsewhere = ns === "" && checkpoint !== null && checkpoint !== this.#at?.entryId;
-    // The graph does not wait for a checkpoint to be stored before it stores what is written to it.
+    // Writes to a checkpoint may arrive before the checkpoint itself is stored; only a stored one begins a branch.
     if (elsewhere && (await this.#data(log.CHECKPOINT, checkpoint)) !== null) {
       this.#at = { entryId: checkpoint, tail: checkpoint };
     }

@@ -12,7 +12,7 @@ import type { JsonObject, JsonValue } from "../../internal/json.ts";
 import type { AssistantMessage, Content, Message } from "../../session/message.ts";
 import type { Usage } from "../../session/usage.ts";
 
-/** A message as LangChain writes it: the name of its class and what its constructor takes. */
+/** A message as LangChain serializes it: the name of its class and the arguments of its constructor. */
 export interface SerializedMessage {
   readonly lc: 1;
   readonly type: "constructor";
@@ -28,14 +28,14 @@ const ROLES: Readonly<Record<string, Message["role"]>> = {
   tool: "tool",
 };
 
-/** Whether a value is a message that can be a turn; one that only says what to remove is none. */
+/** Whether a value is a message that can be stored as a turn; `RemoveMessage` and the like cannot. */
 export function isTurnMessage(value: unknown): value is BaseMessage {
   if (!isBaseMessage(value)) return false;
   const role = ROLES[value.getType()];
   return role !== undefined && (role !== "tool" || Boolean((value as ToolMessage).tool_call_id));
 }
 
-/** A LangChain message as a turn. What a turn has no field for is in `metadata.langchain`, so that it comes back as it was. */
+/** A LangChain message as a turn. Fields without a counterpart are kept in `metadata.langchain`, to restore it exactly. */
 export function turnOf(message: BaseMessage, { id, kwargs }: SerializedMessage): Message {
   const { content, ...rest } = kwargs;
   const plain = typeof content === "string";
@@ -49,7 +49,7 @@ export function turnOf(message: BaseMessage, { id, kwargs }: SerializedMessage):
   return { role, ...common, toolCallId: String(kwargs["tool_call_id"]), name, ...failed };
 }
 
-/** The LangChain message that a turn was made of, for its serializer; null for a turn that was none. */
+/** The serialized LangChain message that a turn was made from; null if it was made otherwise. */
 export function serializedOf({ content, metadata }: Message): SerializedMessage | null {
   const langchain = metadata?.["langchain"] as Pick<SerializedMessage, "id" | "kwargs"> | undefined;
   if (langchain === undefined) return null;
@@ -59,7 +59,7 @@ export function serializedOf({ content, metadata }: Message): SerializedMessage 
 
 const MESSAGE_CLASSES = { AIMessage, HumanMessage, SystemMessage, ToolMessage };
 
-/** A message of LangChain's own classes, which its loader takes many times longer for; null for one of others. */
+/** Constructs a message of LangChain's own classes, many times faster than its loader; null for other classes. */
 export function constructed({ id, kwargs }: SerializedMessage): BaseMessage | null {
   const name = id[id.length - 1] ?? "";
   const text = JSON.stringify(kwargs);
@@ -67,13 +67,13 @@ export function constructed({ id, kwargs }: SerializedMessage): BaseMessage | nu
   return new MESSAGE_CLASSES[name as keyof typeof MESSAGE_CLASSES](JSON.parse(text));
 }
 
-/** Of what a message says: a constructor may add empty fields to what was stored, in another order. */
+/** A digest that ignores empty fields and the order of fields: a constructor may add and reorder fields. */
 export function digestOf({ kwargs }: SerializedMessage): string {
   const filled = Object.entries(kwargs).filter(([, value]) => value !== null && JSON.stringify(value).length > 2);
   return createHash("sha256").update(JSON.stringify(filled.sort())).digest("base64");
 }
 
-/** What the parts of a message say; the parts themselves are in the metadata. */
+/** The texts in the parts of a message; the parts themselves are kept in the metadata. */
 function partsOf(content: JsonValue | undefined): Content {
   const texts = (Array.isArray(content) ? content : []).map((part) => (part as { text?: unknown } | null)?.text);
   return texts.filter((text) => typeof text === "string").map((text) => ({ type: "text", text }));

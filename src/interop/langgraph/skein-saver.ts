@@ -11,18 +11,18 @@ import { GraphThread } from "./graph-thread.ts";
 const THREADS_REMEMBERED = 64;
 
 /**
- * Keeps the checkpoints of LangGraph in sessions of any store.
+ * A checkpointer for LangGraph that stores checkpoints as sessions in any store.
  *
  * - A thread is a session, a checkpoint an entry with the channels that changed since its parent.
  * - Messages are turns of the session, stored once, so that search, the studio and analytics find them.
- * - A checkpoint below an older one begins a branch, and the session's leaf follows it.
+ * - A checkpoint whose parent is not the latest one begins a branch, and the session's leaf moves there.
  * - The latest checkpoint is the one that was stored last.
  */
 export class SkeinSaver extends langgraph.BaseCheckpointSaver {
   readonly #store: SessionStore;
   readonly #threads = new LruCache<string, GraphThread>(THREADS_REMEMBERED);
 
-  /** @throws {SessionError} `DRIVER_VERSION` when the installed LangGraph has another format of checkpoints. */
+  /** @throws {SessionError} `DRIVER_VERSION` if the installed LangGraph uses another checkpoint format. */
   constructor(store: SessionStore) {
     super();
     checkStoreArgument(store, "SkeinSaver");
@@ -43,7 +43,7 @@ export class SkeinSaver extends langgraph.BaseCheckpointSaver {
     return record === null ? undefined : thread.tuple(record, thread.reader());
   }
 
-  /** The latest first. Costs what was stored since the oldest checkpoint that it gives, and the values of each. */
+  /** Newest first. Reads the log back to the oldest checkpoint that it returns, and the values of each checkpoint. */
   override async *list(
     config: RunnableConfig,
     { limit = Number.POSITIVE_INFINITY, before, filter = {} }: langgraph.CheckpointListOptions = {},
@@ -74,7 +74,7 @@ export class SkeinSaver extends langgraph.BaseCheckpointSaver {
     newVersions: langgraph.ChannelVersions,
   ): Promise<RunnableConfig> {
     const { checkpoint_ns: ns = "", checkpoint_id: parent = null } = config.configurable ?? {};
-    // A run that ends where it began says so again.
+    // A run that changed nothing stores its first checkpoint again.
     if (parent === checkpoint.id) return config;
     return this.#thread(required(config, "thread_id")).put({ ns, parent }, checkpoint, metadata, newVersions);
   }
@@ -85,7 +85,7 @@ export class SkeinSaver extends langgraph.BaseCheckpointSaver {
     await thread.putWrites(ns, required(config, "checkpoint_id"), writes, taskId);
   }
 
-  /** Removes the thread's session for good, so that its id can be used again. */
+  /** Deletes and purges the thread's session, so that its id can be used again. */
   override async deleteThread(threadId: string): Promise<void> {
     const { sessionId } = this.#thread(threadId);
     this.#threads.delete(threadId);

@@ -4,44 +4,50 @@ import { type JsonValue, sameJson } from "../../internal/json.ts";
 import { LruCache } from "../../internal/lru-cache.ts";
 import { uuidv7 } from "../../internal/uuid.ts";
 import type { Entry, EntryDraft } from "../../session/log/entry.ts";
-import { CHECKPOINT, type ChannelChange, type CheckpointRecord, dataOf, type Places } from "./checkpoint-record.ts";
+import {
+  CHECKPOINT,
+  type ChannelChange,
+  type CheckpointRecord,
+  dataOf,
+  type ChannelEntries,
+} from "./checkpoint-record.ts";
 import { constructed, digestOf, isTurnMessage, type SerializedMessage, serializedOf, turnOf } from "./message-turn.ts";
 
 const CHANNELS_REMEMBERED = 256;
 const WEIGHTS = { max: 100_000, of: ({ items }: Channel) => items.length };
 
-/** Gives an entry of the thread's log. */
+/** Reads an entry of the thread's log by its id. */
 export type ReadEntry = (entryId: string) => Promise<Entry | null>;
 
-/** A channel as an entry left it: messages, and what else it has as JSON. One value is a list of one item. */
+/** The value of a channel after an entry: messages as objects, other items as JSON. A single value is a list of one item. */
 interface Channel {
   readonly items: readonly unknown[];
   readonly list: boolean;
-  /** Whether it is a list of nothing but messages. */
+  /** Whether it is a list of messages only. */
   readonly messages: boolean;
 }
 
 /**
- * Turns the values of one thread into JSON and back. A message is stored once, as a turn; wherever it stands, the JSON has a
- * reference. A message is the same one while it is the same object and says the same.
+ * Converts the values of one thread to JSON and back. Each message is stored once, as a turn, and the JSON refers to it. A
+ * message counts as the same as long as it is the same object with the same content.
  */
 export class ThreadValues {
   readonly #serde: SerializerProtocol;
-  /** By the entry that keeps it. */
+  /** By the id of the turn that stores it. */
   readonly #messages = new Map<string, BaseMessage>();
   readonly #turns = new Map<BaseMessage, { readonly id: string; readonly digest: string }>();
-  /** By the entry that changed it, and its name. */
+  /** By the id of the entry that changed it, and its name. */
   #channels = new LruCache<string, Channel>(CHANNELS_REMEMBERED, WEIGHTS);
 
   constructor(serde: SerializerProtocol) {
     this.#serde = serde;
   }
 
-  /** A value as JSON. Messages that no turn keeps as they are become turns among the drafts. */
+  /** Encodes a value as JSON. Messages that are new or changed are added to the drafts as turns. */
   async encode(value: unknown, drafts: EntryDraft[]): Promise<JsonValue> {
     const messages: BaseMessage[] = [];
     replaceIn(value, isTurnMessage, (message) => messages.push(message));
-    // The reducer of a messages channel would give the same object an id later.
+    // Assign the id now: the reducer of a messages channel would otherwise assign one to the same object later.
     for (const message of messages) if (message.id == null) message.id = message.lc_kwargs["id"] = uuidv7();
     const texts = (await this.#dump(messages)) as unknown as readonly SerializedMessage[];
     for (const [index, text] of texts.entries()) {
@@ -49,7 +55,7 @@ export class ThreadValues {
       const before = this.#turns.get(message);
       if (before?.digest === digestOf(text)) continue;
       if (before !== undefined) {
-        // It was changed in place: what had it is read again, as the log has what it said.
+        // It was changed in place: drop caches that hold the object, so that the old content is read from the log.
         this.#messages.delete(before.id);
         this.#channels = new LruCache(CHANNELS_REMEMBERED, WEIGHTS);
       }
@@ -60,19 +66,19 @@ export class ThreadValues {
     return this.#dump(this.#withReferences(value));
   }
 
-  /** A value from its JSON. */
+  /** Decodes a value from its JSON. */
   async decode(json: JsonValue, read: ReadEntry): Promise<unknown> {
     return this.#withMessages(await this.#load(json), read);
   }
 
-  /** The values that channels have since the entries that changed them last. */
-  async values(places: Places, read: ReadEntry): Promise<Record<string, unknown>> {
+  /** The values of channels, by the entries that changed them last. */
+  async values(channelEntries: ChannelEntries, read: ReadEntry): Promise<Record<string, unknown>> {
     const values: Record<string, unknown> = {};
-    for (const [name, at] of Object.entries(places)) {
+    for (const [name, at] of Object.entries(channelEntries)) {
       const { items, list, messages } = await this.#channel(name, at, read);
-      // A message that was erased is gone.
+      // An erased message stays a reference, and is omitted.
       const kept = messages || !list ? items.slice() : items.filter((item) => !isReference(item));
-      // Whoever is given values may change them, messages apart.
+      // Callers may change the values that they get, so all values except messages are copied.
       const copy = messages ? kept : await this.decode(this.#withReferences(kept) as JsonValue, read);
       const given = copy as unknown[];
       if (list || given.length > 0) values[name] = list ? given : given[0];
@@ -81,8 +87,8 @@ export class ThreadValues {
   }
 
   /**
-   * What a checkpoint changes about a channel that the entry `at` changed last; `at` where it has the same value. `written` says
-   * that what tasks returned was encoded before, so that a message that is the same object says the same.
+   * The change of a channel that the entry `at` changed last; `at` itself if the value is the same. `written`: the values of
+   * the tasks were encoded before, so that a message that is the same object has the same content.
    */
   async change(
     { entryId, name, at, written }: { entryId: string; name: string; at: string | null; written: boolean },
@@ -94,7 +100,7 @@ export class ThreadValues {
     const items: unknown[] = list ? value.slice() : [value];
     const known = at === null ? null : await this.#channel(name, at, read);
     const before = known?.list === list ? known : { items: [], messages: list };
-    // Another one where a message turns out to be changed in place: then this channel is read again, too.
+    // Captured before `encode`, which replaces the cache if a message was changed in place: this channel is then not cached.
     const channels = this.#channels;
     let start = 0;
     while (written && start < before.items.length && before.items[start] === items[start]) start++;
@@ -105,12 +111,12 @@ export class ThreadValues {
     const live = (await this.#withMessages(encoded, read)) as unknown[];
     for (const [index, item] of live.entries()) items[start + index] = item;
     channels.set(`${entryId} ${name}`, { items, list, messages: before.messages && encoded.every(isReference) });
-    // Each change adds items, so that a channel is not made of more changes than its length explains.
+    // Every chained change adds at least one item, so that a chain of changes is never longer than the channel.
     if (grown) return { after: at, list, items: encoded.slice(left.length) };
     return { after: null, list, items: this.#withReferences(items) as JsonValue[] };
   }
 
-  /** A channel as an entry left it, read no further back than it is remembered or stored whole. */
+  /** The value of a channel after an entry. Reads back only to a cached value or to a change that holds all items. */
   async #channel(name: string, entryId: string, read: ReadEntry): Promise<Channel> {
     const changes: ChannelChange[] = [];
     let above: Channel | undefined;
@@ -135,11 +141,11 @@ export class ThreadValues {
     return replaceIn(value, isTurnMessage, (message) => ({ skein_turn: this.#turns.get(message)?.id }));
   }
 
-  /** JSON with the messages that it refers to, which are read where they are not in memory. An erased one stays a reference. */
+  /** Replaces references by their messages, reading those that are not cached. An erased message stays a reference. */
   async #withMessages(json: unknown, read: ReadEntry): Promise<unknown> {
     const missing = new Set<string>();
     replaceIn(json, isReference, ({ skein_turn: id }) => this.#messages.has(id) || missing.add(id));
-    // The latest first, as the log is read backward.
+    // Newest first, because the log is read backward.
     for (const id of [...missing].reverse()) {
       const entry = await read(id);
       const text = entry?.type === "message" ? serializedOf(entry.message) : null;
@@ -154,7 +160,7 @@ export class ThreadValues {
   }
 
   async #dump(value: unknown): Promise<JsonValue> {
-    // In a list, as bytes alone would not become JSON.
+    // Wrapped in a list: the serializer would not encode a bare byte array as JSON.
     const [, bytes] = await this.#serde.dumpsTyped([value]);
     return JSON.parse(new TextDecoder().decode(bytes))[0];
   }
@@ -164,12 +170,12 @@ export class ThreadValues {
   }
 }
 
-/** Whether it stands in JSON for the message that a turn keeps. */
+/** Whether a JSON value is a reference to the turn that stores a message. */
 function isReference(value: unknown): value is { readonly skein_turn: string } {
   return typeof value === "object" && value !== null && "skein_turn" in value;
 }
 
-/** A copy of a value with some objects replaced, at any depth of lists, plain objects, sends and snapshots. */
+/** A deep copy of a value with the wanted objects replaced. Descends into lists, plain objects, sends and snapshots. */
 function replaceIn<T>(value: unknown, wanted: (value: unknown) => value is T, instead: (value: T) => unknown): unknown {
   if (typeof value !== "object" || value === null) return value;
   if (wanted(value)) return instead(value);

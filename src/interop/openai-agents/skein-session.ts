@@ -18,15 +18,15 @@ import { addUsage, NO_USAGE, type Usage } from "../../session/usage.ts";
 
 const TRIES_MAX = 20;
 
-/** Which session, and whose. */
+/** Options of a `SkeinSession`. */
 export interface SkeinSessionOptions {
-  /** Default: a new one. */
+  /** Default: a new id. */
   readonly sessionId?: string;
-  /** The user of a session that is new. */
+  /** The user of the session if it is created. */
   readonly userId?: string;
 }
 
-/** What `recordUsage` reads of the result of a run: the answers of the model, each with its usage. */
+/** The part of a run's result that `recordUsage` reads: the answers of the model, each with its usage. */
 export interface UsageResult {
   readonly rawResponses: readonly {
     readonly usage: {
@@ -42,18 +42,18 @@ export interface UsageResult {
   readonly lastAgent?: { readonly model?: unknown } | undefined;
 }
 
-/** What a result does not say itself. */
+/** Options of `recordUsage`. */
 export interface RecordUsageOptions {
-  /** The model that answered, as `provider/id` (default: the one that the result names, as one of OpenAI). */
+  /** The model that answered, as `provider/id` (default: the model in the result, with the provider `openai`). */
   readonly model?: string;
 }
 
 /**
  * The session of the OpenAI Agents SDK on any store.
  *
- * - An item is an entry on the path to the leaf, and what was said is a turn, so that search and the studio find it.
- * - Taking items away moves the leaf: the log keeps what was said.
- * - Several processes may use the same session; each of them takes another item when they pop at once.
+ * - An item is an entry on the path to the leaf. Messages are turns, so that search and the studio find them.
+ * - Removing items moves the leaf: the log keeps them.
+ * - Several processes may use the same session; concurrent calls of `popItem` return different items.
  */
 export class SkeinSession implements Session {
   readonly #store: SessionStore;
@@ -75,7 +75,7 @@ export class SkeinSession implements Session {
     return this.#foreignId;
   }
 
-  /** The items on the path, oldest first; the last `limit` of them. Costs what it gives. */
+  /** The last `limit` items on the path, oldest first. Reads only as much of the log as it returns. */
   async getItems(limit: number = Number.POSITIVE_INFINITY): Promise<AgentInputItem[]> {
     const items: AgentInputItem[] = [];
     if (limit <= 0) return items;
@@ -87,21 +87,21 @@ export class SkeinSession implements Session {
   }
 
   /**
-   * Appends items; they land together, up to 10,000 of them.
+   * Appends items; up to 10,000 of them in one atomic append.
    *
-   * @throws {SessionError} `DRIVER_VERSION` when they are no items, as of a version of the SDK that does not fit.
+   * @throws {SessionError} `DRIVER_VERSION` for values that are not items, which an unsupported version of the SDK may pass.
    */
   async addItems(items: AgentInputItem[]): Promise<void> {
     if (!Array.isArray(items) || !items.every(isItem)) {
       throw new SessionError(
         "DRIVER_VERSION",
-        "An item of a session is an object with a type or a role, and this is none: use a version of @openai/agents that docs/from-openai-agents.md names.",
+        "An item of a session is an object with a type or a role, but this value is not: use a version of @openai/agents that docs/from-openai-agents.md names.",
       );
     }
     if (items.length > 0) await this.#append(items.map(draftOf));
   }
 
-  /** Moves the leaf before the last item, and gives that. */
+  /** Moves the leaf to before the last item, and returns that item. */
   async popItem(): Promise<AgentInputItem | undefined> {
     for (let tries = 1; ; tries++) {
       const head = await this.#head();
@@ -117,23 +117,23 @@ export class SkeinSession implements Session {
     }
   }
 
-  /** Moves the leaf before the root. */
+  /** Moves the leaf to before the root. */
   async clearSession(): Promise<void> {
     if ((await this.#head()) !== null) await this.#store.append(this.#sessionId, [{ type: "leaf", targetId: null }]);
   }
 
   /**
-   * Records what a run has spent, with its cost where the model has a price, so that it is in the session's sums. The SDK
-   * gives a session the items of a run without it. A result whose answers have ids counts once, however often it is recorded.
+   * Records the usage of a run, and its cost if the model's price is known, so that the session's sums include them. The SDK
+   * passes items to a session without usage. Idempotent if the answers in the result have ids.
    *
-   * @throws {SessionError} `INVALID_OPTION` for what is no result of a run, or a model that is not `provider/id`.
+   * @throws {SessionError} `INVALID_OPTION` if the value is not the result of a run, or the model is not `provider/id`.
    */
   async recordUsage(result: UsageResult, { model }: RecordUsageOptions = {}): Promise<void> {
     const draft = usageDraft(result, model);
     if (draft !== null) await this.#append([draft]);
   }
 
-  /** A session of its own that begins with what this one has now. Costs the same whatever that is. */
+  /** A separate session that begins with the items of this one. The cost does not depend on their number. */
   async fork(options: SkeinSessionOptions = {}): Promise<SkeinSession> {
     const fork = new SkeinSession(this.#store, options);
     const head = await this.#head();
@@ -169,13 +169,13 @@ export class SkeinSession implements Session {
   }
 }
 
-/** The `customType` of an entry with an item that is no turn, such as a reasoning item. */
+/** The `customType` of entries for items that are not messages, such as reasoning items. */
 const ITEM = "openai-agents.item";
 
-/** The field of a turn's metadata with what its item has beside the text. */
+/** The metadata field of a message that holds its item without the text. */
 const REST = "openaiAgents";
 
-/** The metadata field of the turns that record only the usage of a run. */
+/** The metadata field of messages that record only the usage of a run. */
 const USAGE = "openaiAgentsUsage";
 
 function isItem(value: unknown): boolean {
@@ -183,28 +183,28 @@ function isItem(value: unknown): boolean {
   return ("type" in value && typeof value.type === "string") || ("role" in value && typeof value.role === "string");
 }
 
-/** An item as an entry: what a person, a model or a function said is a turn, anything else data on the path. */
+/** An item as an entry: a message, a call or a result becomes a turn, any other item a `custom` entry. */
 function draftOf(item: AgentInputItem): EntryDraft {
   const fields = item as unknown as JsonObject;
   const message = callTurn(fields) ?? textTurn(fields);
   return message === null ? { type: "custom", customType: ITEM, data: fields } : { type: "message", message };
 }
 
-/** The item that an entry was made of; null for an entry that is none. */
+/** The item that an entry was made from; null if it was made otherwise. */
 function itemOf(entry: Entry): AgentInputItem | null {
   if (entry.type === "custom") return entry.customType === ITEM ? copyOf(entry.data as JsonObject) : null;
   if (entry.type !== "message") return null;
   const { message } = entry;
   const rest = message.metadata?.[REST] as JsonObject | undefined;
   if (rest === undefined) return null;
-  // What the turn itself says was stored once.
+  // The text was stored once, in the message itself: put it back.
   if (message.role === "tool") return copyOf({ ...rest, output: withText(rest["output"], message.content) });
   if (rest["type"] === "function_call" && message.role === "assistant")
     return copyOf({ ...rest, arguments: message.toolCalls?.[0]?.arguments ?? "" });
   return copyOf({ ...rest, content: withText(rest["content"], message.content ?? "") });
 }
 
-/** Content without its texts, together with them again. */
+/** Puts the texts of a message back into the parts that `split` left. */
 function withText(rest: JsonValue | undefined, content: Content): JsonValue {
   if (rest === undefined) return content as JsonValue;
   const texts = typeof content === "string" ? [content] : content.map((part) => ("text" in part ? part.text : ""));
@@ -213,7 +213,7 @@ function withText(rest: JsonValue | undefined, content: Content): JsonValue {
   return Array.isArray(rest) ? rest.map(fill) : fill(rest);
 }
 
-/** The turn of a message; null for other items. */
+/** The message for an item with a role; null for other items. */
 function textTurn(item: JsonObject): Message | null {
   const { role, content } = item;
   if (role !== "user" && role !== "assistant" && role !== "system") return null;
@@ -224,7 +224,7 @@ function textTurn(item: JsonObject): Message | null {
   return { role, content: said, metadata: { [REST]: kept } };
 }
 
-/** What content says, and what is left of it without that. */
+/** Splits content into its texts (`said`) and the parts without them (`rest`). */
 function split(content: JsonValue | undefined): { readonly said: Content; readonly rest?: JsonValue } {
   if (typeof content === "string") return { said: content };
   const said: ContentPart[] = [];
@@ -242,7 +242,7 @@ function isText(part: JsonValue): part is JsonObject {
   return type === "input_text" || type === "output_text" || type === "text";
 }
 
-/** The turn of a function's call or result; null for other items. */
+/** The message for a function's call or result; null for other items. */
 function callTurn(item: JsonObject): Message | null {
   const { type, callId, name } = item;
   if (typeof callId !== "string" || callId === "" || typeof name !== "string" || name === "") return null;
@@ -258,12 +258,12 @@ function callTurn(item: JsonObject): Message | null {
   return { role: "tool", toolCallId: callId, name, content: said, metadata };
 }
 
-/** Entries are frozen; whoever gets an item may change it. */
+/** A mutable copy: entries are frozen, and callers may change the items that they get. */
 function copyOf(item: JsonObject): AgentInputItem {
   return structuredClone(item) as unknown as AgentInputItem;
 }
 
-/** What the answers of a run spent, as a turn without words, which no model is sent; null where nobody counted. */
+/** The usage of a run as a message without content, which is never sent to a model; null if no tokens were counted. */
 function usageDraft(result: UsageResult, named: string | undefined): EntryDraft | null {
   const responses = result?.rawResponses;
   if (!Array.isArray(responses) || !responses.every(hasUsage)) {
@@ -283,7 +283,7 @@ function usageDraft(result: UsageResult, named: string | undefined): EntryDraft 
   return { type: "message", message, ...(isNamed ? { id: derivedId(responseIds) } : {}) };
 }
 
-/** The same for the same answers; the names of many of them may be longer than an id. */
+/** An id derived from the ids of the answers, which together may be longer than an entry id. */
 function derivedId(responseIds: readonly string[]): string {
   return `usage-${createHash("sha256").update(JSON.stringify(responseIds)).digest("hex").slice(0, 40)}`;
 }
@@ -306,7 +306,7 @@ function usageOf({ usage }: UsageResult["rawResponses"][number]): Usage {
   };
 }
 
-/** A count of the details, which the SDK gives as one record or as one for each request. */
+/** The sum of one count over the details, which the SDK gives as one record or as one record for each request. */
 function detailOf(details: unknown, name: string): number | undefined {
   const counts = [details].flat().flatMap((each) => {
     const count: unknown = (each as Readonly<Record<string, unknown>> | null | undefined)?.[name];

@@ -18,7 +18,7 @@ const KIND_OF_NAME: Readonly<Record<string, ModelFailure>> = {
   AI_NoContentGeneratedError: "malformed",
 };
 
-/** What a provider of the AI SDK threw, as a failure that says what happened. Our own errors stay as they are. */
+/** Converts an error of an AI SDK provider to a `ModelError`. Our own errors are returned unchanged. */
 export function aiSdkFailure(thrown: unknown, provider: string): Error {
   if (thrown instanceof SessionError) return thrown;
   const found = fieldsOf(thrown);
@@ -34,29 +34,29 @@ export function aiSdkFailure(thrown: unknown, provider: string): Error {
     });
   }
   if (found.name === "AI_APICallError") return modelFailure(asClientError(thrown, found), provider, undefined);
-  // Within a stream a provider may give its error as it came, which is no error of the language.
-  return modelFailure(thrown instanceof Error ? thrown : { error: told(thrown) }, provider, undefined);
+  // In a stream, a provider may pass on the raw error of its API, which is not an `Error`.
+  return modelFailure(thrown instanceof Error ? thrown : { error: errorIn(thrown) }, provider, undefined);
 }
 
 function kindOf(thrown: unknown): ModelFailure | undefined {
   const { name, cause, statusCode } = fieldsOf(thrown);
-  // An answer that came and cannot be read is reported as a failed call with a good status.
+  // A response that cannot be parsed is reported as a failed call with a success status.
   const reason = name === "AI_APICallError" && (numberOf(statusCode) ?? 500) < 400 ? fieldsOf(cause).name : name;
   return KIND_OF_NAME[stringOf(reason)];
 }
 
-function told(thrown: unknown): unknown {
+function errorIn(thrown: unknown): unknown {
   const { error } = fieldsOf(thrown);
   return error ?? (typeof thrown === "string" ? { message: thrown } : thrown);
 }
 
-/** A failed call in the shape of the clients that speak HTTP themselves. */
+/** A failed call in the form of the errors of HTTP clients. */
 function asClientError(thrown: unknown, found: Readonly<Record<string, unknown>>): Error {
   const status = numberOf(found.statusCode);
   const headers = new Headers(fieldsOf(found.responseHeaders) as Record<string, string>);
   return Object.assign(new Error(stringOf(found.message), { cause: thrown }), {
     ...(status === undefined ? { name: "APIConnectionError" } : {}),
-    // A good status says nothing of an answer that broke off behind it.
+    // A success status is dropped: the response broke off after it.
     ...(status === undefined || status < 400 ? {} : { status }),
     headers,
     error: fieldsOf(found.data ?? parseObject(stringOf(found.responseBody))),

@@ -27,7 +27,7 @@ async function streamed(replay: Replay) {
 const usage = { inputTokens: 1200, outputTokens: 40, totalTokens: 1240, cacheReadTokens: 1024, reasoningTokens: 16 };
 
 describe("an AI SDK model over HTTP", () => {
-  test("answers with text and what it spent, whole or streamed", async () => {
+  test("answers with text and usage, whole or streamed", async () => {
     const answer = {
       role: "assistant",
       content: "Grüße aus Köln 🌍",
@@ -54,7 +54,7 @@ describe("an AI SDK model over HTTP", () => {
     expect(reply.cost).toBeCloseTo((176 * 1 + 1024 * 0.5 + 40 * 2) / 1e6, 12);
   });
 
-  test("streams the calls of tools piece by piece, also those that are mixed", async () => {
+  test("streams tool calls in deltas, also interleaved ones", async () => {
     const { deltas, reply } = await streamed(body("chat-tools.sse.txt"));
     const joined = new Map<number, string>();
     for (const delta of deltas) {
@@ -90,7 +90,7 @@ describe("an AI SDK model over HTTP", () => {
     expect(bodies[2]?.[1]).not.toHaveProperty("tool_calls");
   });
 
-  test("is asked with every parameter", async () => {
+  test("passes on every parameter of a request", async () => {
     const parameters = { type: "object", properties: { number: { type: "string" } } };
     const asked: ModelRequest = {
       messages: [
@@ -191,7 +191,7 @@ describe("an AI SDK model over HTTP", () => {
     [{ body: '{"id":1}' }, { kind: "malformed", status: 200 }],
     [{ body: "{half" }, { kind: "malformed" }],
     [{ after: "break" }, { kind: "connection", retryable: true }],
-  ])("fails with what its provider says: %j", async ([replay, failure]) => {
+  ])("fails with the error of its provider: %j", async ([replay, failure]) => {
     await using server = await openModelServer(replay);
     const model = modelAt(server.url);
     await expect(model.complete(request)).rejects.toMatchObject({
@@ -202,7 +202,7 @@ describe("an AI SDK model over HTTP", () => {
     expect(server.asked).toHaveLength(1);
   });
 
-  test("fails where nobody answers", async () => {
+  test("fails with a connection error if no server listens", async () => {
     const server = await openModelServer({});
     await server[Symbol.asyncDispose]();
     await expect(modelAt(server.url).complete(request)).rejects.toMatchObject({ kind: "connection", retryable: true });
@@ -217,11 +217,11 @@ describe("an AI SDK model over HTTP", () => {
     [body("chat-error-event.sse.txt"), { kind: "server", retryable: true }],
     [body("chat-malformed.sse.txt"), { kind: "malformed" }],
     [{ status: 429, body: '{"error":{"message":"Slow."}}' }, { kind: "rate_limit" }],
-  ])("fails within a stream as the stream fails", async ([replay, failure]) => {
+  ])("fails with the error within a stream", async ([replay, failure]) => {
     await expect(streamed(replay)).rejects.toMatchObject({ code: "MODEL_FAILED", provider: "local.chat", ...failure });
   });
 
-  test("lets go of the connection when it is aborted, and when its stream is left", async () => {
+  test("closes the connection after an abort, and when its stream is not read to the end", async () => {
     const half = { ...body("chat-early-end.sse.txt"), after: "hang" } as const;
     await using server = await openModelServer(half);
     const controller = new AbortController();
@@ -241,7 +241,7 @@ describe("an AI SDK model over HTTP", () => {
 });
 
 describe("aiSdk", () => {
-  test("refuses what is no model, and a version that it does not speak", () => {
+  test("refuses a value that is not a model, and an unsupported version", () => {
     const model = { provider: "p", modelId: "m", doGenerate: () => {}, doStream: () => {} };
     for (const wrong of ["openai/gpt-5", null, undefined, {}, { ...model, specificationVersion: "v1" }]) {
       expect(() => aiSdk(wrong as unknown as AiSdkModel)).toThrow(expect.objectContaining({ code: "INVALID_OPTION" }));
@@ -258,7 +258,7 @@ describe("aiSdk", () => {
     }
   });
 
-  test("has the window that it is given, and the model's own names", () => {
+  test("has the given context window, and the model's own names", () => {
     expect(modelAt("http://127.0.0.1:1", { contextWindow: 7 })).toMatchObject({
       provider: "local.chat",
       id: "m-1",

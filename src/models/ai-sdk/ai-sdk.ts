@@ -13,7 +13,7 @@ import { lookUp } from "./look-up.ts";
 import { replyOf } from "./reply-of.ts";
 import { StreamReader } from "./stream-reader.ts";
 
-/** A language model of the AI SDK, such as a provider package gives for a model's id. */
+/** A language model of the AI SDK, as a provider package returns it for a model id. */
 export interface AiSdkModel {
   readonly specificationVersion: "v2" | "v3";
   readonly provider: string;
@@ -22,20 +22,20 @@ export interface AiSdkModel {
   doStream(options: never): PromiseLike<object>;
 }
 
-/** What an AI SDK model does not say of itself. */
+/** Options of `aiSdk`. */
 export interface AiSdkOptions {
-  /** How many tokens a request may have, in place of what is known of the model. */
+  /** Maximum tokens of a request (default: the known context window of the model). */
   readonly contextWindow?: number;
-  /** What a million tokens cost, in place of the table's price. */
+  /** The price of a million tokens (default: the price in the table). */
   readonly prices?: ModelPrice;
-  /** The provider's own options for a thinking level, by provider; without it the level is not passed on. */
+  /** Maps a thinking level to provider options. Without it, thinking levels are ignored. */
   readonly thinking?: (level: ThinkingLevel) => JsonObject | undefined;
 }
 
 /**
- * Any language model of the AI SDK, by versions 2 and 3 of its model contract.
+ * Adapts any language model of the AI SDK (versions 2 and 3 of its model contract).
  *
- * @throws {SessionError} `INVALID_OPTION` for a value that is no such model.
+ * @throws {SessionError} `INVALID_OPTION` if the value is not such a model.
  */
 export function aiSdk(model: AiSdkModel, options: AiSdkOptions = {}): Model {
   checkOptionsOf(
@@ -89,7 +89,7 @@ export function aiSdk(model: AiSdkModel, options: AiSdkOptions = {}): Model {
         throw signal?.aborted ? signal.reason : aiSdkFailure(error, provider);
       } finally {
         call.end();
-        // A stream that does not listen to the signal is told that nobody reads on.
+        // Cancel explicitly: some streams ignore the signal.
         pieces?.cancel().catch(() => {});
       }
     },
@@ -107,7 +107,7 @@ function checkModel(model: AiSdkModel): LanguageModel {
   if (given.specificationVersion !== "v2" && given.specificationVersion !== "v3") {
     throw new SessionError(
       "INVALID_OPTION",
-      `The AI SDK model ${show(given.modelId)} follows version ${show(given.specificationVersion)} of the model contract; aiSdk speaks "v2" and "v3".`,
+      `The AI SDK model ${show(given.modelId)} follows version ${show(given.specificationVersion)} of the model contract; aiSdk supports "v2" and "v3".`,
     );
   }
   return model as unknown as LanguageModel;

@@ -16,7 +16,7 @@ import type {
 } from "./contract.ts";
 import { inputOf, ownParts } from "./provider-data.ts";
 
-/** A request in the words of the AI SDK's model contract. It shares parts with the request and changes none of them. */
+/** Converts a request to the call options of the AI SDK. The result shares parts with the request and must not be mutated. */
 export function callOptions(
   request: ModelRequest,
   model: { readonly provider: string; readonly specificationVersion: ContractVersion },
@@ -38,7 +38,7 @@ export function callOptions(
   };
 }
 
-/** A schema in the words that every provider takes; null where they do not say it. */
+/** Rewrites a schema with the keywords that every provider accepts; null if they cannot express it. */
 export function sharedSchema(output: JsonObject): JsonObject | null {
   return strictSchema(output, { allRequired: true });
 }
@@ -53,7 +53,7 @@ function promptOf(
       const output = outputOf(message, model.specificationVersion);
       const result = { type: "tool-result" as const, toolCallId: message.toolCallId, toolName: message.name, output };
       const last = prompt.at(-1);
-      // The results of one round stand together, as some providers demand.
+      // All results of a round go into one message, as some providers require.
       if (last?.role === "tool") last.content.push(result);
       else prompt.push({ role: "tool", content: [result] });
     } else if (message.role === "assistant") {
@@ -77,7 +77,7 @@ function userParts(content: Content): UserPart[] {
   });
 }
 
-/** What another model said. Its thinking is its own: nobody else can check or continue it. */
+/** The parts of another provider's answer, without its thinking, which only that provider accepts. */
 function assistantParts({ content, toolCalls = [] }: AssistantMessage): AssistantPart[] {
   const said = userParts(content ?? "").filter((part) => part.type !== "text" || part.text !== "");
   return [
@@ -109,7 +109,7 @@ function outputOf({ content, isError = false }: ToolMessage, version: ContractVe
   return { type: "content", value };
 }
 
-/** A content where only words can go; the model is told of what is left out. */
+/** Content as plain text; a note tells the model about each omitted file. */
 function wordsOf(content: Content): string {
   const hidden = partsOf(content).flatMap((part) => ("data" in part ? [unreadable(part)] : []));
   return [textOf(content), ...hidden].filter((text) => text !== "").join("\n");
@@ -123,7 +123,7 @@ function choiceOf(choice: NonNullable<ModelRequest["toolChoice"]>): NonNullable<
   return typeof choice === "object" ? { type: "tool", toolName: choice.name } : { type: choice };
 }
 
-/** Options by provider; what the request says comes before what its thinking level stands for. */
+/** Merges provider options; those of the request override those of its thinking level. */
 function mergedOptions(thinking: JsonObject | undefined, given: JsonValue | undefined): CallOptions["providerOptions"] {
   if (thinking === undefined && (given === undefined || given === null)) return undefined;
   const merged: Record<string, JsonObject> = { ...checkedOptions(thinking) };

@@ -4,14 +4,14 @@ import { collect } from "../../../test/model-server.ts";
 import type { ModelRequest } from "../../agent/model/model.ts";
 import type { Message } from "../../session/message.ts";
 import { aiSdk } from "./ai-sdk.ts";
-import type { Block, CallOptions, FinishReason, SpentTokens, StreamPart } from "./contract.ts";
+import type { Block, CallOptions, FinishReason, TokenCounts, StreamPart } from "./contract.ts";
 
 const request: ModelRequest = { messages: [{ role: "user", content: "hello" }] };
-const grouped: SpentTokens = {
+const grouped: TokenCounts = {
   inputTokens: { total: 10, noCache: 3, cacheRead: 5, cacheWrite: 2 },
   outputTokens: { total: 7, text: 4, reasoning: 3 },
 };
-const flat: SpentTokens = {
+const flat: TokenCounts = {
   inputTokens: 10,
   outputTokens: 7,
   totalTokens: 20,
@@ -20,12 +20,12 @@ const flat: SpentTokens = {
 };
 const stop: FinishReason = { unified: "stop", raw: "end_turn" };
 
-/** A model as a provider package of the AI SDK would give it, which gives one answer and remembers its prompts. */
+/** A model like those of the AI SDK's provider packages, which returns one answer and records its prompts. */
 function provider(
   answer: {
     content?: readonly Block[];
     finishReason?: FinishReason;
-    usage?: SpentTokens;
+    usage?: TokenCounts;
     parts?: readonly StreamPart[];
   },
   specificationVersion: "v2" | "v3" = "v3",
@@ -51,8 +51,8 @@ function provider(
 const finish: StreamPart = { type: "finish", finishReason: { unified: "stop", raw: "end_turn" }, usage: grouped };
 
 describe("an AI SDK model", () => {
-  test("counts tokens in both versions of the contract, and not what it is not told", async () => {
-    const spent = async (usage: SpentTokens, version?: "v2") =>
+  test("reads token counts in both versions of the contract, and leaves missing ones out", async () => {
+    const spent = async (usage: TokenCounts, version?: "v2") =>
       (await aiSdk(provider({ usage, content: [{ type: "text", text: "a" }] }, version)).complete(request)).usage;
     expect(await spent(grouped)).toEqual({
       inputTokens: 10,
@@ -91,7 +91,7 @@ describe("an AI SDK model", () => {
     [{ unified: "other", raw: "odd" }, "stop"],
     ["length", "length"],
     ["unknown", "stop"],
-  ])("stops because of %j as %j", async ([finishReason, stopReason, calls = false]) => {
+  ])("maps the finish reason %j to %j", async ([finishReason, stopReason, calls = false]) => {
     const call: Block = { type: "tool-call", toolCallId: "c", toolName: "t", input: "{}" };
     const content: Block[] = calls ? [call] : [{ type: "text", text: "a" }];
     expect((await aiSdk(provider({ finishReason, content })).complete(request)).stopReason).toBe(stopReason);
@@ -115,12 +115,12 @@ describe("an AI SDK model", () => {
     [new TypeError("fetch failed", { cause: Object.assign(new Error("x"), { code: "ECONNRESET" }) }), "connection"],
     [{ type: "overloaded_error", message: "Busy." }, "overloaded"],
     ["It broke.", "other"],
-  ])("tells how %s failed", async ([error, kind]) => {
+  ])("classifies the failure of %s", async ([error, kind]) => {
     const stream = aiSdk(provider({ parts: [{ type: "error", error }] })).stream?.(request);
     await expect(collect(stream)).rejects.toMatchObject({ kind, message: expect.stringMatching(/\.$/) });
   });
 
-  test("gives back to its provider what only that can read: signatures, its own tools, and their order", async () => {
+  test("sends provider data back to its provider: signatures, calls of its own tools, and their order", async () => {
     const metadata = { acme: { signature: "c2ln" } };
     const content: Block[] = [
       { type: "reasoning", text: "hm", providerMetadata: metadata },
@@ -158,7 +158,7 @@ describe("an AI SDK model", () => {
     });
   });
 
-  test("puts a stream together as the whole answer would be, with the metadata of every piece", async () => {
+  test("assembles a stream to the same answer as without streaming, with the metadata of every part", async () => {
     const parts: StreamPart[] = [
       { type: "stream-start", warnings: [] },
       { type: "response-metadata", modelId: "m-2" },
@@ -207,7 +207,7 @@ describe("an AI SDK model", () => {
     });
   });
 
-  test("gives results of tools as parts in the words of either version, and says what cannot be shown", async () => {
+  test("converts tool results to parts of either version, with notes for files that cannot be shown", async () => {
     const image = { type: "image", mediaType: "image/png", data: "aGk=" } as const;
     const file = { type: "file", mediaType: "application/pdf", data: "aGk=", name: "a.pdf" } as const;
     const text = { type: "text", text: "seen" } as const;
@@ -240,7 +240,7 @@ describe("an AI SDK model", () => {
     ]);
   });
 
-  test("stops reading a stream that does not listen to the signal", async () => {
+  test("stops reading a stream that ignores the signal", async () => {
     let cancelled = false;
     const stream = new ReadableStream<StreamPart>({
       start: (controller) => controller.enqueue({ type: "text-delta", id: "0", delta: "a" }),
@@ -259,7 +259,7 @@ describe("an AI SDK model", () => {
     expect(cancelled).toBe(true);
   });
 
-  test("gives no second piece of one call after an abort", async () => {
+  test("yields no second delta of one part after an abort", async () => {
     const call: StreamPart = { type: "tool-call", toolCallId: "c1", toolName: "look", input: "{}" };
     const controller = new AbortController();
     const reason = new Error("enough");
@@ -275,7 +275,7 @@ describe("an AI SDK model", () => {
     expect(pieces).toBe(1);
   });
 
-  test("lets go of the signal, which many calls may share", async () => {
+  test("removes its listeners from a signal that many calls share", async () => {
     const { signal } = new AbortController();
     const model = aiSdk(provider({ content: [{ type: "text", text: "a" }], parts: [finish] }));
     await model.complete(request, { signal });

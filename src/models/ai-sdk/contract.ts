@@ -11,10 +11,10 @@ import type {
   LanguageModelV3Usage,
 } from "@ai-sdk/provider";
 
-/** The versions of the AI SDK's model contract that are spoken here. */
+/** The supported versions of the AI SDK's model contract. */
 export type ContractVersion = "v2" | "v3";
 
-/** What a model is asked. Version 2 is asked the same, except for the content of tool results. */
+/** The options of a call. Version 2 differs only in the content of tool results. */
 export type CallOptions = LanguageModelV3CallOptions;
 /** One message of a prompt. */
 export type PromptMessage = LanguageModelV3Message;
@@ -22,33 +22,33 @@ export type PromptMessage = LanguageModelV3Message;
 export type AssistantPart = Extract<PromptMessage, { role: "assistant" }>["content"][number];
 /** One part of a user's message in a prompt. */
 export type UserPart = Extract<PromptMessage, { role: "user" }>["content"][number];
-/** What came of a tool call, in a prompt. */
+/** The output of a tool call in a prompt. */
 export type ToolOutput = LanguageModelV3ToolResultOutput;
 /** The same in version 2. */
 export type ToolOutputV2 = LanguageModelV2ToolResultOutput;
 
 /** One block of an answer. */
 export type Block = LanguageModelV3Content;
-/** What an answer spent, in both versions. */
-export type SpentTokens = LanguageModelV3Usage | LanguageModelV2Usage;
-/** Why an answer ended, in both versions. */
+/** The token counts of an answer, in both versions. */
+export type TokenCounts = LanguageModelV3Usage | LanguageModelV2Usage;
+/** The finish reason of an answer, in both versions. */
 export type FinishReason = LanguageModelV3FinishReason | string;
-/** A whole answer, as far as it is read here. */
+/** The fields of a whole answer that are used here. */
 export interface Generated {
   readonly content: readonly Block[];
   readonly finishReason: FinishReason;
-  readonly usage: SpentTokens;
+  readonly usage: TokenCounts;
   readonly response?: { readonly modelId?: string };
 }
-/** One piece of a stream, in both versions. */
+/** One part of a stream, in both versions. */
 export type StreamPart = LanguageModelV3StreamPart | LanguageModelV2StreamPart;
 
-/** A model of either version, with what both have. */
+/** The members that models of both versions have. */
 export interface LanguageModel {
   readonly specificationVersion: ContractVersion;
   readonly provider: string;
   readonly modelId: string;
-  /** False of a provider that was not told that its endpoint takes schemas. */
+  /** False if the provider was not configured for an endpoint that accepts JSON Schemas. */
   readonly supportsStructuredOutputs?: boolean;
   doGenerate(options: CallOptions): PromiseLike<Generated>;
   doStream(options: CallOptions): PromiseLike<{ readonly stream: ReadableStream<StreamPart> }>;

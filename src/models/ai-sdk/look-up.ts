@@ -1,12 +1,12 @@
-/** A model by the names that the AI SDK has for it. */
+/** The provider and model names of the AI SDK. */
 export interface NamedModel {
   readonly provider: string;
   readonly modelId: string;
 }
 
 /**
- * What a table by provider and model has for a model of the AI SDK. Its providers are named with their interface behind a
- * dot, such as `anthropic.messages`; gateways name the maker in the model's id, as in `anthropic/claude-haiku-4-5`.
+ * Looks up a model of the AI SDK in a table keyed by provider and model. The AI SDK appends the API to a provider's name, such
+ * as `anthropic.messages`; gateways put the maker into the model id, such as `anthropic/claude-haiku-4-5`.
  */
 export function lookUp<T>(
   table: (provider: string, model: string) => T | undefined,

@@ -8,8 +8,8 @@ import type { AssistantPart, Block } from "./contract.ts";
 const KEY = "aiSdkParts";
 
 /**
- * What a provider wants back word for word, as parts of a prompt: its blocks with their metadata (signatures of
- * thinking, for one) and in their order. Undefined for an answer that a message says in full.
+ * The prompt parts that a provider must get back verbatim: its blocks in order, with their metadata (such as the signatures of
+ * thinking). Undefined if the message itself holds everything.
  */
 export function providerDataOf(blocks: readonly Block[]): JsonValue | undefined {
   const special = blocks.some(
@@ -21,11 +21,11 @@ export function providerDataOf(blocks: readonly Block[]): JsonValue | undefined 
   );
   if (!special) return undefined;
   const parts = blocks.flatMap(promptPart);
-  // What a provider made in memory may hold undefined, which a log cannot.
+  // Removes undefined values, which a log cannot store.
   return JSON.parse(JSON.stringify({ [KEY]: parts })) as JsonValue;
 }
 
-/** The parts that the same provider gave, unless the message no longer asks for the same calls. */
+/** The stored parts if the message is from this provider and still has the same calls; else undefined. */
 export function ownParts(message: AssistantMessage, provider: string): AssistantPart[] | undefined {
   if (!isFrom(message, provider)) return undefined;
   const parts = listOf(fieldsOf(message.providerData)[KEY]).map(fieldsOf);
@@ -33,7 +33,7 @@ export function ownParts(message: AssistantMessage, provider: string): Assistant
   return parts.length > 0 && callsAre(message, ids) ? ([...parts] as unknown as AssistantPart[]) : undefined;
 }
 
-/** The input of a call as the object that providers demand; text that holds none is kept under a name that says so. */
+/** The input of a call as an object, as providers require; a text that is not a JSON object becomes `{ malformed: text }`. */
 export function inputOf(text: string): Fields {
   return text.trim() === "" ? {} : (parseObject(text) ?? { malformed: text });
 }

@@ -4,11 +4,11 @@ import type { ContentPart, StopReason, ToolCall } from "../../session/message.ts
 import type { Usage } from "../../session/usage.ts";
 import { costOf, type ModelPrice, priceOf } from "../prices.ts";
 import { replyContent } from "../wire/content.ts";
-import type { Block, FinishReason, Generated, SpentTokens } from "./contract.ts";
+import type { Block, FinishReason, Generated, TokenCounts } from "./contract.ts";
 import { lookUp, type NamedModel } from "./look-up.ts";
 import { base64Of, providerDataOf } from "./provider-data.ts";
 
-/** A whole answer as a message. @throws {ModelError} for an answer that its provider ended with an error. */
+/** Converts a whole answer to a message. @throws {ModelError} if the provider ended it with an error. */
 export function replyOf(generated: Generated, model: NamedModel, prices: ModelPrice | undefined): ModelReply {
   const { content: blocks, response } = generated;
   const toolCalls = blocks.flatMap(callOf);
@@ -29,7 +29,7 @@ export function replyOf(generated: Generated, model: NamedModel, prices: ModelPr
   };
 }
 
-/** Whether a provider that was cut off would have said so: it gives no reason of its own. */
+/** Whether the finish reason is only a placeholder, not one of the provider: then the stream was cut off. */
 export function endsWithoutReason(reason: FinishReason): boolean {
   return typeof reason === "string" ? reason === "unknown" : reason.unified === "other" && reason.raw === undefined;
 }
@@ -39,7 +39,7 @@ function stopReasonOf(reason: FinishReason, calls: boolean, provider: string): S
   if (unified === "error") throw new ModelError("other", `${provider} ended its answer with an error.`, { provider });
   if (unified === "length") return "length";
   if (unified === "content-filter") return "content_filter";
-  // Some endpoints say "stop" beside the calls that they ask for.
+  // Some endpoints finish with "stop" although the answer has calls.
   return calls ? "tool_calls" : "stop";
 }
 
@@ -56,11 +56,11 @@ function callOf(block: Block): ToolCall[] {
   return [{ id: block.toolCallId, name: block.toolName, arguments: block.input }];
 }
 
-/** One version counts in groups, the other in a flat list; both leave out what a provider does not tell. */
-function usageOf(spent: SpentTokens | undefined): Usage | undefined {
+/** Version 3 groups the token counts, version 2 lists them flat; both omit counts that the provider does not report. */
+function usageOf(spent: TokenCounts | undefined): Usage | undefined {
   const flat =
-    typeof spent?.inputTokens === "object" ? undefined : (spent as Extract<SpentTokens, { totalTokens: unknown }>);
-  const grouped = flat === undefined ? (spent as Exclude<SpentTokens, { totalTokens: unknown }>) : undefined;
+    typeof spent?.inputTokens === "object" ? undefined : (spent as Extract<TokenCounts, { totalTokens: unknown }>);
+  const grouped = flat === undefined ? (spent as Exclude<TokenCounts, { totalTokens: unknown }>) : undefined;
   const { cacheRead, cacheWrite, noCache, total } = grouped?.inputTokens ?? {};
   const parts = [noCache, cacheRead, cacheWrite].filter((count) => count !== undefined);
   const input =
@@ -81,7 +81,7 @@ function usageOf(spent: SpentTokens | undefined): Usage | undefined {
   };
 }
 
-/** The price of the id that the provider answered with, else of the one that it was asked for. */
+/** The price of the model id in the answer, else that of the requested id. */
 function listPrice(model: NamedModel, name: string): ModelPrice | undefined {
   return lookUp(priceOf, model.provider, name) ?? lookUp(priceOf, model.provider, model.modelId);
 }

@@ -7,7 +7,7 @@ type Metadata = NonNullable<Block["providerMetadata"]>;
 type Said = { type: "text" | "reasoning"; text: string; providerMetadata?: Metadata };
 type Called = Extract<Block, { type: "tool-call" }> & { index: number };
 
-/** Puts the pieces of one stream together to blocks, in the order in which they began. */
+/** Assembles the parts of a stream into blocks, in the order in which the blocks began. */
 export class StreamReader {
   readonly #provider: string;
   readonly #blocks: Block[] = [];
@@ -21,7 +21,7 @@ export class StreamReader {
     this.#provider = provider;
   }
 
-  /** What a piece adds to the answer. @throws what the provider says went wrong. */
+  /** Returns the deltas of a stream part. @throws the error that the provider sent. */
   read(part: StreamPart): readonly ModelDelta[] {
     switch (part.type) {
       case "text-start":
@@ -56,7 +56,7 @@ export class StreamReader {
     }
   }
 
-  /** The whole answer. @throws {ModelError} when the stream was over before it. */
+  /** The whole answer. @throws {ModelError} if the stream ended early. */
   finish(): Generated {
     if (this.#finish === undefined || endsWithoutReason(this.#finish.finishReason)) throw cutShort(this.#provider);
     const { finishReason, usage } = this.#finish;
@@ -78,7 +78,7 @@ export class StreamReader {
       this.#blocks.push(said);
     }
     said.text += text;
-    // A signature comes with the last piece of what it signs.
+    // A signature arrives with the last part of the text that it signs.
     if (metadata !== undefined) said.providerMetadata = merged(said.providerMetadata, metadata);
     return text === "" ? [] : [{ type: type === "text" ? "text-delta" : "thinking-delta", text }];
   }

@@ -1,31 +1,31 @@
 import { SessionError } from "../../session/errors.ts";
 import type { ClientCall } from "../wire/wire-model.ts";
 
-/** What is needed of a client of the `@anthropic-ai/sdk` package; a caller's own may be given. */
+/** The members of a client of the `@anthropic-ai/sdk` package that are used here. Callers may pass their own client. */
 export interface AnthropicClient {
   readonly timeout?: number;
   readonly messages: { create(body: object, call: ClientCall): PromiseLike<unknown> };
 }
 
-/** How a client is set up. */
+/** Options of `loadAnthropicClient`. */
 export interface AnthropicClientOptions {
   readonly apiKey: string;
   readonly baseURL?: string;
   readonly headers?: Readonly<Record<string, string>>;
 }
 
-/** Makes a client of the `@anthropic-ai/sdk` package. @throws {SessionError} `DRIVER_MISSING` when it is not installed. */
+/** Creates a client of the `@anthropic-ai/sdk` package. @throws {SessionError} `DRIVER_MISSING` if it is not installed. */
 export async function loadAnthropicClient(options: AnthropicClientOptions): Promise<AnthropicClient> {
   const { default: Anthropic } = await loadAnthropic();
   const { apiKey, baseURL, headers } = options;
   const client = new Anthropic({
     apiKey,
-    // Else a token of the environment would go along with the key that was chosen.
+    // Otherwise the client would also send a token from the environment.
     authToken: null,
     ...(baseURL === undefined ? {} : { baseURL }),
     ...(headers === undefined ? {} : { defaultHeaders: { ...headers } }),
     maxRetries: 0,
-    // What goes wrong is thrown; a library that prints it as well would print parts of conversations.
+    // Errors are thrown. Logs of the client could contain parts of conversations.
     logLevel: "off",
   });
   return client as AnthropicClient;

@@ -6,19 +6,19 @@ import { checkModelId, HABITS, once, WIRE_OPTIONS, type WireModelOptions, wireMo
 import { type AnthropicClient, loadAnthropicClient } from "./anthropic-client.ts";
 import { messagesWire } from "./messages-wire.ts";
 
-/** How a model of Anthropic, or of an endpoint that speaks like it, is reached. */
+/** Options of `anthropic`. */
 export interface AnthropicOptions extends WireModelOptions {
-  /** The environment's `ANTHROPIC_API_KEY` if not given; an endpoint that needs no key takes any text. */
+  /** Default: the environment's `ANTHROPIC_API_KEY`. For an endpoint without keys, pass any text. */
   readonly apiKey?: string;
-  /** The address of a compatible endpoint, without `/v1`. */
+  /** The URL of a compatible endpoint, without `/v1`. */
   readonly baseURL?: string;
-  /** Headers that go with every request. */
+  /** Headers for every request. */
   readonly headers?: Readonly<Record<string, string>>;
-  /** The caller's own client of the `@anthropic-ai/sdk` package, in place of a key and an address. */
+  /** Your own client of the `@anthropic-ai/sdk` package, instead of a key and a URL. */
   readonly client?: AnthropicClient;
-  /** Whether the provider is asked to cache what a conversation begins with. True if not given. */
+  /** Whether to use prompt caching for the beginning of a conversation (default true). */
   readonly cache?: boolean;
-  /** How a thinking level is asked for: as tokens, or as an effort. Judged by the model's id if not given. */
+  /** Whether a thinking level is sent as a token budget or as an effort (default: judged by the model's id). */
   readonly thinking?: "budget" | "adaptive";
 }
 
@@ -35,11 +35,10 @@ const OPTIONS: KeysOf<AnthropicOptions> = {
 /**
  * A model of Anthropic, on the official client.
  *
- * Nothing is sent twice: the client's own retries are off, and the loop's are the only ones. An answer that holds more
- * than text and calls (thinking, with its signatures) carries the provider's blocks in `providerData`, and goes back as
- * they were.
+ * The client's own retries are off: only the agent loop retries. An answer that holds more than text and calls (such as
+ * thinking with signatures) keeps the provider's blocks in `providerData`, and they are sent back verbatim.
  *
- * @throws {SessionError} `KEY_MISSING` without a key, `INVALID_OPTION` for an option that cannot be.
+ * @throws {SessionError} `KEY_MISSING` without a key, `INVALID_OPTION` for an invalid option.
  */
 export function anthropic(id: string, options: AnthropicOptions = {}): Model {
   checkModelId(id, "anthropic");

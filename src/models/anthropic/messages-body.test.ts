@@ -13,7 +13,7 @@ const messagesOf = (...messages: Message[]) => bodyOf({ messages })["messages"];
 const image = { type: "image", mediaType: "image/png", data: "aGk=" } as const;
 const cached = { cache_control: { type: "ephemeral" } };
 
-test("a request takes the system messages out and marks what is worth keeping", async () => {
+test("a request moves system messages to their own field and sets cache breakpoints", async () => {
   await using server = await openModelServer({ body: wireFixture("anthropic", "text.json") });
   const model = anthropic("claude-haiku-4-5", {
     apiKey: "the-key",
@@ -62,7 +62,7 @@ test("a request takes the system messages out and marks what is worth keeping", 
   });
 });
 
-test("no marks are set when the cache is off", async () => {
+test("no cache breakpoints are set if caching is off", async () => {
   await using server = await openModelServer({ body: wireFixture("anthropic", "text.json") });
   const model = anthropic("claude-haiku-4-5", { apiKey: "k", baseURL: server.url, cache: false });
   await model.complete({ messages: [{ role: "system", content: "s" }, user("hi")], tools: [tool] });
@@ -70,7 +70,7 @@ test("no marks are set when the cache is off", async () => {
 });
 
 describe("the messages of a request", () => {
-  test("hold results before what the user says after them, as one message", () => {
+  test("put tool results and the following user message into one message, results first", () => {
     const calls = ["a", "b"].map((id) => ({ id, name: "look", arguments: '{"at":1}' }));
     const sent = messagesOf(
       user("look"),
@@ -108,7 +108,7 @@ describe("the messages of a request", () => {
     ]);
   });
 
-  test("show images, documents and texts, and say what cannot be shown", () => {
+  test("include images, documents and texts, with notes for files that cannot be sent", () => {
     const sent = messagesOf(
       user([
         image,
@@ -148,7 +148,7 @@ describe("the messages of a request", () => {
     ]);
   });
 
-  test("hold calls of other providers under ids that this one takes, apart from each other", () => {
+  test("convert call ids of other providers to valid, distinct ids", () => {
     const ids = ["fn.look:0", "fn:look.0", "plain-id_1"];
     const sent = messagesOf(
       { role: "assistant", content: null, toolCalls: ids.map((id) => ({ id, name: "look", arguments: "" })) },
@@ -161,7 +161,7 @@ describe("the messages of a request", () => {
     for (const id of used ?? []) expect(id).toMatch(/^[a-zA-Z0-9_-]+$/);
   });
 
-  test("show the model arguments that were not JSON as it wrote them", () => {
+  test("return arguments that were not JSON to the model as it wrote them", () => {
     const sent = messagesOf({
       role: "assistant",
       content: null,
@@ -170,7 +170,7 @@ describe("the messages of a request", () => {
     expect(sent).toMatchObject([{ content: [{ input: { unreadable_arguments: '{"at":' } }] }]);
   });
 
-  test("carry no thinking that another provider wrote", () => {
+  test("omit thinking of other providers", () => {
     const thought: Message = {
       role: "assistant",
       content: [
@@ -194,7 +194,7 @@ describe("tools", () => {
     expect(bodyOf({ messages: [], tools: [tool], toolChoice })["tool_choice"]).toEqual(sent);
   });
 
-  test("that were used earlier are named and closed when a request has none", () => {
+  test("that were used earlier are declared and forbidden if a request has none", () => {
     const messages: Message[] = [
       { role: "assistant", content: null, toolCalls: [{ id: "a", name: "look", arguments: "{}" }] },
       { role: "tool", toolCallId: "a", name: "look", content: "ok" },
@@ -210,7 +210,7 @@ describe("tools", () => {
 describe("a thinking level", () => {
   const asked = (request: Partial<ModelRequest>, id?: string) => bodyOf({ messages: [user("a")], ...request }, id);
 
-  test("is a budget within the limit of the answer, and takes the temperature's place", () => {
+  test("is a budget within the limit of the answer, and removes the temperature", () => {
     const body = asked({ thinkingLevel: "medium", temperature: 0.5 });
     expect(body["thinking"]).toEqual({ type: "enabled", budget_tokens: 10_240 });
     expect(body).not.toHaveProperty("temperature");
@@ -219,7 +219,7 @@ describe("a thinking level", () => {
   });
 
   test.for(["claude-opus-4-6", "claude-sonnet-5", "claude-opus-5-5", "claude-fable-5"])(
-    "is an effort for %s, which takes no budget",
+    "is an effort for %s, which accepts no budget",
     (id) => {
       expect(asked({ thinkingLevel: "high" }, id)).toMatchObject({
         thinking: { type: "adaptive" },
@@ -235,7 +235,7 @@ describe("a thinking level", () => {
     },
   );
 
-  test("of off turns thinking off where a model would think by itself, and keeps the temperature", () => {
+  test("of off disables thinking for models that think by default, and keeps the temperature", () => {
     expect(asked({ thinkingLevel: "off", temperature: 1 }, "claude-sonnet-5")).toMatchObject({
       thinking: { type: "disabled" },
       temperature: 1,
@@ -244,13 +244,13 @@ describe("a thinking level", () => {
     expect(asked({}, "claude-sonnet-5")).not.toHaveProperty("thinking");
   });
 
-  test("yields to a tool that must be called, and nobody knows others than the known", () => {
+  test("is ignored for a forced tool, and refused if it is unknown", () => {
     const forced = { tools: [tool], toolChoice: "required", thinkingLevel: "high" } as const;
     expect(asked(forced)).not.toHaveProperty("thinking");
     expect(() => asked({ thinkingLevel: "galactic" })).toThrow(expect.objectContaining({ code: "INVALID_OPTION" }));
   });
 
-  test("can be asked for the other way than the id suggests", async () => {
+  test("can be sent in the other way than the id suggests", async () => {
     await using server = await openModelServer({ body: wireFixture("anthropic", "text.json") });
     const model = anthropic("claude-next", { apiKey: "k", baseURL: server.url, thinking: "budget" });
     await model.complete({ messages: [user("a")], thinkingLevel: "minimal" });

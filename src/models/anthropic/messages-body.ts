@@ -14,7 +14,7 @@ import { isFrom } from "../wire/wire-model.ts";
 import { outputFormat } from "./output-format.ts";
 import { outputTokensOf, thinkingFields } from "./thinking.ts";
 
-/** What of a body does not come from the request. */
+/** The options of the model that affect the body. */
 export interface MessagesOptions {
   readonly cache: boolean;
   readonly thinking: "budget" | "adaptive" | undefined;
@@ -27,7 +27,7 @@ interface WireMessage {
 
 const CACHED = { cache_control: { type: "ephemeral" } } as const;
 
-/** A request as the Messages API takes it. */
+/** Converts a request to the body of the Messages API. */
 export function messagesBody(id: string, request: ModelRequest, options: MessagesOptions): Fields {
   const { temperature, maxOutputTokens, stop = [], output } = request;
   const maxTokens = maxOutputTokens ?? outputTokensOf(id);
@@ -47,13 +47,13 @@ export function messagesBody(id: string, request: ModelRequest, options: Message
     ...(toolChoice === undefined ? {} : { tool_choice: toolChoice }),
     ...thinking,
     ...(format && { output_config: { ...fieldsOf(thinking["output_config"]), format } }),
-    // The provider refuses a temperature beside thinking.
+    // The provider refuses a temperature together with thinking.
     ...(temperature === undefined || isThinking ? {} : { temperature }),
     ...(stop.length === 0 ? {} : { stop_sequences: stop }),
   };
 }
 
-/** The blocks of a message as its text and its calls tell them. Thinking goes back only to who signed it. */
+/** The blocks for a message's text and calls. Thinking is omitted: only the provider that signed it accepts it. */
 export function blocksOf(message: AssistantMessage): Fields[] {
   const said = partsOf(message.content).flatMap((part): Fields[] => {
     if (part.type === "thinking") {
@@ -70,7 +70,7 @@ function isUser(message: WireMessage): boolean {
   return message.role === "user";
 }
 
-/** Marks a beginning that ends with the last block as worth keeping, for the next request begins the same. */
+/** Sets a cache breakpoint at the last block: the next request begins with the same blocks. */
 function markLast(blocks: Fields[]): void {
   const last = blocks.pop();
   if (last !== undefined) blocks.push({ ...last, ...CACHED });
@@ -84,7 +84,7 @@ function toolFields(request: ModelRequest): { tools: Fields[]; toolChoice: Field
   const { tools = [], toolChoice } = request;
   const described = tools.map(({ name, description, parameters }) => ({ name, description, input_schema: parameters }));
   if (described.length > 0) return { tools: described, toolChoice: choiceOf(toolChoice) };
-  // The provider refuses a conversation with calls of tools that it was not told of.
+  // The provider refuses a conversation with calls of tools that the request does not declare.
   const used = toolsUsed(request.messages);
   return { tools: used, toolChoice: used.length === 0 ? undefined : { type: "none" } };
 }
@@ -105,14 +105,14 @@ function toolsUsed(messages: readonly Message[]): Fields[] {
   }));
 }
 
-/** Results of tools and what a user says after them are one message on this wire, results first. */
+/** Converts messages. Tool results and the user message after them become one message, results first, as the API requires. */
 function wireMessages(messages: readonly Message[]): WireMessage[] {
   const out: WireMessage[] = [];
   for (const message of messages) {
     if (message.role === "system") continue;
     const role = message.role === "assistant" ? "assistant" : "user";
     const blocks = contentBlocks(message);
-    // The provider refuses a message without content.
+    // The provider refuses messages without content.
     if (blocks.length === 0) continue;
     const last = out.at(-1);
     if (last?.role === role) last.content.push(...blocks);
@@ -127,7 +127,7 @@ function contentBlocks(message: Message): readonly Fields[] {
   return userBlocks(message.content);
 }
 
-/** What this provider said, as it said it, unless the calls of the message were changed since. */
+/** The provider's own blocks, verbatim; undefined if the message is not its own or its calls were changed since. */
 function ownBlocks(message: AssistantMessage): readonly Fields[] | undefined {
   if (!isFrom(message, "anthropic")) return undefined;
   const blocks = listOf(message.providerData).map(fieldsOf);
@@ -142,7 +142,7 @@ function userBlocks(content: Content): Fields[] {
   });
 }
 
-/** The provider refuses blocks of blank text. */
+/** A text block; none for blank text, which the provider refuses. */
 function textBlocks(text: string): Fields[] {
   return text.trim() === "" ? [] : [{ type: "text", text }];
 }
@@ -172,12 +172,12 @@ function toolUseBlock(call: ToolCall): Fields {
   return { type: "tool_use", id: wireId(call.id), name: call.name, input: inputOf(call.arguments) };
 }
 
-/** The object of a call's arguments; a text that is none is shown to the model as it wrote it. */
+/** The arguments of a call as an object; a text that is not a JSON object is passed back under `unreadable_arguments`. */
 export function inputOf(args: string): Fields {
   return args.trim() === "" ? {} : (parseObject(args) ?? { unreadable_arguments: args });
 }
 
-/** Other providers' ids hold characters that this one refuses; each of those becomes its number, so that ids stay apart. */
+/** Replaces characters that this provider refuses in ids by their code points, so that different ids stay different. */
 function wireId(id: string): string {
   return id.replace(/[^a-zA-Z0-9_-]/g, (character) => `_${character.codePointAt(0)?.toString(16)}_`);
 }

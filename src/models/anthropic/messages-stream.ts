@@ -8,13 +8,13 @@ type ReadMessage = (message: Fields, argumentTexts: ReadonlyMap<unknown, string>
 
 interface OpenBlock {
   readonly block: Record<string, unknown>;
-  /** The JSON that a tool is called with, as far as it was written. */
+  /** The JSON of a call's input received so far. */
   json: string;
-  /** The place among the tool calls. */
+  /** The position among the tool calls. */
   readonly callIndex: number;
 }
 
-/** Puts a message of the Messages API together from its events. */
+/** Assembles a message of the Messages API from its events. */
 export class MessagesStream implements WireStream {
   readonly #readMessage: ReadMessage;
   readonly #blocks = new Map<number, OpenBlock>();
@@ -65,7 +65,7 @@ export class MessagesStream implements WireStream {
     return this.#readMessage({ ...this.#message, content, usage: this.#usage }, argumentTexts);
   }
 
-  /** Input is counted at the start and output at the end; a count that is left out or null keeps the one before. */
+  /** Adds token counts: input counts come at the start, output counts at the end. A missing or null count changes nothing. */
   #count(usage: unknown): void {
     for (const [name, value] of Object.entries(fieldsOf(usage)))
       if (value !== null && value !== undefined) this.#usage[name] = value;

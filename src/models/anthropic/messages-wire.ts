@@ -22,7 +22,7 @@ export function messagesWire(id: string, options: MessagesOptions): Wire<Anthrop
   };
 }
 
-/** Reads a whole message. `argumentTexts` are what the model wrote as arguments, where that is known. */
+/** Reads a whole message. `argumentTexts`: the arguments as the model wrote them, if they were streamed. */
 function readMessage(message: Fields, argumentTexts: ReadonlyMap<unknown, string> = new Map()): WireAnswer {
   if (message["type"] === "error") throw new WireError(fieldsOf(message["error"]));
   if (!Array.isArray(message["content"])) throw malformed("anthropic", "it holds no content");
@@ -54,14 +54,14 @@ function partOf(block: Fields): ContentPart[] {
   return [{ type: "thinking", text: stringOf(block["thinking"]), ...(signature === "" ? {} : { signature }) }];
 }
 
-/** The blocks themselves where text and calls do not say all of them, or not in their order. */
+/** The blocks to keep, if text and calls alone cannot restore them in order; else undefined. */
 function keptBlocks(
   blocks: readonly Fields[],
   parts: readonly ContentPart[],
   toolCalls: readonly ToolCall[],
 ): JsonValue | undefined {
   const rebuilt = blocksOf({ role: "assistant", content: parts, toolCalls });
-  // A text without citations says so with a null.
+  // A text block without citations has `citations: null`.
   const plain = blocks.map((block) => (block["citations"] === null ? { ...block, citations: undefined } : block));
   return blocks.length === 0 || sameJson(plain, rebuilt) ? undefined : copyJson(blocks);
 }
@@ -72,7 +72,7 @@ function stopReasonOf(reason: string, toolCalls: readonly ToolCall[]): StopReaso
   return toolCalls.length > 0 ? "tool_calls" : "stop";
 }
 
-/** Cached tokens are counted apart on this wire; here they are a part of the input. */
+/** Converts token counts: the API counts cached tokens separately, a `Usage` counts them as part of the input. */
 function usageOf(usage: Fields): Usage | undefined {
   const fresh = numberOf(usage["input_tokens"]);
   const outputTokens = numberOf(usage["output_tokens"]);

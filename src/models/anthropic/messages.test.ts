@@ -20,7 +20,7 @@ async function streamed(replay: Replay) {
   return await collect(modelAt(server.url).stream?.(request));
 }
 
-// 21 fresh, 188 written and 2,048 read input tokens: the wire counts them apart, a usage counts them all.
+// 21 fresh, 188 written and 2,048 read input tokens: the API counts them separately, a usage adds them up.
 const usage = {
   inputTokens: 2257,
   outputTokens: 305,
@@ -51,13 +51,13 @@ describe("a message", () => {
     ]);
   });
 
-  test("keeps the text of a refusal, and says that it is one", async () => {
+  test("keeps the text of a refusal, with the stop reason content_filter", async () => {
     const refused = { content: "I cannot help with that.", stopReason: "content_filter" };
     expect(await completed(body("refusal.json"))).toMatchObject(refused);
     expect((await streamed(body("refusal.sse.txt"))).reply).toMatchObject(refused);
   });
 
-  test("keeps the counts of its start where its end has none", async () => {
+  test("keeps the token counts of its start if its end has none", async () => {
     const { reply } = await streamed(body("refusal.sse.txt"));
     expect(reply?.usage).toEqual({ ...usage, outputTokens: 9, totalTokens: 2266 });
   });
@@ -103,7 +103,7 @@ describe("tool calls of a message stream", () => {
     );
   });
 
-  test("whose arguments broke off at the limit keep them as they were written", async () => {
+  test("keep arguments that were cut off at the token limit as they were written", async () => {
     const { reply } = await streamed(body("cut-arguments.sse.txt"));
     expect(reply).toMatchObject({ stopReason: "length", toolCalls: [{ arguments: '{"number": "47' }] });
   });
@@ -113,7 +113,7 @@ describe("thinking", () => {
   const { content: blocks } = JSON.parse(wireFixture("anthropic", "thinking.json").toString());
   const result: Message = { role: "tool", toolCallId: "toolu_01A", name: "find_order", content: "found" };
 
-  test("carries its signature, and the blocks are kept in their order, whole or streamed", async () => {
+  test("has its signature, and the blocks are kept in order, whole or streamed", async () => {
     const whole = await completed(body("thinking.json"));
     expect(whole.content).toEqual([
       { type: "thinking", text: "Two look-ups are needed.", signature: "EqQBCgIYAhIM1gbcDa9GJwZA" },
@@ -123,7 +123,7 @@ describe("thinking", () => {
     expect(whole.providerData).toEqual(blocks);
     expect(whole.usage).toEqual({ ...usage, reasoningTokens: 77 });
     const { deltas, reply } = await streamed(body("thinking.sse.txt"));
-    // The stream shows the arguments as the model spaced them.
+    // The stream keeps the whitespace of the arguments.
     expect(reply).toEqual({ ...whole, toolCalls: [{ ...whole.toolCalls?.[0], arguments: '{"number": "4711"}' }] });
     expect(deltas.slice(0, 2)).toEqual([
       { type: "thinking-delta", text: "Two look-ups" },
@@ -146,7 +146,7 @@ describe("thinking", () => {
     ]);
   });
 
-  test("is left out of a message whose calls were taken away, with the calls", async () => {
+  test("is omitted from a message whose calls were removed", async () => {
     await using server = await openModelServer(body("thinking.json"), body("text.json"));
     const model = modelAt(server.url);
     const { toolCalls: _, ...shortened } = await model.complete(request);

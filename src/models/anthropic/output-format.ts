@@ -2,8 +2,8 @@ import type { JsonObject } from "../../internal/json.ts";
 import { strictSchema } from "../wire/strict-schema.ts";
 
 /**
- * A schema as the Messages API takes it, or null where a tool must take the answer: of a model from before 4.5 or of another
- * maker, and of a schema that the provider refuses, such as one with free keys or with references.
+ * A schema in the form of the Messages API; null if the answer must be given by a tool instead: for models before 4.5 or of
+ * another maker, and for schemas that the provider refuses, such as those with arbitrary keys or references.
  */
 export function outputFormat(id: string, output: JsonObject): JsonObject | null {
   const isNew =

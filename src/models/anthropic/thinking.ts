@@ -19,7 +19,7 @@ const EFFORTS: Readonly<Record<string, string>> = {
   max: "max",
 };
 
-/** The most tokens that an answer may take where the request does not say, by what the model can give. */
+/** The default limit of an answer's tokens, by the limit of the model. */
 export function outputTokensOf(id: string): number {
   if (/^claude-3-(opus|sonnet|haiku)/.test(id)) return 4096;
   if (/^claude-3-5/.test(id)) return 8192;
@@ -27,11 +27,10 @@ export function outputTokensOf(id: string): number {
 }
 
 /**
- * The fields of a body that ask for thinking; none when the request leaves it to the model.
+ * The body fields that ask for thinking; none if the request does not set a level, or if it forces a tool, which the provider
+ * refuses together with thinking.
  *
- * A request that forces a tool is sent without: the provider refuses both together.
- *
- * @throws {SessionError} `INVALID_OPTION` for a level that has no meaning here.
+ * @throws {SessionError} `INVALID_OPTION` for an unknown level.
  */
 export function thinkingFields(
   id: string,
@@ -42,7 +41,7 @@ export function thinkingFields(
   const { thinkingLevel: level, toolChoice } = request;
   const adaptive = (mode ?? modeOf(id)) === "adaptive";
   if (level === undefined || level === "") return {};
-  // Some models think unless they are told not to, and the families beside these refuse to be told.
+  // These models think by default and can be told not to; other families refuse the field.
   if (level === "off") return adaptive && /(opus|sonnet|haiku)/.test(id) ? { thinking: { type: "disabled" } } : {};
   const budget = BUDGET_TOKENS[level];
   if (budget === undefined) {
@@ -55,12 +54,12 @@ export function thinkingFields(
   if (toolChoice === "required" || typeof toolChoice === "object") return {};
   if (adaptive)
     return { thinking: { type: "adaptive", display: "summarized" }, output_config: { effort: EFFORTS[level] } };
-  // The budget is a part of the whole, and an answer needs room beside it.
+  // The budget counts against the limit of the answer, which needs tokens besides thinking.
   const tokens = Math.min(budget, Math.floor(maxTokens * 0.75));
   return tokens < BUDGET_TOKENS_MIN ? {} : { thinking: { type: "enabled", budget_tokens: tokens } };
 }
 
-/** Models up to 4.5 take a budget and later ones refuse it; endpoints with other models know the older way. */
+/** How to ask for thinking: models up to 4.5 and other makers' models accept a budget, later ones refuse it. */
 function modeOf(id: string): "budget" | "adaptive" {
   const old = /^claude-(3|instant|2)|^claude-(opus|sonnet|haiku)-4(-[0-5])?([-@]\d{8}|-latest)?$/.test(id);
   return old || !id.startsWith("claude-") ? "budget" : "adaptive";

@@ -12,17 +12,17 @@ interface OpenCall {
   arguments: string;
 }
 
-/** Puts an answer of the Chat Completions API together, from one whole message or from many pieces. */
+/** Assembles an answer of the Chat Completions API from one whole message or from chunks. */
 export class ChatAnswer {
   readonly #id: string;
   readonly #calls: OpenCall[] = [];
-  /** The calls by the provider's index; a new id at the same index is a new call. */
+  /** Positions of calls by the provider's index; a new id at the same index is a new call. */
   readonly #byIndex = new Map<number, number>();
   #model = "";
   #text = "";
   #refusal = "";
   #thinking = "";
-  /** The field that thinking came in, which endpoints name differently. */
+  /** The name of the field with the thinking, which differs between endpoints. */
   #thinkingField = "";
   #usage: Usage | undefined;
   #finishReason = "";
@@ -43,7 +43,7 @@ export class ChatAnswer {
     this.#finishReason = stringOf(reason) || this.#finishReason;
   }
 
-  /** Adds a message or a piece of one, and says what it adds. */
+  /** Adds a message or a chunk, and returns its deltas. */
   add(piece: Fields): ModelDelta[] {
     const deltas: ModelDelta[] = [];
     const field = stringOf(piece["reasoning_content"]) === "" ? "reasoning" : "reasoning_content";
@@ -62,7 +62,7 @@ export class ChatAnswer {
     return deltas;
   }
 
-  /** @throws {ModelError} when no reason to stop was given: then this is a part of an answer. */
+  /** The whole answer. @throws {ModelError} if there is no finish reason: then the answer is incomplete. */
   finish(): WireAnswer {
     if (this.#finishReason === "") throw cutShort("openai");
     const toolCalls = this.#calls.map((call): ToolCall => ({ ...call, arguments: call.arguments || "{}" }));
@@ -75,7 +75,7 @@ export class ChatAnswer {
       stopReason: this.#refusal === "" ? stopReasonOf(this.#finishReason, toolCalls) : "content_filter",
       model: this.#model,
       usage: this.#usage,
-      // Some endpoints want the thinking of a round back with its tool calls; others refuse the field they do not know.
+      // Some endpoints require the thinking of a round back with its calls; others refuse the unknown field.
       ...(this.#thinking === ""
         ? {}
         : { providerData: { api: "chat", model: this.#id, message: { [this.#thinkingField]: this.#thinking } } }),
@@ -90,7 +90,7 @@ export class ChatAnswer {
     const call = begun ?? { id: id || `call_${uuidv7()}`, name: "", arguments: "" };
     if (begun === undefined) this.#calls.push(call);
     const name = call.name === "" ? stringOf(target["name"]) : "";
-    // A few endpoints give the arguments as the object itself.
+    // A few endpoints send the arguments as an object instead of a text.
     const given = target["arguments"];
     const args = typeof given === "object" && given !== null ? JSON.stringify(given) : stringOf(given);
     call.name += name;
@@ -104,7 +104,7 @@ export class ChatAnswer {
     };
   }
 
-  /** Not every endpoint counts its calls, and some count every one as the first: there a new id begins a new call. */
+  /** The position of a call. Some endpoints omit the index, or always send 0: then a new id begins a new call. */
   #indexOf(given: number | undefined, id: string): number {
     const next = this.#calls.length;
     const known = given === undefined ? next - 1 : this.#byIndex.get(given);
@@ -115,7 +115,7 @@ export class ChatAnswer {
   }
 }
 
-/** Most endpoints give a text, some give parts as they take them. */
+/** The text of a content, which some endpoints send as parts. */
 function textIn(content: unknown): string {
   if (typeof content === "string") return content;
   return listOf(content)
@@ -125,6 +125,6 @@ function textIn(content: unknown): string {
 
 function stopReasonOf(reason: string, toolCalls: readonly ToolCall[]): StopReason {
   if (reason === "length" || reason === "content_filter") return reason;
-  // An answer that was forced to call a tool ends with "stop" as well.
+  // An answer with a forced tool call also has the finish reason "stop".
   return toolCalls.length > 0 ? "tool_calls" : "stop";
 }

@@ -11,7 +11,7 @@ const image = { type: "image", mediaType: "image/png", data: "aGk=" } as const;
 const bodyOf = (request: ModelRequest, baseURL?: string) => chatBody("gpt-x", request, baseURL);
 const messagesOf = (...messages: Message[]) => bodyOf({ messages })["messages"];
 
-test("a stream is asked for with its usage, on the chat path, with the key and the headers", async () => {
+test("a streaming request asks for usage, on the chat path, with the key and the headers", async () => {
   await using server = await openModelServer({ body: wireFixture("openai", "chat-text.sse.txt") });
   const model = openai("gpt-x", {
     apiKey: "the-key",
@@ -38,7 +38,7 @@ test("a stream is asked for with its usage, on the chat path, with the key and t
 });
 
 describe("a chat request", () => {
-  test("carries every parameter, and what the provider's options say comes last", async () => {
+  test("has every parameter, and providerOptions override them", async () => {
     await using server = await openModelServer({ body: wireFixture("openai", "chat-text.json") });
     const request: ModelRequest = {
       messages: [{ role: "system", content: "Be brief." }, user("hi")],
@@ -66,7 +66,7 @@ describe("a chat request", () => {
     });
   });
 
-  test("names the limit as OpenAI does to OpenAI, and as everyone does to others", () => {
+  test("uses OpenAI's new name of the token limit for OpenAI only", () => {
     const limited: ModelRequest = { messages: [], maxOutputTokens: 5 };
     expect(bodyOf(limited)).toHaveProperty("max_completion_tokens", 5);
     expect(bodyOf(limited, "https://api.openai.com/v1")).toHaveProperty("max_completion_tokens", 5);
@@ -78,11 +78,11 @@ describe("a chat request", () => {
     expect(bodyOf({ messages: [], toolChoice })).not.toHaveProperty("tool_choice");
   });
 
-  test("leaves thinking to the model when the level is off", () => {
+  test("sends no reasoning effort if the level is off", () => {
     expect(bodyOf({ messages: [], thinkingLevel: "off" })).not.toHaveProperty("reasoning_effort");
   });
 
-  test("shows images, documents and texts, and says what it cannot show", () => {
+  test("includes images, documents and texts, with notes for files that it cannot send", () => {
     const content = [
       { type: "text", text: "See:" },
       image,
@@ -104,7 +104,7 @@ describe("a chat request", () => {
     ]);
   });
 
-  test("shows the images of tool results after the last result of the round", () => {
+  test("sends the images of tool results after the last result of the round", () => {
     const calls = ["a", "b"].map((id) => ({ id, name: "look", arguments: "{}" }));
     const result = (toolCallId: string, content: Message["content"]): Message => ({
       role: "tool",
@@ -126,7 +126,7 @@ describe("a chat request", () => {
     ]);
   });
 
-  test("keeps what another provider said as text, without its thinking and its data", () => {
+  test("sends answers of another provider as text, without thinking and provider data", () => {
     const foreign: Message = {
       role: "assistant",
       content: [

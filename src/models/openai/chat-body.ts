@@ -15,7 +15,7 @@ import { effortOf } from "./reasoning.ts";
 
 type Body = Readonly<Record<string, unknown>>;
 
-/** A request as the Chat Completions API takes it. */
+/** Converts a request to the body of the Chat Completions API. */
 export function chatBody(id: string, request: ModelRequest, baseURL: string | undefined): Body {
   const { tools = [], toolChoice, temperature, maxOutputTokens, stop = [], output } = request;
   const effort = effortOf(request.thinkingLevel);
@@ -32,7 +32,7 @@ export function chatBody(id: string, request: ModelRequest, baseURL: string | un
   };
 }
 
-/** OpenAI's newer models refuse the old name of the limit, and other endpoints do not know the new one. */
+/** The field for the token limit: OpenAI's newer models refuse the old name, other endpoints do not know the new one. */
 function limitField(baseURL: string | undefined): "max_completion_tokens" | "max_tokens" {
   const host = baseURL === undefined ? "api.openai.com" : URL.canParse(baseURL) ? new URL(baseURL).hostname : "";
   return /(^|\.)openai\.(com|azure\.com)$/.test(host) ? "max_completion_tokens" : "max_tokens";
@@ -50,7 +50,7 @@ function chatMessages(id: string, messages: readonly Message[]): Body[] {
     shown = [];
   };
   for (const message of messages) {
-    // The results of one round must follow each other, so what they show comes after the last of them.
+    // Tool results of a round must be consecutive, so their images follow after the last one.
     if (message.role !== "tool") flush();
     if (message.role === "assistant") out.push(chatAssistant(id, message));
     else if (message.role === "tool") {
@@ -104,7 +104,7 @@ function chatPart(part: DataPart): Body {
     : { type: "text", text: unreadable(part) };
 }
 
-/** A tool's result takes text only on this wire: its images go into a message of their own. */
+/** Splits a tool result: this API accepts only text in it, so its images are sent in a separate user message. */
 function toolText(message: ToolMessage): { text: string; images: DataPart[] } {
   const images: DataPart[] = [];
   const lines = partsOf(message.content).flatMap((part) => {

@@ -26,7 +26,7 @@ export function chatWire(id: string): Wire<OpenAIClient> {
           answer.spent(usageOf(chunk["usage"]));
           return listOf(chunk["choices"]).flatMap((item) => {
             const choice = fieldsOf(item);
-            // Some endpoints give the last pieces together with the end, as a whole message.
+            // Some endpoints send the last content in a whole message together with the finish reason.
             const deltas = answer.add(fieldsOf(choice["delta"] ?? choice["message"]));
             answer.stopped(choice["finish_reason"]);
             return deltas;
@@ -40,7 +40,7 @@ export function chatWire(id: string): Wire<OpenAIClient> {
 
 function readCompletion(value: unknown, id: string): WireAnswer {
   const completion = fieldsOf(value);
-  // Gateways answer 200 with an error inside when what is behind them fails.
+  // Gateways respond with status 200 and an error in the body if the server behind them fails.
   if (completion["error"] !== undefined && completion["error"] !== null)
     throw new WireError(fieldsOf(completion["error"]));
   const [first] = listOf(completion["choices"]);
@@ -61,7 +61,7 @@ function usageOf(value: unknown): Usage | undefined {
   const outputTokens = numberOf(usage["completion_tokens"]);
   if (inputTokens === undefined || outputTokens === undefined) return undefined;
   const details = fieldsOf(usage["prompt_tokens_details"]);
-  // The second name is that of endpoints which count hits and misses.
+  // The second name is used by endpoints that count cache hits and misses.
   const cacheReadTokens = numberOf(details["cached_tokens"]) ?? numberOf(usage["prompt_cache_hit_tokens"]);
   const cacheWriteTokens = numberOf(details["cache_write_tokens"]);
   const reasoningTokens = numberOf(fieldsOf(usage["completion_tokens_details"])["reasoning_tokens"]);

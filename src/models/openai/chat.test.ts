@@ -30,7 +30,7 @@ const usage = {
 const cost = (176 * 0.15 + 1024 * 0.075 + 40 * 0.6) / 1e6;
 
 describe("a chat completion", () => {
-  test("is an answer with what it spent and cost, whole or streamed", async () => {
+  test("is an answer with usage and cost, whole or streamed", async () => {
     const answer = {
       role: "assistant",
       content: "Grüße aus Köln 🌍",
@@ -51,7 +51,7 @@ describe("a chat completion", () => {
     ]);
   });
 
-  test("keeps the text of a refusal, and says that it is one", async () => {
+  test("keeps the text of a refusal, with the stop reason content_filter", async () => {
     const refused = { content: "I cannot help with that.", stopReason: "content_filter" };
     expect(await completed(body("chat-refusal.json"))).toMatchObject(refused);
     const { deltas, reply } = await streamed(body("chat-refusal.sse.txt"));
@@ -63,7 +63,7 @@ describe("a chat completion", () => {
     });
   });
 
-  test("without a count of tokens has no usage and no cost, instead of none spent", async () => {
+  test("without token counts has no usage and no cost, instead of zero", async () => {
     const reply = await completed(body("chat-no-usage.json"));
     expect(reply).toEqual({
       role: "assistant",
@@ -74,7 +74,7 @@ describe("a chat completion", () => {
     });
   });
 
-  test("is read from endpoints that give parts of text and count their caches in other words", async () => {
+  test("is read from endpoints that send text parts and use other names for cache counts", async () => {
     const message = {
       role: "assistant",
       content: [
@@ -92,7 +92,7 @@ describe("a chat completion", () => {
     expect(other.usage).toMatchObject({ cacheReadTokens: 0, cacheWriteTokens: 5 });
   });
 
-  test("that was forced to call a tool says that it calls one, with {} for no arguments", async () => {
+  test("with a forced tool call has the stop reason tool_calls, and {} for no arguments", async () => {
     expect(await completed(body("chat-forced-tool.json"))).toMatchObject({
       content: null,
       stopReason: "tool_calls",
@@ -108,7 +108,7 @@ describe("tool calls of a chat stream", () => {
     { id: "call_c", name: "list_orders", arguments: "{}" },
   ];
 
-  test("are put together from pieces that come in turns", async () => {
+  test("are assembled from interleaved chunks", async () => {
     const { deltas, reply } = await streamed(body("chat-tools.sse.txt"));
     expect(reply).toMatchObject({ content: null, toolCalls, stopReason: "tool_calls" });
     expect(deltas[0]).toEqual({ type: "tool-call-delta", index: 0, id: "call_a", name: "get_weather" });
@@ -132,7 +132,7 @@ describe("tool calls of a chat stream", () => {
     );
   });
 
-  test("are told apart by their ids on endpoints that count them wrongly or not at all", async () => {
+  test("are distinguished by their ids on endpoints with wrong or missing indexes", async () => {
     const { reply } = await streamed(body("chat-loose-calls.sse.txt"));
     expect(reply?.toolCalls).toEqual([
       { id: "one", name: "a", arguments: '{"x":1}' },
@@ -143,7 +143,7 @@ describe("tool calls of a chat stream", () => {
   });
 });
 
-test("thinking that an endpoint shows goes back to the same model, and to no other", async () => {
+test("thinking from an endpoint is sent back to the same model, and to no other", async () => {
   await using server = await openModelServer(body("chat-thinking.sse.txt"), body("chat-text.json"));
   const model = modelAt(server.url, "deep-thinker");
   const { deltas, reply } = await collect(model.stream?.(request));

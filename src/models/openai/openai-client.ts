@@ -1,7 +1,7 @@
 import { SessionError } from "../../session/errors.ts";
 import type { ClientCall } from "../wire/wire-model.ts";
 
-/** What is needed of a client of the `openai` package; a caller's own may be given. */
+/** The members of a client of the `openai` package that are used here. Callers may pass their own client. */
 export interface OpenAIClient {
   readonly baseURL?: string;
   readonly timeout?: number;
@@ -9,7 +9,7 @@ export interface OpenAIClient {
   readonly responses: { create(body: object, call: ClientCall): PromiseLike<unknown> };
 }
 
-/** How a client is set up. */
+/** Options of `loadOpenAIClient`. */
 export interface OpenAIClientOptions {
   readonly apiKey: string;
   readonly baseURL?: string;
@@ -18,9 +18,9 @@ export interface OpenAIClientOptions {
 }
 
 /**
- * Makes a client of the `openai` package.
+ * Creates a client of the `openai` package.
  *
- * @throws {SessionError} `DRIVER_MISSING` when it is not installed, `DRIVER_VERSION` when it is too old.
+ * @throws {SessionError} `DRIVER_MISSING` if it is not installed, `DRIVER_VERSION` if it is too old.
  */
 export async function loadOpenAIClient(options: OpenAIClientOptions): Promise<OpenAIClient> {
   const { default: OpenAI } = await loadOpenAI();
@@ -31,7 +31,7 @@ export async function loadOpenAIClient(options: OpenAIClientOptions): Promise<Op
     ...(organization === undefined ? {} : { organization }),
     ...(headers === undefined ? {} : { defaultHeaders: { ...headers } }),
     maxRetries: 0,
-    // What goes wrong is thrown; a library that prints it as well would print parts of conversations.
+    // Errors are thrown. Logs of the client could contain parts of conversations.
     logLevel: "off",
   });
   if (typeof client.responses?.create !== "function") {

@@ -7,18 +7,18 @@ import { chatWire } from "./chat-wire.ts";
 import { loadOpenAIClient, type OpenAIClient } from "./openai-client.ts";
 import { responsesWire } from "./responses-wire.ts";
 
-/** How a model of OpenAI, or of an endpoint that speaks like it, is reached. */
+/** Options of `openai`. */
 export interface OpenAIOptions extends WireModelOptions {
-  /** The environment's `OPENAI_API_KEY` if not given; an endpoint that needs no key takes any text. */
+  /** Default: the environment's `OPENAI_API_KEY`. For an endpoint without keys, pass any text. */
   readonly apiKey?: string;
-  /** The address of a compatible endpoint, with its `/v1` where it has one. */
+  /** The URL of a compatible endpoint, including `/v1` if it has one. */
   readonly baseURL?: string;
-  /** `chat` (the default) is the Chat Completions API, which other endpoints speak too; `responses` the Responses API. */
+  /** `chat` (default): the Chat Completions API, which other endpoints support, too. `responses`: the Responses API. */
   readonly api?: "chat" | "responses";
-  /** Headers that go with every request. */
+  /** Headers for every request. */
   readonly headers?: Readonly<Record<string, string>>;
   readonly organization?: string;
-  /** The caller's own client of the `openai` package, in place of a key and an address. */
+  /** Your own client of the `openai` package, instead of a key and a URL. */
   readonly client?: OpenAIClient;
 }
 
@@ -35,9 +35,9 @@ const OPTIONS: KeysOf<OpenAIOptions> = {
 /**
  * A model of OpenAI or of any compatible endpoint, on the official client.
  *
- * Nothing is sent twice: the client's own retries are off, and the loop's are the only ones.
+ * The client's own retries are off: only the agent loop retries.
  *
- * @throws {SessionError} `KEY_MISSING` without a key, `INVALID_OPTION` for an option that cannot be.
+ * @throws {SessionError} `KEY_MISSING` without a key, `INVALID_OPTION` for an invalid option.
  */
 export function openai(id: string, options: OpenAIOptions = {}): Model {
   checkModelId(id, "openai");

@@ -5,14 +5,14 @@ const LIMITS: readonly string[] = [
   ...["minItems", "maxItems", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"],
 ];
 
-/** Whether a model can be held to a JSON Schema: those of OpenAI from before it can not. */
+/** Whether a model supports structured output with a JSON Schema; OpenAI's older models do not. */
 export function takesSchema(id: string): boolean {
   return !/^(gpt-3|gpt-4(-|$)|o1-(mini|preview))/.test(id);
 }
 
 /**
- * A schema as both APIs take it. A model is held to it where the provider can say all of it; else it is told, and what it
- * writes may not fit.
+ * A schema in the form of both APIs. It is enforced (strict) if the provider supports all of it; otherwise the model is only
+ * told about it, and its answer may not fit.
  */
 export function outputFormat(output: JsonObject): JsonObject {
   const schema = strictSchema(output, { limits: LIMITS, references: true, allRequired: true });

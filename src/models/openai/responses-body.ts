@@ -9,19 +9,19 @@ import { effortOf, thinks } from "./reasoning.ts";
 
 type Body = Readonly<Record<string, unknown>>;
 
-/** A request as the Responses API takes it. Nothing is kept by the provider: a session's log is the one memory. */
+/** Converts a request to the body of the Responses API. The provider stores nothing: the session's log is the only copy. */
 export function responsesBody(id: string, request: ModelRequest): Body {
   const { tools = [], toolChoice, temperature, maxOutputTokens, stop = [], output } = request;
   if (stop.length > 0)
-    throw new SessionError("INVALID_OPTION", 'The Responses API takes no stop texts; use the option api: "chat".');
+    throw new SessionError("INVALID_OPTION", 'The Responses API has no stop texts; use the option api: "chat".');
   const effort = effortOf(request.thinkingLevel);
   return {
     model: id,
     input: request.messages.flatMap(inputItems),
     store: false,
-    // Without it a model that calls tools would begin its thinking anew in each round; others refuse the field.
+    // Without it, a reasoning model would start thinking again in each round; other models refuse the field.
     ...(effort !== undefined || thinks(id) ? { include: ["reasoning.encrypted_content"] } : {}),
-    // Tools are said to be strict unless told otherwise, and then refuse schemas with optional properties.
+    // The API's default is strict, which refuses schemas with optional properties.
     ...(tools.length === 0 ? {} : { tools: tools.map((tool) => ({ type: "function", ...tool, strict: false })) }),
     ...(tools.length === 0 || toolChoice === undefined ? {} : { tool_choice: responsesToolChoice(toolChoice) }),
     ...(effort === undefined ? {} : { reasoning: { effort } }),

@@ -23,9 +23,9 @@ export function responsesWire(id: string): Wire<OpenAIClient> {
 }
 
 class ResponsesStream implements WireStream {
-  /** Items as they were finished, by their place in the answer; some endpoints leave them out at its end. */
+  /** Finished items by their position in the answer; some endpoints omit them in the final event. */
   readonly #items: Fields[] = [];
-  /** The place of each tool call among the calls, by its place in the answer. */
+  /** From the position of a call in the answer to its position among the calls. */
   readonly #calls = new Map<number, number>();
   #response: Fields | undefined;
 
@@ -123,12 +123,12 @@ function thinkingOf(item: Fields): ContentPart[] {
   return text === "" ? [] : [{ type: "thinking", text }];
 }
 
-/** Whether an item says more than text and calls do, and can be sent back. */
+/** Whether an item holds more than text and calls, and can be sent back. */
 function isOwn(item: Fields): boolean {
   return canReturn(item) && item["type"] !== "message" && item["type"] !== "function_call";
 }
 
-/** Thinking that is not encrypted is known by its id only, to a provider that was told to keep nothing. */
+/** Whether an item can be sent back. Thinking needs its encrypted content: the provider stores nothing under its id. */
 function canReturn(item: Fields): boolean {
   return item["type"] !== "reasoning" || stringOf(item["encrypted_content"]) !== "";
 }

@@ -28,7 +28,7 @@ async function sentFor(asked: ModelRequest, id?: string) {
 const usage = { inputTokens: 900, outputTokens: 120, totalTokens: 1020, cacheReadTokens: 512, reasoningTokens: 64 };
 
 describe("a response", () => {
-  test("is an answer with what it spent and cost", async () => {
+  test("is an answer with usage and cost", async () => {
     expect(await completed("responses-text.json")).toEqual({
       role: "assistant",
       content: "Grüße aus Köln 🌍",
@@ -40,7 +40,7 @@ describe("a response", () => {
     });
   });
 
-  test("streams its thinking, text and calls, and ends as the whole one does", async () => {
+  test("streams its thinking, text and calls, and ends with the same reply as without streaming", async () => {
     const { deltas, reply } = await streamed("responses-tools.sse.txt");
     expect(deltas.slice(0, -1)).toEqual([
       { type: "thinking-delta", text: "Two orders," },
@@ -68,14 +68,14 @@ describe("a response", () => {
     expect((await streamed("responses-bare-end.sse.txt")).reply).toEqual(reply);
   });
 
-  test("keeps the text of a refusal, and says that it is one", async () => {
+  test("keeps the text of a refusal, with the stop reason content_filter", async () => {
     expect(await completed("responses-refusal.json")).toMatchObject({
       content: "I cannot help with that.",
       stopReason: "content_filter",
     });
   });
 
-  test("that ran out of tokens says so", async () => {
+  test("that reached the token limit has the stop reason length", async () => {
     const { reply } = await streamed("responses-incomplete.sse.txt");
     expect(reply).toMatchObject({ content: "As far as", stopReason: "length", usage });
   });
@@ -90,7 +90,7 @@ describe("a response", () => {
 });
 
 describe("a request for a response", () => {
-  test("asks the provider to keep nothing, and to hand out its thinking encrypted", async () => {
+  test("asks the provider to store nothing, and to return its thinking encrypted", async () => {
     const tool = { name: "find_order", description: "Returns one order.", parameters: { type: "object" } };
     const asked: ModelRequest = {
       messages: [{ role: "system", content: "Be brief." }, ...request.messages],
@@ -117,7 +117,7 @@ describe("a request for a response", () => {
     expect(await sentFor(request, "gpt-4o")).not.toHaveProperty("include");
   });
 
-  test("sends items back as they came, with the results that follow them", async () => {
+  test("sends items back verbatim, followed by the results", async () => {
     await using server = await openModelServer(body("responses-tools.json"), body("responses-text.json"));
     const model = modelAt(server.url);
     const reply = await model.complete(request);
@@ -146,7 +146,7 @@ describe("a request for a response", () => {
     ]);
   });
 
-  test("does not send back thinking that the provider did not hand out", async () => {
+  test("does not send back thinking without encrypted content", async () => {
     const whole = JSON.parse(wireFixture("openai", "responses-tools.json").toString());
     const search = { type: "web_search_call", id: "ws_1", status: "completed" };
     const bare = { type: "reasoning", id: "rs_1", summary: [], encrypted_content: null };
@@ -159,7 +159,7 @@ describe("a request for a response", () => {
     expect(await model.complete(request)).not.toHaveProperty("providerData");
   });
 
-  test("says anew what others said, or what was changed since", async () => {
+  test("rebuilds items for answers of others, and for answers that were changed", async () => {
     const call = { id: "c1", name: "find_order", arguments: '{"number":"1"}' };
     const foreign: Message = { role: "assistant", content: "I look.", toolCalls: [call], provider: "anthropic" };
     const changed: Message = {

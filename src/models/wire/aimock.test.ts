@@ -6,7 +6,7 @@ import type { Message } from "../../session/message.ts";
 import { anthropic } from "../anthropic/anthropic.ts";
 import { openai } from "../openai/openai.ts";
 
-// A server of another project that speaks these wires: what it understands is not what we think it should.
+// A mock server of another project for these APIs: it checks our requests independently of our own expectations.
 const mock = new LLMock({ host: "127.0.0.1", port: 0 });
 const weather = {
   name: "get_weather",
@@ -51,7 +51,7 @@ describe.for(Object.entries(models))("%s", ([, make]) => {
   const hello: ModelRequest = { messages: [{ role: "user", content: "hello" }] };
   const answer = "Hello, how can I help you today?";
 
-  test("answers with a text, whole and piece by piece", async () => {
+  test("answers with a text, whole and streamed", async () => {
     expect(await make().complete(hello)).toMatchObject({ content: answer, stopReason: "stop" });
     const { deltas, reply } = await collect(make().stream?.(hello));
     expect(reply).toMatchObject({ content: answer, stopReason: "stop" });
@@ -86,7 +86,7 @@ describe.for(Object.entries(models))("%s", ([, make]) => {
     expect(second.reply).toMatchObject({ content: "It rains in Köln 🌧.", stopReason: "stop" });
   });
 
-  test("fails with what the server says", async () => {
+  test("fails with the error of the server", async () => {
     const asking = make().complete({ messages: [{ role: "user", content: "fail" }] });
     await expect(asking).rejects.toMatchObject({ kind: "rate_limit", status: 429 });
   });

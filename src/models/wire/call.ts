@@ -2,21 +2,21 @@ import { ModelError } from "../../agent/model/model-error.ts";
 
 const TIMER_MS_MAX = 2 ** 31 - 1;
 
-/** One call of a provider, which an abort or a silence ends. */
+/** One call to a provider, ended by an abort or a timeout. */
 export interface Call {
-  /** Goes to the client, so that the connection closes when the call is over. */
+  /** For the client: aborts when the call ends, so that the connection closes. */
   readonly signal: AbortSignal;
-  /** Waits for the next thing from the provider. @throws the abort's reason at once, or a `ModelError` after the silence. */
+  /** Waits for the provider's next response. @throws the abort's reason without delay, or a `ModelError` after the timeout. */
   wait<T>(work: PromiseLike<T>): Promise<T>;
-  /** Closes whatever is still open. */
+  /** Closes the connection if it is still open. */
   end(): void;
 }
 
-/** Starts a call that ends with the caller's signal, or when the provider says nothing for a while. */
+/** Starts a call that ends with the caller's signal, or when the provider sends nothing for `timeoutMs`. */
 export function startCall(init: {
   readonly provider: string;
   readonly signal: AbortSignal | undefined;
-  /** How long that while is; undefined for any. */
+  /** Undefined for no timeout. */
   readonly timeoutMs: number | undefined;
 }): Call {
   const { provider, signal, timeoutMs } = init;
@@ -25,7 +25,7 @@ export function startCall(init: {
   const onAbort = (): void => controller.abort(signal?.reason);
   signal?.addEventListener("abort", onAbort, { once: true });
   const onSilence = (): void =>
-    controller.abort(new ModelError("timeout", `${provider} said nothing for ${timeoutMs} ms.`, { provider }));
+    controller.abort(new ModelError("timeout", `${provider} sent nothing for ${timeoutMs} ms.`, { provider }));
   return {
     signal: controller.signal,
     wait<T>(work: PromiseLike<T>): Promise<T> {

@@ -4,30 +4,30 @@ import type { AssistantMessage, ContentPart, ToolCall } from "../../session/mess
 /** An image or a file of a message. */
 export type DataPart = Extract<ContentPart, { readonly data: string }>;
 
-/** The address form of an image or a file, which carries its data in itself. */
+/** An image or a file as a `data:` URL. */
 export function dataUrl(part: DataPart): string {
   return `data:${part.mediaType};base64,${part.data}`;
 }
 
-/** The text of a file that is text, or undefined for any other file. */
+/** The content of a text file; undefined for other files. */
 export function fileText(part: DataPart): string | undefined {
   if (!/^(text\/|application\/(json|xml|yaml)\b)/.test(part.mediaType)) return undefined;
   return Buffer.from(part.data, "base64").toString("utf8");
 }
 
-/** The text of a file that is text, below its name, or undefined for any other file. */
+/** The content of a text file below its name; undefined for other files. */
 export function namedText(part: DataPart): string | undefined {
   const text = fileText(part);
   return text === undefined || part.name === undefined ? text : `${part.name}:\n${text}`;
 }
 
-/** What a model is told in place of something that its wire cannot carry, so that it does not answer as if nothing was there. */
+/** The note that replaces a file which the API cannot accept, so that the model knows that something is missing. */
 export function unreadable(part: DataPart): string {
   const name = part.name === undefined ? "" : ` ${part.name}`;
   return `[${part.type}${name} of type ${part.mediaType}, which cannot be shown to this model]`;
 }
 
-/** The content of an answer: null for tool calls alone, plain text where that says all, else parts. */
+/** The content of an answer: null if it has only tool calls, a string if it is only text, else parts. */
 export function replyContent(parts: readonly ContentPart[], toolCalls: readonly ToolCall[]): ModelReply["content"] {
   const shown = parts.filter((part) => part.type !== "text" || part.text !== "");
   if (shown.length === 0) return toolCalls.length > 0 ? null : "";
@@ -35,7 +35,7 @@ export function replyContent(parts: readonly ContentPart[], toolCalls: readonly 
   return shown.length === 1 && only?.type === "text" ? only.text : shown;
 }
 
-/** Whether a message asks for exactly the calls of these ids, in their order. */
+/** Whether a message has exactly the calls with these ids, in this order. */
 export function callsAre(message: AssistantMessage, ids: readonly string[]): boolean {
   const calls = message.toolCalls ?? [];
   return calls.length === ids.length && calls.every((call, index) => call.id === ids[index]);

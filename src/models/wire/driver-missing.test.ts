@@ -12,7 +12,7 @@ afterEach(() => vi.resetModules());
 test.for([
   ["openai", openai, "chat-text.json"],
   ["@anthropic-ai/sdk", anthropic, "text.json"],
-] as const)("says to install %s when it is asked without, and works once it is there", async ([name, make, file]) => {
+] as const)("names the missing package %s in its error, and works once it is installed", async ([name, make, file]) => {
   await using server = await openModelServer({ body: wireFixture(name === "openai" ? name : "anthropic", file) });
   vi.doMock(name, absent);
   const model = make("some-model", { apiKey: "k", baseURL: server.url });

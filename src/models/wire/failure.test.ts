@@ -24,7 +24,7 @@ async function failureOf(work: Promise<unknown>): Promise<ModelError> {
   return error as ModelError;
 }
 
-/** How a request fails, asked for as a whole and as a stream; both must say the same, after one request each. */
+/** The failure of a request, with and without streaming; both must be equal, after one request each. */
 async function failureFor(provider: Provider, replay: Replay): Promise<ModelError> {
   await using server = await openModelServer(replay);
   const model = makers[provider](server.url);
@@ -64,7 +64,7 @@ describe.for(providers)("a failure of %s", (provider) => {
     expect(failure.message).toContain(message);
   });
 
-  test("that says when to come back says so in milliseconds", async () => {
+  test("with a Retry-After has it in milliseconds", async () => {
     const at = async (headers: Record<string, string>) =>
       (await failureFor(provider, { status: 429, headers, body: errorBody(provider, "rate_limit_error", "wait") }))
         .retryAfterMs;
@@ -78,7 +78,7 @@ describe.for(providers)("a failure of %s", (provider) => {
     expect(wait).toBeLessThanOrEqual(3_600_000);
   });
 
-  test("of an address where nobody listens is one of the connection", async () => {
+  test("of an address without a server is a connection error", async () => {
     const closed = await openModelServer({});
     await closed[Symbol.asyncDispose]();
     const failure = await failureOf(makers[provider](closed.url).complete(request));
@@ -86,23 +86,23 @@ describe.for(providers)("a failure of %s", (provider) => {
     expect(failure.message).toContain("ECONNREFUSED");
   });
 
-  test("of a connection that breaks before the answer is one of the connection", async () => {
+  test("of a connection that breaks before the answer is a connection error", async () => {
     expect((await failureFor(provider, { after: "break" })).kind).toBe("connection");
   });
 
-  test("of an answer that is no JSON is that it cannot be read", async () => {
+  test("of an answer that is not JSON is of kind malformed", async () => {
     await using server = await openModelServer({ body: '{"half":' });
     expect((await failureOf(makers[provider](server.url).complete(request))).kind).toBe("malformed");
   });
 
-  test("of an answer that is something else is that it cannot be read", async () => {
+  test("of an answer of another form is of kind malformed", async () => {
     await using server = await openModelServer({ body: '{"hello":"world"}' }, { body: "hello" });
     const model = makers[provider](server.url);
     expect((await failureOf(model.complete(request))).kind).toBe("malformed");
     expect((await failureOf(model.complete(request))).kind).toBe("malformed");
   });
 
-  test("never tells the key, though the provider repeats it", async () => {
+  test("never contains the key, even if the provider repeats it", async () => {
     const failure = await failureFor(provider, {
       status: 401,
       body: errorBody(provider, "authentication_error", `Incorrect key provided: ${KEY}`),
@@ -111,7 +111,7 @@ describe.for(providers)("a failure of %s", (provider) => {
     expect(inspect(failure, { depth: 9, showHidden: true })).not.toContain(KEY);
   });
 
-  test("keeps what the client threw as its cause", async () => {
+  test("keeps the client's error as its cause", async () => {
     const failure = await failureFor(provider, { status: 500, body: errorBody(provider, "api_error", "Oops") });
     expect(failure.cause).toMatchObject({ status: 500 });
   });
@@ -128,19 +128,19 @@ describe("a context that overflows", () => {
     ["openai", "invalid_request_error", "Your input exceeds the context window of this model.", null],
     ["anthropic", "invalid_request_error", "prompt is too long: 213462 tokens > 200000 maximum", null],
     ["anthropic", "invalid_request_error", "input length and `max_tokens` exceed context limit: 19 + 20 > 30", null],
-  ] as const)("is told from other refusals of %s (%s: %s)", async ([provider, type, message, code]) => {
+  ] as const)("is distinguished from other errors of %s (%s: %s)", async ([provider, type, message, code]) => {
     const failure = await failureFor(provider, { status: 400, body: errorBody(provider, type, message, code) });
     expect(failure).toMatchObject({ kind: "context_overflow", status: 400, retryable: false });
   });
 
-  test("is not what too many tokens in a minute are", async () => {
+  test("is not confused with a limit of tokens per minute", async () => {
     const message = "Request too large: limit of tokens per min exceeded for this context window";
     const failure = await failureFor("openai", { status: 429, body: errorBody("openai", "tokens", message) });
     expect(failure.kind).toBe("rate_limit");
   });
 });
 
-test("an account without money is no reason to try again", async () => {
+test("an account without credit is not retryable", async () => {
   const body = errorBody("openai", "insufficient_quota", "You exceeded your quota.", "insufficient_quota");
   expect(await failureFor("openai", { status: 429, body })).toMatchObject({ kind: "other", retryable: false });
 });
@@ -155,7 +155,7 @@ describe("a stream that goes wrong after it began", () => {
     ["anthropic", "early-end.sse.txt", "connection"],
   ];
 
-  test.for(streams)("is no answer of %s (%s) but a failure of kind %s", async ([provider, file, kind]) => {
+  test.for(streams)("of %s (%s) is a failure of kind %s", async ([provider, file, kind]) => {
     await using server = await openModelServer({ body: wireFixture(provider, file) });
     const seen: string[] = [];
     const reading = (async () => {
@@ -177,7 +177,7 @@ describe("a stream that goes wrong after it began", () => {
     }
   });
 
-  test("takes the status that a gateway puts into its error", async () => {
+  test("uses the status that a gateway puts into its error", async () => {
     const error = { error: { code: 502, message: "Provider returned error" } };
     await using server = await openModelServer(
       { body: `data: ${JSON.stringify(error)}\n\n` },
@@ -189,7 +189,7 @@ describe("a stream that goes wrong after it began", () => {
   });
 });
 
-test("models show nothing of their key", () => {
+test("a model does not expose its key", () => {
   const models: Model[] = [makers.openai("http://127.0.0.1:1"), makers.anthropic("http://127.0.0.1:1")];
   for (const model of models) {
     expect(JSON.stringify(model)).not.toContain(KEY);

@@ -11,7 +11,7 @@ const OVERFLOW_STATUSES: ReadonlySet<number | undefined> = new Set([undefined, 4
 const BROKEN_CONNECTION =
   /ECONN|EPIPE|ENOTFOUND|EAI_AGAIN|ENETUNREACH|EHOSTUNREACH|UND_ERR|socket|terminated|fetch failed|other side closed/i;
 
-/** A provider's error inside an answer that began well. */
+/** An error that the provider sent inside a response with a success status. */
 export class WireError extends Error {
   /** The provider's own error: its type, code and message. */
   readonly error: Fields;
@@ -21,21 +21,21 @@ export class WireError extends Error {
   }
 }
 
-/** An answer that is not what the provider's wire allows. */
+/** The error for an answer that does not follow the provider's protocol. */
 export function malformed(provider: string, problem: string, cause?: unknown): ModelError {
   return new ModelError("malformed", `The answer of ${provider} cannot be read: ${problem}.`, { provider, cause });
 }
 
-/** A stream that was over before its answer was. */
+/** The error for a stream that ended before its answer was complete. */
 export function cutShort(provider: string): ModelError {
   return new ModelError("connection", `The answer of ${provider} broke off before its end.`, { provider });
 }
 
-/** What a client threw, as a failure that says what happened. Our own errors stay as they are. */
+/** Converts an error of a client to a `ModelError`. Our own errors are returned unchanged. */
 export function modelFailure(thrown: unknown, provider: string, secret: string | undefined): Error {
   if (thrown instanceof SessionError) return thrown;
   const found = fieldsOf(thrown);
-  const told = errorTold(found);
+  const told = innerError(found);
   const status = numberOf(found["status"]) ?? statusCode(told["code"]);
   const kind = kindOf(thrown, told, status);
   const message = sentence(kind, provider, status, detailOf(thrown, told));
@@ -44,18 +44,18 @@ export function modelFailure(thrown: unknown, provider: string, secret: string |
     provider,
     ...(status === undefined ? {} : { status }),
     ...(retryAfterMs === undefined ? {} : { retryAfterMs }),
-    // A provider may repeat the key that it does not accept, and whoever logs an error logs its cause.
+    // A provider may repeat a rejected key in its message, and loggers print causes: such a cause is dropped.
     ...(mentions(thrown, secret) ? {} : { cause: thrown }),
   });
 }
 
-/** One wire nests its error in another object, the other gives it plain. */
-function errorTold(found: Fields): Fields {
+/** The error object: one API nests it in another object, the other does not. */
+function innerError(found: Fields): Fields {
   const outer = fieldsOf(found["error"]);
   return Object.hasOwn(outer, "error") ? fieldsOf(outer["error"]) : outer;
 }
 
-/** Gateways put the HTTP status of what failed behind them into the code of an error. */
+/** The HTTP status in an error code: gateways put the status of the failed server there. */
 function statusCode(code: unknown): number | undefined {
   const value = numberOf(code);
   return value !== undefined && value >= 400 && value < 600 ? value : undefined;
@@ -66,7 +66,7 @@ function kindOf(thrown: unknown, told: Fields, status: number | undefined): Mode
   const text = `${type} ${stringOf(told["message"])}`;
   if (OVERFLOW_STATUSES.has(status) && OVERFLOW.test(text)) return "context_overflow";
   if (status === 529 || /overloaded/.test(type)) return "overloaded";
-  // Waiting does not fill an account.
+  // Retrying does not help an account without credit.
   if (/insufficient_quota|billing/.test(type)) return "other";
   if (status !== undefined) return kindOfStatus(status);
   if (type.trim() !== "" || Object.hasOwn(told, "message")) return kindOfType(type);
@@ -90,7 +90,7 @@ function kindOfType(type: string): ModelFailure {
   return /server|api_error|internal|unavailable/.test(type) ? "server" : "other";
 }
 
-/** Errors of a client have no other mark than their class's name and the system's error inside of them. */
+/** Classifies a client's error by its class name and the system error that caused it; it has no code of its own. */
 function kindOfThrown(thrown: unknown): ModelFailure {
   if (thrown instanceof SyntaxError) return "malformed";
   for (const error of causesOf(thrown)) {

@@ -2,13 +2,13 @@ import type { JsonObject, JsonValue } from "../../internal/json.ts";
 import { mapSchema } from "../../agent/schema/json-schema-definition.ts";
 import { isKeyed } from "../../agent/schema/json-schema-reference.ts";
 
-/** What a provider that holds a model to a schema takes. */
+/** The JSON Schema keywords that a provider's structured output accepts. */
 export interface StrictRules {
-  /** The limits that it knows; others are told in words. */
+  /** The limits that it supports; others are moved into the description. */
   readonly limits?: readonly string[];
-  /** Whether it takes references, also of a schema to itself. */
+  /** Whether it accepts references, recursive ones included. */
   readonly references?: boolean;
-  /** Whether it refuses properties that may be left out. */
+  /** Whether it refuses optional properties. */
   readonly allRequired?: boolean;
 }
 
@@ -19,10 +19,10 @@ const LIMITS: readonly string[] = [
   ...["minLength", "maxLength", "pattern", "format", "minItems", "maxItems", "uniqueItems", "minProperties"],
   ...["maxProperties", "minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"],
 ];
-/** What says nothing about a value. */
+/** Keywords that do not constrain a value. */
 const NOTES: readonly string[] = ["default", "examples", "$comment", "$id", "deprecated", "readOnly", "writeOnly"];
 
-/** A schema in the words that a provider takes, or null where they do not say its shape. What is left out is looser. */
+/** Rewrites a schema with a provider's keywords; null if they cannot express its shape. The result may be less strict. */
 export function strictSchema(schema: JsonObject, rules: StrictRules): JsonObject | null {
   const { limits = [], references = false } = rules;
   const known = [...SHAPE, ...WORDS, "anyOf", ...limits, ...(references ? REFERENCES : [])];
@@ -46,7 +46,7 @@ function hasShape(schema: JsonObject, { allRequired = false }: StrictRules): boo
   return !allRequired || Object.keys(properties).every((name) => (required as readonly JsonValue[]).includes(name));
 }
 
-/** What a provider does not hold the model to, the model is told. */
+/** A description that states limits which the provider does not enforce. */
 function inWords(description: JsonValue | undefined, limits: readonly [string, JsonValue][]): JsonObject {
   const told = limits.filter(([, value]) => Math.abs(Number(value)) !== Number.MAX_SAFE_INTEGER);
   if (told.length === 0) return {};

@@ -28,7 +28,7 @@ const wires = {
   },
 } as const;
 
-describe.for(Object.entries(wires))("a model on the wire of %s", ([, { make, beginning, answer }]) => {
+describe.for(Object.entries(wires))("a model over HTTP with the API of %s", ([, { make, beginning, answer }]) => {
   test("rejects with the reason of an abort while it waits, and closes the connection", async () => {
     await using server = await openModelServer({ after: "hang" });
     const controller = new AbortController();
@@ -48,7 +48,7 @@ describe.for(Object.entries(wires))("a model on the wire of %s", ([, { make, beg
     const reading = (async () => {
       for await (const delta of make(server.url).stream?.(request, { signal: controller.signal }) ?? []) {
         seen.push(delta.type);
-        // The answer goes no further, so the stream waits when the abort comes.
+        // The server sends nothing more, so the stream is waiting at the abort.
         setImmediate(() => controller.abort(reason));
       }
     })();
@@ -76,7 +76,7 @@ describe.for(Object.entries(wires))("a model on the wire of %s", ([, { make, beg
     expect(server.asked).toEqual([]);
   });
 
-  test("gives up on a provider that says nothing, before and within an answer", async () => {
+  test("times out if a provider sends nothing, before and within an answer", async () => {
     await using silent = await openModelServer({ after: "hang" });
     const failed = { code: "MODEL_FAILED", kind: "timeout", retryable: true };
     await expect(make(silent.url, { timeoutMs: 50 }).complete(request)).rejects.toMatchObject(failed);
@@ -97,19 +97,19 @@ describe.for(Object.entries(wires))("a model on the wire of %s", ([, { make, beg
     expect(server.asked[0]?.body["extra"]).toBe(1);
   });
 
-  test("refuses provider options that are no object", async () => {
+  test("refuses provider options that are not an object", async () => {
     await using server = await openModelServer({ body: answer });
     const asking = make(server.url).complete({ ...request, providerOptions: ["a"] });
     await expect(asking).rejects.toMatchObject({ code: "INVALID_OPTION" });
   });
 
-  test("counts with the prices it was given", async () => {
+  test("computes costs with the given prices", async () => {
     await using server = await openModelServer({ body: answer });
     const reply = await make(server.url, { prices: { input: 1e6, output: 0 } }).complete(request);
     expect(reply.cost).toBe(reply.usage?.inputTokens);
   });
 
-  test("has the window it was given, and refuses numbers that cannot be", () => {
+  test("has the given context window, and refuses invalid numbers", () => {
     expect(make("http://127.0.0.1:1", { contextWindow: 1000 }).contextWindow).toBe(1000);
     for (const options of [{ timeoutMs: 0 }, { contextWindow: 1.5 }, { prices: { input: -1, output: 1 } }])
       expect(() => make("http://127.0.0.1:1", options)).toThrow(expect.objectContaining({ code: "INVALID_OPTION" }));
@@ -117,7 +117,7 @@ describe.for(Object.entries(wires))("a model on the wire of %s", ([, { make, beg
 });
 
 describe("a caller's own client", () => {
-  test("of OpenAI is used without a key of ours, and does not retry either", async () => {
+  test("of OpenAI is used without our key, and does not retry either", async () => {
     await using server = await openModelServer({ status: 500 }, { body: wireFixture("openai", "chat-text.json") });
     const client = new OpenAI({ apiKey: "theirs", baseURL: server.url, maxRetries: 5 });
     const model = openai("gpt-4o", { client });
@@ -127,7 +127,7 @@ describe("a caller's own client", () => {
     expect(server.asked[0]?.headers.authorization).toBe("Bearer theirs");
   });
 
-  test("of Anthropic is used without a key of ours, and does not retry either", async () => {
+  test("of Anthropic is used without our key, and does not retry either", async () => {
     await using server = await openModelServer({ status: 500 }, { body: wireFixture("anthropic", "text.json") });
     const client = new Anthropic({ apiKey: "theirs", baseURL: server.url, maxRetries: 5 });
     const model = anthropic("claude-haiku-4-5", { client });
@@ -137,14 +137,14 @@ describe("a caller's own client", () => {
     expect(server.asked[0]?.headers["x-api-key"]).toBe("theirs");
   });
 
-  test("that gives up by its own clock is a timeout", async () => {
+  test("that times out by itself is reported as a timeout", async () => {
     await using server = await openModelServer({ after: "hang" });
     const client = new OpenAI({ apiKey: "theirs", baseURL: server.url, timeout: 50 });
     await expect(openai("gpt-4o", { client }).complete(request)).rejects.toMatchObject({ kind: "timeout" });
   });
 });
 
-test("gives no further piece of an event after an abort", async () => {
+test("yields no further delta of an event after an abort", async () => {
   const call = (index: number) => ({
     index,
     id: `c${index}`,

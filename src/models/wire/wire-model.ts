@@ -12,19 +12,19 @@ import { malformed, modelFailure } from "./failure.ts";
 
 const TIMEOUT_MS = 600_000;
 
-/** How a client is asked for one request: never to try twice, and to stop with the call. */
+/** The options of one request: no retries by the client, and an abort signal. */
 export interface ClientCall {
   readonly signal: AbortSignal;
   readonly maxRetries: 0;
   readonly timeout: number;
 }
 
-/** An answer as a wire gives it, before it is priced. */
+/** An answer of an API, before its cost is computed. */
 export interface WireAnswer {
   readonly parts: readonly ContentPart[];
   readonly toolCalls: readonly ToolCall[];
   readonly stopReason: StopReason;
-  /** The id that the provider answered with. */
+  /** The model id in the answer. */
   readonly model: string;
   readonly usage: Usage | undefined;
   readonly providerData?: JsonValue;
@@ -32,42 +32,42 @@ export interface WireAnswer {
 
 /** Reads the events of one stream. */
 export interface WireStream {
-  /** What an event adds to the answer. @throws what the provider says went wrong. */
+  /** Returns the deltas of an event. @throws the error that the provider sent. */
   read(event: unknown): readonly ModelDelta[];
-  /** The whole answer. @throws {ModelError} when the stream was over before it. */
+  /** The whole answer. @throws {ModelError} if the stream ended early. */
   finish(): WireAnswer;
 }
 
-/** One provider's way to ask and to answer. */
+/** The protocol of one provider's API. */
 export interface Wire<Client> {
   readonly provider: string;
-  /** The request's body. It shares parts with the request and changes none of them. */
+  /** The request's body. It shares parts with the request and must not be mutated. */
   body(request: ModelRequest, client: Client): Readonly<Record<string, unknown>>;
-  /** Whether the provider can be asked for a value of that schema. */
+  /** Whether the provider accepts that schema for structured output. */
   takesOutput(schema: JsonObject): boolean;
-  /** What a body has besides, to be answered piece by piece. */
+  /** The additional body fields of a streaming request. */
   readonly streaming: Readonly<Record<string, unknown>>;
   send(client: Client, body: object, call: ClientCall): PromiseLike<unknown>;
   readAnswer(answer: unknown): WireAnswer;
   startStream(): WireStream;
 }
 
-/** What the models of all wires are set up with. */
+/** Options that all models over HTTP share. */
 export interface WireModelOptions {
-  /** How many tokens a request may have, in place of what is known of the model. */
+  /** Maximum tokens of a request (default: the known context window of the model). */
   readonly contextWindow?: number;
-  /** What a million tokens cost, in place of the table's price. */
+  /** The price of a million tokens (default: the price in the table). */
   readonly prices?: ModelPrice;
   /**
-   * Whether the endpoint takes a JSON Schema that its answer is to fit (judged by the model's id if not given); of one that
-   * does not, a run asks for its `output` by a tool.
+   * Whether the endpoint accepts a JSON Schema for its answer (default: judged by the model's id). If it does not, a run uses
+   * a tool to get its `output`.
    */
   readonly takesOutput?: boolean;
-  /** How long the provider may say nothing, before and within an answer. Ten minutes, or what a given client has. */
+  /** How long the provider may send nothing, before and within an answer (default: the given client's timeout, else ten minutes). */
   readonly timeoutMs?: number;
 }
 
-/** The options that the models of all wires take. */
+/** The names of these options. */
 export const WIRE_OPTIONS: KeysOf<WireModelOptions> = {
   contextWindow: true,
   prices: true,
@@ -75,7 +75,7 @@ export const WIRE_OPTIONS: KeysOf<WireModelOptions> = {
   timeoutMs: true,
 };
 
-/** Options of other SDKs, with what to write here. */
+/** Option names of other SDKs, with what to write instead. */
 export const HABITS: Habits = {
   model: "the model's id is the first argument",
   maxTokens: "give maxOutputTokens to the run",
@@ -85,19 +85,19 @@ export const HABITS: Habits = {
   api_key: "it is called apiKey",
 };
 
-/** @throws {SessionError} `INVALID_OPTION` unless the value may be a model's id. */
+/** @throws {SessionError} `INVALID_OPTION` if the value is not a non-empty string. */
 export function checkModelId(id: unknown, call: string): void {
   checkArgument(typeof id === "string" && id !== "", id, call, 'the id of a model, such as "gpt-5-mini"');
 }
 
-/** A model on a wire. The client is made at the first request, and nothing of it can be seen from outside. */
+/** A model over HTTP. The client is created at the first request and is not reachable from the model, so keys do not leak. */
 export function wireModel<Client>(init: {
   readonly wire: Wire<Client>;
   readonly id: string;
   readonly options: WireModelOptions;
   readonly secret: string | undefined;
   readonly client: () => Promise<Client>;
-  /** How long a client that the caller made waits, which counts unless a timeout is given. */
+  /** The timeout of the caller's own client; used if the options have no timeout. */
   readonly clientTimeoutMs: number | undefined;
 }): Model {
   const { wire, id, options, secret, client } = init;
@@ -162,7 +162,7 @@ export function wireModel<Client>(init: {
   };
 }
 
-/** Remembers what was made first; a failure is not remembered, for what was missing may be there the next time. */
+/** Caches the result of the first call. A failure is not cached: a missing package may be installed by the next call. */
 export function once<T>(make: () => Promise<T>): () => Promise<T> {
   let made: Promise<T> | undefined;
   return () => {
@@ -177,7 +177,7 @@ export function once<T>(make: () => Promise<T>): () => Promise<T> {
   };
 }
 
-/** Whether a message was written by this provider, so that its own data may go back to it. */
+/** Whether a message is from this provider and holds provider data, which may be sent back to it. */
 export function isFrom(message: AssistantMessage, provider: string): boolean {
   return message.provider === provider && message.providerData !== undefined;
 }

@@ -37,7 +37,7 @@ async function said(sandbox: Sandbox, command: string): Promise<string> {
   return `${stdout}${stderr}`.trim();
 }
 
-test("where this is root, each directory that a sandbox makes gets an account of its own, and keeps it", async (context) => {
+test("as root, each temporary directory gets a separate account, and keeps it", async (context) => {
   const given = join(directory, "given");
   const [one, other] = [await open(context), await open(context, { workingDir: given })];
   const [oneId, otherId] = [await said(one, "id -u"), await said(other, "id -u")];
@@ -54,7 +54,7 @@ test("where this is root, each directory that a sandbox makes gets an account of
   );
 });
 
-test("commands run as the owner of a directory that was there; root's own stays root's", async (context) => {
+test("commands run as the owner of an existing directory; root's own stays root's", async (context) => {
   const [roots, theirs, both] = ["roots", "theirs", "both"].map((name) => join(directory, name)) as [
     string,
     string,
@@ -69,7 +69,7 @@ test("commands run as the owner of a directory that was there; root's own stays 
   await sandbox.writeFile("a/b.txt", "b");
   expect((await stat(join(theirs, "a/b.txt"))).uid).toBe(NOBODY);
   expect((await stat(join(theirs, "a"))).uid).toBe(NOBODY);
-  // What a spec allows beside its directory is root's, so its commands have to be root's, too.
+  // Other allowed paths belong to root, so the commands must run as root, too.
   const allowing = await open(context, { workingDir: both, allowPaths: [roots] });
   expect(await said(allowing, `id -u; echo y > ${roots}/y && cat ${roots}/y`)).toBe("0\ny");
 });

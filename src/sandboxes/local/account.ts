@@ -3,22 +3,22 @@ import { readFileSync } from "node:fs";
 import { realpath, stat } from "node:fs/promises";
 import { type FileOwner, PinnedDirectory } from "./pinned-directory.ts";
 
-/** User ids that no account of a machine has: neither distributions nor systemd's containers use this range. */
+/** A range of user ids that neither distributions nor systemd's containers use. */
 const UIDS_FROM = 0x7000_0000;
 const UIDS = 0x0fff_ffff;
-/** The group for a directory of root's group, which commands are not to be in. */
+/** The group used instead of root's group, which commands must not be in. */
 const NO_GROUP = 65_534;
-/** What the account of a directory is called where the machine has no name for it. */
+/** The name of an account that is not in the machine's account files. */
 const ACCOUNT_NAME = "skein-sandbox";
 
-/** A new account for the commands of one directory. It is nothing but a number that no one else has. */
+/** A new account for the commands of one directory: just a random, unused number. */
 export function newAccount(): FileOwner {
   const uid = UIDS_FROM + randomInt(UIDS);
   return { uid, gid: uid };
 }
 
-/** Gives a directory that was just made to an account of its own; false where the system does not let root do that. */
-export async function giveAway(directory: string): Promise<boolean> {
+/** Changes the owner of a new directory to a new account; false if the system does not permit it. */
+export async function assignNewOwner(directory: string): Promise<boolean> {
   try {
     await using pinned = await PinnedDirectory.open(await realpath(directory));
     await pinned.setOwner(newAccount());
@@ -29,8 +29,8 @@ export async function giveAway(directory: string): Promise<boolean> {
 }
 
 /**
- * The account that the files of a directory are for, where this program is root and the directory is not root's; else null.
- * It is read from the directory each time, so that it is the same for every sandbox and every process that uses it.
+ * The owner of a directory, if this program runs as root and the owner is not root; else null. It is read from the directory
+ * each time, so that all sandboxes and processes that use the directory agree on it.
  */
 export async function accountOf(directory: string): Promise<FileOwner | null> {
   if (!isRoot()) return null;
@@ -38,17 +38,17 @@ export async function accountOf(directory: string): Promise<FileOwner | null> {
   return uid === 0 ? null : { uid, gid: gid === 0 ? NO_GROUP : gid };
 }
 
-/** Whether this program may give files to other accounts. */
+/** Whether this program runs as root, and may change the owners of files. */
 export function isRoot(): boolean {
   return process.getuid?.() === 0;
 }
 
-/** How an account is called: as the machine has it, or by the name that its commands find. */
+/** The name of an account: from the machine's account files, or the default name that its commands see. */
 export function nameOf({ uid }: FileOwner): string {
   return lineOf(uid)?.split(":")[0] ?? ACCOUNT_NAME;
 }
 
-/** The account files of the machine with a line for an account that they lack; null when they have it, or are missing. */
+/** The machine's account files with a line added for this account; null if they contain it already, or do not exist. */
 export function accountFiles({ uid, gid }: FileOwner, home: string): { passwd: string; group: string } | null {
   try {
     if (lineOf(uid) !== null) return null;

@@ -13,52 +13,52 @@ import { RunningCommand } from "./running-command.ts";
 const CHECK_MS_MAX = 10_000;
 const RESOLVER = "/etc/resolv.conf";
 const MOUNTS = "/proc/self/mountinfo";
-/** What `setpriv` needs to become another account, and what entering a directory of that account needs before. */
+/** The capabilities for `setpriv` to switch accounts, and for entering that account's directory before. */
 const SWITCHING = ["CAP_SETUID", "CAP_SETGID", "CAP_SETPCAP", "CAP_DAC_READ_SEARCH"];
-/** The namespaces of `--unshare-all` without the one of users, in which there are no other accounts. */
+/** The namespaces of `--unshare-all` except the user namespace, which would not contain other accounts. */
 const NAMESPACES = ["--unshare-ipc", "--unshare-pid", "--unshare-uts", "--unshare-cgroup-try"];
-/** Where the files with the names of accounts are handed over. */
+/** A shell script that passes the contents of the account files as file descriptors 3 and 4. */
 const ACCOUNT_FILES = `passwd=$1 group=$2; shift 2
 exec "$@" 3<<END_OF_PASSWD 4<<END_OF_GROUP
 $passwd
 END_OF_PASSWD
 $group
 END_OF_GROUP`;
-/** The programs that were tried out and work. One that does not is tried again: it may have been allowed meanwhile. */
+/** Cache of programs that work. Failures are not cached: the system may permit it later. */
 const working = new Map<string, Bubblewrap>();
 
 /** The program that isolates commands. */
 export interface Bubblewrap {
   readonly program: string;
-  /** Whether it can limit the size of what is kept in memory; versions before 0.7 cannot. */
+  /** Whether it can limit the size of a tmpfs; versions before 0.7 cannot. */
   readonly sizes: boolean;
-  /** Whether it can keep a command from making user namespaces; versions before 0.8 cannot. */
+  /** Whether it can prevent commands from creating user namespaces; versions before 0.8 cannot. */
   readonly locks: boolean;
-  /** The program by which a command becomes another account; null where that does not work, or this program is not root. */
+  /** The `setpriv` that switches a command to another account; null if it does not work, or this program is not root. */
   readonly setpriv: string | null;
 }
 
-/** What an isolated command may reach. */
+/** The resources that an isolated command may access. */
 export interface Isolation {
   readonly root: string;
-  /** Paths beside the root that may be written, too. */
+  /** Further paths that may be written. */
   readonly allowed: readonly string[];
-  /** Paths in the root and beside it that are not to be found. */
+  /** Paths in the root and in allowed paths that are hidden. */
   readonly hidden: readonly string[];
-  /** Paths anywhere that are never shown for the sake of a program. */
+  /** Paths that are never mounted, even if a program of `PATH` needs them. */
   readonly apart: readonly string[];
-  /** The account that the command runs as; null for the one of this program. */
+  /** The account that the command runs as; null for the account of this program. */
   readonly account: FileOwner | null;
   readonly network: boolean;
-  /** How much each private directory can hold. */
+  /** The maximum size of each private directory. */
   readonly sizeBytes: number;
   readonly env: Readonly<Record<string, string>>;
 }
 
 /**
- * The bubblewrap of this machine.
+ * Finds bubblewrap on this machine and tests it.
  *
- * @throws {SandboxError} `unsupported` when there is none, or the system does not let it work.
+ * @throws {SandboxError} `unsupported` if it is not installed, or the system does not permit it.
  */
 export async function findBubblewrap(env: Readonly<Record<string, string>>): Promise<Bubblewrap> {
   const program = await findProgram("bwrap", env["PATH"] ?? "", "/");
@@ -93,7 +93,7 @@ export async function findBubblewrap(env: Readonly<Record<string, string>>): Pro
   );
 }
 
-/** What runs commands as other accounts, where this program is root and that works. */
+/** Finds `setpriv` to run commands as other accounts; null if this program is not root, or if it does not work. */
 async function findSetpriv(bubblewrap: Bubblewrap, env: Readonly<Record<string, string>>): Promise<string | null> {
   const setpriv = isRoot() && bubblewrap.sizes ? await findProgram("setpriv", env["PATH"] ?? "", "/") : null;
   if (setpriv === null) return null;
@@ -101,14 +101,14 @@ async function findSetpriv(bubblewrap: Bubblewrap, env: Readonly<Record<string, 
 }
 
 /**
- * A command in namespaces of its own.
+ * The command line that runs a command in separate namespaces.
  *
- * It sees the system for reading, the programs of its `PATH`, the root and the allowed paths for writing, and private
- * `/tmp`, `/run`, `/dev`, `/proc` and homes. What the system keeps for some accounts is covered, and nothing else is
- * there. It has no capabilities: root could remount for writing what is shown for reading.
+ * The command can read the system and the programs of its `PATH`, and can write the root and the allowed paths. It has
+ * private `/tmp`, `/run`, `/dev`, `/proc` and home directories. Files that only some accounts may read are covered, and
+ * nothing else is mounted. It has no capabilities: with them, root could remount read-only paths for writing.
  *
- * Files are not all that root owns. Without capabilities it could still write to `/proc/sys`, and in a user namespace of
- * its own mount control groups for writing, so both are taken away.
+ * Even without capabilities, root could write to `/proc/sys`, and could mount control groups for writing in a new user
+ * namespace, so both are prevented.
  */
 export async function isolate(
   bubblewrap: Bubblewrap,
@@ -131,7 +131,7 @@ export async function isolate(
     ...view.shown.flatMap((path) => ["--ro-bind", path, path]),
     ...view.covered.flatMap(cover),
     ...(names === null ? [] : nameFiles),
-    // A socket can be written to on a read-only file system too, and the host's services keep theirs in /run.
+    // Sockets can be connected to even on a read-only file system, and the host's services keep theirs in /run.
     ...["/tmp", "/var/tmp", "/run", ...view.homes].flatMap(empty),
     ...["--ro-bind-try", "/run/current-system", "/run/current-system"],
     ...(account === null ? [] : enterable(writable, view)),
@@ -143,20 +143,21 @@ export async function isolate(
     ...hide(hidden, writable),
     ...(writable.includes("/") ? ["--ro-bind-try", "/sys", "/sys"] : []),
     ...["--dev", "/dev", "--proc", "/proc"],
-    // Otherwise it is as large as half of the memory.
+    // Without a size, it could grow to half of the memory.
     ...[...empty("/dev/shm"), "--remount-ro", "/dev"],
     ...view.kernel.readOnly.flatMap((path) => ["--ro-bind-try", path, path]),
     ...view.kernel.covered.flatMap(cover),
     ...(writable.includes("/") ? [] : ["--remount-ro", "/"]),
     ...["--chdir", cwd, "--"],
-    ...(account === null ? [] : becoming(bubblewrap, account)),
+    ...(account === null ? [] : switchAccount(bubblewrap, account)),
     ...command,
   ];
   return names === null ? list : ["/bin/sh", "-c", ACCOUNT_FILES, "sh", names.passwd, names.group, ...list];
 }
 
 /**
- * Makes the directories above these paths, which bubblewrap makes for root alone. What is there already stays as it is.
+ * Creates the parent directories of these paths so that other accounts can enter them: bubblewrap itself would create them
+ * for root only. Existing ones are not changed.
  */
 function enterable(writable: readonly string[], { shown, programs }: HostView): string[] {
   const paths = [...writable, ...programs.shown, ...programs.links.map(({ path }) => path)];
@@ -176,19 +177,19 @@ function namespaces({ locks }: Bubblewrap, { network, account }: Isolation): str
   return ["--unshare-all", ...users, ...(network ? ["--share-net"] : []), ...ending];
 }
 
-/** A directory in memory that the command may write to, whichever account it has. */
+/** A tmpfs that the command may write to, whatever its account. */
 function emptyDirectory({ sizes }: Bubblewrap, { sizeBytes, account }: Isolation, path: string): string[] {
   const mode = account === null ? [] : ["--perms", "1777"];
   return [...mode, ...(sizes ? ["--size", `${sizeBytes}`] : []), "--tmpfs", path];
 }
 
-/** What makes the rest of a command run as another account, and leaves it no capability to come back. */
-function becoming({ setpriv }: Bubblewrap, { uid, gid }: FileOwner): string[] {
+/** The prefix that runs a command as another account, without any capability to switch back. */
+function switchAccount({ setpriv }: Bubblewrap, { uid, gid }: FileOwner): string[] {
   const ids = ["--reuid", `${uid}`, "--regid", `${gid}`, "--clear-groups"];
   return [`${setpriv}`, ...ids, "--inh-caps=-all", "--bounding-set=-all", "--"];
 }
 
-/** Puts something empty over a file or a directory, where there still is one: a missing one could not be covered. */
+/** Mounts an empty file or directory over a path, if it still exists: a missing path cannot be a mount point. */
 function cover(path: string): string[] {
   const stats = lstatSync(path, { throwIfNoEntry: false });
   if (stats === undefined) return [];
@@ -196,11 +197,11 @@ function cover(path: string): string[] {
 }
 
 /**
- * Covers paths among files that the command may change. The directories above them are mounted on themselves, since only
- * what is a mount cannot be renamed: the next command would find it under the new name.
+ * Covers paths inside of writable directories. Their parent directories are bind-mounted on themselves, because only a mount
+ * point cannot be renamed: otherwise the next command would find the path under a new name.
  */
 function hide(hidden: readonly string[], writable: readonly string[]): string[] {
-  // A path inside of a covered directory is gone with it, and nothing can be mounted there.
+  // Skip paths inside of a covered directory: they are hidden with it, and nothing can be mounted there.
   const paths = hidden.filter((path) => !hidden.some((other) => other !== path && isIn(path, other)));
   const covers = paths.map(cover);
   const above = new Set<string>();
@@ -209,17 +210,17 @@ function hide(hidden: readonly string[], writable: readonly string[]): string[] 
     const inside = (at: string): boolean => writable.some((each) => at !== each && isIn(at, each));
     for (let at = dirname(path); inside(at); at = dirname(at)) above.add(at);
   }
-  // All of them first: a mount of one shows again what was covered in it.
+  // Bind mounts come first: a bind mount uncovers what was covered in it before.
   return [...[...above].sort(byLength).flatMap((each) => ["--bind", each, each]), ...covers.flat()];
 }
 
-/** Shows where names are looked up, which is often a link into `/run`. */
+/** Mounts the DNS configuration, which is often a link into `/run`. */
 async function resolverArguments({ shown }: HostView): Promise<string[]> {
   const file = await realpath(RESOLVER).catch(() => null);
   return file === null || shown.some((path) => isIn(file, path)) ? [] : ["--ro-bind-try", file, file];
 }
 
-/** Runs a command that does nothing but show what is mounted; resolves to what is wrong, or null. */
+/** Runs a test command that prints its mounts; resolves to the problem, or null. */
 async function tryOut(
   bubblewrap: Bubblewrap,
   env: Readonly<Record<string, string>>,

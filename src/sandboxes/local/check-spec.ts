@@ -2,9 +2,9 @@ import { isAbsolute, resolve } from "node:path";
 import { SessionError, show } from "../../session/errors.ts";
 import { SandboxError, type SandboxSpec, type ExecOptions } from "../../session/sandbox/sandbox.ts";
 import { limitsProblem } from "../command-limits.ts";
-import { isIsolationWord } from "./isolation.ts";
+import { isIsolationMode } from "./isolation.ts";
 
-/** What a spec can say, whatever the backend makes of it. */
+/** The fields of a spec, over all backends. */
 export const SPEC_KEYS: ReadonlySet<string> = new Set([
   "workingDir",
   "env",
@@ -18,15 +18,14 @@ export const SPEC_KEYS: ReadonlySet<string> = new Set([
 ]);
 
 /**
- * A frozen copy of the spec with an absolute working directory, so that it means the same in another process.
+ * A frozen copy of the spec with an absolute working directory, so that it is valid in other processes.
  *
- * @throws {SessionError} `INVALID_OPTION` for a value that is none; a `SandboxError` `unsupported` for what only other
- * backends have.
+ * @throws {SessionError} `INVALID_OPTION` for an invalid value; {SandboxError} `unsupported` for options of other backends.
  */
 export function checkSpec(spec: SandboxSpec): SandboxSpec {
-  if (typeof spec !== "object" || spec === null) throw invalid("is not an object");
+  if (typeof spec !== "object" || spec === null) throw invalidSpec("is not an object");
   for (const key of Object.keys(spec)) {
-    if (!SPEC_KEYS.has(key)) throw invalid(`has no ${show(key)}; known are ${[...SPEC_KEYS].join(", ")}`);
+    if (!SPEC_KEYS.has(key)) throw invalidSpec(`has no ${show(key)}; known are ${[...SPEC_KEYS].join(", ")}`);
   }
   for (const key of ["image", "entrypoint"] as const) {
     if (spec[key] !== undefined) {
@@ -34,22 +33,22 @@ export function checkSpec(spec: SandboxSpec): SandboxSpec {
     }
   }
   const { workingDir, env, allowPaths, isolation, network, limits, timeoutMs } = spec;
-  if (isolation !== undefined && !isIsolationWord(isolation)) {
+  if (isolation !== undefined && !isIsolationMode(isolation)) {
     throw new SandboxError(
       "unsupported",
-      `The local sandbox knows no isolation ${show(isolation)}; say auto, required or off.`,
+      `The local sandbox does not support the isolation ${show(isolation)}; use auto, required or off.`,
     );
   }
-  if (workingDir !== undefined && !isPath(workingDir)) throw invalid("needs a path as workingDir");
+  if (workingDir !== undefined && !isPath(workingDir)) throw invalidSpec("needs a path as workingDir");
   if (allowPaths !== undefined && !(Array.isArray(allowPaths) && allowPaths.every(isAbsolutePath))) {
-    throw invalid("needs a list of absolute paths as allowPaths");
+    throw invalidSpec("needs a list of absolute paths as allowPaths");
   }
   const envProblem = env === undefined ? null : environmentProblem(env);
-  if (envProblem !== null) throw invalid(`cannot use its env: ${envProblem}`);
-  if (network !== undefined && typeof network !== "boolean") throw invalid("needs true or false as network");
+  if (envProblem !== null) throw invalidSpec(`cannot use its env: ${envProblem}`);
+  if (network !== undefined && typeof network !== "boolean") throw invalidSpec("needs true or false as network");
   const limitProblem = limits === undefined ? null : limitsProblem(limits);
-  if (limitProblem !== null) throw invalid(`cannot use its limits: ${limitProblem}`);
-  if (timeoutMs !== undefined && !isTimeout(timeoutMs)) throw invalid("needs a timeoutMs above 0");
+  if (limitProblem !== null) throw invalidSpec(`cannot use its limits: ${limitProblem}`);
+  if (timeoutMs !== undefined && !isTimeout(timeoutMs)) throw invalidSpec("needs a timeoutMs above 0");
   return Object.freeze({
     ...spec,
     ...(workingDir === undefined ? {} : { workingDir: resolve(workingDir) }),
@@ -59,7 +58,7 @@ export function checkSpec(spec: SandboxSpec): SandboxSpec {
   });
 }
 
-/** What is wrong with variables for a command; null when nothing is. */
+/** Why environment variables are invalid; null if they are valid. */
 export function environmentProblem(env: unknown): string | null {
   if (typeof env !== "object" || env === null || Array.isArray(env)) return "it is not an object of texts";
   for (const [name, value] of Object.entries(env)) {
@@ -70,7 +69,7 @@ export function environmentProblem(env: unknown): string | null {
   return null;
 }
 
-/** Whether a number can limit the time of a command. */
+/** Whether a value is a valid timeout. */
 export function isTimeout(timeoutMs: unknown): boolean {
   return typeof timeoutMs === "number" && Number.isFinite(timeoutMs) && timeoutMs > 0;
 }
@@ -83,13 +82,13 @@ function isAbsolutePath(value: unknown): boolean {
   return isPath(value) && isAbsolute(value);
 }
 
-function invalid(problem: string): SessionError {
+function invalidSpec(problem: string): SessionError {
   return new SessionError("INVALID_OPTION", `The spec of a local sandbox ${problem}.`);
 }
 
 const SHELL = "/bin/sh";
 
-/** The program and arguments of a command. @throws {SandboxError} `os_error` for one that no system can start. */
+/** The program and arguments of a command. @throws {SandboxError} `os_error` for an invalid command. */
 export function checkCommand(command: string | readonly string[]): readonly [string, ...string[]] {
   const list = typeof command === "string" ? [SHELL, "-c", command] : command;
   const last = Array.isArray(list) ? list.at(typeof command === "string" ? -1 : 0) : undefined;
@@ -107,7 +106,7 @@ export function checkCommand(command: string | readonly string[]): readonly [str
   return list as readonly [string, ...string[]];
 }
 
-/** @throws {SandboxError} `os_error` or `unsupported` for options that no command can be run with. */
+/** @throws {SandboxError} `os_error` or `unsupported` for invalid options. */
 export function checkExecOptions({ env, stdin, timeoutMs }: ExecOptions): void {
   const problem = env === undefined ? null : environmentProblem(env);
   if (problem !== null) throw new SandboxError("os_error", `The command cannot be run with its env: ${problem}.`);

@@ -24,7 +24,7 @@ beforeEach(async () => {
 
 const at = (path: string): string => join(root, path);
 
-/** What is different after some change of the files. */
+/** The differences after a change of the files. */
 async function after(change: () => Promise<unknown>): Promise<FileChanges> {
   const before = await takeSnapshot(root);
   await change();
@@ -37,7 +37,7 @@ function inShort({ changes }: FileChanges): string {
   return changes.map(({ path, change }) => `${signs[change]}${path}`).join(" ");
 }
 
-test("lists what was added, removed and changed, by path, with what small texts said and say", async () => {
+test("lists what was added, removed and changed, by path, with the old and new text of small files", async () => {
   await mkdir(at("notes"));
   for (const name of ["b.txt", "notes/old.txt", "same.txt"]) await writeFile(at(name), `${name}\n`);
   const found = await after(async () => {
@@ -57,7 +57,7 @@ test("lists what was added, removed and changed, by path, with what small texts 
   });
 });
 
-test("two snapshots of the same files, and one and itself, do not differ, whatever the times of the files", async () => {
+test("two snapshots of the same files are equal, whatever the times of the files", async () => {
   await mkdir(at("a/b"), { recursive: true });
   await writeFile(at("a/b/c.txt"), "c");
   await symlink("nowhere", at("link"));
@@ -66,7 +66,7 @@ test("two snapshots of the same files, and one and itself, do not differ, whatev
   expect(await compareSnapshots(one, one)).toEqual({ changes: [], truncated: false });
 });
 
-test("finds another content of the same size and time, also far into a large file, which it does not show", async () => {
+test("finds different content of the same size and time, also deep in a large file, whose text it omits", async () => {
   const large = Buffer.alloc(200_000, "x");
   const write = async (small: string): Promise<void> => {
     await writeFile(at("small.txt"), small);
@@ -82,7 +82,7 @@ test("finds another content of the same size and time, also far into a large fil
   ]);
 });
 
-test("a mode counts, of files and of directories, and a file that has only another mode says the same twice", async () => {
+test("a different mode of a file or directory is a change, with equal texts", async () => {
   await mkdir(at("closed"));
   await writeFile(at("closed/in.txt"), "in");
   await writeFile(at("run.sh"), "#!/bin/sh\n", { mode: 0o644 });
@@ -96,7 +96,7 @@ test("a mode counts, of files and of directories, and a file that has only anoth
   ]);
 });
 
-test("a link counts by where it points, and what is there is not looked at", async () => {
+test("links are compared by their targets, which are not followed", async () => {
   const outside = join(directory, "outside");
   await writeFile(outside, "one");
   await symlink(outside, at("stays"));
@@ -129,7 +129,7 @@ test("a file that becomes a directory, and the other way round, is changed, and 
   expect(found.changes[0]).toEqual({ path: "x", change: "changed" } satisfies FileChange);
 });
 
-test("a directory is listed by itself only where nothing in it is", async () => {
+test("a directory is listed itself only if none of its items is", async () => {
   await mkdir(at("goes"));
   const found = await after(async () => {
     await rm(at("goes"), { recursive: true });
@@ -140,7 +140,7 @@ test("a directory is listed by itself only where nothing in it is", async () => 
   expect(inShort(found)).toBe("+comes/deep +filled/a -goes");
 });
 
-test("takes names and texts as they are, and shows no text of what is none", async () => {
+test("keeps names and texts unchanged, and shows no text of binary files", async () => {
   const names = ["__proto__", "a\nb", "a\\b", "constructor", "\u202Egnp.exe", "…", "-rf"];
   const { changes } = await after(async () => {
     for (const name of names) await writeFile(at(name), "<script>");
@@ -155,7 +155,7 @@ test("takes names and texts as they are, and shows no text of what is none", asy
   expect(shown.get("mark")).toEqual({ change: "added", after: "\uFEFFa" });
 });
 
-test("shows texts up to a size each and in all, and lists only so many changes", async () => {
+test("limits the size of each text, of all texts, and the number of changes", async () => {
   const fits = "x".repeat(64 * 1024);
   const { changes } = await after(async () => {
     await writeFile(at("a-fits"), fits);
@@ -187,7 +187,7 @@ test("a file of a terabyte that differs at its end in size is not read", async (
   expect(inShort(await compareTrees(from, to))).toBe("~huge");
 });
 
-test("refuses what is no snapshot, and one that is gone", async () => {
+test("refuses a value that is not a snapshot, and a snapshot that was deleted", async () => {
   const snapshot = await takeSnapshot(root);
   const hostile: JsonObject[] = [{}, { ...snapshot, id: "../.." }, { ...snapshot, backend: "other" }];
   for (const value of hostile) {

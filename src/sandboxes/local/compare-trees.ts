@@ -4,16 +4,16 @@ import type { FileChange, FileChanges } from "../../session/sandbox/sandbox.ts";
 import type { PinnedDirectory } from "./pinned-directory.ts";
 
 const CHANGES_MAX = 1000;
-/** The most bytes of a file whose text is shown. */
+/** Maximum size of a file whose text is included. */
 const TEXT_BYTES_MAX = 64 * 1024;
-/** The most bytes of all texts together. */
+/** Maximum bytes of all texts together. */
 const TEXTS_BYTES_MAX = 2 * 1024 * 1024;
 const CHUNK_BYTES = 64 * 1024;
 const MODE_BITS = 0o7777;
 
 /**
- * What is different between two directories that nobody changes meanwhile. Links are not followed: what counts is where
- * they point. Of a file that is not small, a piece at a time is held in memory.
+ * The differences between two directories, which must not change meanwhile. Links are not followed; their targets are
+ * compared. Large files are compared in chunks.
  */
 export async function compareTrees(from: PinnedDirectory, to: PinnedDirectory): Promise<FileChanges> {
   const comparison = new Comparison();
@@ -21,7 +21,7 @@ export async function compareTrees(from: PinnedDirectory, to: PinnedDirectory): 
   return comparison.result();
 }
 
-/** An item of a directory, where it is. */
+/** An item of a directory. */
 interface Item {
   readonly directory: PinnedDirectory;
   readonly name: string;
@@ -38,7 +38,7 @@ class Comparison {
     return { changes, truncated: this.#truncated };
   }
 
-  /** Compares the items of two directories; null is one that is not there. */
+  /** Compares the items of two directories; null stands for a missing one. */
   async walk(path: string, from: PinnedDirectory | null, to: PinnedDirectory | null): Promise<void> {
     const [before, after] = [await namesIn(from), await namesIn(to)];
     for (const name of [...new Set([...before, ...after])].sort()) {
@@ -61,7 +61,7 @@ class Comparison {
       if (!(await isSame(before, after))) await this.#add(path, "changed", before, after);
       return;
     }
-    // A directory goes without saying where something in it is listed.
+    // A directory is not listed itself if an item in it is.
     if (isParent && this.#changes.length > known) return;
     await this.#add(path, before === null ? "added" : "removed", before, after);
   }
@@ -97,7 +97,7 @@ function isDirectory(item: Item | null): item is Item {
   return item?.stats.isDirectory() ?? false;
 }
 
-/** Whether two items are of one kind, with one mode and one content; what is in a directory is compared for itself. */
+/** Whether two items have the same type, mode and content. The items of directories are compared separately. */
 async function isSame(before: Item, after: Item): Promise<boolean> {
   const [old, now] = [before.stats, after.stats];
   if (old.isSymbolicLink() && now.isSymbolicLink()) return (await targetOf(before)) === (await targetOf(after));
@@ -129,7 +129,7 @@ async function readsAlike(old: FileHandle, now: FileHandle): Promise<boolean> {
   }
 }
 
-/** Reads until the buffer is full or the file ends, since one read may give less. */
+/** Reads until the buffer is full or the file ends, since one read may return fewer bytes. */
 async function fill(file: FileHandle, buffer: Buffer): Promise<number> {
   let length = 0;
   while (length < buffer.length) {
@@ -140,7 +140,7 @@ async function fill(file: FileHandle, buffer: Buffer): Promise<number> {
   return length;
 }
 
-/** What a small file says, or where a link points; null for what is no text. */
+/** The text of a small file, or the target of a link; null if it is not text. */
 async function textOf(item: Item): Promise<string | null> {
   if (item.stats.isSymbolicLink()) return targetOf(item);
   if (!item.stats.isFile()) return null;

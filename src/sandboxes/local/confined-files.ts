@@ -7,7 +7,7 @@ import { SandboxError, type SandboxFile } from "../../session/sandbox/sandbox.ts
 import type { Confinement } from "./confinement.ts";
 import { isMissing, onPath } from "./file-failure.ts";
 import { DEPTH_MAX, isScratch, removeTree, scratchName, tooDeep } from "./file-tree.ts";
-import { type FileOwner, PinnedDirectory, pinIfThere } from "./pinned-directory.ts";
+import { type FileOwner, PinnedDirectory, pinIfExists } from "./pinned-directory.ts";
 
 const READ_BYTES_MAX = 32 * 1024 * 1024;
 const CHUNK_BYTES = 64 * 1024;
@@ -16,15 +16,15 @@ const ITEMS_READ_AT_ONCE = 256;
 /**
  * The files of a sandbox, by paths that cannot leave it.
  *
- * A path is followed to its end first, the directory at its end is then held open and compared with what was found, and
- * the last name is used without following a link. What a process of the sandbox changes meanwhile does not lead outside.
- * What remains: a hard link to a file outside is a file of the sandbox like any other.
+ * The links of a path are resolved first. Then the parent directory is opened, checked to be the resolved one and kept open,
+ * and the last name is used without following links. So changes that a process of the sandbox makes meanwhile cannot lead
+ * outside. Not covered: a hard link to a file outside is indistinguishable from a file of the sandbox.
  */
 export class ConfinedFiles {
   readonly #confinement: Confinement;
   readonly #owner: FileOwner | null;
 
-  /** What is written belongs to the `owner`; without one, to the account of this program. */
+  /** New files belong to the `owner` (null: the account of this program). */
   constructor(confinement: Confinement, owner: FileOwner | null = null) {
     this.#confinement = confinement;
     this.#owner = owner;
@@ -37,7 +37,7 @@ export class ConfinedFiles {
     return onPath(path, async () => {
       const realPath = await this.#confinement.resolve(path);
       await using directory = await PinnedDirectory.open(dirname(realPath));
-      // Without O_NONBLOCK the opening of a pipe waits for someone who writes to it.
+      // Without O_NONBLOCK, opening a named pipe would block until a writer opens it.
       const flags = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK;
       const file = await open(directory.at(basename(realPath)), flags);
       try {
@@ -103,7 +103,7 @@ export class ConfinedFiles {
   async exists(path: string): Promise<boolean> {
     return onPath(path, async () => {
       const realPath = await this.#confinement.resolve(path);
-      await using directory = await pinIfThere(dirname(realPath));
+      await using directory = await pinIfExists(dirname(realPath));
       return directory !== null && (await lstatIfThere(directory.at(basename(realPath)))) !== null;
     });
   }
@@ -111,7 +111,7 @@ export class ConfinedFiles {
   async remove(path: string): Promise<boolean> {
     return onPath(path, async () => {
       const realPath = await this.#confinement.resolveItem(path);
-      if (await this.#confinement.carries(realPath)) {
+      if (await this.#confinement.containsProtected(realPath)) {
         throw new SandboxError(
           "not_permitted",
           `The path ${show(path)} is or holds a root of the sandbox or Skein's own files, and stays.`,
@@ -127,7 +127,7 @@ export class ConfinedFiles {
     });
   }
 
-  /** The directory that a command is to run in, held open. */
+  /** Opens the working directory for a command and keeps it open. */
   async pinDirectory(path: string): Promise<{ readonly realPath: string; readonly pinned: PinnedDirectory }> {
     return onPath(path, async () => {
       const realPath = await this.#confinement.resolve(path);
@@ -139,7 +139,7 @@ export class ConfinedFiles {
   }
 }
 
-/** The first bytes of a file, or null when it has more than `bytesMax`; its size may have changed since it was asked. */
+/** The bytes of a file; null if it has more than `bytesMax`. Its size may have changed since `sizeBytes` was read. */
 async function readUpTo(file: FileHandle, sizeBytes: number, bytesMax: number): Promise<Uint8Array | null> {
   let bytes = new Uint8Array(Math.min(sizeBytes, bytesMax) + 1);
   let used = 0;
@@ -166,7 +166,7 @@ async function writeNew(
   try {
     await file.writeFile(data);
     if (owner !== null) await file.chown(owner.uid, owner.gid);
-    // After the owner: a change of that takes the bits for running as the owner away.
+    // After chown, which clears the setuid and setgid bits.
     if (mode !== null) await file.chmod(mode);
   } finally {
     await file.close();
@@ -174,8 +174,8 @@ async function writeNew(
 }
 
 /**
- * Adds the items of a directory in the order of their paths. A directory takes two positions in that order: its own, and
- * the one of the items in it, which are sorted with a slash behind its name ("a", "a-b", "a/c").
+ * Adds the items of a directory in the order of their paths. A directory has two sort keys: its name, and its name with a
+ * slash for the items in it ("a", "a-b", "a/c").
  */
 async function collect(
   {
@@ -208,15 +208,15 @@ async function collect(
         await collect({ directory: child, realPath: join(realPath, name), path: join(path, name) }, below, files);
       } else files.push(await describe(directory.at(key), join(path, key)));
     } catch (error) {
-      // What disappears between the reading of the directory and the look at it is not listed.
+      // An item that was deleted after the directory was read is not listed.
       if (!isMissing(error)) throw error;
     }
   }
 }
 
 /**
- * The items of a directory whose names come first, so many as may be wanted of it. A directory may have millions: they are
- * read in pieces, and no more than twice the limit is in memory.
+ * The first items of a directory in sort order, up to a limit. A directory may have millions of items: they are read in
+ * chunks, with at most twice the limit in memory.
  */
 async function firstItems(
   directory: PinnedDirectory,

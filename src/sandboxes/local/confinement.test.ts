@@ -23,7 +23,7 @@ beforeEach(async () => {
 });
 
 async function open(): Promise<Sandbox> {
-  // Its processes can then make the most of what the file methods leave open.
+  // Without isolation, so that processes can try to exploit the file methods.
   const sandbox = await localBackend.open({ workingDir: root, isolation: "off" });
   onTestFinished(() => sandbox.close());
   return sandbox;
@@ -35,7 +35,7 @@ const kindOf = (call: Promise<unknown>): Promise<string> =>
     (error) => (error instanceof SandboxError ? error.kind : Promise.reject(error)),
   );
 
-test("no path that is put together of names, dots and links reaches a file outside", async () => {
+test("no path made of names, dots and links reaches a file outside", async () => {
   const sandbox = await open();
   await mkdir(join(root, "a/b"), { recursive: true });
   await symlink("..", join(root, "a/up"));
@@ -61,7 +61,7 @@ test("no path that is put together of names, dots and links reaches a file outsi
   );
 });
 
-test("a root that is reached through a link is one root by both names", async () => {
+test("a root behind a link is the same root by both paths", async () => {
   await symlink(root, join(directory, "alias"));
   const sandbox = await localBackend.open({ workingDir: join(directory, "alias") });
   onTestFinished(() => sandbox.close());
@@ -71,7 +71,7 @@ test("a root that is reached through a link is one root by both names", async ()
   expect(await sandbox.exists(join(root, "a.txt"))).toBe(true);
 });
 
-test("a pipe, which would keep a reader waiting, is refused", async () => {
+test("a named pipe, which would block a reader, is refused", async () => {
   const sandbox = await open();
   await sandbox.exec(["mkfifo", "pipe"]);
   expect(await kindOf(sandbox.readFile("pipe"))).toBe("os_error");
@@ -79,7 +79,7 @@ test("a pipe, which would keep a reader waiting, is refused", async () => {
   expect((await sandbox.list())[0]).toMatchObject({ path: "pipe", type: "other" });
 });
 
-test("a directory that is exchanged for a link between the check and the use does not lead outside", async (context) => {
+test("a directory that is replaced by a link between the check and the use does not lead outside", async (context) => {
   if (process.platform !== "linux") skipBecause(context, "only Linux names open directories");
   for (const each of [outside, join(root, "folder")]) {
     await mkdir(join(each, "inner"), { recursive: true });
@@ -94,7 +94,7 @@ test("a directory that is exchanged for a link between the check and the use doe
     await rm(join(root, "folder"));
     await rename(join(root, "aside"), join(root, "folder"));
   };
-  // What was found is exchanged before it is used, the worst that a process of the sandbox can do.
+  // Replaces the directory between the check and the use, the worst case of a race.
   const exchange = (find: "resolve" | "resolveItem") => async (path: string) => {
     const realPath = await confinement[find](path);
     await swap();
@@ -121,7 +121,7 @@ test("a directory that is exchanged for a link between the check and the use doe
   expect(await readFile(join(outside, "inner/file.txt"), "utf8")).toBe("secret");
 });
 
-test("a file that is exchanged for a link between the check and the use is not followed", async () => {
+test("a file that is replaced by a link between the check and the use is not followed", async () => {
   const confinement = await Confinement.create(root, []);
   const files = new ConfinedFiles(
     Object.create(confinement, {
@@ -143,7 +143,7 @@ test("a file that is exchanged for a link between the check and the use is not f
   expect(await readFile(join(outside, "secret.txt"), "utf8")).toBe("secret");
 });
 
-test("a process that keeps exchanging directories and links never gets a file outside read, written or removed", async () => {
+test("a process that keeps replacing directories by links never makes us read, write or remove a file outside", async () => {
   const sandbox = await open();
   await sandbox.exec("mkdir folder; echo inside > folder/secret.txt");
   const controller = new AbortController();

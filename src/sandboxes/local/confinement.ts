@@ -7,11 +7,11 @@ import { followLinks, isIn } from "./follow-links.ts";
 import { pathsHiddenFromSandboxes } from "../../session/sandbox/sandbox-hidden-paths.ts";
 import { skeinHome } from "../../tree/home.ts";
 
-/** Decides which paths a sandbox may touch: those in its root and in the paths that its spec allows beside it. */
+/** Decides which paths a sandbox may access: those in its root and in the paths that its spec allows. */
 export class Confinement {
-  /** The root, without links in its path. */
+  /** The root, with links resolved. */
   readonly root: string;
-  /** What is allowed beside the root, without links in the paths. */
+  /** The other allowed paths, with links resolved. */
   readonly allowed: readonly string[];
 
   private constructor(root: string, allowed: readonly string[]) {
@@ -19,44 +19,44 @@ export class Confinement {
     this.allowed = allowed;
   }
 
-  /** For a root that exists. The allowed paths need not. */
+  /** The root must exist; allowed paths need not. */
   static async create(root: string, allowPaths: readonly string[]): Promise<Confinement> {
     return new Confinement(await realpath(root), await Promise.all(allowPaths.map(followLinks)));
   }
 
   /**
-   * The real path that a path means, without links in it; there need not be anything.
+   * Resolves a path and its links. The path need not exist.
    *
-   * @throws {SandboxError} `not_permitted` when that is outside.
+   * @throws {SandboxError} `not_permitted` if the result is outside.
    */
   async resolve(path: string): Promise<string> {
     return await this.#check(path, await followLinks(this.#absolute(path)));
   }
 
-  /** As `resolve`, but a link at the end of the path is what is meant, not what it points to. */
+  /** Like `resolve`, but does not follow a link at the end of the path. */
   async resolveItem(path: string): Promise<string> {
     const absolute = this.#absolute(path);
     return await this.#check(path, join(await followLinks(dirname(absolute)), basename(absolute)));
   }
 
-  /** What is not to be found among the files, without links in the paths; there need not be anything. */
+  /** Hidden paths in the root and the allowed paths, with links resolved. They need not exist. */
   async hidden(): Promise<readonly string[]> {
     const inside = (realPath: string): boolean =>
       rootsOf(this).some((each) => realPath !== each && isIn(realPath, each));
     return (await hiddenPaths(this.root)).filter(inside);
   }
 
-  /** Skein's home, stores and what else was hidden, wherever it is. */
+  /** Skein's home, stores and other hidden paths, wherever they are. */
   async ownPaths(): Promise<readonly string[]> {
     return await hiddenPaths(this.root);
   }
 
-  /** Whether the root, an allowed path or something hidden would go with this one. */
-  async carries(realPath: string): Promise<boolean> {
+  /** Whether a path contains the root, an allowed path or a hidden path, so that it must not be removed or moved. */
+  async containsProtected(realPath: string): Promise<boolean> {
     return [...rootsOf(this), ...(await this.hidden())].some((each) => isIn(each, realPath));
   }
 
-  /** How a real path is named to the caller: relative to the root where it is in there, else absolute. */
+  /** The name of a real path for the caller: relative to the root if it is inside, else absolute. */
   nameOf(path: string, realPath: string): string {
     for (const each of [this.#absolute(path), realPath]) {
       if (isIn(each, this.root)) return each.slice(this.root.length).split(sep).filter(Boolean).join("/");
@@ -91,19 +91,19 @@ function outside(path: string): SandboxError {
   );
 }
 
-/** What a database keeps beside its file. */
+/** Suffixes of the files that a database keeps beside its main file. */
 const SIDE_FILES = ["-wal", "-shm", "-journal"];
 
-/** Where the paths that were asked for are without links. A store does not move while it is open. */
+/** Cache of resolved paths. A store does not move while it is open. */
 const real = new Map<string, Promise<string>>();
 
-/** What no tool is shown: Skein's home, also one that a project has in its directory, and what stores and others hid. */
+/** The paths hidden from tools: Skein's home, a project's own `.skein`, and paths registered by stores and others. */
 async function hiddenPaths(root: string): Promise<readonly string[]> {
   const homes = await Promise.all([skeinHome(), join(root, ".skein")].map(withoutLinks));
   return [...homes, ...(await storePaths())];
 }
 
-/** What stores and others hid, with what databases keep beside their files. */
+/** The paths registered by stores and others, with the side files of databases. */
 export async function storePaths(): Promise<readonly string[]> {
   const named = await Promise.all(pathsHiddenFromSandboxes().map(withoutLinks));
   return named.flatMap((path) => [path, ...SIDE_FILES.map((ending) => path + ending)]);
@@ -113,7 +113,7 @@ function withoutLinks(path: string): Promise<string> {
   const known = real.get(path);
   if (known !== undefined) return known;
   const following = followLinks(path);
-  // A directory that is not there yet may become a link.
+  // A missing path is not cached: it may become a link.
   if (existsSync(path)) real.set(path, following);
   following.catch(() => real.delete(path));
   return following;

@@ -9,21 +9,21 @@ import { ControlGroup, findControlGroups } from "./control-group.ts";
 import { findProgram } from "./find-program.ts";
 import type { FileOwner } from "./pinned-directory.ts";
 
-/** Bubblewrap is two processes itself: one outside that waits, and the first one inside. */
+/** Bubblewrap itself has two processes: one outside that waits, and the init process inside. */
 const BUBBLEWRAP_PROCESSES = 2;
 const FILE_TOO_LARGE = 128 + constants.signals.SIGXFSZ;
 
-/** What holds the commands of a sandbox. */
+/** The confinement of a sandbox's commands. */
 export interface Container {
   readonly spec: SandboxSpec;
   readonly confinement: Confinement;
-  /** The program that isolates commands, where they are isolated. */
+  /** The program that isolates commands; null if they are not isolated. */
   readonly bubblewrap: Bubblewrap | null;
-  /** The account that the files are for; null where they are this program's. */
+  /** The owner of the files; null for the account of this program. */
   readonly owner: FileOwner | null;
 }
 
-/** A command with all that holds it, ready to be started. Disposed of when it has ended. */
+/** A command with its limits and isolation, ready to start. Dispose it after the command has ended. */
 export class ContainedCommand implements AsyncDisposable {
   readonly program: string;
   readonly arguments: readonly string[];
@@ -36,7 +36,7 @@ export class ContainedCommand implements AsyncDisposable {
     this.#group = group;
   }
 
-  /** What it came to. @throws {SandboxError} `limit_exceeded` when it failed, and is known to have wanted too much. */
+  /** Returns the result. @throws {SandboxError} `limit_exceeded` if the command failed because of a limit. */
   async check(result: ExecResult, name: string): Promise<ExecResult> {
     if (result.exitCode === 0) return result;
     const limit = result.exitCode === FILE_TOO_LARGE ? "fileBytes" : ((await this.#group?.exceeded()) ?? null);
@@ -53,14 +53,14 @@ export class ContainedCommand implements AsyncDisposable {
   }
 }
 
-/** Puts a command into what holds it: limits of its own, isolation, and a group with limits for all of it. */
+/** Wraps a command: resource limits per process, isolation, and a control group with limits for all of its processes. */
 export async function containCommand(
   list: readonly [string, ...string[]],
   { spec, confinement, bubblewrap, owner }: Container,
   cwd: string,
   env: Readonly<Record<string, string>>,
 ): Promise<ContainedCommand> {
-  // What starts it would answer with an exit code of its own, which looks like the command's.
+  // Checked here: the wrapping programs would report a missing program by an exit code that looks like the command's.
   if ((await findProgram(list[0], env["PATH"] ?? "", cwd)) === null) {
     throw new SandboxError("os_error", `The command could not be started: there is no program ${show(list[0])}.`);
   }
@@ -88,14 +88,14 @@ export async function containCommand(
 
 const BLOCK_BYTES = 512;
 const KIBIBYTE = 1024;
-/** The first Linux that counts the processes of a user apart in each user namespace. */
+/** The first Linux version that counts the processes of a user separately in each user namespace. */
 const COUNTS_APART = [5, 14] as const;
-/** Shells name the number of processes by `-u` or by `-p`. A limit above what the user may have stays as it is. */
+/** Shells set the number of processes with `-u` or `-p`. A limit above the user's own limit is left unchanged. */
 const SCRIPT = `ulimit -f "$1"
 [ "$2" = - ] || ulimit -d "$2"
 [ "$3" = - ] || ulimit -u "$3" || ulimit -p "$3"`;
 
-/** What sets limits that hold for each process by itself, in front of a command. */
+/** Prefixes a command with a script that sets resource limits (ulimit), which hold for each process separately. */
 function withResourceLimits(
   list: readonly string[],
   { processes, memoryBytes, fileBytes }: Required<SandboxLimits>,
@@ -106,10 +106,10 @@ function withResourceLimits(
   }: { readonly grouped: boolean; readonly isolated: boolean; readonly account: FileOwner | null },
 ): readonly string[] {
   const blocks = Math.ceil(fileBytes / BLOCK_BYTES);
-  // A control group counts what is used, and all processes of the command together, which is better.
+  // With a control group, memory is limited for all processes of the command together, so not here.
   const data = grouped ? "-" : `${Math.ceil(memoryBytes / KIBIBYTE)}`;
   const uid = account?.uid ?? process.getuid?.();
-  // Only a user namespace counts apart, and one that runs as another account has none.
+  // Processes are counted separately only in a user namespace, which a command under another account does not have.
   const others = isolated && account === null && countsApart() ? 0 : tasksOfUser(uid);
   const tasks = grouped || uid === 0 ? "-" : `${processes + others}`;
   const script = `{ ${SCRIPT}; } 2>/dev/null; shift 3; exec "$@"`;
@@ -123,7 +123,7 @@ function countsApart(): boolean {
   );
 }
 
-/** How many processes and threads the user has now, which the system counts in the limit of a new one. */
+/** The number of processes and threads of the user: they count against the limit. */
 function tasksOfUser(uid: number | undefined): number {
   let tasks = 0;
   try {
@@ -132,7 +132,7 @@ function tasksOfUser(uid: number | undefined): number {
       if (Number(/^Uid:\s+(\d+)/m.exec(text)?.[1]) === uid) tasks += Number(/^Threads:\s+(\d+)/m.exec(text)?.[1] ?? 1);
     }
   } catch {
-    // Without /proc nothing can be counted, and a limit that counts everything would stop commands that do no harm.
+    // Without /proc they cannot be counted; a high number avoids stopping harmless commands.
     return 2 ** 16;
   }
   return tasks;

@@ -9,12 +9,12 @@ const NAME = /^skein-(\d+)-\d+$/;
 const REMOVE_ATTEMPTS_MAX = 40;
 const REMOVE_WAIT_MS = 5;
 const CHECK_MS_MAX = 10_000;
-/** Joins the groups before the first `--`, and becomes the program that follows it. */
+/** A script that joins the groups before the first `--`, and then executes the program after it. */
 const JOIN = `while [ "$1" != -- ]; do echo 0 > "$1/cgroup.procs" || exit 125; shift; done; shift; exec "$@"`;
 
 type Controller = "pids" | "memory";
 
-/** A group of the system in which this process may make others. */
+/** A control group in which this process may create others. */
 interface Hierarchy {
   readonly directory: string;
   readonly version: 1 | 2;
@@ -25,15 +25,15 @@ let found: Promise<readonly Hierarchy[] | null> | null = null;
 let made = 0;
 
 /**
- * Where groups can be made that limit processes and memory; null where this process may not, as in most containers and for
- * most users.
+ * Finds where control groups that limit processes and memory can be created; null if this process is not permitted to, as in
+ * most containers and for most users.
  */
 export function findControlGroups(): Promise<readonly Hierarchy[] | null> {
   found ??= find().catch(() => null);
   return found;
 }
 
-/** A group for one command and all that it starts: root is held by it as well. */
+/** A control group for one command and all processes that it starts. It limits root as well. */
 export class ControlGroup {
   readonly #parts: readonly (Hierarchy & { readonly group: string })[];
 
@@ -41,7 +41,7 @@ export class ControlGroup {
     this.#parts = parts;
   }
 
-  /** Makes a group with limits; `own` processes are not the command's. */
+  /** Creates a group with limits; `own`: how many processes in it do not belong to the command. */
   static async make(
     hierarchies: readonly Hierarchy[],
     limits: Required<SandboxLimits>,
@@ -58,12 +58,12 @@ export class ControlGroup {
     }
   }
 
-  /** A command that enters the group before it does anything else. */
+  /** Wraps a command so that it joins the group before it runs. */
   wrap(list: readonly string[]): readonly [string, ...string[]] {
     return ["/bin/sh", "-c", JOIN, "sh", ...this.#parts.map(({ group }) => group), "--", ...list];
   }
 
-  /** Which limit something in the group ran into; null when nothing did. */
+  /** The limit that was exceeded in the group; null if none was. */
   async exceeded(): Promise<"memoryBytes" | "processes" | null> {
     for (const { group, version, controllers } of this.#parts) {
       const events = version === 1 ? "memory.oom_control" : "memory.events";
@@ -73,7 +73,7 @@ export class ControlGroup {
     return null;
   }
 
-  /** Ends what is still in it, however it has hidden, and removes it; what stays for longer is removed by the next program. */
+  /** Kills the processes in the group and removes it. If it cannot be removed now, the next program removes it. */
   async remove(): Promise<void> {
     for (const { group } of this.#parts) {
       await endAll(group);
@@ -96,7 +96,7 @@ async function fill(
       ? ["memory.limit_in_bytes", "memory.memsw.limit_in_bytes", memoryBytes]
       : ["memory.max", "memory.swap.max", 0];
   await writeFile(join(group, memory), `${memoryBytes}`);
-  // Not every system counts what it swaps out.
+  // Not every system supports limits on swap.
   await writeFile(join(group, swap), `${swapBytes}`).catch(() => {});
 }
 
@@ -117,7 +117,7 @@ async function find(): Promise<readonly Hierarchy[] | null> {
   return exitCode === 0 ? hierarchies : null;
 }
 
-/** The one hierarchy of version 2: in this process's group or, where processes keep it from having others, beside it. */
+/** The hierarchy of cgroups version 2: in this process's group or, if its processes prevent child groups, beside it. */
 async function findSecond(groups: string, mounts: string): Promise<Hierarchy[] | null> {
   const own = directoryOf(mounts, /^0::(.*)$/m.exec(groups)?.[1], "cgroup2", null);
   const controllers = ["pids", "memory"] as const;
@@ -133,7 +133,7 @@ async function findSecond(groups: string, mounts: string): Promise<Hierarchy[] |
   return null;
 }
 
-/** The hierarchies of version 1, one for each controller. */
+/** The hierarchies of cgroups version 1, one for each controller. */
 function findFirst(groups: string, mounts: string): Hierarchy[] | null {
   const hierarchies: Hierarchy[] = [];
   for (const controller of ["pids", "memory"] as const) {
@@ -148,7 +148,7 @@ function findFirst(groups: string, mounts: string): Hierarchy[] | null {
   return hierarchies;
 }
 
-/** Where a group is in the file system. */
+/** The directory of a group in the file system. */
 function directoryOf(
   mounts: string,
   group: string | undefined,
@@ -165,7 +165,7 @@ function directoryOf(
   return null;
 }
 
-/** Removes the groups of programs that have ended without doing so. */
+/** Removes groups left by programs that ended without removing them. */
 async function sweep(directory: string): Promise<void> {
   for (const name of await readdir(directory)) {
     const pid = Number(NAME.exec(name)?.[1] ?? process.pid);
@@ -190,7 +190,7 @@ async function removed(group: string): Promise<boolean> {
   }
 }
 
-/** Kills the processes of a group, and again those that they started meanwhile. */
+/** Kills the processes of a group, repeatedly, because they may start others meanwhile. */
 async function endAll(group: string): Promise<void> {
   for (let round = 0; round < REMOVE_ATTEMPTS_MAX; round++) {
     const pids = (await readFile(join(group, "cgroup.procs"), "latin1").catch(() => "")).split("\n").filter(Boolean);
@@ -202,10 +202,10 @@ async function endAll(group: string): Promise<void> {
 
 function kill(pid: number): void {
   try {
-    // 0 stands for a process of another namespace, and would mean this one.
+    // 0 stands for a process of another namespace; `kill(0)` would signal this process's own group.
     if (pid > 0) process.kill(pid, "SIGKILL");
   } catch {
-    // It has ended.
+    // It has already ended.
   }
 }
 

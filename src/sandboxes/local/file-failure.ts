@@ -7,7 +7,7 @@ const KINDS: Readonly<Record<string, SandboxFailure>> = {
   EACCES: "not_permitted",
   EPERM: "not_permitted",
   EROFS: "not_permitted",
-  // Files are opened without following a link at the end, so this is a loop or a link put there meanwhile.
+  // Files are opened with O_NOFOLLOW, so this is a loop, or a link that was put there meanwhile.
   ELOOP: "not_permitted",
 };
 
@@ -17,13 +17,13 @@ export function failureCode(error: unknown): string | null {
   return error instanceof Error && typeof code === "string" ? code : null;
 }
 
-/** Whether a system call failed because nothing is at the path. */
+/** Whether a system call failed because the path does not exist. */
 export function isMissing(error: unknown): boolean {
   const code = failureCode(error);
   return code === "ENOENT" || code === "ENOTDIR";
 }
 
-/** Runs work on a path of the sandbox, and turns the failure of a system call into a `SandboxError` that names the path. */
+/** Runs work on a path of the sandbox; converts a failed system call to a `SandboxError` that names the path. */
 export async function onPath<T>(path: string, work: () => Promise<T>): Promise<T> {
   try {
     return await work();
@@ -36,8 +36,8 @@ export async function onPath<T>(path: string, work: () => Promise<T>): Promise<T
   }
 }
 
-/** Runs work, and turns the failure of a system call into a `SandboxError` that says what the sandbox could not do. */
-export async function doing<T>(what: string, work: () => Promise<T>): Promise<T> {
+/** Runs work; converts a failed system call to a `SandboxError` that names the operation. */
+export async function wrapFailure<T>(what: string, work: () => Promise<T>): Promise<T> {
   try {
     return await work();
   } catch (error) {

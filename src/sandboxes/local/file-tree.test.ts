@@ -29,7 +29,7 @@ beforeEach(async () => {
   for (const path of ["outside/secret.txt", "outside"]) await utimes(join(directory, path), LONG_AGO, LONG_AGO);
 });
 
-/** What must not change outside: modes, times, names and text. */
+/** The state outside that must not change: modes, times, names and text. */
 async function stateOutside(): Promise<unknown> {
   const states = [];
   for (const path of [outside, join(outside, "secret.txt")]) {
@@ -39,7 +39,7 @@ async function stateOutside(): Promise<unknown> {
   return [states, await readdir(outside), await readFile(join(outside, "secret.txt"), "utf8")];
 }
 
-/** A directory whose item is exchanged for a link when it is named for the n-th time: the worst moment of each step. */
+/** A directory whose item is replaced by a link at the n-th use of its name: the worst moment of each step. */
 function exchanging(
   pinned: PinnedDirectory,
   path: string,
@@ -55,7 +55,7 @@ function exchanging(
           try {
             renameSync(join(path, name), join(directory, "aside", `${turn}-${name}`));
           } catch {
-            // It is not there yet, or not any more: then the link comes first.
+            // It does not exist at this moment: create the link anyway.
           }
           symlinkSync(target, join(path, name));
         }
@@ -98,7 +98,7 @@ for (const what of ["a file", "a directory"]) {
   }
 }
 
-test("a copy that fails has ended with all of its items, so that nothing goes on in directories that are closed by then", async () => {
+test("a failed copy rejects only after all of its items have ended, so that none continues in closed directories", async () => {
   await mkdir(join(directory, "from/many"));
   for (let index = 0; index < 100; index++) await writeFile(join(directory, `from/many/${index}`), "");
   for (const path of ["from/taken", "to/taken"]) await writeFile(join(directory, path), "");
@@ -108,7 +108,7 @@ test("a copy that fails has ended with all of its items, so that nothing goes on
   expect(await readdir(join(directory, "to/many"))).toHaveLength(100);
 });
 
-test("a process that exchanges what is being restored for links gets no mode or time outside changed", async (context) => {
+test("a process that replaces restored items by links cannot change modes or times outside", async (context) => {
   if (process.platform !== "linux") skipBecause(context, "only Linux names open directories");
   vi.stubEnv("SKEIN_HOME", join(directory, "home"));
   const root = join(directory, "root");
@@ -134,14 +134,14 @@ test("a process that exchanges what is being restored for links gets no mode or 
   const ended = new Promise((resolve) => attacker.once("exit", resolve));
   attacker.kill("SIGKILL");
   await ended;
-  // Left alone, the same restore brings everything back.
+  // Without the attacker, the same restore completes.
   await restoreSnapshot(root, snapshot);
   expect(await readdir(root)).toHaveLength(16);
   expect((await stat(join(root, "d0"))).mode & 0o777).toBe(0o777);
   expect(await stateOutside()).toEqual(before);
 });
 
-/** Takes what appears below the root and in the staging directory of a restore, and puts links in its place. */
+/** Replaces items that appear below the root and in the staging directory of a restore by links. */
 const ATTACK = `
 const { readdirSync, renameSync, symlinkSync, writeSync } = require("node:fs");
 const [root, outside, aside] = process.argv.slice(1);

@@ -20,14 +20,14 @@ import {
   HeldDirectory,
   hasDescriptorPaths,
   type PinnedDirectory,
-  placeOf,
+  descriptorPath,
 } from "./pinned-directory.ts";
 
 const SCRATCH = /^\.skein-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\./;
 const COPIES_MAX = 16;
-/** How deep directories may be nested that are listed or copied: each level holds one open, of which a process has few. */
+/** Maximum depth of listed or copied directories: each level uses a file descriptor, and a process has few. */
 export const DEPTH_MAX = 200;
-/** How many levels a removal holds open. */
+/** How many levels a removal keeps open. */
 const REMOVED_DEPTH_MAX = 32;
 const PASSES_MAX = 100_000;
 const MODE_BITS = 0o7777;
@@ -37,13 +37,13 @@ const CHUNK_BYTES = 1024 * 1024;
 const READ_FILE = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK;
 const NEW_FILE = constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL | constants.O_NOFOLLOW;
 
-/** How much a copied tree holds. */
+/** The size of a copied tree. */
 export interface TreeSize {
   readonly files: number;
   readonly sizeBytes: number;
 }
 
-/** A new name for a file that is there for a moment only; a listing and a snapshot leave it out. */
+/** A new name for a temporary file; listings and snapshots omit such files. */
 export function scratchName(ending: string): string {
   return `.skein-${uuidv7()}.${ending}`;
 }
@@ -53,12 +53,12 @@ export function isScratch(name: string): boolean {
   return SCRATCH.test(name);
 }
 
-/** Removes an item of a directory with all in it; false when there was none. Links are removed, not followed. */
+/** Removes an item of a directory recursively; false if it did not exist. Links are removed, not followed. */
 export async function removeTree(parent: PinnedDirectory, name: string): Promise<boolean> {
   return await removeItem(parent, name, null);
 }
 
-/** Where a removal began, and how far below it is. */
+/** The directory where a removal began, and the current depth below it. */
 interface Removal {
   readonly top: PinnedDirectory;
   readonly depth: number;
@@ -69,7 +69,7 @@ async function removeItem(parent: PinnedDirectory, name: string, removal: Remova
     if ((await lstat(parent.at(name))).isDirectory()) {
       await unlock(parent, name);
       if (removal !== null && removal.depth >= REMOVED_DEPTH_MAX) {
-        // Lifted to the top and removed from there: however deep a tree is, few directories are open.
+        // Moved to the top and removed from there: so few directories are open, however deep the tree is.
         await rename(parent.at(name), removal.top.at(scratchName("removed")));
         return true;
       }
@@ -88,13 +88,13 @@ export async function moveItem(from: PinnedDirectory, to: PinnedDirectory, name:
   if (!(await lstat(from.at(name))).isDirectory()) return await rename(from.at(name), to.at(name));
   await using held = await HeldDirectory.open(from, name);
   const locked = isLocked(held);
-  // A directory that may not be written to may not be moved either, since it names its parent.
+  // A read-only directory cannot be moved, since moving changes its `..` entry.
   if (locked) await held.setMode(OWNER_BITS);
   await rename(from.at(name), to.at(name));
   if (locked) await held.setMode(held.mode & MODE_BITS);
 }
 
-/** Lets the owner into a directory: one that may not be written to, or not be read, could not be emptied. */
+/** Gives the owner full access to a directory, so that it can be emptied. */
 async function unlock(parent: PinnedDirectory, name: string): Promise<void> {
   await using held = await HeldDirectory.open(parent, name);
   if (isLocked(held)) await held.setMode(OWNER_BITS);
@@ -104,13 +104,13 @@ function isLocked({ mode }: HeldDirectory): boolean {
   return (mode & OWNER_BITS) !== OWNER_BITS;
 }
 
-/** Removes all items of a directory but these. */
+/** Removes all items of a directory except these. */
 export async function emptyTree(directory: PinnedDirectory, except: readonly string[] = []): Promise<void> {
   const isLeft = (name: string): boolean => !except.includes(name);
   let names = (await readdir(directory.realPath)).filter(isLeft);
   for (let pass = 0; names.length > 0 && pass < PASSES_MAX; pass++) {
     for (const name of names) await removeItem(directory, name, { top: directory, depth: 0 });
-    // What was lifted out of the depth meanwhile, and nothing that someone else makes.
+    // Repeat for items that were moved up meanwhile, but not for files that others create.
     names = (await readdir(directory.realPath)).filter((name) => isLeft(name) && isScratch(name));
   }
 }
@@ -124,9 +124,9 @@ async function emptyChild(parent: PinnedDirectory, name: string, removal: Remova
 }
 
 /**
- * Copies the items of a directory into an empty one: files with mode and time, directories, and links as links.
- * Sockets, pipes and devices are left out, as is what disappears meanwhile, and the items of the directory that are named.
- * The copies are the `owner`'s; without one, this program's.
+ * Copies the items of a directory into an empty one: files with mode and time, directories, and links as links. Omits
+ * sockets, pipes, devices, items that are deleted meanwhile, and the named items of the top directory. The copies belong to the
+ * `owner` (null: the account of this program).
  */
 export async function copyTree(
   from: PinnedDirectory,
@@ -145,8 +145,8 @@ export async function copyTree(
 }
 
 /**
- * What all of these resolve to, or the first failure once all have ended: one that went on after its directories were
- * closed would work in those that get the same descriptors next.
+ * Like `Promise.all`, but rejects only after all have settled: a copy that continued after its directories were closed would
+ * write into other directories that get the same file descriptors.
  */
 async function allEnded<T>(copies: readonly Promise<T>[]): Promise<T[]> {
   await Promise.allSettled(copies);
@@ -185,7 +185,7 @@ async function copyDirectory(
   await using target = await to.child(name);
   const size = await copyTree(source, target, [], { owner, depth: depth + 1 });
   if (owner !== null) await target.setOwner(owner);
-  // Only now, since nothing could be put into a directory that may not be written to.
+  // Set last: nothing could be copied into a read-only directory.
   await target.setMode(mode & MODE_BITS);
   return size;
 }
@@ -204,7 +204,7 @@ async function copyOneFile(
     try {
       await copyBytes(source, target);
       if (owner !== null) await target.chown(owner.uid, owner.gid);
-      // A program that runs as its owner must not become one that runs as another account.
+      // A setuid program must not become setuid for another account.
       const sameOwner = (owner?.uid ?? process.getuid?.()) === stats.uid;
       await target.chmod(stats.mode & (sameOwner ? MODE_BITS : MODE_BITS & ~RUN_AS_BITS));
       await target.utimes(stats.atime, stats.mtime);
@@ -217,11 +217,11 @@ async function copyOneFile(
   }
 }
 
-/** Copies what one open file holds into another that is empty, sharing blocks where the file system can. */
+/** Copies the content of an open file into an empty one; shares blocks (reflink) if the file system supports it. */
 async function copyBytes(source: FileHandle, target: FileHandle): Promise<void> {
   if (hasDescriptorPaths) {
-    // These paths lead to the open files themselves, whatever is at their names by now.
-    return await copyFile(placeOf(source, ""), placeOf(target, ""), constants.COPYFILE_FICLONE);
+    // These paths refer to the open files, even if their names were replaced meanwhile.
+    return await copyFile(descriptorPath(source, ""), descriptorPath(target, ""), constants.COPYFILE_FICLONE);
   }
   const chunk = new Uint8Array(CHUNK_BYTES);
   for (;;) {
@@ -231,7 +231,7 @@ async function copyBytes(source: FileHandle, target: FileHandle): Promise<void> 
   }
 }
 
-/** The refusal of directories that are nested too deep. */
+/** The error for directories that are nested too deep. */
 export function tooDeep(): SandboxError {
   return new SandboxError("os_error", `Directories nested deeper than ${DEPTH_MAX} levels cannot be listed or copied.`);
 }

@@ -2,7 +2,7 @@ import { constants } from "node:fs";
 import { access, stat } from "node:fs/promises";
 import { delimiter, resolve } from "node:path";
 
-/** Where a program is, looked for as a shell does; null when there is none that may be run. */
+/** The path of a program, searched for like a shell does; null if no executable is found. */
 export async function findProgram(name: string, path: string, cwd: string): Promise<string | null> {
   const candidates = name.includes("/")
     ? [resolve(cwd, name)]

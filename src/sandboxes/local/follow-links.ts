@@ -6,7 +6,7 @@ import { isMissing } from "./file-failure.ts";
 
 const LINKS_MAX = 40;
 
-/** A path without the links in it, also where its end does not exist, or a link in it points to nothing. */
+/** Resolves all links in a path, even if the path or the target of a link does not exist. */
 export async function followLinks(path: string): Promise<string> {
   let pending = path;
   for (let links = 0; links < LINKS_MAX; links++) {
@@ -27,7 +27,7 @@ export async function followLinks(path: string): Promise<string> {
   throw new SandboxError("not_permitted", `The path ${show(path)} goes through more than ${LINKS_MAX} links.`);
 }
 
-/** Whether a path is that of a folder or lies in it. */
+/** Whether a path is a folder or inside of it. */
 export function isIn(realPath: string, folder: string): boolean {
   return realPath === folder || realPath.startsWith(folder.endsWith(sep) ? folder : folder + sep);
 }

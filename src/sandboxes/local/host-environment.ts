@@ -12,8 +12,8 @@ const INHERITED: ReadonlySet<string> = new Set([
 const PATH_DEFAULT = "/usr/local/bin:/usr/bin:/bin";
 
 /**
- * What a command sees of the host's environment: where programs and the home directory are, language, time zone and
- * terminal. Keys and other secrets are not among it; who needs one names it in `spec.env`.
+ * The environment variables of the host that commands get: `PATH`, the home directory, language, time zone and terminal.
+ * Keys and other secrets are not passed on; name those that commands need in `spec.env`.
  */
 export function hostEnvironment(): Record<string, string> {
   const out: Record<string, string> = {};
@@ -24,7 +24,7 @@ export function hostEnvironment(): Record<string, string> {
   return out;
 }
 
-/** Whether commands get a variable of the host. */
+/** Whether commands inherit a variable of the host. */
 export function isInherited(name: string): boolean {
   return INHERITED.has(name) || name.startsWith("LC_");
 }

@@ -2,32 +2,32 @@ import { lstatSync } from "node:fs";
 import { homedir } from "node:os";
 import { delimiter, isAbsolute, resolve } from "node:path";
 import { isIn } from "./follow-links.ts";
-import { type KernelFiles, lookAtKernelFiles } from "./kernel-files.ts";
+import { type KernelFiles, readKernelFiles } from "./kernel-files.ts";
 import { type Link, linkAt, privateIn, ProgramSearch, type Programs, realPath } from "./program-search.ts";
 
-/** What programs are made of. Data, logs, mail, other people's files and mounted disks are elsewhere. */
+/** System directories with programs. Data, logs, mail, files of other users and mounted disks are elsewhere. */
 const SYSTEM = ["/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/etc", "/opt", "/nix", "/gnu"];
-/** What is shown of `/sys`: how many processors there are, and no more. */
+/** The only part of `/sys` that is mounted, for the number of processors. */
 const PROCESSORS = "/sys/devices/system";
-/** How deep to look for what only some accounts may read. */
+/** How deep to search for private files in these directories. */
 const PRIVATE_DEPTHS: Readonly<Record<string, number>> = { "/etc": 8, "/opt": 1 };
-/** How many items to look at for private files in each directory that is shown for the sake of programs. */
+/** How many items are searched for private files in each directory that is mounted for a program. */
 const PROGRAM_ITEMS_MAX = 3_000;
 const KEPT_MS = 60_000;
 
-/** What an isolated command sees of the machine besides its own files. */
+/** The part of the host's file system that an isolated command sees. */
 export interface HostView {
   /** Links at the top of the file system, such as `/bin`, and where they point. */
   readonly links: readonly Link[];
-  /** What is shown for reading. */
+  /** Paths mounted read-only. */
   readonly shown: readonly string[];
-  /** What is covered in there, as only some accounts may read it. */
+  /** Private paths in there, which are covered. */
   readonly covered: readonly string[];
-  /** Home directories, which are empty. */
+  /** Home directories; they are replaced by empty ones. */
   readonly homes: readonly string[];
-  /** What the programs of `PATH` need of other directories, and what is private in there. */
+  /** What the programs of `PATH` need from other directories. */
   readonly programs: Programs;
-  /** What is kept from commands in `/proc`. */
+  /** Entries of `/proc` that are protected from commands. */
   readonly kernel: KernelFiles;
 }
 
@@ -36,11 +36,10 @@ type System = Pick<HostView, "links" | "shown" | "covered" | "kernel">;
 const kept = new Map<string, { readonly value: unknown; readonly until: number }>();
 
 /**
- * The view for a command: the system without what is private, and the programs of its `PATH` wherever they are.
+ * The view for a command: the system without private files, and the programs of its `PATH`, wherever they are.
  *
- * `writable` is what the command may change: links in there are not followed, or the command could choose what the next
- * one is shown. What is `hidden` is never shown. The file system is asked without awaits: some thousand quick questions,
- * once a minute.
+ * Links in `writable` paths are not followed: otherwise a command could choose what the next command sees. `hidden` paths are
+ * never mounted. Uses synchronous file system calls: a few thousand, cached for a minute.
  */
 export function viewOfHost(
   env: Readonly<Record<string, string>>,
@@ -75,10 +74,10 @@ function lookAtSystem(): System {
     else if (lstatSync(path, { throwIfNoEntry: false })?.isDirectory()) shown.push(path);
   }
   const covered = shown.flatMap((path) => privateIn(path, { depth: PRIVATE_DEPTHS[path] ?? 0 }));
-  return { links, shown, covered, kernel: lookAtKernelFiles() };
+  return { links, shown, covered, kernel: readKernelFiles() };
 }
 
-/** The home directories of the user and of the command, but for those that are, or hold, a part of the system. */
+/** The home directories of the user and of the command, except those that are or contain a part of the system. */
 function homesOf(own: string, { shown }: System): string[] {
   const homes = new Set<string>();
   for (const path of [homedir(), own]) {
@@ -86,14 +85,14 @@ function homesOf(own: string, { shown }: System): string[] {
     const real = realPath(path);
     const home = real ?? resolve(path);
     if (shown.some((each) => isIn(each, home))) continue;
-    // Nothing can be made where the system is shown.
+    // A missing home cannot be created inside of a read-only system directory.
     if (real !== null || !shown.some((each) => isIn(home, each))) homes.add(home);
   }
-  // The outer one first: it would cover the one in it.
+  // Outer directories first: mounted later, they would cover the inner ones.
   return [...homes].sort((one, other) => one.length - other.length);
 }
 
-/** The programs of a `PATH` that are outside of the system, found in it or by links among its programs. */
+/** The programs of a `PATH` outside of the system directories, found directly or through links of other programs. */
 function findPrograms(
   path: string,
   view: {

@@ -8,7 +8,7 @@ import { hostEnvironment } from "./host-environment.ts";
 import { findUnmasked } from "./kernel-files.ts";
 import { localBackend } from "./local-backend.ts";
 
-/** What a process may change about itself alone, so that these files are left as they are. */
+/** Files that affect only the process itself and are not tested. */
 const OWN: Readonly<Record<string, string>> = {
   "attr/.+": "its labels, where the system has labels, by the rules that the system sets for them",
   autogroup: "how the system divides time among the processes of its session",
@@ -26,7 +26,7 @@ const OWN: Readonly<Record<string, string>> = {
 };
 const OWN_FILE = new RegExp(`^/proc/\\d+/(task/\\d+/)?(${Object.keys(OWN).join("|")})$`);
 
-/** Opens every file below /proc and /sys for writing, writes nothing, and prints which could be opened. */
+/** Opens every file below /proc and /sys for writing, writes nothing, and prints those that could be opened. */
 const OPEN_ALL = `
 const { closeSync, constants, openSync, readdirSync } = require("node:fs");
 let looked = 0;
@@ -72,7 +72,7 @@ function stubEnv(name: string, value: string): void {
   onTestFinished(() => void vi.unstubAllEnvs());
 }
 
-// The first runs as the account of this process, which may be root; the second as one of its own, where this is root.
+// The first runs as the account of this process, which may be root; the second as a separate account if this is root.
 describe.for(["a directory of the user's", "a directory that the sandbox made"])("in %s", (kind) => {
   const spec = (): SandboxSpec => (kind === "a directory of the user's" ? { workingDir: directory } : {});
 
@@ -88,7 +88,7 @@ describe.for(["a directory of the user's", "a directory that the sandbox made"])
   });
 
   test.for([false, true])(
-    "an isolated command can open no file of /proc and /sys for writing but those of its own processes (network: %s)",
+    "an isolated command can open no files of /proc and /sys for writing except those of its own processes (network: %s)",
     async (network, context) => {
       const sandbox = await open(context, { ...spec(), network });
       if (!sandbox.capabilities.languages.includes("javascript"))
@@ -99,7 +99,7 @@ describe.for(["a directory of the user's", "a directory that the sandbox made"])
     },
   );
 
-  test("an isolated command cannot read what the kernel keeps for root, or about keys", async (context) => {
+  test("an isolated command cannot read kernel files that are for root only, or about keys", async (context) => {
     const sandbox = await open(context, spec());
     const files = ["kcore", "keys", "key-users", "kallsyms", "kmsg", "timer_list", "slabinfo", "sched_debug"];
     const { stdout } = await sandbox.exec(
@@ -115,7 +115,7 @@ test("a root of / does not open /sys or /proc for writing", async (context) => {
   expect(findUnmasked(stdout, { readOnly: ["/sys", "/proc/sys"], covered: [] })).toBe(null);
 });
 
-test("a command of root makes no user namespace, in which it could mount the control groups of its limits", async (context) => {
+test("a command of root cannot create a user namespace, in which it could mount the control groups of its limits", async (context) => {
   if (process.getuid?.() !== 0)
     skipBecause(context, "control groups are root's, so other accounts cannot write to them");
   const sandbox = await open(context, { workingDir: directory });
@@ -124,7 +124,7 @@ test("a command of root makes no user namespace, in which it could mount the con
   expect(stdout).toBe("0\n");
 });
 
-test("required is refused, with the file that would be open, where bubblewrap does not keep /proc/sys from commands", async (context) => {
+test("required is refused, naming the exposed file, if bubblewrap does not protect /proc/sys", async (context) => {
   await open(context);
   const { program } = await findBubblewrap(hostEnvironment());
   await writeFile(
@@ -142,7 +142,7 @@ exec ${program} "$@"\n`,
   });
 });
 
-test("a mask that was mounted over, or is writable, counts as none", () => {
+test("a mask that was mounted over, or is writable, counts as missing", () => {
   const kernel = { readOnly: ["/proc/sys"], covered: ["/proc/keys"] };
   const line = (path: string, flags: string): string => `1 2 0:3 / ${path} ${flags},nosuid - proc proc rw\n`;
   const keys = line("/proc/keys", "ro");

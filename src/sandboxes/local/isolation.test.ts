@@ -12,7 +12,7 @@ import { localBackend } from "./local-backend.ts";
 let directory: string;
 
 beforeEach(async () => {
-  // Not below /tmp, which isolated commands have for themselves.
+  // Not below /tmp, because isolated commands have a private /tmp.
   directory = await realpath(await mkdtemp("/var/tmp/skein-bubblewrap-"));
   onTestFinished(() => rm(directory, { recursive: true, force: true }));
 });
@@ -33,7 +33,7 @@ function stubEnv(name: string, value: string): void {
   onTestFinished(() => void vi.unstubAllEnvs());
 }
 
-/** The variables of a process, as a command finds them; none where there is no such process to be found. */
+/** The variables of a process as a command sees them; none if it does not see the process. */
 async function variablesOf(sandbox: Sandbox, process: string): Promise<Record<string, string>> {
   return parse((await sandbox.exec(`cat /proc/${process}/environ`)).stdout);
 }
@@ -47,11 +47,11 @@ function parse(text: string): Record<string, string> {
   );
 }
 
-test("an isolated command reads the system, writes below the root and in allowPaths, and finds nothing else", async (context) => {
+test("an isolated command can read the system, can write the root and allowPaths, and sees nothing else", async (context) => {
   await mkdir(join(directory, "shared"));
   await writeFile(join(directory, "host.txt"), "host");
   const shared = join(directory, "shared");
-  // A PATH may lead into homes of others.
+  // A PATH may contain homes of others.
   const env = { PATH: "/usr/bin:/bin" };
   const sandbox = await open(context, { allowPaths: [shared, join(directory, "missing")], env });
   const { stdout, stderr } = await sandbox.exec(
@@ -65,7 +65,7 @@ test("an isolated command reads the system, writes below the root and in allowPa
   expect(await readFile(join(sandbox.workingDir, "z.txt"), "utf8")).toBe("z\n");
 });
 
-test("an isolated command finds no home directory, and what it writes into its own is gone with it", async (context) => {
+test("an isolated command sees an empty home directory, which is discarded after it", async (context) => {
   const home = join(directory, "home");
   await mkdir(join(home, ".ssh"), { recursive: true });
   await writeFile(join(home, ".ssh/id"), "key");
@@ -103,7 +103,7 @@ test("an isolated command finds the programs of its PATH in a home directory, an
   expect(await readdir(join(home, ".local/bin"))).not.toContain("x");
 });
 
-/** Makes files of a home by their paths and what is in them, with a mode. */
+/** Creates files of a home by path and content, with a mode. */
 async function fill(
   home: string,
   files: Readonly<Record<string, readonly [text: string, mode: number]>>,
@@ -136,15 +136,15 @@ test("an isolated command finds nothing beside a directory of its PATH but libra
   stubEnv("HOME", home);
   const path = [".pulumi/bin", ".own/bin", "missing/bin"].map((each) => join(home, each)).join(":");
   const sandbox = await open(context, { env: { PATH: `${path}:/usr/bin:/bin` } });
-  // Where this is root, the command is another account, which may not run what is root's alone.
+  // As root, the command runs as another account, which may not run files that are private to root.
   const own = process.getuid?.() === 0 ? "" : "mine\n";
   const { stdout } = await sandbox.exec("pulumi; cat ~/.pulumi/bin/public; mine; grep -rl secret ~; ls -A ~/.pulumi");
   expect(stdout).toBe(`pulumi\npart\npublic\n${own}bin\nlib\n`);
 });
 
-test("an isolated command that has the account of a home finds no private files in it, however deep they are", async (context) => {
+test("an isolated command under the account of a home sees no private files in it, however deep they are", async (context) => {
   const home = join(directory, "home");
-  // One that is there already keeps its owner, so that commands in it have the account of this program.
+  // An existing directory keeps its owner, so that commands in it run as the account of this program.
   const workingDir = join(directory, "own");
   await mkdir(workingDir);
   await fill(home, {
@@ -208,7 +208,7 @@ test("an isolated command finds programs that links and scripts of its PATH lead
   expect((await sandbox.exec(looking)).stdout).toBe("node_modules\nrun.sh\n");
 });
 
-test("a PATH that names a home, what holds one, a private or a relative directory shows programs alone", async (context) => {
+test("a PATH with a home, a directory that contains one, a private or a relative directory shows only programs", async (context) => {
   const home = join(directory, "home");
   await fill(home, {
     "in-home": SCRIPT("echo in-home"),
@@ -245,7 +245,7 @@ test("a PATH that names a home, what holds one, a private or a relative director
   expect(stdout).toBe("in-home\ninner\nagent\nhelper\nlinked\nrelative\n");
 });
 
-test("a command cannot choose by links in its own files what the next command is shown of a home", async (context) => {
+test("a command cannot use links in its own files to make a home visible to the next command", async (context) => {
   const home = join(directory, "home");
   await fill(home, {
     "private/bin/tool": SCRIPT("echo tool"),
@@ -258,14 +258,14 @@ test("a command cannot choose by links in its own files what the next command is
   stubEnv("HOME", home);
   const path = [join(root, "bin"), join(home, "tools/bin")].join(":");
   const sandbox = await open(context, { workingDir: root, env: { PATH: `${path}:/usr/bin:/bin` } });
-  // Before any look at these directories is kept.
+  // Before these directories are cached.
   await symlink(join(home, "private/bin/tool"), join(root, "bin/tool"));
   await symlink(join(home, "private/bin/tool"), join(root, "bin/next"));
   const { stdout } = await sandbox.exec("into; tool; out; ls -A ~; grep -rls secret ~");
   expect(stdout).toBe("into\ntools\nwork\n");
 });
 
-test("an isolated command of any user has no capabilities, and cannot take away what covers and protects", async (context) => {
+test("an isolated command of any user has no capabilities, and cannot remove mounts that protect files", async (context) => {
   const sandbox = await open(context);
   const { stdout } = await sandbox.exec(
     `grep -E '^Cap(Prm|Eff)' /proc/self/status | tr -d '\\n\\t'; echo
@@ -342,7 +342,7 @@ test("an isolated command reaches no server of the host, by network or by socket
   const free = await localBackend.open({ isolation: "off" });
   onTestFinished(() => free.close());
   expect((await free.runCode("javascript", program(`${port}, "127.0.0.1"`))).stdout).toBe("connected\n");
-  // So does an isolated one that may use the network, where names can be looked up, too.
+  // So does an isolated one with network access, which can resolve names, too.
   const connected = await open(context, { network: true });
   expect((await connected.runCode("javascript", program(`${port}, "127.0.0.1"`))).stdout).toBe("connected\n");
   expect((await connected.exec("cat /etc/resolv.conf")).stdout).toBe(await readFile("/etc/resolv.conf", "utf8"));
@@ -367,7 +367,7 @@ test("a daemon that even emptied its environment ends with its isolated command"
   expect((await sandbox.exec(["flock", "--nonblock", "lock", "true"])).exitCode).toBe(0);
 });
 
-test("auto isolates where that works, and else goes on and says so once; required refuses; the older words mean the same", async (context) => {
+test("auto isolates if possible and otherwise warns once; required refuses; the older names mean the same", async (context) => {
   await open(context);
   const reach = async (isolation: NonNullable<SandboxSpec["isolation"]>, network?: boolean) =>
     localBackend.reach?.({ isolation, workingDir: directory, ...(network === undefined ? {} : { network }) });
@@ -400,7 +400,7 @@ test("auto isolates where that works, and else goes on and says so once; require
   }
 });
 
-test("says what to install where there is no bubblewrap, and what is wrong where it does not work", async () => {
+test("names the package to install without bubblewrap, and the problem if it does not work", async () => {
   stubEnv("PATH", directory);
   const opening = () => localBackend.open({ isolation: "required" });
   await expect(opening()).rejects.toMatchObject({
@@ -414,7 +414,7 @@ test("says what to install where there is no bubblewrap, and what is wrong where
   });
 });
 
-test("a directory of its own is not left behind by an opening that fails", async () => {
+test("a failed opening leaves no temporary directory", async () => {
   const temporary = join(directory, "tmp");
   await mkdir(temporary);
   stubEnv("PATH", directory);

@@ -2,31 +2,31 @@ import type { SandboxSpec } from "../../session/sandbox/sandbox.ts";
 import { type Bubblewrap, findBubblewrap } from "./bubblewrap.ts";
 import { hostEnvironment } from "./host-environment.ts";
 
-/** Whether commands are to be isolated, in the present words; specs in stored logs have the older ones. */
-type Wish = "auto" | "required" | "off";
-const WISHES: Readonly<Record<string, Wish>> = {
+/** The isolation modes; stored logs may hold the older names in `MODES`. */
+type Mode = "auto" | "required" | "off";
+const MODES: Readonly<Record<string, Mode>> = {
   auto: "auto",
   required: "required",
   off: "off",
   none: "off",
   bubblewrap: "required",
 };
-/** For how long a machine without isolation is taken for one. */
+/** How long the result that isolation is missing is cached. */
 const KEPT_MS = 60_000;
 
 let missingUntil = 0;
 let warned = false;
 
-/** Whether a word is one that says how commands are isolated. */
-export function isIsolationWord(word: unknown): boolean {
-  return typeof word === "string" && Object.hasOwn(WISHES, word);
+/** Whether a value is an isolation mode. */
+export function isIsolationMode(word: unknown): boolean {
+  return typeof word === "string" && Object.hasOwn(MODES, word);
 }
 
-/** What isolates the commands of a spec; null when they are not. @throws {SandboxError} `unsupported` for `required` where nothing does. */
+/** The program that isolates a spec's commands; null if none. @throws {SandboxError} `unsupported` if it is `required`. */
 export async function findIsolation({ isolation = "auto" }: SandboxSpec): Promise<Bubblewrap | null> {
-  const wish = WISHES[isolation];
-  if (wish === "off") return null;
-  if (wish === "required") return await findBubblewrap(hostEnvironment());
+  const mode = MODES[isolation];
+  if (mode === "off") return null;
+  if (mode === "required") return await findBubblewrap(hostEnvironment());
   if (performance.now() < missingUntil) return null;
   try {
     return await findBubblewrap(hostEnvironment());
@@ -37,9 +37,9 @@ export async function findIsolation({ isolation = "auto" }: SandboxSpec): Promis
   }
 }
 
-/** Whether the commands of a spec are isolated, should they run at all. */
+/** Whether the commands of a spec are isolated, if they can run. */
 export async function isIsolated(spec: SandboxSpec): Promise<boolean> {
-  const required = spec.isolation !== undefined && WISHES[spec.isolation] === "required";
+  const required = spec.isolation !== undefined && MODES[spec.isolation] === "required";
   return required || (await findIsolation(spec)) !== null;
 }
 

@@ -4,7 +4,7 @@ import { KeptOutput, OUTPUT_BYTES_MAX } from "./kept-output.ts";
 
 const LINE = /\n\[(\d+) bytes were left out here\]\n/;
 
-test("keeps all of what fits, in whatever pieces it comes", () => {
+test("keeps all output that fits, in chunks of any size", () => {
   fc.assert(
     fc.property(fc.array(fc.uint8Array({ maxLength: 20 }), { maxLength: 20 }), (chunks) => {
       const bytes = Buffer.concat(chunks);
@@ -17,7 +17,7 @@ test("keeps all of what fits, in whatever pieces it comes", () => {
   );
 });
 
-test("keeps the beginning and the end of what does not fit, cut between characters, and counts the rest", () => {
+test("keeps the beginning and the end of longer output, cut between characters, and counts the rest", () => {
   const text = fc.string({ unit: "binary", minLength: 1, maxLength: 120 });
   fc.assert(
     fc.property(text, fc.integer({ min: 1, max: 60 }), fc.integer({ min: 1, max: 50 }), (whole, bytesMax, step) => {
@@ -37,14 +37,14 @@ test("keeps the beginning and the end of what does not fit, cut between characte
       const keptBytes = Buffer.byteLength(head) + Buffer.byteLength(tail);
       expect(keptBytes + Number(count)).toBe(bytes.length);
       expect(keptBytes).toBeLessThanOrEqual(bytesMax);
-      // No more is left out than a character at either side needs.
+      // At most one incomplete character is dropped at either side.
       expect(keptBytes).toBeGreaterThan(bytesMax - 7);
     }),
     { numRuns: 150 },
   );
 });
 
-test("keeps 256 KiB where nothing else is said", () => {
+test("keeps 256 KiB by default", () => {
   const output = new KeptOutput();
   output.write(new Uint8Array(OUTPUT_BYTES_MAX).fill(97));
   expect([OUTPUT_BYTES_MAX, output.truncated, output.text().length]).toEqual([262_144, false, 262_144]);

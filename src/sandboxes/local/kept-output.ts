@@ -1,13 +1,13 @@
 /** How much of one stream of a command's output is kept: half of it from the beginning, half from the end. */
 export const OUTPUT_BYTES_MAX: number = 256 * 1024;
 
-/** The beginning and the end of a stream, in memory that does not grow with what is left out between them. */
+/** Keeps the beginning and the end of a stream in bounded memory. */
 export class KeptOutput {
   readonly #headMax: number;
   readonly #tailMax: number;
   readonly #head: Uint8Array[] = [];
   #headBytes = 0;
-  /** The last bytes after the head, in a ring that starts anew at `#tailBytes` modulo its length. */
+  /** The last bytes after the head, in a ring buffer; the next byte goes to `#tailBytes` modulo its length. */
   #tail: Uint8Array | null = null;
   #tailBytes = 0;
 
@@ -16,7 +16,7 @@ export class KeptOutput {
     this.#tailMax = bytesMax - this.#headMax;
   }
 
-  /** Whether something was left out. */
+  /** Whether bytes were omitted. */
   get truncated(): boolean {
     return this.#tailBytes > this.#tailMax;
   }
@@ -24,14 +24,14 @@ export class KeptOutput {
   write(chunk: Uint8Array): void {
     const room = Math.min(this.#headMax - this.#headBytes, chunk.length);
     if (room > 0) {
-      // A copy, since the chunk may be a small part of a large buffer.
+      // A copy: the chunk may be a view of a much larger buffer.
       this.#head.push(chunk.slice(0, room));
       this.#headBytes += room;
     }
     if (chunk.length > room) this.#writeTail(chunk.subarray(room));
   }
 
-  /** The text; where bytes were left out, a line says how many, and no character is cut in two there. */
+  /** The text. A line states how many bytes were omitted; characters are not split there. */
   text(): string {
     const head = Buffer.concat(this.#head);
     const tail = this.#tailInOrder();
@@ -63,7 +63,7 @@ export class KeptOutput {
   }
 }
 
-/** Where the last whole UTF-8 character ends; bytes that are no UTF-8 are left as they are. */
+/** The end of the last complete UTF-8 character; bytes that are not UTF-8 are kept. */
 function wholeCharactersEnd(bytes: Uint8Array): number {
   for (let back = 1; back <= Math.min(4, bytes.length); back++) {
     const byte = bytes[bytes.length - back] as number;
@@ -75,7 +75,7 @@ function wholeCharactersEnd(bytes: Uint8Array): number {
   return bytes.length;
 }
 
-/** Where the first UTF-8 character begins. */
+/** The start of the first complete UTF-8 character. */
 function characterStart(bytes: Uint8Array): number {
   let at = 0;
   while (at < Math.min(3, bytes.length) && ((bytes[at] as number) & 0xc0) === 0x80) at += 1;

@@ -4,7 +4,7 @@ import { join } from "node:path";
 const PROCESS = /^\d+$/;
 const WRITABLE = 0o222;
 const READABLE = 0o004;
-/** Entries of `/proc` that every account may read, but that describe keys, addresses or devices of the whole machine. */
+/** World-readable entries of `/proc` that describe keys, addresses or devices of the whole machine. */
 const SENSITIVE: ReadonlySet<string> = new Set([
   "acpi",
   "asound",
@@ -19,21 +19,21 @@ const SENSITIVE: ReadonlySet<string> = new Set([
   "timer_stats",
 ]);
 
-/** The entries of `/proc` that belong to the machine and not to a process. */
+/** Entries of `/proc` that belong to the machine, not to a process. */
 export interface KernelFiles {
   /** Mounted read-only: each directory, such as `/proc/sys`, and each file with a write permission. */
   readonly readOnly: readonly string[];
-  /** Covered by something empty. */
+  /** Covered by an empty file or directory. */
   readonly covered: readonly string[];
 }
 
 /**
  * The entries of `/proc` that isolated commands must not change or read.
  *
- * A command of root is not stopped by the modes of these files: without any capability it is still their owner. Bubblewrap
- * makes a few directories read-only by itself, but not `/proc/sys`, whose mode it takes for read-only.
+ * File modes do not protect them from a command of root, which is their owner even without capabilities. Bubblewrap mounts a
+ * few directories read-only, but not `/proc/sys`, because its mode looks read-only.
  */
-export function lookAtKernelFiles(): KernelFiles {
+export function readKernelFiles(): KernelFiles {
   const readOnly: string[] = [];
   const covered: string[] = [];
   for (const item of entriesOfProc()) {
@@ -46,12 +46,12 @@ export function lookAtKernelFiles(): KernelFiles {
   return { readOnly, covered };
 }
 
-/** The first of these paths that is not a read-only mount according to a `mountinfo` file; null when all are. */
+/** The first of these paths that is not mounted read-only according to a `mountinfo` file; null if all are. */
 export function findUnmasked(mountinfo: string, { readOnly, covered }: KernelFiles): string | null {
   const masked = new Map<string, boolean>();
   for (const line of mountinfo.split("\n")) {
     const [, , , , path = "", flags = ""] = line.split(" ");
-    // A later line of the same path is mounted over the earlier one.
+    // A later line for the same path is mounted over the earlier one.
     masked.set(path, flags.split(",").includes("ro"));
   }
   return [...readOnly, ...covered].find((path) => masked.get(path) !== true) ?? null;
@@ -59,7 +59,7 @@ export function findUnmasked(mountinfo: string, { readOnly, covered }: KernelFil
 
 function entriesOfProc(): Dirent[] {
   try {
-    // Links such as /proc/self and /proc/net lead to processes.
+    // Links such as /proc/self and /proc/net point into directories of processes.
     return readdirSync("/proc", { withFileTypes: true }).filter(
       (item) => !PROCESS.test(item.name) && !item.isSymbolicLink(),
     );

@@ -29,7 +29,7 @@ describe.for(["required", "off"] as const)("with the isolation %s", (isolation) 
     expect((await sandbox.exec("head -c 1000000 /dev/zero > small")).exitCode).toBe(0);
   });
 
-  test("a command cannot use memory beyond memoryBytes: all of it where there are control groups, else each process", async (context) => {
+  test("a command cannot use memory beyond memoryBytes: in total with control groups, else per process", async (context) => {
     const sandbox = await open(context, isolation, { memoryBytes: 300 * MEBIBYTE });
     if (!sandbox.capabilities.languages.includes("javascript"))
       skipBecause(context, "there is no node on this machine");
@@ -44,31 +44,31 @@ describe.for(["required", "off"] as const)("with the isolation %s", (isolation) 
     expect(outcome).toEqual({ kind: grouped ? "limit_exceeded" : "failed", stdout: "" });
   });
 
-  test("a command cannot have more processes than the limit, where control groups hold root as well", async (context) => {
+  test("a command cannot have more processes than the limit, with control groups even as root", async (context) => {
     if ((await findControlGroups()) === null && process.getuid?.() === 0) {
       skipBecause(context, "the system's own limit of processes does not bind root, and there are no control groups");
     }
     const sandbox = await open(context, isolation, { processes: 30 });
-    // Bounded by itself: at most 80, each of which ends within seconds.
+    // Bounded: at most 80 processes, each of which ends within seconds.
     const bomb = "i=0; while [ $i -lt 80 ]; do sleep 3 & i=$((i+1)); echo started; done 2>/dev/null";
     const { kind, stdout } = await sandbox.exec(bomb).then(
       (result) => ({ kind: result.exitCode === 0 ? "done" : "failed", stdout: result.stdout }),
       (error) => ({ kind: error.kind, stdout: error.output.stdout }),
     );
     const started = (stdout.match(/started/g) ?? []).length;
-    // The system's own limit stops the shell, and tells nobody else.
+    // A limit of the system stops the shell without a report.
     const expected = (await findControlGroups()) === null ? "failed" : "limit_exceeded";
     expect({ kind, enough: started >= 20, held: started <= 30 }).toEqual({ kind: expected, enough: true, held: true });
     expect((await sandbox.exec("for i in 1 2 3 4 5; do sleep 0.01 & done; wait; echo fine")).stdout).toBe("fine\n");
   });
 
-  test("a command has no more time than seconds, whatever it asks for", async (context) => {
+  test("a command gets no more time than seconds, whatever timeout it has", async (context) => {
     const sandbox = await open(context, isolation, { seconds: 0.5 });
     await expect(sandbox.exec("sleep 60", { timeoutMs: 50_000 })).rejects.toMatchObject({ kind: "timeout" });
   });
 });
 
-test("a process that left its session and its variables behind ends with its command, where there are control groups", async (context) => {
+test("a daemon that cleared its environment is killed with its command, with control groups", async (context) => {
   if ((await findControlGroups()) === null) skipBecause(context, "this process may not make control groups");
   const sandbox = await open(context, "off", {});
   const daemon = `setsid flock lock sh -c "touch ready; sleep 600" </dev/null >/dev/null 2>&1 &`;
@@ -76,7 +76,7 @@ test("a process that left its session and its variables behind ends with its com
   expect((await sandbox.exec(["flock", "--nonblock", "lock", "true"])).exitCode).toBe(0);
 });
 
-test("what an isolated command can put into /dev is limited as its other private directories are", async (context) => {
+test("/dev of an isolated command has the same size limit as its other private directories", async (context) => {
   const sandbox = await open(context, "required", { memoryBytes: 64 * MEBIBYTE });
   const { stdout } = await sandbox.exec(
     "df -k --output=size /dev/shm | tail -1; touch /dev/x; ls /dev/x; touch /dev/shm/x && echo x",
@@ -84,7 +84,7 @@ test("what an isolated command can put into /dev is limited as its other private
   expect(stdout.trim().split(/\s+/)).toEqual([`${64 * 1024}`, "x"]);
 });
 
-test("a command's control group is gone when its call resolves", async (context) => {
+test("a command's control group is removed when its call resolves", async (context) => {
   const hierarchies = await findControlGroups();
   if (hierarchies === null) skipBecause(context, "this process may not make control groups");
   const sandbox = await open(context, "off", {});

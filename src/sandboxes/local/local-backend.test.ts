@@ -38,7 +38,7 @@ const attach = (id: string, spec: SandboxSpec = {}): Promise<Sandbox> =>
 const text = async (sandbox: Sandbox, path: string): Promise<string> =>
   new TextDecoder().decode(await sandbox.readFile(path));
 
-test("a directory of its own is there for the owner alone, and gone after the close, with whatever is in it", async () => {
+test("a temporary directory is private to its owner, and removed on close with its content", async () => {
   const sandbox = await open();
   await sandbox.exec("mkdir -p a/b; touch a/b/c; chmod 000 a/b/c; chmod 555 a/b; ln -s / root");
   const holder = join(sandbox.workingDir, "..");
@@ -47,7 +47,7 @@ test("a directory of its own is there for the owner alone, and gone after the cl
   await expect(stat(holder)).rejects.toMatchObject({ code: "ENOENT" });
 });
 
-test("a given directory is made when it is missing, and stays with its files", async () => {
+test("a given directory is created if it is missing, and kept with its files", async () => {
   const workingDir = join(directory, "work");
   const sandbox = await open({ workingDir });
   await sandbox.writeFile("a.txt", "a");
@@ -73,7 +73,7 @@ test("a relative working directory is recorded as the absolute one", async () =>
   expect(Object.isFrozen(sandbox.spec)).toBe(true);
 });
 
-test("finds a given directory again through the spec, and no other by its id", async () => {
+test("attaches to a given directory with its spec, and to no other by its id", async () => {
   const spec = { workingDir: join(directory, "one") };
   const sandbox = await open(spec);
   await sandbox.close();
@@ -96,7 +96,7 @@ test("a directory that two sandboxes share stays until both are closed", async (
   await expect(stat(second.workingDir)).rejects.toMatchObject({ code: "ENOENT" });
 });
 
-test("takes no directory for its own that it did not make", async () => {
+test("does not attach to a directory that it did not create", async () => {
   const sandbox = await open();
   const holder = join(sandbox.workingDir, "..");
   const gone = { kind: "file_not_found" };
@@ -118,7 +118,7 @@ test("takes no directory for its own that it did not make", async () => {
   await rm(holder, { recursive: true });
 });
 
-test("takes no directory for its own that belongs to another user", async (context) => {
+test("does not attach to a directory of another user", async (context) => {
   if (process.getuid?.() !== 0) skipBecause(context, "only root can give a directory to another user");
   const sandbox = await open({ isolation: "off" });
   await sandbox.exec("chown 65534 ..");
@@ -126,7 +126,7 @@ test("takes no directory for its own that belongs to another user", async (conte
   await sandbox.exec("chown 0 ..");
 });
 
-test("reaches what allowPaths names, by absolute path and through a link, and nothing beside it", async () => {
+test("can access the paths in allowPaths, by absolute path and through a link, and no others", async () => {
   await mkdir(join(directory, "shared"));
   await writeFile(join(directory, "beside.txt"), "secret");
   const shared = join(directory, "shared");
@@ -147,7 +147,7 @@ test("reaches what allowPaths names, by absolute path and through a link, and no
   expect(await sandbox.remove(join(shared, "a"))).toBe(true);
 });
 
-test("refuses a spec that it cannot give, by name", async () => {
+test("refuses unsupported fields of a spec by name", async () => {
   const invalid = (spec: unknown) =>
     expect(open(spec as SandboxSpec)).rejects.toMatchObject({ code: "INVALID_OPTION" });
   const unsupported = (spec: unknown) =>
@@ -174,7 +174,7 @@ test("refuses a spec that it cannot give, by name", async () => {
   await unsupported({ isolation: "off", network: false });
 });
 
-test("a spec that changes after the opening changes nothing", async () => {
+test("changing a spec after opening has no effect", async () => {
   const env = { A: "before" };
   const allowPaths: string[] = [];
   const sandbox = await open({ env, allowPaths });
@@ -184,7 +184,7 @@ test("a spec that changes after the opening changes nothing", async () => {
   await expect(sandbox.list(directory)).rejects.toMatchObject({ kind: "not_permitted" });
 });
 
-test("names the languages whose programs are there", async () => {
+test("lists the languages whose programs are installed", async () => {
   await mkdir(join(directory, "bin"));
   await writeFile(join(directory, "bin/python3"), "#!/bin/sh\necho not really python", { mode: 0o755 });
   await writeFile(join(directory, "bin/node"), "", { mode: 0o644 });
@@ -193,7 +193,7 @@ test("names the languages whose programs are there", async () => {
   await expect(sandbox.runCode("javascript", "")).rejects.toMatchObject({ kind: "unsupported" });
 });
 
-test("code finds the modules that lie beside it", async () => {
+test("code finds the modules in its directory", async () => {
   const sandbox = await open();
   await sandbox.writeFile("sub/part.cjs", "module.exports = 'a part in javascript';");
   await sandbox.writeFile("sub/part.py", "text = 'a part in python'");
@@ -210,8 +210,8 @@ test("code finds the modules that lie beside it", async () => {
   expect(await sandbox.exists("nowhere")).toBe(false);
 });
 
-test("works, or says that it is gone, after a command removed the root", async () => {
-  // An isolated command can empty the root, but not remove it.
+test("works, or reports a missing root, after a command removed it", async () => {
+  // An isolated command can empty the root, but cannot remove it.
   const sandbox = await open({ isolation: "off" });
   await sandbox.exec(`rm -rf "$PWD"`);
   await expect(sandbox.exec("true")).rejects.toMatchObject({ kind: "file_not_found" });
@@ -236,7 +236,7 @@ test("a command that is about to start when the sandbox closes does not start", 
   expect(await readdir(join(directory, "work"))).toEqual([]);
 });
 
-test("directories that are nested without an end take few descriptors: removing works, listing and copying is refused", async (context) => {
+test("endlessly nested directories use few file descriptors: removing works, listing and copying is refused", async (context) => {
   if (process.platform !== "linux") skipBecause(context, "only Linux counts open descriptors");
   const sandbox = await localBackend.open({});
   onTestFinished(() => sandbox.close());

@@ -11,10 +11,10 @@ import {
   type SandboxReach,
   type SandboxSpec,
 } from "../../session/sandbox/sandbox.ts";
-import { accountOf, giveAway, nameOf } from "./account.ts";
+import { accountOf, assignNewOwner, nameOf } from "./account.ts";
 import { checkSpec } from "./check-spec.ts";
 import { Confinement } from "./confinement.ts";
-import { doing, failureCode, isMissing, onPath } from "./file-failure.ts";
+import { wrapFailure, failureCode, isMissing, onPath } from "./file-failure.ts";
 import { hostEnvironment } from "./host-environment.ts";
 import { findIsolation, isIsolated } from "./isolation.ts";
 import { LocalSandbox, findLanguages } from "./local-sandbox.ts";
@@ -32,10 +32,10 @@ import {
 /**
  * Sandboxes on this machine: real processes in a working directory.
  *
- * - A directory of its own is removed when the sandbox is closed, and when the last of several sandboxes of this process
- *   that were attached to it is. A given directory is made if its parent exists, and never removed.
- * - The paths of the file methods are confined, and so is where a command starts. What the command itself does is held by
- *   isolation, which is on where bubblewrap works, and by limits; neither finds the stores of this process.
+ * - Without a `workingDir`, the sandbox creates a temporary directory. It is removed when the last sandbox of this process
+ *   that uses it is closed. A given directory is created if its parent exists, and never removed.
+ * - Paths of file methods and the working directory of commands are confined. The commands themselves are confined by
+ *   isolation, if bubblewrap works, and by limits. Stores of this process are hidden from both.
  * - Commands see a few variables of the host (`PATH`, `HOME`, `LANG` and the like), then `spec.env`, then their own.
  */
 export const localBackend: SandboxBackend = {
@@ -86,7 +86,7 @@ export const localBackend: SandboxBackend = {
 };
 
 async function inTemporaryDirectory(spec: SandboxSpec, found: TemporaryDirectory | null): Promise<Sandbox> {
-  const directory = found ?? (await doing("make a directory of its own", makeTemporaryDirectory));
+  const directory = found ?? (await wrapFailure("make a directory of its own", makeTemporaryDirectory));
   const { id } = directory;
   try {
     if (found === null) await giveToCommands(directory.root, spec);
@@ -94,7 +94,7 @@ async function inTemporaryDirectory(spec: SandboxSpec, found: TemporaryDirectory
     useTemporaryDirectory(id);
     return sandbox;
   } catch (error) {
-    // One that was found belongs to whoever left it, and may be looked for again.
+    // Remove only a directory that was created here: an existing one belongs to someone who may attach again.
     if (found === null) await removeTemporaryDirectory(id);
     throw error;
   }
@@ -113,7 +113,7 @@ async function assemble(
     );
   }
   const owner = bubblewrap !== null && bubblewrap.setpriv === null ? null : await accountOf(root);
-  // Isolated commands have a /tmp of their own, and none of the host's other temporary directories.
+  // Isolated commands have a private /tmp, so variables for other temporary directories of the host do not apply.
   const env = { ...hostEnvironment(), ...(bubblewrap === null ? {} : isolatedEnvironment(owner)), ...spec.env };
   const [languages, confinement] = await Promise.all([
     findLanguages(env),
@@ -128,12 +128,12 @@ function isolatedEnvironment(owner: FileOwner | null): Record<string, string> {
 }
 
 /**
- * Gives a directory that was just made to an account that isolated commands then run as, where this program is root. What
- * the spec allows beside it is root's, mostly, and could not be written to by that account, so then they stay root's.
+ * If this program is root, changes the owner of a new directory to a new account, which isolated commands then run as. Not
+ * done if the spec allows other paths: these mostly belong to root, and that account could not write them.
  */
 async function giveToCommands(root: string, spec: SandboxSpec): Promise<void> {
   const allowsMore = (spec.allowPaths ?? []).length > 0;
-  if (!allowsMore && (await findIsolation(spec))?.setpriv) await giveAway(root);
+  if (!allowsMore && (await findIsolation(spec))?.setpriv) await assignNewOwner(root);
 }
 
 async function makeGiven(workingDir: string, spec: SandboxSpec): Promise<string> {
@@ -157,7 +157,7 @@ async function findGiven(workingDir: string): Promise<string | null> {
   }
 }
 
-/** Names a given directory without showing it; `attach` finds it through the spec and compares. */
+/** An id derived from a given directory, without revealing its path; `attach` gets the path from the spec and compares. */
 function idOf(root: string): string {
   return `directory-${createHash("sha256").update(root).digest("hex").slice(0, 32)}`;
 }

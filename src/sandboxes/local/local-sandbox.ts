@@ -21,19 +21,19 @@ import { type CommandPlan, RunningCommand } from "./running-command.ts";
 import { restoreSnapshot, takeSnapshot } from "./snapshot-store.ts";
 import { findProgram } from "./find-program.ts";
 
-/** What a local sandbox is made of. */
+/** The parts of a `LocalSandbox`. */
 export interface LocalSandboxParts {
   readonly id: string;
   readonly spec: SandboxSpec;
   readonly confinement: Confinement;
-  /** The variables that every command begins with. */
+  /** The environment variables of every command. */
   readonly env: Readonly<Record<string, string>>;
   readonly languages: readonly Language[];
-  /** The program that isolates commands, where they are isolated. */
+  /** The program that isolates commands; null if they are not isolated. */
   readonly bubblewrap: Bubblewrap | null;
-  /** The account that the files are for, and that isolated commands run as; null where it is this program's. */
+  /** The owner of the files, which isolated commands run as; null for the account of this program. */
   readonly owner: FileOwner | null;
-  /** Called once, when nothing runs any more. */
+  /** Called once, after all operations have ended. */
   readonly onClose: () => Promise<void>;
 }
 
@@ -48,7 +48,7 @@ export class LocalSandbox implements Sandbox {
   readonly #files: ConfinedFiles;
   readonly #commands = new Set<RunningCommand>();
   readonly #operations = new Set<Promise<unknown>>();
-  /** The end of the last snapshot or restore: they take turns. */
+  /** Serializes snapshots and restores. */
   #lastCopy: Promise<unknown> = Promise.resolve();
   #closing: Promise<void> | null = null;
 
@@ -80,7 +80,7 @@ export class LocalSandbox implements Sandbox {
         const names = this.capabilities.languages.join(", ") || "none";
         throw new SandboxError("unsupported", `Code in ${show(language)} cannot be run here; languages are: ${names}.`);
       }
-      // In the directory that the code runs in, where its imports are looked for.
+      // In the working directory of the code, where its imports are resolved.
       const name = scratchName(known.ending);
       const path = `${options.cwd ?? "."}/${name}`;
       checkExecOptions(options);
@@ -130,7 +130,7 @@ export class LocalSandbox implements Sandbox {
 
   async #close(): Promise<void> {
     for (const command of this.#commands) command.stop((output) => closed(output));
-    // Nothing may write into the directory while it is being removed.
+    // Wait for all operations: none may write into the directory while it is removed.
     await Promise.allSettled(this.#operations);
     await this.#parts.onClose();
   }
@@ -164,7 +164,7 @@ export class LocalSandbox implements Sandbox {
       program: contained.program,
       arguments: contained.arguments,
       name,
-      // The child enters the directory that is held open, not whatever is at its path by then.
+      // The child enters the open directory, even if its path was replaced meanwhile.
       cwd: directory.realPath,
       env,
       stdin: options.stdin ?? null,
@@ -185,11 +185,11 @@ function closed(output?: { readonly stdout: string; readonly stderr: string }): 
   return new SandboxError("sandbox_closed", message, output === undefined ? {} : { output });
 }
 
-/** How code of one language is run: a program that is given a file. */
+/** A language, with the program that runs a file of it. */
 interface Language {
   readonly name: string;
   readonly program: string;
-  /** The ending of the file, by which some programs decide how to read it. */
+  /** The file extension, which matters to some programs. */
   readonly ending: string;
 }
 
@@ -200,7 +200,7 @@ const KNOWN: readonly Language[] = [
   { name: "sh", program: "/bin/sh", ending: "sh" },
 ];
 
-/** The languages whose program is on this machine. */
+/** The languages whose programs are installed on this machine. */
 export async function findLanguages(env: Readonly<Record<string, string>>): Promise<Language[]> {
   const found = await Promise.all(KNOWN.map(({ program }) => findProgram(program, env["PATH"] ?? "", "/")));
   return KNOWN.filter((_, index) => found[index] !== null);

@@ -6,34 +6,34 @@ import { SandboxError } from "../../session/sandbox/sandbox.ts";
 import { failureCode, isMissing } from "./file-failure.ts";
 
 const OPEN_DIRECTORY = constants.O_RDONLY | constants.O_DIRECTORY | constants.O_NOFOLLOW;
-/** Opens a directory that may not even be read, to name it and no more; Linux alone has it, and Node does not list it. */
+/** Opens a directory only as a reference, even without read permission. Linux only; Node has no constant for it. */
 const O_PATH = 0o10000000;
-/** Whether the system names open files, so that an open one can stand for a path. */
+/** Whether the system has paths for open files, so that such a path can replace the real one. */
 export const hasDescriptorPaths: boolean = existsSync("/proc/self/fd");
 
-/** The account that a file is for. */
+/** The owner of a file. */
 export interface FileOwner {
   readonly uid: number;
   readonly gid: number;
 }
 
 /**
- * A directory held open, so that what is done in it stays in it when someone moves it or replaces it by a link.
+ * A directory that is kept open, so that operations in it stay in it even if someone moves it or replaces it by a link.
  *
- * Where the system has no `/proc/self/fd`, the directory is named by its path, and a link that replaces it between
- * the check and the use is followed.
+ * On systems without `/proc/self/fd` its path is used instead, and a link that replaces the directory between the check and
+ * the use is followed.
  */
 export class PinnedDirectory implements AsyncDisposable {
-  /** Where the directory is for system calls. */
+  /** The path of the directory for system calls. */
   readonly realPath: string;
   readonly #handle: FileHandle;
 
   private constructor(handle: FileHandle, path: string) {
     this.#handle = handle;
-    this.realPath = placeOf(handle, path);
+    this.realPath = descriptorPath(handle, path);
   }
 
-  /** Opens a directory by a path in which no link is. @throws {SandboxError} `not_permitted` when there is one now. */
+  /** Opens a directory by a path with links resolved. @throws {SandboxError} `not_permitted` if it now contains a link. */
   static async open(path: string): Promise<PinnedDirectory> {
     const handle = await open(path, OPEN_DIRECTORY);
     try {
@@ -48,7 +48,7 @@ export class PinnedDirectory implements AsyncDisposable {
     return new PinnedDirectory(handle, path);
   }
 
-  /** Opens a directory as `open` does, after making it and those above it that are missing, for an owner. */
+  /** Like `open`, but creates the directory and missing parents, with this owner. */
   static async make(path: string, owner: FileOwner | null = null): Promise<PinnedDirectory> {
     const missing: string[] = [];
     let directory: PinnedDirectory | null = null;
@@ -65,28 +65,28 @@ export class PinnedDirectory implements AsyncDisposable {
     return directory;
   }
 
-  /** The path of an item, for system calls that do not follow a link at the end of it. */
+  /** The path of an item, for system calls that do not follow a link at its end. */
   at(name: string): string {
     return join(this.realPath, name);
   }
 
-  /** Opens a directory in this one; a link is refused. */
+  /** Opens a subdirectory; refuses a link. */
   async child(name: string): Promise<PinnedDirectory> {
     const path = this.at(name);
     return new PinnedDirectory(await open(path, OPEN_DIRECTORY), path);
   }
 
-  /** Sets the mode of this directory, wherever it is by now. */
+  /** Sets the mode of the open directory, even if it was moved. */
   async setMode(mode: number): Promise<void> {
     await this.#handle.chmod(mode);
   }
 
-  /** Gives this directory to an account, wherever it is by now. */
+  /** Changes the owner of the open directory, even if it was moved. */
   async setOwner({ uid, gid }: FileOwner): Promise<void> {
     await this.#handle.chown(uid, gid);
   }
 
-  /** Makes a directory in this one, unless there is one; false when there was. */
+  /** Creates a subdirectory; false if it existed. */
   async makeChild(name: string, mode?: number): Promise<boolean> {
     try {
       await mkdir(this.at(name), mode);
@@ -97,7 +97,7 @@ export class PinnedDirectory implements AsyncDisposable {
     }
   }
 
-  /** Exchanges this directory for one in it, which is made if it is missing. */
+  /** Opens a subdirectory, creating it if it is missing, and closes this one. */
   async #descend(name: string, owner: FileOwner | null): Promise<PinnedDirectory> {
     try {
       const isNew = await this.makeChild(name);
@@ -115,8 +115,8 @@ export class PinnedDirectory implements AsyncDisposable {
 }
 
 /**
- * A directory held by name only, which works for one that may not be read. Its mode is set on what is held: a link that
- * replaces it meanwhile is not followed.
+ * A directory opened as a reference only (O_PATH), which works without read permission. Its mode is set through the reference:
+ * a link that replaces the directory meanwhile is not followed.
  */
 export class HeldDirectory implements AsyncDisposable {
   readonly mode: number;
@@ -129,7 +129,7 @@ export class HeldDirectory implements AsyncDisposable {
     this.mode = mode;
   }
 
-  /** Holds a directory of another. A link, or anything else that is no directory, fails with `ENOTDIR`. */
+  /** Opens a subdirectory. A link, or anything else that is not a directory, fails with `ENOTDIR`. */
   static async open(parent: PinnedDirectory, name: string): Promise<HeldDirectory> {
     const path = parent.at(name);
     const flags = hasDescriptorPaths ? O_PATH | constants.O_DIRECTORY | constants.O_NOFOLLOW : OPEN_DIRECTORY;
@@ -139,8 +139,8 @@ export class HeldDirectory implements AsyncDisposable {
   }
 
   async setMode(mode: number): Promise<void> {
-    // The kernel takes no mode through a handle that only names; its entry under /proc leads to the same directory.
-    if (hasDescriptorPaths) await chmod(placeOf(this.#handle, this.#path), mode);
+    // The kernel refuses fchmod on an O_PATH descriptor; its path under /proc refers to the same directory.
+    if (hasDescriptorPaths) await chmod(descriptorPath(this.#handle, this.#path), mode);
     else await this.#handle.chmod(mode);
   }
 
@@ -149,13 +149,13 @@ export class HeldDirectory implements AsyncDisposable {
   }
 }
 
-/** Where an open file is for system calls, whatever is at its path by now. */
-export function placeOf(handle: FileHandle, path: string): string {
+/** A path to an open file for system calls, valid even if its own path was replaced. */
+export function descriptorPath(handle: FileHandle, path: string): string {
   return hasDescriptorPaths ? `/proc/self/fd/${handle.fd}` : path;
 }
 
-/** Opens a directory as `PinnedDirectory.open` does, or resolves to null when there is none. */
-export async function pinIfThere(path: string): Promise<PinnedDirectory | null> {
+/** Like `PinnedDirectory.open`, but resolves to null if the directory does not exist. */
+export async function pinIfExists(path: string): Promise<PinnedDirectory | null> {
   try {
     return await PinnedDirectory.open(path);
   } catch (error) {

@@ -1,13 +1,13 @@
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
 
-/** The variable by which the processes of a command are found, wherever they went. */
+/** The environment variable that identifies all processes of a command, even daemons. */
 export const COMMAND_VARIABLE = "SKEIN_COMMAND_ID";
 
 const END_MS_MAX = 5_000;
 const LOOK_MS = 4;
 const ROUNDS_MAX = 200;
-const LOOKS_MAX = 5;
+const SCANS_MAX = 5;
 
 const hasProcessFiles = existsSync("/proc/self/stat");
 
@@ -20,18 +20,18 @@ interface ProcessRow {
 }
 
 /**
- * A command's process and everything that came of it.
+ * A command's process and all of its descendants.
  *
- * It is found by session, of which its process group is a part, by descent, and by a variable in the environment, which
- * reaches a daemon that left both. A process that also emptied its environment is found only as long as its parents
- * live; isolation with bubblewrap has no such gap. Without `/proc` only the process group is known.
+ * They are found by session (which includes the process group), by parent, and by an environment variable, which also marks
+ * daemons that left the session and their parents. A process that has cleared its environment as well is found only while its
+ * parents live; isolation with bubblewrap has no such gap. Without `/proc`, only the process group is known.
  */
 export class ProcessFamily {
   readonly #leader: number;
   readonly #mark: string;
   readonly #startTicks: number;
 
-  /** Made in the same turn as the process, so that its entry in `/proc` is still there. */
+  /** Must be called synchronously after the process was started, while its entry in `/proc` certainly exists. */
   constructor(leader: number, commandId: string) {
     this.#leader = leader;
     this.#mark = `${COMMAND_VARIABLE}=${commandId}`;
@@ -39,39 +39,39 @@ export class ProcessFamily {
   }
 
   /**
-   * Kills all of it. Resolves to whether nothing was left after some seconds of trying: a process that the system does
-   * not let go of cannot be waited for. `looks` says how many looks in a row must find nothing.
+   * Kills all processes. Resolves to false if some remain after a few seconds, because the system cannot kill them. `scans`: how
+   * many scans in a row must find none.
    */
-  async end(looks: number): Promise<boolean> {
+  async end(scans: number): Promise<boolean> {
     const deadline = performance.now() + END_MS_MAX;
     for (let clean = 0; ; ) {
       clean = this.#kill() ? 0 : clean + 1;
-      if (clean >= looks) return true;
+      if (clean >= scans) return true;
       if (performance.now() > deadline) return false;
       await sleep(LOOK_MS);
     }
   }
 
   /**
-   * Kills what lives of it now; false when there was nothing.
+   * Kills the processes that live now; false if there were none.
    *
-   * A process that starts its successor and ends is gone before a long list has been read to its end, so the list is
-   * taken again, and only what is new on it is looked at, at once, until nothing is new. What is found is stopped at
-   * first: it starts no more, and those below it can still be told by their parent.
+   * A process that starts a successor and exits may be missed while a long process list is read. So the list is read again,
+   * synchronously, and only new processes are examined, until there are no new ones. Found processes are first stopped
+   * (SIGSTOP), so that they start no others and their children can still be identified by their parent.
    */
   #kill(): boolean {
     if (!hasProcessFiles) return send(-this.#leader, "SIGKILL");
     const rows = new Map<number, ProcessRow>();
     const members = new Set<number>();
-    const looked = new Map<number, number>();
+    const scanned = new Map<number, number>();
     for (let round = 0; round < ROUNDS_MAX; round++) {
-      const fresh = listProcesses().filter((pid) => (looked.get(pid) ?? 0) < LOOKS_MAX);
+      const fresh = listProcesses().filter((pid) => (scanned.get(pid) ?? 0) < SCANS_MAX);
       if (fresh.length === 0) break;
       for (const pid of fresh) {
         const row = readRow(pid);
         const mark = row === null || row.startTicks < this.#startTicks ? "none" : findMark(pid, this.#mark);
-        // A process that is just being replaced by another program has no variables for a moment.
-        looked.set(pid, mark === "empty" ? (looked.get(pid) ?? 0) + 1 : LOOKS_MAX);
+        // During exec, a process briefly has no environment, so an empty one is examined again.
+        scanned.set(pid, mark === "empty" ? (scanned.get(pid) ?? 0) + 1 : SCANS_MAX);
         if (row === null || row.startTicks < this.#startTicks) continue;
         rows.set(pid, row);
         if (pid === this.#leader || row.session === this.#leader || mark === "found") this.#add(row, members);
@@ -88,7 +88,7 @@ export class ProcessFamily {
   #add({ pid, group }: ProcessRow, members: Set<number>): void {
     if (members.has(pid)) return;
     members.add(pid);
-    // The group in one step, since the members of a loop that starts processes are never all known.
+    // Signal the whole group at once: the processes of a fork loop can never all be listed.
     if (group === this.#leader) send(-this.#leader, "SIGSTOP");
     send(pid, "SIGSTOP");
   }
@@ -101,11 +101,11 @@ function listProcesses(): number[] {
     .filter((pid) => pid !== process.pid);
 }
 
-/** What the system says of a process; null when it has ended, also when nobody has asked for its exit code yet. */
+/** The entry of a process in `/proc`; null if it has ended or is a zombie. */
 function readRow(pid: number): ProcessRow | null {
   try {
     const text = readFileSync(`/proc/${pid}/stat`, "latin1");
-    // The second field is the program's name, in parentheses, and may hold anything.
+    // The second field is the program's name in parentheses, which may contain any characters.
     const fields = text.slice(text.lastIndexOf(")") + 2).split(" ");
     if (fields[0] === "Z" || fields[0] === "X") return null;
     const [parent, group, session] = fields.slice(1, 4).map(Number) as [number, number, number];
@@ -115,7 +115,7 @@ function readRow(pid: number): ProcessRow | null {
   }
 }
 
-/** Whether a process has a variable; `empty` when it has none at all. */
+/** Whether a process has the variable; `empty` if it has no environment at all. */
 function findMark(pid: number, mark: string): "found" | "none" | "empty" {
   try {
     const text = readFileSync(`/proc/${pid}/environ`, "latin1");
@@ -126,7 +126,7 @@ function findMark(pid: number, mark: string): "found" | "none" | "empty" {
   }
 }
 
-/** Whether there was a process, or for a negative number a process group, to send the signal to. */
+/** Sends a signal to a process, or to a process group for a negative number; false if it does not exist. */
 function send(pid: number, signal: "SIGSTOP" | "SIGKILL"): boolean {
   try {
     process.kill(pid, signal);

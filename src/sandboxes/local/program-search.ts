@@ -12,21 +12,21 @@ import {
 import { basename, dirname, isAbsolute, join, resolve, sep } from "node:path";
 import { isIn } from "./follow-links.ts";
 
-/** Names that directories of programs have. */
+/** Names of directories with programs. */
 const PROGRAM_FOLDERS: ReadonlySet<string> = new Set(["bin", "sbin", "shims", "condabin"]);
-/** What programs load, by the names that such directories have beside `bin`. */
+/** Names of library directories beside `bin`. */
 const LIBRARIES = ["lib", "lib32", "lib64", "libexec", "include"];
-/** What else is needed beside `bin` where the first name shows what kind of installation it is. */
+/** Kinds of installations: the first name identifies the kind, the others are needed beside `bin`. */
 const INSTALLATIONS: readonly (readonly [marker: string, ...needed: string[]])[] = [
   // A Python environment, Java, Go, Conda.
   ["pyvenv.cfg", "pyvenv.cfg"],
   ["lib/jvm.cfg", "conf"],
   ["pkg/tool", "pkg", "src", "VERSION", "go.env"],
   ["conda-meta", "conda-meta", "share", "ssl"],
-  // Programs that choose a version of others: pyenv, rbenv and nodenv, asdf and mise.
+  // Version managers: pyenv, rbenv and nodenv, asdf and mise.
   ["shims", "bin", "shims", "versions", "version", "plugins", "installs"],
 ];
-/** Rust keeps what it runs in another directory. */
+/** Rust keeps its toolchains in another directory. */
 const RUST = [".cargo", "../.rustup/toolchains", "../.rustup/settings.toml"] as const;
 const MODULES = `${sep}node_modules${sep}`;
 const DIRECTORIES_MAX = 200;
@@ -38,42 +38,42 @@ const EXECUTABLE = 0o111;
 const PUBLIC_FILE = 0o004;
 const PUBLIC_DIRECTORY = 0o005;
 
-/** A symbolic link, with what it holds. */
+/** A symbolic link and its target. */
 export interface Link {
   readonly path: string;
   readonly target: string;
 }
 
-/** What programs need outside of the system. */
+/** The files outside of the system directories that programs need. */
 export interface Programs {
-  /** Directories and files to show, by paths without links. */
+  /** Directories and files to mount, with links resolved. */
   readonly shown: readonly string[];
   /** Private files and directories in them. */
   readonly covered: readonly string[];
-  /** Links outside of them that lead there. */
+  /** Links outside of them that point there. */
   readonly links: readonly Link[];
 }
 
-/** What a search may look at. */
+/** The limits of a search. */
 interface Bounds {
-  /** Whether a path is shown anyway. */
+  /** Whether a path is in a system directory, which is mounted anyway. */
   readonly inSystem: (realPath: string) => boolean;
-  /** What no directory is shown for that holds it. */
+  /** Protected paths: no directory that contains one of them is mounted. */
   readonly apart: readonly string[];
-  /** What is not looked into. */
+  /** Paths that are not searched. */
   readonly closed: readonly string[];
   readonly privateIn: (directory: string) => string[];
 }
 
 /**
- * Finds what the programs of directories need, and no more:
+ * Finds the files that the programs of directories need, and no others:
  *
- * - the directory itself. Where it is private, or holds a home or a workspace, only the executable files in it;
- * - what links in it, and the first lines of scripts in it, lead to: an executable file, with the directory of programs,
- *   or the `node_modules`, that it is in. A link to anything else shows nothing;
- * - the libraries beside a directory of programs, by their names. What else is beside it may well be credentials.
+ * - the directory itself; if it is private, or contains a home or a workspace, only the executable files in it;
+ * - the targets of links and of script interpreters (`#!`) in it: an executable file, with the program directory or the
+ *   `node_modules` that contains it. Other targets are ignored;
+ * - known library directories beside a program directory. Other items beside it may be credentials.
  *
- * Of all that, files and directories are covered that not every account may read, but for programs.
+ * In all of these, files and directories that are not world-readable are covered, except programs.
  */
 export class ProgramSearch {
   readonly #bounds: Bounds;
@@ -85,14 +85,14 @@ export class ProgramSearch {
     this.#bounds = bounds;
   }
 
-  /** Adds a directory of `PATH`. A relative one is in the workspace, and needs nothing. */
+  /** Adds a directory of `PATH`. Relative ones are ignored: they are in the workspace, which is mounted anyway. */
   add(directory: string): void {
     if (!isAbsolute(directory)) return;
     const real = this.reach(resolve(directory));
     if (real !== null && isDirectory(real)) this.#directories.add(real);
   }
 
-  /** Where a path leads, through links that are made to be there; null when it is closed, or nothing is there. */
+  /** Resolves a path and records the links on the way; null if it is closed or does not exist. */
   reach(path: string): string | null {
     const walked = isAbsolute(path) ? walk(path) : null;
     if (walked === null) return null;
@@ -103,8 +103,8 @@ export class ProgramSearch {
   }
 
   result(): Programs {
-    // A set that grows while it is gone through yields what was added, too.
-    for (const directory of this.#directories) this.#look(directory);
+    // Items that are added to the set during the iteration are visited, too.
+    for (const directory of this.#directories) this.#scan(directory);
     const all = [...this.#shown];
     const shown = all.filter((one) => !all.some((each) => each !== one && isIn(one, each)));
     const links = [...this.#links]
@@ -114,7 +114,7 @@ export class ProgramSearch {
     return { shown, covered, links };
   }
 
-  #look(directory: string): void {
+  #scan(directory: string): void {
     const inSystem = this.#bounds.inSystem(directory);
     const isWhole = !inSystem && this.#showWhole(directory);
     if (!inSystem && PROGRAM_FOLDERS.has(basename(directory))) this.#showBeside(dirname(directory));
@@ -128,7 +128,7 @@ export class ProgramSearch {
     }
   }
 
-  /** Shows a file or a directory with all in it; false where it is private, or holds what is apart. */
+  /** Mounts a file or a whole directory; false if it is private or contains a protected path. */
   #showWhole(realPath: string): boolean {
     if (this.#bounds.apart.some((each) => isIn(each, realPath)) || !isPublic(realPath)) return false;
     this.#shown.add(realPath);
@@ -139,7 +139,7 @@ export class ProgramSearch {
     if (this.#shown.size < FILES_MAX) this.#shown.add(realPath);
   }
 
-  /** Shows what the programs of a `bin` in this directory load. A link to somewhere else is not followed. */
+  /** Mounts the libraries for the programs of a `bin` in this directory. Links to other directories are not followed. */
   #showBeside(above: string): void {
     const names = INSTALLATIONS.flatMap(([marker, ...needed]) => (exists(join(above, marker)) ? needed : []));
     for (const name of [...LIBRARIES, ...names, ...(basename(above) === RUST[0] ? RUST.slice(1) : [])]) {
@@ -162,7 +162,7 @@ export class ProgramSearch {
     }
   }
 
-  /** The program that a script is for, which is often one of an environment of its own. */
+  /** Adds the interpreter of a script, which is often in a virtual environment. */
   #followScript(script: string): void {
     const program = SHEBANG.exec(beginningOf(script))?.[1];
     if (program === undefined || this.#bounds.inSystem(program) || !PROGRAM_FOLDERS.has(basename(dirname(program))))
@@ -177,9 +177,9 @@ export class ProgramSearch {
 }
 
 /**
- * What not every account may read in a directory, the upper levels first: credentials lie there more often than deep among
- * libraries. With `programs`, executable files are left out: in a home they are often for their owner alone, and hold no
- * secrets. `left` says how many items may be looked at, and `depth` how many levels.
+ * The items of a directory that are not world-readable, upper levels first, because credentials are there more often than deep
+ * in libraries. With `programs`, executable files are omitted: in a home they are often private to their owner, but hold no
+ * secrets. `left` limits the number of items to search, `depth` the number of levels.
  */
 export function privateIn(
   directory: string,
@@ -208,7 +208,7 @@ export function privateIn(
   return found;
 }
 
-/** The text of a link; null for anything else. */
+/** The target of a link; null for anything else. */
 export function linkAt(path: string): string | null {
   try {
     return readlinkSync(path);
@@ -217,7 +217,7 @@ export function linkAt(path: string): string | null {
   }
 }
 
-/** A path without links; null when nothing is there. */
+/** The path with links resolved; null if it does not exist. */
 export function realPath(path: string): string | null {
   try {
     return realpathSync(path);
@@ -226,7 +226,7 @@ export function realPath(path: string): string | null {
   }
 }
 
-/** Follows a path link by link; null when nothing is at its end. */
+/** Resolves a path link by link; null if the end does not exist. */
 function walk(path: string): { readonly realPath: string; readonly links: readonly Link[] } | null {
   const links: Link[] = [];
   const pending = path.split(sep).filter(Boolean);

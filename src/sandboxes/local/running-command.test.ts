@@ -7,14 +7,14 @@ import { skipBecause } from "../../../test/skip.ts";
 import type { ExecResult, Sandbox, SandboxSpec } from "../../session/sandbox/sandbox.ts";
 import { localBackend } from "./local-backend.ts";
 
-/** Without isolation, whose process namespace ends all by itself and gives other process ids. */
+/** Without isolation: a process namespace would kill all processes by itself and has other process ids. */
 async function open(spec: SandboxSpec = {}): Promise<Sandbox> {
   const sandbox = await localBackend.open({ isolation: "off", ...spec });
   onTestFinished(() => sandbox.close());
   return sandbox;
 }
 
-/** Whether a process runs; one that has ended and only waits to be asked for its exit code does not. */
+/** Whether a process runs; a zombie does not. */
 function lives(pid: number): boolean {
   try {
     process.kill(pid, 0);
@@ -24,7 +24,7 @@ function lives(pid: number): boolean {
   }
 }
 
-/** The process ids that commands wrote into a file, once there are as many as wanted. */
+/** The process ids that commands wrote into a file; waits for the wanted number of them. */
 async function pidsIn(sandbox: Sandbox, count: number): Promise<number[]> {
   return vi.waitFor(
     async () => {
@@ -37,7 +37,7 @@ async function pidsIn(sandbox: Sandbox, count: number): Promise<number[]> {
   );
 }
 
-/** Starts a command, waits for the processes that it names in the file "pids", aborts it, and gives them. */
+/** Starts a command, waits for the process ids in the file "pids", aborts the command, and returns the ids. */
 async function abortWith(
   sandbox: Sandbox,
   command: string,
@@ -55,7 +55,7 @@ async function abortWith(
   return pids;
 }
 
-test("an aborted command takes all with it: children, sessions of their own, orphans, those without environment", async () => {
+test("aborting a command kills all of its processes: children, other sessions, orphans, those without environment", async () => {
   const sandbox = await open();
   const note = `echo $$ >> pids; trap "" TERM; while :; do sleep 1; done`;
   await sandbox.writeFile("note.sh", note);
@@ -79,19 +79,19 @@ test("processes that start each other faster than they can be listed end with th
   await sandbox.writeFile("chain.sh", `echo $$ > last.$1\n${next}\n`);
   await abortWith(sandbox, "for i in 1 2 3 4 5 6; do sh chain.sh $i; done; echo $$ >> pids; sleep 600", 1);
   for (const { path } of await sandbox.list()) if (path.startsWith("last.")) await sandbox.remove(path);
-  // A link of a chain takes some milliseconds, so that one which lives has written by the end of this command.
+  // A step of a chain takes a few milliseconds, so a surviving one has written by the end of this command.
   await sandbox.exec(["sleep", "0.3"]);
   const written = (await sandbox.list()).filter(({ path }) => path.startsWith("last."));
-  // Without its program no chain goes on, whatever the outcome.
+  // Without its program, no chain continues, whatever the outcome.
   await sandbox.remove("chain.sh");
   expect(written).toEqual([]);
 });
 
-test("what a finished command left running is gone when its call resolves", async (context) => {
+test("processes that a finished command left running are killed before its call resolves", async (context) => {
   const sandbox = await open();
   if (!sandbox.capabilities.languages.includes("bash")) skipBecause(context, "there is no bash on this machine");
   const quiet = ">/dev/null 2>&1 </dev/null & echo $! >> pids";
-  // One at a time, since they are found in different ways: by their variable, their group, their session.
+  // One at a time, because they are found in different ways: by variable, group or session.
   const commands = [
     `sleep 600 & echo $! >> pids`,
     `(setsid sleep 600 ${quiet})`,
@@ -105,7 +105,7 @@ test("what a finished command left running is gone when its call resolves", asyn
   }
 });
 
-test("a command that is killed does not take others of this sandbox or of this machine with it", async () => {
+test("killing a command does not kill other processes of this sandbox or this machine", async () => {
   const sandbox = await open();
   const stranger = spawn("sleep", ["600"], { detached: true, stdio: "ignore" });
   onTestFinished(() => void stranger.kill("SIGKILL"));
@@ -122,14 +122,14 @@ test("a command that is killed does not take others of this sandbox or of this m
   expect((await Promise.all(others)).map(({ stdout }) => stdout)).toEqual(["survived\n", "survived\n"]);
 });
 
-test("output that is written just after the command ended is still taken", async (context) => {
+test("output that is written just after the command ended is still included", async (context) => {
   const sandbox = await open();
   if (!sandbox.capabilities.languages.includes("bash")) skipBecause(context, "there is no bash on this machine");
   const { stdout } = await sandbox.runCode("bash", "echo early > >(sleep 0.05; cat)");
   expect(stdout).toBe("early\n");
 });
 
-test("memory does not grow with what a command writes", async () => {
+test("memory use does not grow with a command's output", async () => {
   const sandbox = await open();
   await sandbox.exec("yes | head -c 20000000");
   const before = process.memoryUsage.rss();
@@ -139,7 +139,7 @@ test("memory does not grow with what a command writes", async () => {
   expect(process.memoryUsage.rss() - before).toBeLessThan(100_000_000);
 });
 
-test("a command does not see the host's variables but those a shell needs", async () => {
+test("a command sees only those variables of the host that a shell needs", async () => {
   for (const name of ["OPENAI_API_KEY", "AWS_SECRET_ACCESS_KEY", "LC_TIME", "NODE_OPTIONS"]) {
     vi.stubEnv(name, name === "LC_TIME" ? "C" : "hidden");
   }
@@ -159,13 +159,13 @@ test("a command does not see the host's variables but those a shell needs", asyn
   ).toEqual([]);
 });
 
-test("a command has a path to its programs where the host has none", async () => {
+test("a command has a default PATH if the host has none", async () => {
   vi.stubEnv("PATH", "");
   onTestFinished(() => void vi.unstubAllEnvs());
   expect((await (await open()).exec("echo $PATH; ls")).stdout).toBe("/usr/local/bin:/usr/bin:/bin\n");
 });
 
-test("refuses variables, programs and inputs that no command can be given", async () => {
+test("refuses invalid variables, programs and inputs", async () => {
   const sandbox = await open();
   const refused = (call: Promise<unknown>, kind: string) => expect(call).rejects.toMatchObject({ kind });
   await refused(sandbox.exec(["true"], { env: { A: "a\0b" } }), "os_error");
@@ -191,12 +191,12 @@ test("refuses variables, programs and inputs that no command can be given", asyn
   );
 });
 
-test("a limit beyond what a timer can hold does not end a command at once", async () => {
+test("a timeout beyond the maximum of a timer does not end a command immediately", async () => {
   const sandbox = await open();
   expect((await sandbox.exec("sleep 0.1; echo done", { timeoutMs: 2 ** 40 })).stdout).toBe("done\n");
 });
 
-test("aborting after the end changes nothing, and leaves no listener behind", async () => {
+test("aborting after the end has no effect, and no listener is left", async () => {
   const sandbox = await open();
   const controller = new AbortController();
   const remove = vi.spyOn(controller.signal, "removeEventListener");

@@ -7,16 +7,16 @@ import { type ExecResult, SandboxError } from "../../session/sandbox/sandbox.ts"
 import { KeptOutput } from "./kept-output.ts";
 import { COMMAND_VARIABLE, ProcessFamily } from "./process-family.ts";
 
-/** What is left of a command's output arrives within this time after it ended, or its writer is killed. */
+/** How long to wait for remaining output after a command has ended, before its remaining processes are killed. */
 const OUTPUT_GRACE_MS = 200;
 const CLOSE_MS_MAX = 1_000;
 const TIMER_MS_MAX = 2 ** 31 - 1;
 
-/** A command, ready to be started. */
+/** A command to start. */
 export interface CommandPlan {
   readonly program: string;
   readonly arguments: readonly string[];
-  /** What the caller asked for, for messages. */
+  /** The command as the caller wrote it, for messages. */
   readonly name: string;
   readonly cwd: string;
   readonly env: Readonly<Record<string, string>>;
@@ -30,9 +30,9 @@ type Ending =
   | { readonly type: "exited"; readonly exitCode: number }
   | { readonly type: "stopped"; readonly reason: (output: Output) => unknown };
 
-/** A command that runs, as the leader of a process group of its own. */
+/** A running command, as the leader of a new process group. */
 export class RunningCommand {
-  /** Settles when the command and everything it started are gone. */
+  /** Settles when the command and all processes that it started have ended. */
   readonly result: Promise<ExecResult>;
   readonly #plan: CommandPlan;
   readonly #stdout = new KeptOutput();
@@ -40,7 +40,7 @@ export class RunningCommand {
   readonly #startedAt = performance.now();
   #end: (ending: Ending) => void = () => {};
 
-  /** Starts it at once. A failure to start is a rejection of `result`. */
+  /** Starts the command synchronously. If it cannot be started, `result` rejects. */
   constructor(plan: CommandPlan) {
     this.#plan = plan;
     const ended = new Promise<Ending>((resolve) => {
@@ -49,7 +49,7 @@ export class RunningCommand {
     this.result = this.#run(ended);
   }
 
-  /** Kills it, whereupon `result` rejects with the reason; does nothing once it has ended. */
+  /** Kills the command; `result` then rejects with the reason. Does nothing after it has ended. */
   stop(reason: (output: Output) => unknown): void {
     this.#end({ type: "stopped", reason });
   }
@@ -67,10 +67,10 @@ export class RunningCommand {
     signal?.addEventListener("abort", onAbort, { once: true });
     try {
       const ending = await ended;
-      if (ending.type === "exited") await Promise.race([closed, silence(OUTPUT_GRACE_MS)]);
+      if (ending.type === "exited") await Promise.race([closed, wait(OUTPUT_GRACE_MS)]);
       await family.end(ending.type === "exited" ? 1 : 2);
-      // Only a process that nothing can find, or that the system does not let go of, holds the output open longer.
-      await Promise.race([closed, silence(CLOSE_MS_MAX)]);
+      // Bounded: a process that cannot be found or killed may keep the output open.
+      await Promise.race([closed, wait(CLOSE_MS_MAX)]);
       if (ending.type === "stopped") throw ending.reason(this.#output());
       const elapsedMs = Math.round(performance.now() - this.#startedAt);
       const truncated = this.#stdout.truncated || this.#stderr.truncated;
@@ -101,7 +101,7 @@ export class RunningCommand {
     });
     child.stdout?.on("data", (chunk: Uint8Array) => this.#stdout.write(chunk));
     child.stderr?.on("data", (chunk: Uint8Array) => this.#stderr.write(chunk));
-    // A command may end, or close its input, without having read all of it.
+    // Ignored: a command may end or close its input before reading all of it.
     child.stdin?.on("error", () => {});
     child.stdin?.end(stdin);
     return child;
@@ -125,7 +125,7 @@ export class RunningCommand {
   }
 }
 
-/** Waits without keeping the program alive: a wait that was not needed to its end stays behind. */
-function silence(ms: number): Promise<void> {
+/** Waits without keeping the process alive, because an unneeded timer is not cleared. */
+function wait(ms: number): Promise<void> {
   return sleep(ms, undefined, { ref: false });
 }

@@ -23,7 +23,7 @@ beforeEach(async () => {
 const stored = (snapshot: JsonObject, ...path: string[]): string =>
   join(home, "snapshots", snapshot["id"] as string, ...path);
 
-test("a snapshot lies under Skein's home, for the owner alone, and says what it holds", async () => {
+test("a snapshot is stored under Skein's home, private to its owner, with a record of its content", async () => {
   await mkdir(join(root, "a"));
   await writeFile(join(root, "a/b.txt"), "12345");
   const snapshot = await takeSnapshot(root);
@@ -44,7 +44,7 @@ test("a snapshot that cannot be finished leaves nothing behind", async () => {
   expect(await readdir(join(home, "snapshots"))).toEqual([]);
 });
 
-test("a snapshot without its record, which is written last, is none", async () => {
+test("a snapshot without its record, which is written last, does not count", async () => {
   await writeFile(join(root, "kept.txt"), "kept");
   const snapshot = await takeSnapshot(root);
   await rm(stored(snapshot, "snapshot.json"));
@@ -54,7 +54,7 @@ test("a snapshot without its record, which is written last, is none", async () =
   expect(await readdir(root)).toEqual(["kept.txt"]);
 });
 
-test("lists every whole snapshot, while others are removed and other files are opened", async () => {
+test("lists every complete snapshot, while others are removed and other files are opened", async () => {
   const taken: JsonObject[] = [];
   for (let index = 0; index < 20; index++) taken.push(await takeSnapshot(root));
   const [broken, ...others] = taken as [JsonObject, ...JsonObject[]];
@@ -62,7 +62,7 @@ test("lists every whole snapshot, while others are removed and other files are o
   await writeFile(stored(broken, "snapshot.json"), "{");
   const listings = Array.from({ length: 20 }, async () => {
     const listing = await listSnapshots();
-    // Takes the number of the descriptor that the listing has given back.
+    // Reuses the number of the file descriptor that the listing has closed.
     expect(await readFile(stored(others[0] as JsonObject, "snapshot.json"), "utf8")).not.toBe("");
     return listing;
   });
@@ -71,7 +71,7 @@ test("lists every whole snapshot, while others are removed and other files are o
   expect(await listSnapshots()).toEqual(others);
 });
 
-test("a restore that cannot copy leaves the present files, and one that was cut off can be repeated", async () => {
+test("a restore that cannot copy changes no files, and an interrupted one can be repeated", async () => {
   await writeFile(join(root, "a.txt"), "a");
   await mkdir(join(root, "b"));
   const snapshot = await takeSnapshot(root);
@@ -82,7 +82,7 @@ test("a restore that cannot copy leaves the present files, and one that was cut 
   expect((await readdir(root)).sort()).toEqual(["a.txt", "b", "c.txt"]);
 
   const whole = await takeSnapshot(root);
-  // What a crash between the emptying and the last renaming leaves.
+  // The state after a crash between emptying the root and the last rename.
   await mkdir(join(root, ".skein-01234567-89ab-7cde-8f01-23456789abcd.restore"));
   await writeFile(join(root, ".skein-01234567-89ab-7cde-8f01-23456789abcd.restore/c.txt"), "c");
   await rm(join(root, "a.txt"));
@@ -92,7 +92,7 @@ test("a restore that cannot copy leaves the present files, and one that was cut 
   expect((await stat(join(root, "b"))).mode & 0o777).not.toBe(0o555);
 });
 
-test("Skein's home is no part of a root that holds it, stays when files come back, and is refused deeper in", async () => {
+test("Skein's home in a root is not part of its snapshots, is kept by a restore, and is refused in a subdirectory", async () => {
   vi.stubEnv("SKEIN_HOME", join(root, ".skein"));
   await writeFile(join(root, "a.txt"), "a");
   const snapshot = await takeSnapshot(root);
@@ -103,7 +103,7 @@ test("Skein's home is no part of a root that holds it, stays when files come bac
   expect((await readdir(root)).sort()).toEqual([".skein", "a.txt"]);
   expect(await readFile(join(root, ".skein/sessions.db"), "utf8")).toBe("later");
 
-  // A snapshot of when the home was elsewhere holds an item of that name, too.
+  // A snapshot from when the home was elsewhere may contain an item of that name.
   vi.stubEnv("SKEIN_HOME", home);
   const earlier = await takeSnapshot(root);
   await cp(join(home, "snapshots"), join(root, ".skein/snapshots"), { recursive: true });

@@ -7,7 +7,7 @@ import { show } from "../../session/errors.ts";
 import { type FileChanges, SandboxError } from "../../session/sandbox/sandbox.ts";
 import { skeinHome } from "../../tree/home.ts";
 import { compareTrees } from "./compare-trees.ts";
-import { doing, isMissing } from "./file-failure.ts";
+import { wrapFailure, isMissing } from "./file-failure.ts";
 import { copyTree, emptyTree, moveItem, removeTree, scratchName, type TreeSize } from "./file-tree.ts";
 import { storePaths } from "./confinement.ts";
 import { type FileOwner, PinnedDirectory } from "./pinned-directory.ts";
@@ -17,11 +17,12 @@ const FILES = "files";
 const RECORD = "snapshot.json";
 
 /**
- * Keeps a copy of all files below a root under Skein's home, and resolves to its name. It appears there only when it is
- * whole. What a command writes meanwhile may be caught halfway. A home or a store that is an item of the root is no part.
+ * Copies all files below a root to a snapshot under Skein's home, and resolves to its name. The snapshot becomes visible only
+ * when it is complete. Files that a command writes meanwhile may be copied half-written. A Skein home or a store in the root is
+ * not copied.
  */
 export async function takeSnapshot(root: string): Promise<JsonObject> {
-  return doing("take a snapshot", async () => {
+  return wrapFailure("take a snapshot", async () => {
     const id = uuidv7();
     const partial = `${id}.partial`;
     await makePrivateDirectory(snapshotDirectory());
@@ -40,10 +41,10 @@ export async function takeSnapshot(root: string): Promise<JsonObject> {
 }
 
 /**
- * Makes the files below a root those of a snapshot.
+ * Replaces the files below a root by those of a snapshot.
  *
- * They are copied beside the present ones first, so a failure to copy changes nothing. After a crash in the middle,
- * restoring again brings the same result. Skein's home and stores stay as they are. The files become the `owner`'s.
+ * They are first copied to a staging directory, so a failed copy changes nothing. After a crash, restoring again completes it.
+ * Skein's home and stores are not changed. The restored files belong to the `owner`.
  */
 export async function restoreSnapshot(
   root: string,
@@ -51,7 +52,7 @@ export async function restoreSnapshot(
   owner: FileOwner | null = null,
 ): Promise<void> {
   const id = checkSnapshot(snapshot);
-  await doing("restore a snapshot", async () => {
+  await wrapFailure("restore a snapshot", async () => {
     await using store = await openStore();
     await using source = await openFiles(store, id);
     const own = await ownItems(root);
@@ -63,7 +64,7 @@ export async function restoreSnapshot(
       await copyTree(source, staged, own, { owner });
       await emptyTree(target, [staging, ...own]);
       for (const name of await readdir(staged.realPath)) {
-        // Someone may have made one of that name since the directory was emptied.
+        // Someone may have created an item of that name since the directory was emptied.
         await removeTree(target, name);
         await moveItem(staged, target, name);
       }
@@ -76,7 +77,7 @@ export async function restoreSnapshot(
 /** What is different between the files of two snapshots. */
 export async function compareSnapshots(from: JsonObject, to: JsonObject): Promise<FileChanges> {
   const [fromId, toId] = [checkSnapshot(from), checkSnapshot(to)];
-  return doing("compare two snapshots", async () => {
+  return wrapFailure("compare two snapshots", async () => {
     await using store = await openStore();
     await using before = await openFiles(store, fromId);
     await using after = await openFiles(store, toId);
@@ -90,29 +91,29 @@ export async function compareSnapshots(from: JsonObject, to: JsonObject): Promis
 /** Removes a snapshot; false when there was none. */
 export async function removeSnapshot(snapshot: JsonObject): Promise<boolean> {
   const id = checkSnapshot(snapshot);
-  return doing("delete a snapshot", async () => {
+  return wrapFailure("delete a snapshot", async () => {
     await using store = await openStore();
     if (store === null) return false;
     const removed = `${id}.removed`;
     try {
-      // In one step, so that nobody restores half of it.
+      // Renamed atomically first, so that nobody restores a half-removed snapshot.
       await rename(store.at(id), store.at(removed));
     } catch (error) {
-      // One whose removal was cut short is removed to its end.
+      // The rename may have happened before an interrupted removal: continue with that one.
       if (!isMissing(error)) throw error;
     }
     return await removeTree(store, removed);
   });
 }
 
-/** Every snapshot that is whole. */
+/** All complete snapshots. */
 export async function listSnapshots(): Promise<readonly JsonObject[]> {
-  return doing("list snapshots", async () => {
+  return wrapFailure("list snapshots", async () => {
     await using store = await openStore();
     if (store === null) return [];
     const found: JsonObject[] = [];
     for (const name of (await readdir(store.realPath)).filter((item) => ID.test(item))) {
-      // One that is removed meanwhile is not whole any more.
+      // Skips snapshots that are removed meanwhile.
       const record = await readRecord(store, name);
       if (record !== null) found.push(record);
     }
@@ -130,14 +131,14 @@ async function fill(store: PinnedDirectory, name: string, root: string): Promise
   return await copyTree(source, files, own);
 }
 
-/** The items of a root that are Skein's home or a store, which a snapshot leaves alone. */
+/** The items of a root that are Skein's home or a store; snapshots ignore them. */
 async function ownItems(root: string): Promise<readonly string[]> {
   const stores = (await storePaths()).filter((path) => dirname(path) === root).map((path) => basename(path));
   const home = await homeIn(root);
   return home === null ? stores : [home, ...stores];
 }
 
-/** The item of a root that is Skein's home, where the snapshots themselves are and often the sessions, too; else null. */
+/** The item of a root that is Skein's home, which holds the snapshots and often the sessions; else null. */
 async function homeIn(root: string): Promise<string | null> {
   const path = relative(root, await realpath(skeinHome()));
   if (path === ".." || path.startsWith(`..${sep}`) || isAbsolute(path)) return null;
@@ -154,15 +155,15 @@ async function openStore(): Promise<PinnedDirectory | null> {
   }
 }
 
-/** The files of a snapshot. @throws {SandboxError} `file_not_found` when there is none of that id. */
+/** The files of a snapshot. @throws {SandboxError} `file_not_found` if it does not exist. */
 async function openFiles(store: PinnedDirectory | null, id: string): Promise<PinnedDirectory> {
-  const files = store === null ? null : await openWhole(store, id);
+  const files = store === null ? null : await openComplete(store, id);
   if (files === null) throw new SandboxError("file_not_found", `There is no snapshot ${show(id)}.`);
   return files;
 }
 
-/** The files of a snapshot; null when there is none of that id. */
-async function openWhole(store: PinnedDirectory, id: string): Promise<PinnedDirectory | null> {
+/** The files of a snapshot; null if it does not exist or is not complete. */
+async function openComplete(store: PinnedDirectory, id: string): Promise<PinnedDirectory | null> {
   if ((await readRecord(store, id)) === null) return null;
   try {
     await using snapshot = await store.child(id);
@@ -173,7 +174,7 @@ async function openWhole(store: PinnedDirectory, id: string): Promise<PinnedDire
   }
 }
 
-/** What was written last of a snapshot, and says that it is whole; else null. */
+/** The record of a snapshot; null if it is missing. It is written last, so it marks the snapshot as complete. */
 async function readRecord(store: PinnedDirectory, id: string): Promise<JsonObject | null> {
   try {
     await using snapshot = await store.child(id);
@@ -185,7 +186,7 @@ async function readRecord(store: PinnedDirectory, id: string): Promise<JsonObjec
   }
 }
 
-/** The id in a snapshot's name. It becomes part of a path, so it must look exactly as those that are made here. */
+/** The id in a snapshot's name. It becomes part of a path, so only ids of exactly our form are accepted. */
 function checkSnapshot(snapshot: JsonObject): string {
   const { backend, id } = (snapshot ?? {}) as { backend?: unknown; id?: unknown };
   if (backend !== "local" || typeof id !== "string" || !ID.test(id)) {

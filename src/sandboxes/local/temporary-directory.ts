@@ -3,9 +3,9 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { PRIVATE_DIRECTORY, writePrivateFile } from "../../internal/private-file.ts";
 import { uuidv7 } from "../../internal/uuid.ts";
-import { doing, isMissing } from "./file-failure.ts";
+import { wrapFailure, isMissing } from "./file-failure.ts";
 import { removeTree } from "./file-tree.ts";
-import { pinIfThere } from "./pinned-directory.ts";
+import { pinIfExists } from "./pinned-directory.ts";
 
 const ID = /^temporary-([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})$/;
 const WORKSPACE = "workspace";
@@ -14,34 +14,34 @@ const RECORD = "sandbox.json";
 /** How many sandboxes of this process use a directory. */
 const users = new Map<string, number>();
 
-/** A directory that a sandbox made for itself, in one that also says whose it is. */
+/** A temporary directory of a sandbox, inside of a holder directory with a record of its id. */
 export interface TemporaryDirectory {
   readonly id: string;
   /** The root for the sandbox's files. */
   readonly root: string;
 }
 
-/** Makes a directory that only this user can look into. */
+/** Creates a directory that only this user can access. */
 export async function makeTemporaryDirectory(): Promise<TemporaryDirectory> {
   const id = `temporary-${uuidv7()}`;
   const holder = await holderOf(id);
   const root = join(holder, WORKSPACE);
-  // Each on its own, so that one that someone else has made is refused.
+  // Created one by one, not recursively: mkdir then fails if another user has already created one of them.
   await mkdir(holder, PRIVATE_DIRECTORY);
   await mkdir(root, PRIVATE_DIRECTORY);
-  // Last, so that a directory with a record is whole.
+  // Written last: a directory with a record is complete.
   await writePrivateFile(join(holder, RECORD), JSON.stringify({ id, createdAt: new Date().toISOString() }), {
     flag: "wx",
   });
   return { id, root };
 }
 
-/** Whether an id is of the form that a self-made directory has. */
+/** Whether a value has the form of a temporary directory's id. */
 export function isTemporaryId(id: unknown): id is string {
   return typeof id === "string" && ID.test(id);
 }
 
-/** The directory of an id; null when there is none, or it is not one that this user's sandboxes made. */
+/** The directory with this id; null if it does not exist, or was not created by a sandbox of this user. */
 export async function findTemporaryDirectory(id: string): Promise<TemporaryDirectory | null> {
   if (!isTemporaryId(id)) return null;
   const holder = await holderOf(id);
@@ -59,26 +59,26 @@ export async function findTemporaryDirectory(id: string): Promise<TemporaryDirec
   }
 }
 
-/** Removes a self-made directory with all in it; false when there was none. */
+/** Removes a temporary directory recursively; false if it did not exist. */
 export async function removeTemporaryDirectory(id: string): Promise<boolean> {
   if ((await findTemporaryDirectory(id)) === null) return false;
   const holder = await holderOf(id);
-  await using parent = await pinIfThere(join(holder, ".."));
+  await using parent = await pinIfExists(join(holder, ".."));
   return parent !== null && (await removeTree(parent, nameOf(id)));
 }
 
-/** Counts one more sandbox of this process that uses the directory. */
+/** Increments the count of this process's sandboxes that use the directory. */
 export function useTemporaryDirectory(id: string): void {
   users.set(id, (users.get(id) ?? 0) + 1);
 }
 
-/** Counts one less; the last one removes the directory. */
+/** Decrements the count; at 0, removes the directory. */
 export async function leaveTemporaryDirectory(id: string): Promise<void> {
   const left = (users.get(id) ?? 1) - 1;
   if (left > 0) users.set(id, left);
   else {
     users.delete(id);
-    await doing("remove its directory", () => removeTemporaryDirectory(id));
+    await wrapFailure("remove its directory", () => removeTemporaryDirectory(id));
   }
 }
 

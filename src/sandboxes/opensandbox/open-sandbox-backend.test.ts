@@ -23,7 +23,7 @@ afterEach(async () => {
 });
 
 describe("opening", () => {
-  test("asks for what spec and options say, and for nothing that the environment says", async () => {
+  test("sends what spec and options contain, and nothing from the environment", async () => {
     vi.stubEnv("OPEN_SANDBOX_API_KEY", "from-the-environment");
     vi.stubEnv("OPEN_SANDBOX_DOMAIN", "nowhere.invalid:1");
     const metadata = { team: "one" };
@@ -48,7 +48,7 @@ describe("opening", () => {
     expect(server.seen.at(-1)?.headers["open-sandbox-api-key"]).toBeUndefined();
   });
 
-  test("takes the usual image, and a root in the home of the user or where the spec says", async () => {
+  test("uses the default image, and a root in the user's home or as in the spec", async () => {
     const sandbox = await open();
     const home = server.sandboxes.get(sandbox.id)?.home ?? "";
     expect(sandbox.workingDir).toBe(`${home}/workspace`);
@@ -61,7 +61,7 @@ describe("opening", () => {
     await expect(other.writeFile(`${home}/besides`, "no")).rejects.toMatchObject({ kind: "not_permitted" });
   });
 
-  test("refuses by name what it cannot give", async () => {
+  test("refuses unsupported options by name", async () => {
     const backend = openSandboxBackend({ domain: server.domain, apiKey: KEY });
     for (const spec of [{ isolation: "hope" as "auto" }, { network: false }, { limits: { processes: 1 } }]) {
       await expect(backend.open(spec)).rejects.toMatchObject({ kind: "unsupported" });
@@ -94,7 +94,7 @@ describe("opening", () => {
 });
 
 describe("closing and finding again", () => {
-  test("ends the sandbox, and with keep leaves it running without a trace of its own", async () => {
+  test("ends the sandbox, and with keep leaves it running and removes its scratch files", async () => {
     const gone = await open();
     await gone.close();
     expect(server.sandboxes.has(gone.id)).toBe(false);
@@ -110,7 +110,7 @@ describe("closing and finding again", () => {
     await expect(attach(kept.id)).rejects.toMatchObject({ kind: "file_not_found" });
   });
 
-  test("wakes a sandbox that is paused", async () => {
+  test("resumes a paused sandbox", async () => {
     const sandbox = await open({ keep: true });
     await sandbox.close();
     const remote = server.sandboxes.get(sandbox.id);
@@ -120,7 +120,7 @@ describe("closing and finding again", () => {
     expect((await again.exec(["echo", "awake"])).stdout).toBe("awake\n");
   });
 
-  test("closes when the server has ended it already, and says when it cannot be ended", async () => {
+  test("closes if the server has ended it already, and fails if it cannot be ended", async () => {
     const [one, other] = [await open(), await open()];
     server.sandboxes.delete(one.id);
     await one.close();
@@ -129,7 +129,7 @@ describe("closing and finding again", () => {
     expect(other.closed).toBe(true);
   });
 
-  test("puts the end of the sandbox off for a command that may take longer", async () => {
+  test("extends the sandbox's lease for a command with a longer timeout", async () => {
     const sandbox = await open({ timeoutSeconds: 600 });
     const renewals = () => server.seen.filter(({ path }) => path.endsWith("/renew-expiration"));
     const before = renewals().length;
@@ -143,7 +143,7 @@ describe("closing and finding again", () => {
 });
 
 describe("commands", () => {
-  test("come through the wire as they are, whatever is in them", async () => {
+  test("are transmitted unchanged, whatever is in them", async () => {
     const sandbox = await open();
     const texts = ["it's", '"$(id)"', "`id`", "\\", "a\nb", "*", "-n", "ü💥", " ", "$'x'", "!!", "|end|"];
     const { stdout } = await sandbox.exec(["printf", "%s\\0", ...texts]);
@@ -157,7 +157,7 @@ describe("commands", () => {
     expect((await sandbox.exec("echo lost", { env: { PATH: "/nowhere" } })).stdout).toBe("lost\n");
   });
 
-  test("are interrupted at the server when what they started cannot be looked for", async () => {
+  test("are interrupted on the server if their processes cannot be found", async () => {
     const sandbox = await open();
     const abort = new AbortController();
     const running = sandbox.exec("echo $$ > pid; sleep 600", { signal: abort.signal });
@@ -170,7 +170,7 @@ describe("commands", () => {
     expect(await lives(pid)).toBe(false);
   });
 
-  test("are ended with what left them, also when they ignore being interrupted", async () => {
+  test("are killed together with their daemons, even if they ignore interrupts", async () => {
     const sandbox = await open();
     const abort = new AbortController();
     const command = "setsid sh -c 'echo $$ > pid; exec sleep 600' & trap '' TERM; while :; do sleep 1; done";
@@ -182,7 +182,7 @@ describe("commands", () => {
     expect(await lives(pid)).toBe(false);
   });
 
-  test("run, and end with all that they started, where there is only a plain shell", async () => {
+  test("run, and end with all processes that they started, with only a plain shell", async () => {
     await server[Symbol.asyncDispose]();
     server = await OpenSandboxServer.start(KEY, "sh");
     const sandbox = await open();
@@ -197,7 +197,7 @@ describe("commands", () => {
     expect(await lives(pid)).toBe(false);
   });
 
-  test("fail when the server ends while they run, and do not wait for ever", async () => {
+  test("fail if the server ends while they run, and do not wait for ever", async () => {
     const sandbox = await open();
     const running = sandbox.exec("touch started; sleep 600");
     running.catch(() => {});
@@ -208,7 +208,7 @@ describe("commands", () => {
   });
 });
 
-test("leaves the old file to who reads it while a new one takes its place", async () => {
+test("a reader of a file keeps the old content while the file is replaced", async () => {
   const sandbox = await open();
   await sandbox.writeFile("file.txt", "old");
   const reading = sandbox.exec("exec 3<file.txt; touch ready; while [ ! -e go ]; do sleep 0.02; done; cat <&3");
@@ -219,7 +219,7 @@ test("leaves the old file to who reads it while a new one takes its place", asyn
   expect(Buffer.from(await sandbox.readFile("file.txt")).toString()).toBe("new");
 });
 
-test("lets no link lead a new file outside by way of a directory that is not there", async () => {
+test("a link to a missing directory cannot make a new file outside", async () => {
   const sandbox = await open();
   await sandbox.exec("ln -s nope/../../escaped sly");
   await expect(sandbox.writeFile("sly", "x")).rejects.toMatchObject({ kind: "not_permitted" });
@@ -228,7 +228,7 @@ test("lets no link lead a new file outside by way of a directory that is not the
   expect((await readdir(home)).sort()).toEqual(["tmp", "workspace"]);
 });
 
-describe("what goes wrong on the way", () => {
+describe("a failure of the server or the network", () => {
   test.for([
     [400, "os_error"],
     [401, "not_permitted"],
@@ -261,7 +261,7 @@ describe("what goes wrong on the way", () => {
     }
   });
 
-  test("a server that is not there, or is none", async () => {
+  test("a missing server, or another kind of server", async () => {
     const closed = await OpenSandboxServer.start();
     const { domain: free } = closed;
     await closed[Symbol.asyncDispose]();
@@ -279,12 +279,12 @@ describe("what goes wrong on the way", () => {
   });
 });
 
-/** The number that a command has written into the file "pid", as soon as it has. */
+/** The process id that a command writes into the file "pid"; waits for it. */
 async function pidIn(sandbox: Sandbox): Promise<number> {
   return Number((await sandbox.exec("while [ ! -s pid ]; do sleep 0.02; done; cat pid")).stdout);
 }
 
-/** Whether a process runs; one that is dead and not yet buried does not. */
+/** Whether a process runs; a zombie does not. */
 async function lives(pid: number): Promise<boolean> {
   const stat = await readFile(`/proc/${pid}/stat`, "utf8").catch(() => ") Z");
   return !/\) [ZX]/.test(stat);

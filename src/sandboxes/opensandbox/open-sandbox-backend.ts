@@ -22,7 +22,7 @@ import { RemoteShell } from "./remote-shell.ts";
 import { isRemoteId, snapshotName } from "./remote-snapshots.ts";
 import { limitsProblem } from "../command-limits.ts";
 import { environmentProblem, isTimeout, SPEC_KEYS } from "../local/check-spec.ts";
-import { isIsolationWord } from "../local/isolation.ts";
+import { isIsolationMode } from "../local/isolation.ts";
 
 /**
  * Sandboxes of an OpenSandbox server, through its own client.
@@ -31,9 +31,9 @@ import { isIsolationWord } from "../local/isolation.ts";
  * - The root is `spec.workingDir`, which is made, else the directory `workspace` in the home of the sandbox's user.
  * - The image needs a POSIX shell and the usual small programs: `env, base64, head, tail, tr, stat, readlink, grep, find`
  *   and, for snapshots, `tar`. `capabilities.languages` names the interpreters that it has.
- * - Paths are confined by following their links in the sandbox right before each step; what keeps a command from
- *   everything else is the server's container.
- * - What a command writes goes to the sandbox's disk first, and only what is kept of it comes over the network.
+ * - Paths are confined by resolving their links in the sandbox right before each step; commands are confined only by the
+ *   server's container.
+ * - Output of a command is written to the sandbox's disk, and only the part that is kept is sent over the network.
  */
 export function openSandboxBackend(options: OpenSandboxOptions = {}): SandboxBackend {
   return {
@@ -63,7 +63,7 @@ export function openSandboxBackend(options: OpenSandboxOptions = {}): SandboxBac
       try {
         return await enter(remote, checked, options);
       } catch (error) {
-        // It belongs to whoever left it, and may be looked for again.
+        // Disconnect only: the sandbox was left by someone else, who may attach to it again.
         await remote.disconnect();
         throw error;
       }
@@ -106,7 +106,7 @@ async function enter(remote: RemoteSandbox, spec: SandboxSpec, options: OpenSand
   });
 }
 
-/** The path that `pwd` printed, without the end of the line. */
+/** Decodes the path that `pwd` printed, without its newline. */
 function decoded(path: string): string {
   return Buffer.from(path, "base64").toString("utf8").replace(/\n$/, "");
 }
@@ -114,42 +114,43 @@ function decoded(path: string): string {
 /**
  * A frozen copy of the spec.
  *
- * @throws {SessionError} `INVALID_OPTION` for a value that is none; a `SandboxError` `unsupported` for what only other
- * backends have.
+ * @throws {SessionError} `INVALID_OPTION` for an invalid value; {SandboxError} `unsupported` for options of other backends.
  */
 function checkRemoteSpec(spec: SandboxSpec): SandboxSpec {
   const { workingDir, env, allowPaths, isolation, network, limits, image, entrypoint, timeoutMs } = spec;
-  for (const key of Object.keys(spec)) if (!SPEC_KEYS.has(key)) throw invalid(`has no ${show(key)}`);
-  // Its server isolates every sandbox, whatever the word.
-  if (isolation !== undefined && !isIsolationWord(isolation)) {
+  for (const key of Object.keys(spec)) if (!SPEC_KEYS.has(key)) throw invalidRemoteSpec(`has no ${show(key)}`);
+  // The server isolates every sandbox, whatever the mode.
+  if (isolation !== undefined && !isIsolationMode(isolation)) {
     throw new SandboxError(
       "unsupported",
-      `The opensandbox backend knows no isolation ${show(isolation)}; leave it out.`,
+      `The opensandbox backend does not support the isolation ${show(isolation)}; leave it out.`,
     );
   }
   if (network !== undefined && network !== true) {
-    throw new SandboxError("unsupported", "The opensandbox backend cannot take the network away; its server decides.");
+    throw new SandboxError("unsupported", "The opensandbox backend cannot disable the network; its server decides.");
   }
   const limitProblem = limits === undefined ? null : limitsProblem(limits);
-  if (limitProblem !== null) throw invalid(`cannot use its limits: ${limitProblem}`);
+  if (limitProblem !== null) throw invalidRemoteSpec(`cannot use its limits: ${limitProblem}`);
   const foreign = Object.keys(limits ?? {}).find((name) => name !== "seconds");
   if (foreign !== undefined) {
     throw new SandboxError("unsupported", `The opensandbox backend has no limit ${foreign}; its server sets that one.`);
   }
-  if (workingDir !== undefined && !isAbsolute(workingDir)) throw invalid("needs an absolute path as workingDir");
+  if (workingDir !== undefined && !isAbsolute(workingDir))
+    throw invalidRemoteSpec("needs an absolute path as workingDir");
   if (allowPaths !== undefined && !(Array.isArray(allowPaths) && allowPaths.every(isAbsolute))) {
-    throw invalid("needs a list of absolute paths as allowPaths");
+    throw invalidRemoteSpec("needs a list of absolute paths as allowPaths");
   }
   const problem = env === undefined ? null : environmentProblem(env);
-  if (problem !== null) throw invalid(`cannot use its env: ${problem}`);
-  if (image !== undefined && (typeof image !== "string" || image === "")) throw invalid("needs a name as image");
+  if (problem !== null) throw invalidRemoteSpec(`cannot use its env: ${problem}`);
+  if (image !== undefined && (typeof image !== "string" || image === ""))
+    throw invalidRemoteSpec("needs a name as image");
   if (
     entrypoint !== undefined &&
     !(Array.isArray(entrypoint) && entrypoint.every((part) => typeof part === "string"))
   ) {
-    throw invalid("needs a list of texts as entrypoint");
+    throw invalidRemoteSpec("needs a list of texts as entrypoint");
   }
-  if (timeoutMs !== undefined && !isTimeout(timeoutMs)) throw invalid("needs a timeoutMs above 0");
+  if (timeoutMs !== undefined && !isTimeout(timeoutMs)) throw invalidRemoteSpec("needs a timeoutMs above 0");
   return Object.freeze({
     ...spec,
     ...(workingDir === undefined ? {} : { workingDir: posix.resolve(workingDir) }),
@@ -164,6 +165,6 @@ function isAbsolute(value: unknown): boolean {
   return typeof value === "string" && posix.isAbsolute(value) && !value.includes("\0");
 }
 
-function invalid(problem: string): SessionError {
+function invalidRemoteSpec(problem: string): SessionError {
   return new SessionError("INVALID_OPTION", `The spec of an OpenSandbox sandbox ${problem}.`);
 }

@@ -18,7 +18,7 @@ import { type CommandSource, quote } from "./remote-script.ts";
 import { RemoteShell } from "./remote-shell.ts";
 import { restoreSnapshot, snapshotName, takeSnapshot } from "./remote-snapshots.ts";
 
-/** How code of one language is run: a program that is given a file. */
+/** Languages, each with the program that runs a file of it. */
 export const LANGUAGES: readonly { readonly name: string; readonly program: string; readonly ending: string }[] = [
   { name: "bash", program: "bash", ending: "sh" },
   { name: "javascript", program: "node", ending: "js" },
@@ -26,21 +26,21 @@ export const LANGUAGES: readonly { readonly name: string; readonly program: stri
   { name: "sh", program: "/bin/sh", ending: "sh" },
 ];
 
-/** What a remote sandbox is made of. */
+/** The parts of an `OpenSandbox`. */
 export interface OpenSandboxParts {
   readonly remote: RemoteSandbox;
   readonly spec: SandboxSpec;
   readonly options: OpenSandboxOptions;
-  /** The root, and the paths that are allowed beside it, without links in them. */
+  /** The root and the allowed paths, with links resolved. */
   readonly roots: readonly string[];
-  /** A directory in the sandbox for files that the caller does not see. */
+  /** A directory in the sandbox for internal files. */
   readonly scratch: string;
-  /** The programs of languages that are there. */
+  /** The installed interpreters. */
   readonly programs: readonly string[];
 }
 
 const RENEW_SPARE_SECONDS = 60;
-/** The system takes no longer text as one argument. */
+/** Maximum length of one argument, below the limit of the system. */
 const ARGUMENT_BYTES_MAX = 60_000;
 
 /** One directory of a sandbox that an OpenSandbox server runs. */
@@ -145,7 +145,7 @@ export class OpenSandbox implements Sandbox {
       if (options.keep === true) await this.#shell.ask(`rm -rf -- ${quote(scratch)}; printf 'done|end|'`);
       else await remote.kill();
     } catch (error) {
-      // The server may have ended it by itself, or another handle has.
+      // The server, or another handle, may have ended it already.
       if (!(error instanceof SandboxError && error.kind === "file_not_found")) throw error;
     } finally {
       await remote.disconnect();
@@ -162,14 +162,14 @@ export class OpenSandbox implements Sandbox {
     return running;
   }
 
-  /** The server ends a sandbox after a time, so one that is in use is renewed long before. */
+  /** Extends the sandbox's lease, long before the server would end it. */
   async #renew(needMs: number): Promise<void> {
     if (this.#keepSeconds === Number.POSITIVE_INFINITY) return;
     const needUntilMs = performance.now() + Math.max(needMs, (this.#keepSeconds * 1000) / 2);
     if (needUntilMs <= this.#keptUntilMs) return;
     const seconds = Math.max(this.#keepSeconds, needMs / 1000) + RENEW_SPARE_SECONDS;
     this.#keptUntilMs = performance.now() + seconds * 1000;
-    // A sandbox that is gone says so to the operation itself.
+    // If the sandbox no longer exists, the operation itself fails.
     await this.#parts.remote.renew(seconds).catch(() => {});
   }
 

@@ -2,41 +2,41 @@ import { withoutStop } from "../../internal/trim-text.ts";
 import { SessionError } from "../../session/errors.ts";
 import { type SandboxSpec, SandboxError, type SandboxFailure } from "../../session/sandbox/sandbox.ts";
 
-/** How an OpenSandbox server is reached, and what its sandboxes are like. */
+/** Options of `openSandboxBackend`. */
 export interface OpenSandboxOptions {
   /** The server, as `host:port` or as a URL (default `localhost:8080`). */
   readonly domain?: string;
   readonly apiKey?: string;
-  /** Used where `domain` is not a URL (default `http`). */
+  /** The protocol if `domain` is not a URL (default `http`). */
   readonly protocol?: "http" | "https";
-  /** Sends everything through the server, for clients that cannot reach the sandboxes themselves. */
+  /** Sends all requests through the server, for clients that cannot reach the sandboxes directly. */
   readonly useServerProxy?: boolean;
-  /** Sent with every request. */
+  /** Headers for every request. */
   readonly headers?: Readonly<Record<string, string>>;
-  /** The image of a spec that names none (default `python:3.12`). */
+  /** The default image (`python:3.12` if not given). */
   readonly image?: string;
-  /** How long the server keeps a sandbox that nobody uses (default half an hour); null is until it is closed. */
+  /** How long the server keeps an idle sandbox (default half an hour); null: until it is closed. */
   readonly timeoutSeconds?: number | null;
   /** How long a sandbox may take to start (default 30 seconds). */
   readonly readyTimeoutSeconds?: number;
-  /** The limit of one request that is not a command (default 30 seconds). */
+  /** The timeout of requests other than commands (default 30 seconds). */
   readonly requestTimeoutSeconds?: number;
-  /** Limits as the server knows them, such as `{ cpu: "1", memory: "2Gi" }`. */
+  /** Resource limits in the server's form, such as `{ cpu: "1", memory: "2Gi" }`. */
   readonly resource?: Readonly<Record<string, string>>;
-  /** Marks by which the server lists its sandboxes. */
+  /** Labels that the server stores with the sandbox, to filter its list. */
   readonly metadata?: Readonly<Record<string, string>>;
-  /** Leaves the sandbox running on `close`, so that `attach` finds it until its time is over. */
+  /** Keeps the sandbox running after `close`, so that `attach` finds it until its timeout. */
   readonly keep?: boolean;
 }
 
-/** One event of a command that runs in the sandbox. */
+/** One event of a running command. */
 export interface RemoteEvent {
   readonly type: string;
   readonly text?: string;
   readonly error?: Readonly<Record<string, unknown>>;
 }
 
-/** An item of a directory as the server tells of it. */
+/** A directory item, as the server reports it. */
 export interface RemoteFile {
   readonly path: string;
   readonly type?: "file" | "directory" | "symlink" | "other";
@@ -51,7 +51,7 @@ export interface RemoteSandbox {
   list(path: string, depth: number): Promise<readonly RemoteFile[]>;
   read(path: string): AsyncIterable<Uint8Array>;
   write(path: string, data: string | Uint8Array | AsyncIterable<Uint8Array>): Promise<void>;
-  /** Puts the end of the sandbox off to so many seconds from now. */
+  /** Sets the sandbox's expiry to so many seconds from now. */
   renew(seconds: number): Promise<void>;
   createSnapshot(): Promise<string>;
   snapshotState(snapshotId: string): Promise<{ readonly state: string; readonly message?: string }>;
@@ -65,10 +65,10 @@ type SdkSandbox = Awaited<ReturnType<Sdk["Sandbox"]["connect"]>>;
 const IMAGE = "python:3.12";
 const DISCONNECT_MS_MAX = 1_000;
 
-/** How long a sandbox is kept that nobody uses, where the options do not say. */
+/** The default idle timeout of a sandbox. */
 export const TIMEOUT_SECONDS = 1_800;
 
-/** Starts a sandbox of an image, or of a snapshot. */
+/** Starts a sandbox from an image or a snapshot. */
 export function createRemote(
   options: OpenSandboxOptions,
   spec: SandboxSpec,
@@ -89,7 +89,7 @@ export function createRemote(
   });
 }
 
-/** Connects to a sandbox that runs, or is paused. */
+/** Connects to a running or paused sandbox. */
 export function connectRemote(options: OpenSandboxOptions, id: string): Promise<RemoteSandbox> {
   const what = `the sandbox ${id}`;
   return withSdk(options, what, async ({ Sandbox, SandboxManager }) => {
@@ -100,7 +100,7 @@ export function connectRemote(options: OpenSandboxOptions, id: string): Promise<
       const paused = status.state === "Paused";
       return remoteOf(await (paused ? Sandbox.resume(connection) : Sandbox.connect(connection)), options);
     } finally {
-      await soon(manager.close());
+      await waitBriefly(manager.close());
     }
   });
 }
@@ -110,11 +110,11 @@ export function deleteRemoteSnapshot(options: OpenSandboxOptions, snapshotId: st
   return withSdk(options, `the snapshot ${snapshotId}`, async ({ SandboxManager }) => {
     const manager = SandboxManager.create({ connectionConfig: connectionOf(options) });
     try {
-      // The client takes an answer without a body for a success, so that only this tells whether there was one.
+      // The client treats any empty response as success; only this call tells whether the snapshot existed.
       await manager.getSnapshot(snapshotId);
       await manager.deleteSnapshot(snapshotId);
     } finally {
-      await soon(manager.close());
+      await waitBriefly(manager.close());
     }
   });
 }
@@ -136,7 +136,7 @@ function remoteOf(sandbox: SdkSandbox, options: OpenSandboxOptions): RemoteSandb
     createSnapshot: async () => (await told(sandboxes.createSnapshot(id, {}))).id,
     snapshotState: async (snapshotId) => (await told(sandboxes.getSnapshot(snapshotId))).status,
     kill: () => told(sandbox.kill()),
-    disconnect: () => soon(sandbox.close()),
+    disconnect: () => waitBriefly(sandbox.close()),
   };
 }
 
@@ -160,7 +160,7 @@ async function withSdk<T>(options: OpenSandboxOptions, what: string, work: (sdk:
 function connectionOf(options: OpenSandboxOptions) {
   const { domain = "localhost:8080", apiKey = "", protocol = "http", useServerProxy = false } = options;
   const { headers, requestTimeoutSeconds = 30 } = options;
-  // Each of these is given, since the client would take what is left out from the environment.
+  // All options are set explicitly: the client would read missing ones from the environment.
   return {
     domain,
     apiKey,
@@ -176,8 +176,8 @@ function readiness({ readyTimeoutSeconds = 30 }: OpenSandboxOptions) {
   return { readyTimeoutSeconds };
 }
 
-/** The client's pool closes when its last answer has come; one that never comes must not hold anybody up. */
-async function soon(closing: Promise<void>): Promise<void> {
+/** Waits for the client's connection pool to close, but only briefly: it waits for pending responses, which may never come. */
+async function waitBriefly(closing: Promise<void>): Promise<void> {
   let timer: ReturnType<typeof setTimeout> | undefined;
   const late = new Promise<void>((resolve) => {
     timer = setTimeout(resolve, DISCONNECT_MS_MAX);
@@ -188,7 +188,7 @@ async function soon(closing: Promise<void>): Promise<void> {
 
 async function loadSdk(): Promise<Sdk> {
   try {
-    // Inside of `try`, so that bundlers take a package that is not there for one that may be missing.
+    // Awaited inside of `try`, so that bundlers treat the package as optional.
     return await import("@alibaba-group/opensandbox");
   } catch (cause) {
     throw new SessionError(
@@ -208,7 +208,7 @@ interface ClientError {
 
 const MESSAGE_CHARACTERS_SHOWN = 300;
 
-/** What the client or the network reported, as a failure of a sandbox; the key is in no message, whoever repeats it. */
+/** Converts an error of the client or the network to a `SandboxError`, and removes the API key from its message. */
 function remoteFailure(
   error: unknown,
   options: { readonly domain?: string; readonly apiKey?: string },
@@ -219,7 +219,7 @@ function remoteFailure(
   const hide = (text: string): string => (options.apiKey ? text.replaceAll(options.apiKey, "***") : text);
   const said = hide(typeof message === "string" ? message : String(error)).slice(0, MESSAGE_CHARACTERS_SHOWN);
   const server = `The OpenSandbox server at ${hide(options.domain ?? "localhost:8080")}`;
-  // The error itself may hold the whole answer of the server, so only its words are kept.
+  // Only the message is kept as the cause: the error itself may hold the whole response.
   const kept = { cause: new Error(said) };
   if (statusCode !== undefined && statusCode !== 0) {
     const { kind, text } = ofStatus(statusCode, what);

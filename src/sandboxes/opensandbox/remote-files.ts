@@ -3,25 +3,24 @@ import { uuidv7 } from "../../internal/uuid.ts";
 import { show } from "../../session/errors.ts";
 import { SandboxError, type SandboxFile } from "../../session/sandbox/sandbox.ts";
 import type { RemoteSandbox } from "./opensandbox-client.ts";
-import { lookScript, placeScript, removeScript } from "./remote-script.ts";
+import { statScript, moveScript, removeScript } from "./remote-script.ts";
 import type { RemoteShell } from "./remote-shell.ts";
 
 const READ_BYTES_MAX = 32 * 1024 * 1024;
-/** Deeper than any path can be. */
+/** Deeper than any path can be: lists all levels. */
 const DEPTH_MAX = 4096;
 const TEMPORARY = /(^|\/)\.skein-[0-9a-f-]{36}\.[a-z]+$/;
 
 /**
  * The files of a remote sandbox, by paths that do not leave its root.
  *
- * Links are followed in the sandbox right before each step. A process in the sandbox that exchanges a directory for a
- * link between the look and the step can lead it elsewhere, but no farther than the sandbox itself: what keeps its
- * processes from the world around it is the server's container.
+ * Links are resolved in the sandbox right before each step. A process in the sandbox that replaces a directory by a link
+ * between the check and the use can redirect it, but only within the sandbox, which the server's container confines.
  */
 export class RemoteFiles {
   readonly #remote: RemoteSandbox;
   readonly #shell: RemoteShell;
-  /** The root, and what is allowed beside it. */
+  /** The root and the allowed paths. */
   readonly #roots: readonly string[];
   readonly #scratch: string;
 
@@ -32,7 +31,7 @@ export class RemoteFiles {
     this.#scratch = scratch;
   }
 
-  /** A path as the sandbox knows it; whether links lead it outside is decided there. */
+  /** The absolute path in the sandbox. Links are checked there. */
   absolute(path: string): string {
     if (typeof path !== "string" || path.includes("\0")) {
       throw new SandboxError("not_permitted", `The path ${show(path)} cannot name a file.`);
@@ -70,7 +69,7 @@ export class RemoteFiles {
     const id = uuidv7();
     const scratch = `${this.#scratch}/${id}-file`;
     await this.#remote.write(scratch, data);
-    await this.#asked(path, placeScript(this.#roots, scratch, absolute, `.skein-${id}.tmp`));
+    await this.#asked(path, moveScript(this.#roots, scratch, absolute, `.skein-${id}.tmp`));
   }
 
   async list(
@@ -98,7 +97,7 @@ export class RemoteFiles {
   }
 
   async exists(path: string): Promise<boolean> {
-    const [kind] = await this.#shell.ask(lookScript(this.#roots, this.absolute(path)));
+    const [kind] = await this.#shell.ask(statScript(this.#roots, this.absolute(path)));
     if (kind === "outside") throw outside(path);
     return kind !== "missing";
   }
@@ -109,7 +108,7 @@ export class RemoteFiles {
   }
 
   async #look(path: string): Promise<{ readonly type: string; readonly sizeBytes: number; readonly realPath: string }> {
-    const [type = "", size, realPath = ""] = await this.#asked(path, lookScript(this.#roots, this.absolute(path)));
+    const [type = "", size, realPath = ""] = await this.#asked(path, statScript(this.#roots, this.absolute(path)));
     return { type, sizeBytes: Number(size), realPath: Buffer.from(realPath, "base64").toString("utf8") };
   }
 
@@ -131,7 +130,7 @@ export class RemoteFiles {
     }
   }
 
-  /** How a real path is named to the caller: relative to the root where it is in there, else absolute. */
+  /** The name of a real path for the caller: relative to the root if it is inside, else absolute. */
   #nameOf(path: string, realPath: string): string {
     const root = this.#roots[0] ?? "/";
     for (const each of [this.absolute(path), realPath]) if (isIn(each, root)) return posix.relative(root, each);

@@ -1,10 +1,10 @@
 /** How much of one stream of a command's output is kept: half of it from the beginning, half from the end. */
 const OUTPUT_BYTES_MAX: number = 256 * 1024;
 
-/** The variable by which the processes of a command are found, wherever they went. */
+/** The environment variable that identifies all processes of a command, even daemons. */
 const COMMAND_VARIABLE = "SKEIN_COMMAND_ID";
 
-/** A text as one word of a POSIX shell, whatever is in it. */
+/** Quotes a text as one word for a POSIX shell. */
 export function quote(text: string): string {
   return `'${text.replaceAll("'", "'\\''")}'`;
 }
@@ -12,8 +12,8 @@ export function quote(text: string): string {
 /**
  * The beginning of every script.
  *
- * What a script has to say goes out as fields that end in `|`, with bytes as base64: a server may break its output into
- * lines or pieces as it likes. The tools of a system come last on the path, for a sandbox whose own path leads nowhere.
+ * Scripts print fields that end in `|`, with bytes as base64, because a server may split output anywhere. The system's tool
+ * directories are appended to the path, for a sandbox whose own path is unusable.
  */
 function prelude(roots: readonly string[]): string {
   const patterns = roots.map((root) => `${quote(root === "/" ? "" : root)}/*`).join("|");
@@ -38,7 +38,7 @@ real() {
 `;
 }
 
-/** Makes the root and a directory for scratch files, and tells of both, of the paths beside the root and of the programs. */
+/** Creates the root and a scratch directory, and prints both, the resolved allowed paths and the installed programs. */
 export function openScript(
   workingDir: string | null,
   allowPaths: readonly string[],
@@ -56,18 +56,18 @@ for n in ${programs.map(quote).join(" ")}; do command -v "$n" >/dev/null 2>&1 &&
 say end`;
 }
 
-/** What a command is: a text for the shell, a file with one, a program with its arguments, or code for an interpreter. */
+/** The source of a command: a shell text, a file with one, a program with arguments, or code for an interpreter. */
 export type CommandSource =
   | { readonly text: string }
   | { readonly file: string }
   | { readonly list: readonly string[] }
   | { readonly code: string; readonly program: string; readonly ending: string };
 
-/** A command to be wrapped. */
+/** The parts of a command script. */
 export interface CommandScript {
   readonly roots: readonly string[];
   readonly commandId: string;
-  /** The beginning of the names of its scratch files. */
+  /** The prefix of its scratch files. */
   readonly scratch: string;
   readonly cwd: string;
   readonly env: Readonly<Record<string, string>>;
@@ -75,7 +75,7 @@ export interface CommandScript {
   readonly hasInput: boolean;
 }
 
-/** Runs a command with its output in files, and tells how it ended and what it wrote, to the byte. */
+/** Runs a command with its output in files, and prints its exit code and its output, byte for byte. */
 export function commandScript({ roots, commandId, scratch, cwd, env, command, hasInput }: CommandScript): string {
   const variables = Object.entries({ ...env, [COMMAND_VARIABLE]: commandId });
   const half = OUTPUT_BYTES_MAX / 2;
@@ -105,25 +105,25 @@ function shellArguments(command: CommandSource): string {
   if ("text" in command) return `-c ${quote(command.text)}`;
   if ("file" in command) return quote(command.file);
   if ("code" in command) return `-c 'exec "$@"' sh ${quote(command.program)} "$x"`;
-  // The program is looked for before it is run: an exit code of 127 could also be its own.
+  // Checks first that the program exists: an exit code of 127 could also be the program's own.
   const find = 'command -v "$1" >/dev/null 2>&1 || { : >"$0"; exit 127; }; exec "$@"';
   return `-c ${quote(find)} "$d-unstarted" ${command.list.map(quote).join(" ")}`;
 }
 
-/** Kills a command and everything that came of it. */
-export function endScript(commandId: string): string {
+/** Kills a command and all processes that it started. */
+export function killScript(commandId: string): string {
   return `${prelude(["/"])}${sweep(commandId)}
 sweep 2
 say $clean end`;
 }
 
 /**
- * A function that kills what came of a command, until so many looks in a row find nothing.
+ * A shell function that kills all processes of a command, until several scans in a row find none.
  *
- * A process is known by the variable that it inherited, so that it is found also when it left the command's group. A
- * chain of processes that each start the next one and end is gone from where a look saw it. So between two looks the
- * youngest processes are watched closely, which takes a shell that can look by itself; another one needs other programs to
- * look. The first look only stops what it finds, lest a shell writes of the end of its child before it ends itself.
+ * Processes are found by the environment variable that they inherit, even if they left the command's process group. A process
+ * that starts a successor and exits may escape a scan; so between two scans the youngest processes are polled closely, which
+ * needs a shell that can read /proc itself (others use external programs). The first scan only stops processes (SIGSTOP), so
+ * that a shell does not report the death of its child before it is killed itself.
  */
 function sweep(commandId: string): string {
   const mark = `${COMMAND_VARIABLE}=${commandId}`;
@@ -156,16 +156,16 @@ sweep() {
 }`;
 }
 
-/** Says what is at a path, and where that is without links. */
-export function lookScript(roots: readonly string[], path: string): string {
+/** Prints the type of the item at a path, and its path with links resolved. */
+export function statScript(roots: readonly string[], path: string): string {
   return `${prelude(roots)}real ${quote(path)}
 [ -e "$q" ] || [ -L "$q" ] || give missing
 if [ -d "$q" ]; then say directory 0; elif [ -f "$q" ]; then say file "$(stat -c %s -- "$q")"; else say other 0; fi
 printf %s "$q" | encoded; say end`;
 }
 
-/** Moves a scratch file to its path, so that a reader sees the old file or the new one. */
-export function placeScript(roots: readonly string[], scratch: string, path: string, temporary: string): string {
+/** Moves a scratch file to its path atomically: a reader sees the old file or the new one. */
+export function moveScript(roots: readonly string[], scratch: string, path: string, temporary: string): string {
   return `${prelude(roots)}s=${quote(scratch)}
 trap 'rm -f -- "$s"' EXIT
 real ${quote(path)}
@@ -180,7 +180,7 @@ mv -f -- "$t" "$q" 2>/dev/null || { rm -f -- "$t"; give failed; }
 say done end`;
 }
 
-/** Removes what is at a path, and never the root or what holds it. */
+/** Removes the item at a path, but never the root or a directory that contains it. */
 export function removeScript(roots: readonly string[], path: string): string {
   const name = path.slice(path.lastIndexOf("/") + 1);
   const carried = roots.map(quote).join(" ");
@@ -193,7 +193,7 @@ rm -rf -- "$i" 2>/dev/null || give failed
 say done end`;
 }
 
-/** Packs the files of a root, which without a name is the usual one, into one scratch file. */
+/** Packs the files of a root (null: the default root) into one scratch file. */
 export function packScript(workingDir: string | null, scratch: string): string {
   const root = workingDir === null ? `"\${HOME:-/tmp}/workspace"` : quote(workingDir);
   return `${prelude(["/"])}cd -- ${root} 2>/dev/null || give missing
@@ -201,7 +201,7 @@ tar -cf ${quote(scratch)} . 2>/dev/null || give failed
 say done end`;
 }
 
-/** Replaces the files that are there by those of a packed root; one that cannot be read changes nothing. */
+/** Replaces the files of a root by those of a packed root. If the archive cannot be read, nothing changes. */
 export function unpackScript(root: string, scratch: string): string {
   return `${prelude(["/"])}s=${quote(scratch)}
 trap 'rm -f -- "$s"' EXIT

@@ -2,11 +2,11 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { show } from "../../session/errors.ts";
 import { type ExecResult, SandboxError } from "../../session/sandbox/sandbox.ts";
 import type { RemoteEvent, RemoteSandbox } from "./opensandbox-client.ts";
-import { type CommandScript, commandScript, endScript } from "./remote-script.ts";
+import { type CommandScript, commandScript, killScript } from "./remote-script.ts";
 
 /** A command, ready to be started. */
 export interface RemoteCommand extends CommandScript {
-  /** What the caller asked for, for messages. */
+  /** The command as the caller wrote it, for messages. */
   readonly name: string;
   /** The directory as the caller named it. */
   readonly cwdName: string;
@@ -17,13 +17,13 @@ export interface RemoteCommand extends CommandScript {
 type Output = { readonly stdout: string; readonly stderr: string };
 
 const ASK_MS_MAX = 60_000;
-/** The server ends a command by itself so much later than it is ended from here, for a client that died meanwhile. */
+/** The server's own timeout is so much later than ours; it ends commands of a client that crashed. */
 const SERVER_GRACE_MS = 10_000;
 const END_MS_MAX = 5_000;
-/** The script around a command tells of it within this time after its processes are gone, or is interrupted. */
-const TELL_MS_MAX = 1_000;
+/** How long the script may take to report after its command's processes have ended; then it is interrupted. */
+const REPORT_MS_MAX = 1_000;
 const TIMER_MS_MAX: number = 2 ** 31 - 1 - SERVER_GRACE_MS;
-/** Twice what the kept output of a command takes as base64. */
+/** Twice the size of a command's kept output as base64. */
 const ANSWER_CHARACTERS_MAX: number = 2 * 1024 * 1024;
 
 /** Runs scripts in a remote sandbox and reads the fields that they print. */
@@ -79,24 +79,24 @@ export class RemoteShell {
     throw new SandboxError("timeout", text, output === null ? {} : { output });
   }
 
-  /** Ends a command, and resolves to what it had written where that can still be learned. */
+  /** Ends a command. Resolves to its output so far, or null if it cannot be read. */
   async #end(
     command: RemoteCommand,
     started: Promise<string>,
     answer: Promise<readonly string[]>,
   ): Promise<Output | null> {
     const answered = answer.catch(() => null);
-    // Before the server has started it there is nothing to end, and what starts afterwards would be missed.
+    // Wait until the server has started it: a process that starts after the script has run would survive.
     const id = await Promise.race([started, answered.then(() => null), sleep(END_MS_MAX, null, { ref: false })]);
-    await this.ask(endScript(command.commandId)).catch(() => {});
-    const early = await Promise.race([answered.then(() => true), sleep(TELL_MS_MAX, false, { ref: false })]);
+    await this.ask(killScript(command.commandId)).catch(() => {});
+    const early = await Promise.race([answered.then(() => true), sleep(REPORT_MS_MAX, false, { ref: false })]);
     if (!early && id !== null) await this.#remote.interrupt(id).catch(() => {});
     const fields = await Promise.race([answered, sleep(END_MS_MAX, null, { ref: false })]);
     return fields === null || fields[0] !== "done" ? null : outputOf(fields);
   }
 }
 
-/** What a script printed, up to its end; the rest of the stream is read aside, since some servers hold it open. */
+/** The fields that a script printed. The rest of the stream is drained in the background: some servers keep it open. */
 async function fieldsOf(events: AsyncIterable<RemoteEvent>, started?: (id: string) => void): Promise<string[]> {
   const iterator = events[Symbol.asyncIterator]();
   let text = "";
@@ -106,7 +106,8 @@ async function fieldsOf(events: AsyncIterable<RemoteEvent>, started?: (id: strin
     if (done === true) break;
     if (value.type === "init") started?.(value.text ?? "");
     if (value.type === "stdout") text += value.text ?? "";
-    if (text.length > ANSWER_CHARACTERS_MAX) throw new SandboxError("os_error", "The sandbox answers without an end.");
+    if (text.length > ANSWER_CHARACTERS_MAX)
+      throw new SandboxError("os_error", "The sandbox sends more output than a script can print.");
     if (value.type === "error") problem = String(value.error?.["evalue"] ?? value.error?.["value"] ?? "unknown");
     if (value.type === "error" || value.type === "execution_complete") {
       void drain(iterator);
@@ -122,7 +123,7 @@ async function drain(iterator: AsyncIterator<unknown>): Promise<void> {
   try {
     while ((await iterator.next()).done !== true);
   } catch {
-    // What was asked has been answered.
+    // Errors after the answer do not matter.
   }
 }
 
@@ -136,7 +137,7 @@ function resultOf(fields: readonly string[], command: RemoteCommand, startedAt: 
     case "outside":
       throw new SandboxError("not_permitted", `The path ${show(cwdName)} is outside of the sandbox.`);
     case "not-directory":
-      throw new SandboxError("os_error", `The path ${show(cwdName)} is no directory that a command can run in.`);
+      throw new SandboxError("os_error", `The path ${show(cwdName)} is not a directory, so no command can run in it.`);
     case "unstarted":
       throw new SandboxError("os_error", `The command ${show(name)} could not be started: there is no such program.`);
     default:
@@ -155,7 +156,7 @@ function streamText([bytes = "0", head = "", tail = ""]: readonly string[]): str
   const start = Buffer.from(head, "base64");
   if (tail === "") return start.toString("utf8");
   const end = Buffer.from(tail, "base64");
-  // No character is cut in two: half of one at the end of the head is held back, and the rest of one before the tail.
+  // Do not split a character: drop incomplete bytes at the end of the head and at the start of the tail.
   let from = 0;
   while (from < 3 && ((end[from] ?? 0) & 0xc0) === 0x80) from += 1;
   const leftOut = Number(bytes) - start.length - end.length + from;

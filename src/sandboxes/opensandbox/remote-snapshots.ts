@@ -9,7 +9,7 @@ import { RemoteShell } from "./remote-shell.ts";
 
 interface SnapshotName {
   readonly id: string;
-  /** The root whose files it holds; null is the usual one. */
+  /** The root whose files it holds; null is the default root. */
   readonly workingDir: string | null;
 }
 
@@ -17,7 +17,7 @@ const READY_MS_MAX = 300_000;
 const POLL_MS = 200;
 const COPY_MS_MAX = 600_000;
 
-/** Whether a text can be the name of something on the server, and nothing else in a URL. */
+/** Whether a text has the form of an id, so that it is safe as a part of a URL. */
 export function isRemoteId(id: unknown): id is string {
   return typeof id === "string" && /^[A-Za-z0-9][A-Za-z0-9._:-]{0,199}$/.test(id) && !id.includes("..");
 }
@@ -30,7 +30,7 @@ export function snapshotName(snapshot: JsonObject): SnapshotName {
   throw new SandboxError("unsupported", "The value is not a snapshot of an OpenSandbox sandbox.");
 }
 
-/** Has the server keep the whole sandbox, and waits until it has. */
+/** Makes the server take a snapshot of the whole sandbox, and waits until it is ready. */
 export async function takeSnapshot(remote: RemoteSandbox, workingDir: string | null): Promise<JsonObject> {
   const id = await remote.createSnapshot();
   for (const deadline = performance.now() + READY_MS_MAX; performance.now() < deadline; await sleep(POLL_MS)) {
@@ -44,10 +44,10 @@ export async function takeSnapshot(remote: RemoteSandbox, workingDir: string | n
 }
 
 /**
- * Brings the files of a root back to a snapshot.
+ * Restores the files of a root from a snapshot.
  *
- * The server can only start new sandboxes from a snapshot. So that the sandbox stays the one that it is, a second one is
- * started, and the files go from there to here.
+ * The server can only start new sandboxes from a snapshot. To keep this sandbox, a second one is started from the snapshot,
+ * and its files are copied here.
  */
 export async function restoreSnapshot(
   target: { readonly remote: RemoteSandbox; readonly root: string; readonly scratch: string },

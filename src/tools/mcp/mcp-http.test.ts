@@ -19,7 +19,7 @@ afterEach(async () => {
   for (const close of closing.splice(0).reverse()) await close();
 });
 
-describe("the tools of a server on the web", () => {
+describe("the tools of a server over HTTP", () => {
   test("are listed and called, with the headers of the options, and the session is ended on close", async () => {
     const { url, seen } = await serve();
     const server = await openMcpTools({ url, headers: { authorization: "Bearer k" } }, { prefix: "web_" });
@@ -29,7 +29,7 @@ describe("the tools of a server on the web", () => {
     expect(seen.at(-1)?.method).toBe("DELETE");
   });
 
-  test.for(["end", "destroy"] as const)("fail soon when the answer's stream breaks off: %s", async (cut) => {
+  test.for(["end", "destroy"] as const)("fail soon after the response stream breaks off: %s", async (cut) => {
     const { url } = await serve([], { cut });
     const server = await openMcpTools({ url });
     closing.push(() => server.close());
@@ -40,7 +40,7 @@ describe("the tools of a server on the web", () => {
     );
   });
 
-  test("fail when nobody listens, or something else than a server does", async () => {
+  test("fail if no server listens, or another kind of server", async () => {
     const { url, http } = await serve();
     http.closeAllConnections();
     await new Promise((resolve) => http.close(resolve));
@@ -53,7 +53,7 @@ describe("the tools of a server on the web", () => {
     await expect(openMcpTools({ url: "nowhere" })).rejects.toMatchObject({ code: "INVALID_OPTION" });
   });
 
-  test("come from a client of the caller's own, which stays open", async () => {
+  test("come from the caller's own client, which stays open", async () => {
     const { url } = await serve();
     const client = new Client({ name: "own", version: "1" });
     await client.connect(new StreamableHTTPClientTransport(new URL(url)) as Parameters<Client["connect"]>[0]);
@@ -66,8 +66,8 @@ describe("the tools of a server on the web", () => {
   });
 });
 
-describe("what a hostile server lists", () => {
-  test("gets names that every provider takes, no two alike, and calls what they stand for", async () => {
+describe("the tool list of a malicious server", () => {
+  test("gets names that every provider accepts, all different, and calls map to the right tools", async () => {
     const names = [
       "a b",
       "a_b",
@@ -91,7 +91,7 @@ describe("what a hostile server lists", () => {
     expect(answers.map(({ content }) => content)).toEqual(names.map((name) => `called ${name}`));
   });
 
-  test("is left out, with the reason, where no model could be told of it", async () => {
+  test("omits tools that cannot be offered to a model, with the reason", async () => {
     const deep = JSON.parse(`${'{"type":"object","a":'.repeat(300)}1${"}".repeat(300)}`);
     const listed = [
       { name: "taken", inputSchema: { type: "object" } },
@@ -122,7 +122,7 @@ describe("what a hostile server lists", () => {
     });
   });
 
-  test("ends, also when its pages do not", async () => {
+  test("is bounded, even if its pages do not end", async () => {
     const { url } = await serve([], { endless: true });
     await expect(openMcpTools({ url })).rejects.toMatchObject({
       code: "INVALID_TOOL",

@@ -2,31 +2,31 @@ import { withoutStop } from "../../internal/trim-text.ts";
 import { SessionError, show } from "../../session/errors.ts";
 import { streamWatch } from "./stream-watch.ts";
 
-/** A connected client of the MCP SDK, as far as tools need it. */
+/** The members of a connected MCP SDK client that are used here. */
 export interface McpClient {
   request(request: never, schema: never, options?: never): Promise<unknown>;
 }
 
-/** Where a server's tools come from: a program to start, an address to connect to, or a client that is connected already. */
+/** An MCP server: a program to start, a URL to connect to, or a connected client. */
 export type McpServer =
   | {
       readonly command: string;
       readonly args?: readonly string[];
-      /** Variables of the program, besides the few that every program needs (PATH, HOME, …). */
+      /** Environment variables for the program, in addition to a few standard ones (PATH, HOME, …). */
       readonly env?: Readonly<Record<string, string>>;
       readonly cwd?: string;
     }
   | { readonly url: string | URL; readonly headers?: Readonly<Record<string, string>> }
   | { readonly client: McpClient };
 
-/** A connection that was made here, and is closed here. */
+/** A connection to a server. */
 export interface McpConnection {
   readonly client: McpClient;
   onToolsChanged(listener: () => void): void;
   close(): Promise<void>;
 }
 
-/** How one request is sent. */
+/** Options of one request. */
 export interface McpRequestOptions {
   readonly signal?: AbortSignal;
   readonly timeoutMs: number;
@@ -40,14 +40,14 @@ type SdkClient = InstanceType<Sdk["Client"]>;
 type SendRequest = (request: object, schema: unknown, options: object) => Promise<unknown>;
 
 const CONNECT_TIMEOUT_MS = 30_000;
-/** One message of a program may be as large as this; the SDK cuts the connection at a sixth of it by itself. */
+/** Maximum size of one message of a program. The SDK's own default, a sixth of it, would cut the connection. */
 const MESSAGE_BYTES_MAX = 64 * 1024 * 1024;
 const STDERR_CHARACTERS_SHOWN = 500;
 
-/** Connects to a server. @throws {SessionError} `INVALID_TOOL` when it cannot be started or reached. */
+/** Connects to a server. @throws {SessionError} `INVALID_TOOL` if it cannot be started or reached. */
 export async function connectMcp(server: Exclude<McpServer, { client: McpClient }>): Promise<McpConnection> {
   const sdk = await loadSdk();
-  // The servers' output schemas are their own business: compiling a hostile one could stop the process.
+  // Output schemas of servers are not validated: compiling a malicious schema could block the process.
   const jsonSchemaValidator = { getValidator: () => (data: unknown) => ({ valid: true, data }) as never };
   const client: SdkClient = new sdk.Client({ name: "skein", version: "1" }, { jsonSchemaValidator });
   const { transport, said, end } = "command" in server ? programTransport(sdk, server) : webTransport(sdk, server);
@@ -70,7 +70,7 @@ export async function connectMcp(server: Exclude<McpServer, { client: McpClient 
   };
 }
 
-/** Sends one request and gives the server's answer as it is; what is in it, the caller checks. */
+/** Sends one request and returns the server's answer unchecked; the caller must check it. */
 export async function askMcp(
   client: McpClient,
   request: { readonly method: string; readonly params?: object },
@@ -82,10 +82,10 @@ export async function askMcp(
   return (await send(request, ResultSchema, options)) as Record<string, unknown>;
 }
 
-/** What went wrong with a request, for a model to read. */
+/** Describes a failed request for a model. */
 export function mcpFailure(error: unknown): { readonly kind: "timeout" | "tool_execution_exception"; reason: string } {
   const code = (error as { code?: unknown } | null)?.code;
-  // The numbers are the protocol's own: -32001 is a timeout, -32000 a closed connection.
+  // Error codes of the protocol: -32001 is a timeout, -32000 a closed connection.
   if (code === -32001) return { kind: "timeout", reason: "it took too long" };
   if (code === -32000) return { kind: "tool_execution_exception", reason: "the server closed the connection" };
   return { kind: "tool_execution_exception", reason: messageOf(error) };
@@ -115,11 +115,11 @@ function webTransport(sdk: Sdk, server: Extract<McpServer, { url: string | URL }
     requestInit: { headers: { ...server.headers } },
     fetch: streamWatch.fetch,
   });
-  // A server that keeps sessions forgets this one; one that is gone already has nothing to forget.
+  // Ends the session on a stateful server; failures are ignored, because the server may already be down.
   return { transport, said: () => "", end: () => transport.terminateSession().catch(() => {}) };
 }
 
-/** What a server is called in a message, without what may be secret in its arguments or its query. */
+/** The server's name for messages, without arguments or query, which may hold secrets. */
 export function serverName(server: McpServer): string {
   if ("client" in server) return "of a client";
   if ("command" in server) return show(server.command);
@@ -133,7 +133,7 @@ function messageOf(error: unknown): string {
 
 async function loadSdk(): Promise<Sdk> {
   try {
-    // Each is awaited inside of `try`: so bundlers take a package that is not there for one that may be missing.
+    // Awaited inside of `try`, so that bundlers treat the package as optional.
     const client = await import("@modelcontextprotocol/sdk/client/index.js");
     const stdio = await import("@modelcontextprotocol/sdk/client/stdio.js");
     const http = await import("@modelcontextprotocol/sdk/client/streamableHttp.js");

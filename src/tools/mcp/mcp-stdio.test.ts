@@ -41,7 +41,7 @@ describe("the tools of a program", () => {
     expect(server.refused).toEqual([]);
   });
 
-  test("answer with text as it is, and with parts where there is more than text", async () => {
+  test("answer with plain text, or with parts if there is more than text", async () => {
     expect(await call("echo", { text: "grüße\n" })).toEqual({ content: "grüße\n" });
     expect(await call("picture")).toEqual({
       content: [
@@ -61,7 +61,7 @@ describe("the tools of a program", () => {
     expect(await call("silent")).toEqual({ content: '{"ok":true}' });
   });
 
-  test("flag a failure that the server reports, in its words", async () => {
+  test("mark a failure that the server reports, with its message", async () => {
     expect(await call("fail")).toEqual({ content: "no such order", isError: true });
     const crashed = await call("crash");
     expect(crashed.isError).toBe(true);
@@ -72,7 +72,7 @@ describe("the tools of a program", () => {
     });
   });
 
-  test("bring an answer of more than ten megabytes, and leave out an image that no session could hold", async () => {
+  test("return an answer of more than ten megabytes, and omit an image that is too large for a session", async () => {
     const large = await call("large");
     expect((large.content as string).length).toBe(12_000_003);
     expect((large.content as string).endsWith("xend")).toBe(true);
@@ -81,7 +81,7 @@ describe("the tools of a program", () => {
     });
   });
 
-  test("take an object as arguments and nothing else", async () => {
+  test("accept only an object as arguments", async () => {
     expect(await named("echo").check({ text: "hi" })).toEqual({ ok: true, value: { text: "hi" } });
     for (const args of [null, "text", 1, ["list"], undefined]) {
       expect(await named("echo").check(args)).toEqual({ ok: false, problem: "The arguments must be a JSON object." });
@@ -89,8 +89,8 @@ describe("the tools of a program", () => {
   });
 });
 
-describe("what a server says of its own tools", () => {
-  /** `echo` says that it only reads, `silent` that it may run twice and destroys nothing, `fail` nothing at all. */
+describe("a server's annotations of its own tools", () => {
+  /** `echo` is annotated as read-only, `silent` as idempotent and not destructive, `fail` not at all. */
   const names = ["echo", "silent", "fail"];
   const askedIn = async (tools: readonly Tool[], ask?: AskPolicy): Promise<string[]> => {
     const calls = names.map((name) => callOf(name, name, { text: "hi" }));
@@ -107,19 +107,19 @@ describe("what a server says of its own tools", () => {
     return asked;
   };
 
-  test("counts for nothing: every tool asks, unless all is written out", async () => {
+  test("are ignored: every tool needs approval, unless the run allows everything", async () => {
     for (const ask of [undefined, "always", "writes", "commands"] as const) {
       expect(await askedIn(server.tools, ask)).toEqual(names);
     }
     expect(await askedIn(server.tools, "never")).toEqual([]);
   });
 
-  test("counts for nothing after a crash either: a call that may have had its effect is not sent again", () => {
+  test("are ignored after a crash, too: a call that may have had its effect is not sent again", () => {
     expect(server.tools.filter(({ idempotent }) => idempotent)).toEqual([]);
     expect(server.tools.map(({ effects }) => effects)).toEqual(server.tools.map(() => undefined));
   });
 
-  test("gives way to your own word on the tools that you name, as the server names them", async () => {
+  test("are overridden by `trust`, by the server's tool names", async () => {
     const trust = { echo: "reads", silent: "writes", toString: "reads" } as const;
     const opened = { command: process.execPath, args: [program] };
     await using trusted = await openMcpTools(opened, { trust, prefix: "my_" });
@@ -154,7 +154,7 @@ describe("a call that goes wrong", () => {
     await expect(server.refresh()).rejects.toMatchObject({ code: "INVALID_TOOL" });
   });
 
-  test("is cancelled at the server when it is aborted, and rejects with the reason", async () => {
+  test("is cancelled on the server when it is aborted, and rejects with the reason", async () => {
     const abort = new AbortController();
     const waiting = call("wait", {}, abort.signal);
     await noted("waiting");
@@ -170,7 +170,7 @@ describe("a call that goes wrong", () => {
     expect(await readNotes()).toBe("");
   });
 
-  test("ends with a timeout, which the server hears of", async () => {
+  test("ends with a timeout, and is cancelled on the server", async () => {
     await server.close();
     const opened = { command: process.execPath, args: [program], env: { MCP_TEST_NOTES: notes } };
     server = await openMcpTools(opened, { timeoutMs: 500 });
@@ -181,7 +181,7 @@ describe("a call that goes wrong", () => {
 });
 
 describe("opening and changing", () => {
-  test("follows a change that the server announces, and an older list stays as it was", async () => {
+  test("applies a change that the server announces, and does not change an older list", async () => {
     const before = server.tools;
     let tell: (tools: readonly Tool[]) => void = () => {};
     const told = new Promise<readonly Tool[]>((resolve) => {
@@ -214,7 +214,7 @@ describe("opening and changing", () => {
     expect(() => process.kill(pid, 0)).toThrow("ESRCH");
   });
 
-  test("says which program does not start, and what it wrote", async () => {
+  test("names a program that does not start, with its error output", async () => {
     await expect(openMcpTools({ command: "no-such-program-anywhere" })).rejects.toMatchObject({
       code: "INVALID_TOOL",
       message: expect.stringMatching(

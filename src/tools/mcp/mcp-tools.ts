@@ -8,30 +8,30 @@ import { streamWatch } from "./stream-watch.ts";
 import { toolName } from "./tool-name.ts";
 import { toolResult } from "./tool-result.ts";
 
-/** How a server's tools become tools of a run. */
+/** Options of `mcpTools`. */
 export interface McpToolsOptions {
-  /** Stands before every name, so that the tools of two servers stay apart. */
+  /** A prefix for every name, so that tools of two servers do not collide. */
   readonly prefix?: string;
-  /** The limit of one call (default: a minute). */
+  /** The timeout of one call (default: a minute). */
   readonly timeoutMs?: number;
   /**
-   * The tools that you vouch for, as the server names them, each with what it can do: `{ search: "reads" }`. These are
-   * asked about like your own. All others ask each time, unless the run says `ask: "never"`; what the server says of its
-   * own tools counts for nothing.
+   * The tools that you trust, by the server's names, with their effects: `{ search: "reads" }`. They need approval like your
+   * own tools. All other tools need approval for each call, unless the run has `ask: "never"`. The server's own annotations are
+   * ignored.
    */
   readonly trust?: Readonly<Record<string, ToolEffects>>;
 }
 
-/** The options that `mcpTools` takes. */
+/** The names of these options. */
 export const MCP_TOOLS_KEYS: KeysOf<McpToolsOptions> = { prefix: true, timeoutMs: true, trust: true };
 
-/** Options of earlier programs, with what replaced them. */
+/** Former options, with their replacements. */
 export const MCP_HABITS: Habits = {
   approval: 'name the tools that you vouch for in trust, such as { search: "reads" }',
   needsApproval: 'name the tools that you vouch for in trust, such as { search: "reads" }',
 };
 
-/** @throws {SessionError} `INVALID_OPTION` that names the call, unless the value is a client of an MCP server. */
+/** @throws {SessionError} `INVALID_OPTION`, with the name of the call, if the value is not a client of an MCP server. */
 export function checkClient(client: unknown, call: string): void {
   checkArgument(
     isObject(client) && typeof client.request === "function",
@@ -41,13 +41,13 @@ export function checkClient(client: unknown, call: string): void {
   );
 }
 
-/** A tool that a server offers and no model can be told of, with the reason. */
+/** A tool of a server that cannot be offered to a model, with the reason. */
 export interface RefusedTool {
   readonly name: string;
   readonly problem: string;
 }
 
-/** What a server offers now. */
+/** The current tools of a server. */
 export interface McpToolList {
   readonly tools: readonly Tool[];
   readonly refused: readonly RefusedTool[];
@@ -60,10 +60,10 @@ const PAGES_MAX = 100;
 const TOOLS_MAX = 1_000;
 
 /**
- * The tools of a server that a client of yours is connected to; the client stays yours to close.
+ * The tools of the server that your client is connected to. You close the client.
  *
- * @throws {SessionError} `INVALID_TOOL` when the server does not list its tools, or one of them cannot be used;
- * `INVALID_OPTION` for a `trust` that is none.
+ * @throws {SessionError} `INVALID_TOOL` if the server does not list its tools, or if one of them cannot be used;
+ * `INVALID_OPTION` for an invalid `trust`.
  */
 export async function mcpTools(client: McpClient, options: McpToolsOptions = {}): Promise<readonly Tool[]> {
   checkOptionsOf(options, MCP_TOOLS_KEYS, "mcpTools", MCP_HABITS);
@@ -73,7 +73,7 @@ export async function mcpTools(client: McpClient, options: McpToolsOptions = {})
   throw new SessionError("INVALID_TOOL", `The tool ${show(refused[0].name)} cannot be used: ${refused[0].problem}.`);
 }
 
-/** Asks a server for all pages of its tools. */
+/** Requests all pages of a server's list of tools. */
 export async function listMcpTools(client: McpClient, options: McpToolsOptions): Promise<McpToolList> {
   checkTrust(options.trust);
   const tools = new Map<string, Tool>();
@@ -130,7 +130,7 @@ function makeTool(client: McpClient, listed: unknown, options: McpToolsOptions):
         ? { ok: true as const, value: args }
         : { ok: false as const, problem: "The arguments must be a JSON object." },
     execute: (args: unknown, context: ToolContext) => callTool(client, name, args, context.signal, options),
-    // A server's word that nothing happens is no reason to call it twice; yours is.
+    // Only your `trust` makes a call repeatable, not the server's own annotation.
     idempotent: effects === "reads",
     ...(effects === undefined ? { untrusted: true } : { effects }),
     timeoutMs,
@@ -156,7 +156,7 @@ function parametersOf(inputSchema: unknown): JsonObject {
   if (inputSchema === undefined) return NO_PARAMETERS;
   const schema: JsonValue = copyJson(inputSchema, "its schema");
   if (typeof schema !== "object" || schema === null || Array.isArray(schema))
-    throw new Error("its schema is no object");
+    throw new Error("its schema is not an object");
   const parameters = schema as JsonObject;
   if ((parameters.type ?? "object") !== "object") throw new Error("its schema is not the schema of an object");
   if (JSON.stringify(parameters).length > SCHEMA_CHARACTERS_MAX) throw new Error("its schema is too large");
@@ -165,7 +165,7 @@ function parametersOf(inputSchema: unknown): JsonObject {
 
 function shorten(description: string): string {
   if (description.length <= DESCRIPTION_CHARACTERS_MAX) return description;
-  // Half of a surrogate pair at the cut is not valid in a request.
+  // Do not cut inside of a surrogate pair: half of one is invalid in a request.
   return `${description.slice(0, DESCRIPTION_CHARACTERS_MAX).replace(/[\ud800-\udbff]$/, "")}…`;
 }
 

@@ -11,29 +11,29 @@ import {
   type RefusedTool,
 } from "./mcp-tools.ts";
 
-/** How a server's tools are opened. */
+/** Options of `openMcpTools`. */
 export interface OpenMcpToolsOptions extends McpToolsOptions {
-  /** Called with the new tools after the server has changed them; runs that have started keep the old ones. */
+  /** Called with the new tools after the server has changed them. Runs that have started keep the old tools. */
   onChanged?(tools: readonly Tool[]): void;
 }
 
 /** The tools of one MCP server, and the connection to it. */
 export interface McpTools extends AsyncDisposable {
-  /** What the server offers, as far as is known now. */
+  /** The tools that the server last listed. */
   readonly tools: readonly Tool[];
-  /** What it offers and no model can be told of, with the reason of each. */
+  /** The tools that cannot be offered to a model, with the reasons. */
   readonly refused: readonly RefusedTool[];
-  /** Asks the server anew. After a change that it announces itself, this happens without being called. */
+  /** Requests the list of tools again. This also happens automatically when the server announces a change. */
   refresh(): Promise<readonly Tool[]>;
-  /** Ends the connection, and the program that was started for it; a client that was handed in stays open. */
+  /** Closes the connection and ends the program that was started for it. A client that you passed in stays open. */
   close(): Promise<void>;
 }
 
 /**
- * Connects to an MCP server and offers its tools to a run.
+ * Connects to an MCP server and provides its tools for runs.
  *
- * @throws {SessionError} `INVALID_TOOL` when it cannot be started, reached or asked; `DRIVER_MISSING` without the package
- * `@modelcontextprotocol/sdk`.
+ * @throws {SessionError} `INVALID_TOOL` if it cannot be started or reached, or does not list its tools; `DRIVER_MISSING` if
+ * the package `@modelcontextprotocol/sdk` is not installed.
  */
 export async function openMcpTools(server: McpServer, options: OpenMcpToolsOptions = {}): Promise<McpTools> {
   checkArgument(isObject(server), server, "openMcpTools", "a server: { command, args }, { url } or { client }");
@@ -60,7 +60,7 @@ export async function openMcpTools(server: McpServer, options: OpenMcpToolsOptio
   connection.onToolsChanged(() => {
     refresh()
       .then(options.onChanged)
-      // A server that breaks off now fails the next call too, and there somebody hears of it.
+      // Ignored: if the connection is broken, the next call fails and reports it.
       .catch(() => {});
   });
   const close = (): Promise<void> => connection.close();
@@ -77,7 +77,7 @@ export async function openMcpTools(server: McpServer, options: OpenMcpToolsOptio
   };
 }
 
-/** A client that the caller connected keeps its handlers and its life. */
+/** The connection of a caller's client: its handlers are not replaced, and it is not closed. */
 function lentConnection(client: McpClient): McpConnection {
   return { client, onToolsChanged: () => {}, close: async () => {} };
 }

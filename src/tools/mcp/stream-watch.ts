@@ -1,17 +1,17 @@
 import { AsyncLocalStorage } from "node:async_hooks";
 
 /**
- * Ends a call whose answer can no longer come.
+ * Fails a call whose response stream has ended without an answer.
  *
- * The SDK's web transport waits for an answer until its time is over, also when the stream that was to bring it has
- * ended. Here each call knows the stream of its own request, and fails soon after that stream ends without an answer.
+ * The SDK's HTTP transport would wait for the answer until the timeout. Here each call tracks the stream of its own request,
+ * and fails soon after that stream ends.
  */
 export const streamWatch: { fetch: typeof fetch; run<T>(call: (lost: AbortSignal) => Promise<T>): Promise<T> } = {
   fetch: watchedFetch,
   run: runWatched,
 };
 
-/** A last event may still be on its way through the SDK's parser when the stream ends. */
+/** Delay before failing: the SDK may still be parsing the last event when the stream ends. */
 const GRACE_MS = 1000;
 
 const calls = new AsyncLocalStorage<{ lose(): void }>();
@@ -25,7 +25,7 @@ async function runWatched<T>(call: (lost: AbortSignal) => Promise<T>): Promise<T
   try {
     return await calls.run({ lose }, () => call(lost.signal));
   } catch (error) {
-    // The SDK takes every abort for a timeout.
+    // The SDK reports every abort as a timeout, so the real reason is thrown here.
     lost.signal.throwIfAborted();
     throw error;
   } finally {
@@ -48,7 +48,7 @@ function watched(body: ReadableStream<Uint8Array>, ended: () => void): ReadableS
     async pull(controller) {
       try {
         const { done, value } = await reader.read();
-        // The SDK takes up a stream with event ids again, so its end is not the end of the answer.
+        // The SDK reconnects to a stream with event ids, so its end does not mean that no answer will come.
         if (value !== undefined) resumable ||= /(^|\n)id:/.test(Buffer.from(value).toString("latin1"));
         if (!done) return controller.enqueue(value);
         if (!resumable) ended();

@@ -4,10 +4,10 @@ const NAME_CHARACTERS_MAX = 64;
 const HASH_CHARACTERS = 8;
 
 /**
- * The name a model is told of a tool: letters, digits, `_` and `-`, at most 64 of them.
+ * The name of a tool for models: letters, digits, `_` and `-`, at most 64 characters.
  *
- * A name that every provider takes stays as it is. Any other gets the beginning of its hash, so that two names which
- * look alike after the change stay apart, in whatever order a server lists them.
+ * A valid name is kept. In any other, invalid characters are replaced and a part of the name's hash is added, so that different
+ * names stay different, whatever the order in which a server lists them.
  */
 export function toolName(prefix: string, name: string): string {
   const whole = `${prefix}${name}`;

@@ -3,7 +3,7 @@ import { toolResult } from "./tool-result.ts";
 
 const text = (said: string) => ({ type: "text", text: said });
 
-test("says what a server says twice, as texts and as structured content, once", () => {
+test("includes only once what a server sends as texts and as structured content", () => {
   const structuredContent = { orders: [{ number: 4711 }] };
   const once = { content: '{"orders":[{"number":4711}]}' };
   expect(toolResult({ content: [text("One order: 4711.")], structuredContent })).toEqual(once);
@@ -11,7 +11,7 @@ test("says what a server says twice, as texts and as structured content, once", 
   expect(toolResult({ content: [], structuredContent })).toEqual(once);
 });
 
-test("takes a text out of what wraps it, with its lines as they are", () => {
+test("unwraps a text in structured content, and keeps its lines", () => {
   const said = "one\ntwo";
   expect(toolResult({ content: [text(said)], structuredContent: { result: said } })).toEqual({ content: said });
 });

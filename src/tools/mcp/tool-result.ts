@@ -1,7 +1,7 @@
 import type { ToolContent } from "../../agent/tools/tool.ts";
 import type { ContentPart } from "../../session/message.ts";
 
-/** The most base64 characters of images and files in one result; more would not fit into an entry of a session. */
+/** Maximum base64 characters of images and files in one result; more would not fit into an entry. */
 const DATA_CHARACTERS_MAX: number = 5 * 1024 * 1024;
 
 interface McpItem {
@@ -15,10 +15,10 @@ interface McpItem {
 }
 
 /**
- * A server's answer to a call, as content for the model; what has no place there is shown as JSON.
+ * A server's answer to a call as content for the model; unknown parts become JSON.
  *
- * Servers send structured content a second time as texts, for clients that know nothing else, and often in other words. The
- * model gets one of them: the structured content, which has it all, or of a failure the texts, which say what went wrong.
+ * Servers send structured content a second time as text, for clients without support for it. The model gets only one of the
+ * two: the structured content, which is complete, or, after a failure, the texts, which describe it.
  */
 export function toolResult(answer: Readonly<Record<string, unknown>>): ToolContent {
   const items = Array.isArray(answer.content) ? (answer.content as readonly unknown[]) : [];
@@ -36,7 +36,7 @@ export function toolResult(answer: Readonly<Record<string, unknown>>): ToolConte
   return failed ? { content, isError: true } : { content };
 }
 
-/** A block of content, as MCP and protocols like it send it, as a message holds it; what is unknown is shown as JSON. */
+/** Converts a content block of MCP, or of a similar protocol, to a content part; unknown blocks become JSON. */
 export function mcpPart(item: unknown): ContentPart {
   const { type, text, data, mimeType, uri, name, resource } = (item ?? {}) as McpItem;
   if (type === "text" && typeof text === "string") return { type: "text", text };
@@ -68,7 +68,7 @@ function isText(item: unknown): boolean {
   return type === "text" && typeof text === "string";
 }
 
-/** As JSON, but for one text alone: some servers wrap every text, as in `{"result":"…"}`. */
+/** Structured content as JSON; a single text field is unwrapped, because some servers wrap every text: `{"result":"…"}`. */
 function structuredPart(structured: unknown): ContentPart {
   const [only, ...others] = typeof structured === "object" && structured !== null ? Object.values(structured) : [];
   return typeof only === "string" && others.length === 0 ? { type: "text", text: only } : asText(structured);

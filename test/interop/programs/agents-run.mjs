@@ -1,4 +1,4 @@
-// One run of an agent that looks something up and hands off, on a session of a store; prints the answer.
+// One run of an agent that calls a tool and hands off to another agent, on a stored session; prints the answer.
 import { Agent, OpenAIProvider, Runner, tool } from "@openai/agents";
 import { openStore } from "skein";
 import { SkeinSession } from "skein/openai-agents";

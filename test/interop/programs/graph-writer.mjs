@@ -1,4 +1,4 @@
-// Says so many things to a graph on one thread, and prints what the graph knew after each.
+// Sends a number of messages to a graph on one thread, and prints the graph's answer after each.
 import { AIMessage, HumanMessage } from "@langchain/core/messages";
 import { MessagesAnnotation, START, StateGraph } from "@langchain/langgraph";
 import { openStore } from "skein";

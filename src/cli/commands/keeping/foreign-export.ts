@@ -55,8 +55,8 @@ export async function beginWriting(
 /** What a person should know about what was written. */
 export function reportLines(report: WriteReport, sanitized: boolean): string[] {
   const lines: string[] = [];
-  const left = [...report.left].map(([type, count]) => `${count} ${type}`).join(", ");
-  if (left !== "") lines.push(`What the program cannot say was left out: ${left}.`);
+  const omitted = [...report.omitted].map(([type, count]) => `${count} ${type}`).join(", ");
+  if (omitted !== "") lines.push(`The format cannot hold some entries; they were omitted: ${omitted}.`);
   const secrets = counted(report.secrets, "text that looks like a secret", "texts that look like secrets");
   if (report.secrets > 0 && sanitized) lines.push(`It was written without ${secrets}.`);
   if (report.secrets > 0 && !sanitized) lines.push(`It holds ${secrets}; --sanitize takes them out.`);
@@ -64,6 +64,6 @@ export function reportLines(report: WriteReport, sanitized: boolean): string[] {
 }
 
 /** The report as JSON. */
-export function reportJson({ written, verbatim, secrets, left }: WriteReport): object {
-  return { written, verbatim, secrets, left: Object.fromEntries(left) };
+export function reportJson({ written, verbatim, secrets, omitted }: WriteReport): object {
+  return { written, verbatim, secrets, omitted: Object.fromEntries(omitted) };
 }

@@ -2,10 +2,10 @@ import { join } from "node:path";
 import {
   type ForeignFormat,
   followFiles,
-  ImportMemory,
+  ImportCache,
   type ImportTarget,
   importFiles,
-  importMemoryName,
+  importCacheName,
   type ImportStep,
 } from "../../../interop/formats/index.ts";
 import { skeinHome } from "../../../tree/home.ts";
@@ -41,7 +41,7 @@ export async function importForeignFiles(
   const dryRun = values["dry-run"] === true;
   await using store = await context.openStore();
   const target: ImportTarget = { store, userId, dryRun };
-  const memory = await ImportMemory.open(join(skeinHome(), "imports", importMemoryName(context.storeUrl, userId)));
+  const cache = await ImportCache.open(join(skeinHome(), "imports", importCacheName(context.storeUrl, userId)));
   const since = momentOption(values, "since")?.getTime();
   const sum: ImportSum = {
     ...{ files: 0, unknown: 0, entries: 0, lost: [], kinds: {} },
@@ -52,7 +52,7 @@ export async function importForeignFiles(
     ...{ format, signal, storeUrl: context.storeUrl },
     ...(path === undefined ? {} : { path }),
     ...(since === undefined ? {} : { since }),
-    ...(dryRun ? {} : { memory }),
+    ...(dryRun ? {} : { cache }),
   };
   for await (const step of importFiles(target, options)) {
     addStep(sum, step);
@@ -60,7 +60,7 @@ export async function importForeignFiles(
       `${step.number} of ${counted(step.files, "file", "files")}, ${counted(sum.entries, "entry", "entries")}`,
     );
   }
-  if (!dryRun) await memory.save();
+  if (!dryRun) await cache.save();
   if (context.json) context.printJson(sum);
   else printSum(context, sum, dryRun);
   if (values["follow"] === true && format !== null && !dryRun) await follow(context, target, format, path);

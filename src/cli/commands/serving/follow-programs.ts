@@ -3,9 +3,9 @@ import { SessionError, type SessionStore } from "../../../index.ts";
 import {
   followFiles,
   foreignFormat,
-  ImportMemory,
+  ImportCache,
   importFiles,
-  importMemoryName,
+  importCacheName,
 } from "../../../interop/formats/index.ts";
 import { skeinHome } from "../../../tree/home.ts";
 import { type CommandContext, textOption } from "../../command.ts";
@@ -39,16 +39,16 @@ export function followPrograms(context: CommandContext, store: SessionStore): Pr
   return importThenFollow();
 
   async function importThenFollow(): Promise<void> {
-    const memory = await ImportMemory.open(join(skeinHome(), "imports", importMemoryName(storeUrl, LOCAL_USER)));
+    const cache = await ImportCache.open(join(skeinHome(), "imports", importCacheName(storeUrl, LOCAL_USER)));
     for (const { format } of places) {
       try {
-        for await (const _step of importFiles(target, { format, memory, storeUrl, signal })) if (signal.aborted) return;
+        for await (const _step of importFiles(target, { format, cache, storeUrl, signal })) if (signal.aborted) return;
       } catch (error) {
         onFailure(error, format.home());
       }
     }
     if (places.length === 0 || signal.aborted) return;
-    await memory.save().catch((error: unknown) => onFailure(error, "The list of what was imported"));
+    await cache.save().catch((error: unknown) => onFailure(error, "The list of what was imported"));
     await followFiles(target, places, { signal, onFailure });
   }
 }

@@ -5,30 +5,30 @@ import type { ForeignLine } from "../foreign-format.ts";
 import { asUuid, uuidFrom } from "../foreign-id.ts";
 import type { WriteReport } from "../foreign-report.ts";
 import { isFields } from "../foreign-values.ts";
-import { foreignRest, type Rest, restOf, withRest } from "../rest-of.ts";
+import { foreignRest, type JsonPatch, diffJson, applyPatch } from "../json-patch.ts";
 import { blockOfResult, blocksOfAnswer, blocksOfContent, envelopeOfAnswer } from "./claude-code-message.ts";
 
-/** The `custom_message` that a message becomes which the program tells the model and does not show. */
+/** The custom type of messages that the program sends to the model without showing them. */
 export const META = "claude-code.meta";
 
-/** What every line of a file says. */
+/** The fields that all lines of a file share. */
 export interface LineContext {
   readonly sessionId: string;
-  /** The fields that most lines of the file share: directory, version, branch. */
+  /** Directory, version, Git branch and similar. */
   readonly common: JsonObject;
 }
 
-/** Where an entry's lines hang. */
+/** The parents of an entry's lines. */
 export interface LinePosition {
   readonly parentUuid: string | null;
-  /** The line that stands for the first entry that a compaction keeps. */
+  /** The first line of the first entry that a compaction keeps. */
   readonly keptUuid?: string | null | undefined;
 }
 
-/** A line that says something, by default with the uuid and the parent of its entry. */
+/** Makes a line with these fields, by default with the uuid and the parent of its entry. */
 type MakeLine = (own: JsonObject, uuid?: string, parentUuid?: string | null) => JsonObject;
 
-/** The lines of an entry as the program would write them; null for one that it cannot say. */
+/** The lines of an entry as the program would write them; null if the format has no counterpart. */
 export function linesOfEntry(
   entry: Entry,
   context: LineContext,
@@ -70,7 +70,7 @@ export function linesOfEntry(
   }
 }
 
-/** A line that says nothing and moves the session to its parent. */
+/** An informational line without content of the conversation, which makes its parent the leaf. */
 export function leafMark(
   {
     uuid,
@@ -90,13 +90,13 @@ export function isLeafMark(value: JsonObject): boolean {
 
 const LEAF_MARK = "The session goes on from here.";
 
-/** What the lines of a file say that those of `linesOfEntry` do not, and where `others` stood among them. */
-export function restOfLines(
+/** The patches from the lines of `linesOfEntry` to the original lines, and the positions of `others` among them. */
+export function patchesOfLines(
   originals: readonly ForeignLine[],
   lines: readonly JsonObject[],
   others: readonly ForeignLine[],
 ): JsonValue | undefined {
-  const rests = originals.map(({ value }, index) => restOf(value, lines[index] ?? {}) ?? null);
+  const rests = originals.map(({ value }, index) => diffJson(value, lines[index] ?? {}) ?? null);
   let passed = 0;
   const before = originals.map(({ number }) => {
     while ((others[passed]?.number ?? number) < number) passed++;
@@ -106,20 +106,20 @@ export function restOfLines(
   return { lines: rests, ...(passed === 0 ? {} : { before }) } as unknown as JsonValue;
 }
 
-/** How many other lines stood before each line of an answer, as an import kept it. */
+/** How many other lines preceded each line of an answer in the imported file. */
 export function linesBefore(entry: Entry): readonly unknown[] {
   const rest = foreignRest(entry, "claude-code");
   return isFields(rest) && Array.isArray(rest.before) ? rest.before : [];
 }
 
-/** The lines of an entry with what an import kept beside it. Null inside stands for a line that needs nothing. */
-export function withRestOfLines(lines: readonly JsonObject[], entry: Entry): readonly JsonObject[] {
-  const rest = foreignRest(entry, "claude-code") as { readonly lines?: readonly (Rest | null)[] } | undefined;
+/** The lines of an entry, restored with the patches that an import stored. A null patch means an unchanged line. */
+export function restoreLines(lines: readonly JsonObject[], entry: Entry): readonly JsonObject[] {
+  const rest = foreignRest(entry, "claude-code") as { readonly lines?: readonly (JsonPatch | null)[] } | undefined;
   if (!Array.isArray(rest?.lines)) return lines;
-  return rest.lines.map((each, index) => withRest<JsonObject>(lines[index] ?? {}, each ?? undefined));
+  return rest.lines.map((each, index) => applyPatch<JsonObject>(lines[index] ?? {}, each ?? undefined));
 }
 
-/** The program writes a line for each block, all with the id and the usage of the whole answer. */
+/** One line for each block, as the program writes them: each with the id and the usage of the whole answer. */
 function linesOfAnswer(uuid: string, message: AssistantMessage, line: MakeLine, report: WriteReport): JsonObject[] {
   const envelope = envelopeOfAnswer(message, `msg_${uuid.replaceAll("-", "").slice(0, 24)}`);
   const cost = message.cost === undefined ? {} : { costUSD: message.cost };

@@ -10,8 +10,7 @@ import {
 } from "../../../session/message.ts";
 import type { Usage } from "../../../session/usage.ts";
 import type { WriteReport } from "../foreign-report.ts";
-import { isFields, isFilled, parseArguments, textIn, textOrParts } from "../foreign-values.ts";
-import { placeholderOf } from "../placeholder.ts";
+import { isFields, isFilled, parseArguments, placeholderOf, textIn, textOrParts } from "../foreign-values.ts";
 
 const STOP_REASONS: readonly (readonly [string, StopReason])[] = [
   ["end_turn", "stop"],
@@ -23,7 +22,7 @@ const STOP_REASONS: readonly (readonly [string, StopReason])[] = [
   ["end_turn", "error"],
 ];
 
-/** What blocks of a user or of a tool say, a placeholder for each that has no counterpart; null where there are no blocks. */
+/** The content of a user's or a tool's blocks, with a placeholder for each unknown block; null if the value is no content. */
 export function contentOfBlocks(value: JsonValue | undefined): Content | null {
   if (typeof value === "string") return value;
   return Array.isArray(value) ? (value as readonly JsonValue[]).map(partOfBlock) : null;
@@ -40,7 +39,7 @@ function partOfBlock(block: JsonValue): ContentPart {
   return { type: "file", mediaType, data, ...(typeof block.title === "string" ? { name: block.title } : {}) };
 }
 
-/** What is said, as blocks; a text stays one. */
+/** Content as blocks; a plain text stays a text. */
 export function blocksOfContent(content: Content, report: WriteReport): JsonValue {
   if (typeof content === "string") return content;
   return content.flatMap((part) => blocksOfPart(part, report));
@@ -57,12 +56,12 @@ function blocksOfPart(part: ContentPart, report: WriteReport): JsonObject[] {
       return [{ type: "document", source, ...(part.name === undefined ? {} : { title: part.name }) }];
     }
     default:
-      report.leave("thinking of a user");
+      report.omit("thinking of a user");
       return [];
   }
 }
 
-/** The message of a tool's result; null for a block that is none. */
+/** The message for a `tool_result` block; null for other blocks. */
 export function resultOfBlock(block: JsonValue, nameOf: (callId: string) => string | undefined): ToolMessage | null {
   if (!isFields(block) || block.type !== "tool_result" || typeof block.tool_use_id !== "string") return null;
   const content = contentOfBlocks(block.content ?? "") ?? [placeholderOf(block.content)];
@@ -82,7 +81,7 @@ export function blockOfResult(message: ToolMessage, report: WriteReport): JsonOb
   };
 }
 
-/** The answer that several lines with the same `message.id` make up. */
+/** Combines lines with the same `message.id` into one answer. */
 export function answerOfLines(values: readonly JsonObject[]): AssistantMessage {
   const parts: ContentPart[] = [];
   const toolCalls: ToolCall[] = [];
@@ -111,7 +110,7 @@ export function answerOfLines(values: readonly JsonObject[]): AssistantMessage {
   };
 }
 
-/** A placeholder stands for a block that has no counterpart; thinking that only the provider can read says nothing. */
+/** Adds a block to the answer: unknown blocks as placeholders; encrypted thinking is dropped, only the provider can read it. */
 function takeBlock(block: JsonValue, parts: ContentPart[], toolCalls: ToolCall[]): void {
   if (!isFields(block)) parts.push(placeholderOf(block));
   else if (block.type === "text" && typeof block.text === "string") parts.push({ type: "text", text: block.text });
@@ -123,24 +122,24 @@ function takeBlock(block: JsonValue, parts: ContentPart[], toolCalls: ToolCall[]
   else if (block.type !== "redacted_thinking") parts.push(placeholderOf(block));
 }
 
-/** The blocks of an answer, in order: what it says, then what it calls. */
+/** The blocks of an answer: its content, then its calls. */
 export function blocksOfAnswer(message: AssistantMessage, report: WriteReport): JsonObject[] {
   const { content, toolCalls = [] } = message;
   const said = partsOf(content).flatMap((part): JsonObject[] => {
     if (part.type !== "thinking") return blocksOfPart(part, report);
-    // Thinking without the provider's signature is refused when it is sent back.
-    if (part.signature === undefined) report.leave("thinking without a signature");
+    // The provider rejects a request that holds thinking without its signature.
+    if (part.signature === undefined) report.omit("thinking without a signature");
     return part.signature === undefined ? [] : [{ type: "thinking", thinking: part.text, signature: part.signature }];
   });
   const calls = toolCalls.map(({ id, name, arguments: text }): JsonObject => {
     const input = parseArguments(text);
-    if (input === null) report.leave("arguments that are no JSON");
+    if (input === null) report.omit("arguments that are not JSON");
     return { type: "tool_use", id, name, input: input ?? {} };
   });
   return [...said, ...calls];
 }
 
-/** What surrounds the blocks of an answer in each of its lines. */
+/** The fields of the API message around the blocks, the same in each line of an answer. */
 export function envelopeOfAnswer(message: AssistantMessage, messageId: string): JsonObject {
   const { model, usage, toolCalls = [], stopReason } = message;
   const stop = STOP_REASONS.find(([, reason]) => reason === stopReason)?.[0] ?? null;

@@ -6,8 +6,8 @@ import { programHome } from "../program-home.ts";
 import { ClaudeCodeReader } from "./read-claude-code.ts";
 import { writeClaudeCode } from "./write-claude-code.ts";
 
-/** How many lines are looked at: a file may begin with notes that other programs could have written as well. */
-const LINES_LOOKED_AT = 20;
+/** How many lines are checked: the first lines of a file may be of kinds that other programs write as well. */
+const LINES_CHECKED = 20;
 
 /** The sessions of Claude Code. */
 export const claudeCode: ForeignFormat = {
@@ -15,7 +15,7 @@ export const claudeCode: ForeignFormat = {
   title: "Claude Code",
   unit: "lines",
   detects(start) {
-    return firstObjects(start, LINES_LOOKED_AT).some(
+    return firstObjects(start, LINES_CHECKED).some(
       (line) =>
         ("parentUuid" in line && typeof line.uuid === "string") ||
         (line.type === "summary" && typeof line.leafUuid === "string") ||
@@ -35,7 +35,7 @@ export const claudeCode: ForeignFormat = {
   },
 };
 
-/** Beside the files of sub-agents lie others, as the journal of a workflow. */
+/** The folder of sub-agents also holds other files, such as the journal of a workflow. */
 function isSessionFile(path: string): boolean {
   const folders = path.split(sep);
   if (!path.endsWith(".jsonl") || folders.includes("memory")) return false;

@@ -3,7 +3,6 @@ import type { JsonObject } from "../../../internal/json.ts";
 import type { ForeignLine, ForeignReader, ForeignSink } from "../foreign-format.ts";
 import { isUuid } from "../foreign-id.ts";
 import { isFields, textIn } from "../foreign-values.ts";
-import { KNOWN_LINES } from "./known-kinds.ts";
 import { ConversationReader } from "./read-conversation.ts";
 
 /** The fields that most lines of a file share. */
@@ -11,22 +10,22 @@ const COMMON_FIELDS = ["userType", "entrypoint", "cwd", "version", "gitBranch"] 
 
 type ObjectLine = ForeignLine & { readonly value: JsonObject };
 
-/** The conversation that a file is named after. */
+/** The main conversation of a file. */
 interface MainConversation {
   readonly reader: ConversationReader;
   readonly foreignId: string;
-  /** It is a sub-agent's, in a file of its own. */
+  /** Whether the file is that of a sub-agent. */
   readonly sidechain: boolean;
 }
 
-/** Reads a file of Claude Code: a conversation, and in files of older versions those of its sub-agents among its lines. */
+/** Reads a file of Claude Code: one conversation and, in older versions, the conversations of its sub-agents as well. */
 export class ClaudeCodeReader implements ForeignReader {
   readonly #sink: ForeignSink;
   readonly #path: string | null;
   #main: MainConversation | null = null;
-  /** Lines from before the first one that says what the session is. */
+  /** Lines before the first line that has a session id and a uuid. */
   #early: ForeignLine[] = [];
-  /** The sub-agent that each line of one belongs to. */
+  /** From the uuid of a sub-agent's line to the reader of that sub-agent. */
   readonly #sidechains = new Map<string, ConversationReader>();
   readonly #sideReaders: ConversationReader[] = [];
 
@@ -40,7 +39,7 @@ export class ClaudeCodeReader implements ForeignReader {
       this.#sink.report.lose(line.number, "it is a list");
       return;
     }
-    if (!KNOWN_LINES.has(line.value.type)) this.#sink.report.meet(line.value.type);
+    if (!KNOWN_LINES.has(line.value.type)) this.#sink.report.countUnknown(line.value.type);
     if (this.#main === null) {
       this.#early.push(line);
       if (typeof line.value.uuid === "string" && typeof line.value.sessionId === "string") this.#begin(line.value);
@@ -49,8 +48,8 @@ export class ClaudeCodeReader implements ForeignReader {
     this.#take(line, this.#main);
   }
 
-  settle(): void {
-    for (const reader of this.#readers()) reader.settle();
+  flush(): void {
+    for (const reader of this.#readers()) reader.flush();
   }
 
   get reopened(): boolean {
@@ -96,7 +95,7 @@ export class ClaudeCodeReader implements ForeignReader {
     else this.#sidechainOf(line.value, uuid, main.foreignId).take(line);
   }
 
-  /** The conversation of a sub-agent among the lines of the main one; a line without a parent in it begins one. */
+  /** The reader of a sub-agent's line in the main file. A line whose parent belongs to no sub-agent begins a new one. */
   #sidechainOf(value: JsonObject, uuid: string, main: string): ConversationReader {
     const known = this.#sidechains.get(textIn(value.parentUuid) ?? "") ?? this.#sidechains.get(uuid);
     const reader = known ?? this.#beginSidechain(value, uuid, main);
@@ -136,9 +135,44 @@ function sessionIdOf(lines: readonly ForeignLine[]): string | undefined {
   return undefined;
 }
 
-/** Which session a file belongs to, by its name: `<session>.jsonl`, or `agent-<id>.jsonl` in a folder of the session's. */
+/** The session that a path names: `<session>.jsonl`, or `<session>/<folder>/agent-<id>.jsonl` for a sub-agent. */
 function originOf(path: string): { readonly sessionId: string; readonly agentId?: string } | null {
   const name = basename(path, ".jsonl");
   if (!name.startsWith("agent-")) return isUuid(name) ? { sessionId: name } : null;
   return { sessionId: basename(dirname(dirname(path))), agentId: name.slice("agent-".length) };
 }
+
+/** The types of lines that Claude Code is known to write. */
+const KNOWN_LINES: ReadonlySet<unknown> = new Set([
+  "agent-color",
+  "agent-name",
+  "agent-setting",
+  "ai-title",
+  "assistant",
+  "attachment",
+  "attribution-snapshot",
+  "bridge-session",
+  "content-replacement",
+  "custom-title",
+  "file-history-snapshot",
+  "fork-context-ref",
+  "isolation-latch",
+  "last-prompt",
+  "marble-origami-commit",
+  "marble-origami-reset",
+  "marble-origami-snapshot",
+  "mode",
+  "parent-session",
+  "permission-mode",
+  "pr-link",
+  "progress",
+  "queue-operation",
+  "relocated",
+  "speculation-accept",
+  "summary",
+  "system",
+  "tag",
+  "task-summary",
+  "user",
+  "worktree-state",
+]);

@@ -7,36 +7,36 @@ import { digest } from "../foreign-id.ts";
 import type { ReadReport } from "../foreign-report.ts";
 import { ForeignTree } from "../foreign-tree.ts";
 import { isFields, isFilled, textIn } from "../foreign-values.ts";
-import { usageBeyond } from "../usage-beyond.ts";
-import { isLeafMark, type LineContext, linesOfEntry, META, restOfLines } from "./claude-code-line.ts";
+import { subtractUsage } from "../subtract-usage.ts";
+import { isLeafMark, type LineContext, linesOfEntry, META, patchesOfLines } from "./claude-code-line.ts";
 import { answerOfLines, contentOfBlocks, messageIdOf, resultOfBlock } from "./claude-code-message.ts";
 
-/** How much text is held back for an answer that may go on. What comes after that much is a message of its own. */
+/** Maximum text that is buffered for an unfinished answer. Lines beyond it become a separate message. */
 const HELD_CHARACTERS_MAX = 16 * 1024 * 1024;
 
 type ObjectLine = ForeignLine & { readonly value: JsonObject };
 
-/** An answer whose lines still come, with what stands among them in the file. */
+/** An unfinished answer, with the other lines between its lines. */
 interface OpenAnswer {
   readonly messageId: string;
-  /** Its lines that are held back, and the lines among them: results of its calls and what is kept, which come after it. */
+  /** Its buffered lines; `after`: buffered lines between them (results of its calls, kept lines), which will follow it. */
   readonly lines: ObjectLine[];
   readonly after: ObjectLine[];
   heldCharacters: number;
   readonly callIds: Set<string>;
-  /** The uuids of all of these lines: what names one of them as its parent belongs to the answer. */
+  /** The uuids of all of these lines: a line whose parent is one of them belongs to the answer. */
   readonly uuids: Set<string>;
-  /** Whether the program has written what ends it. */
+  /** Whether the program has written a line that marks the answer as finished. */
   ended: boolean;
-  /** Whether it was let go because of that, before another answer began. */
-  settled: boolean;
-  /** The last of its lines that the log has; undefined while all are held back. */
+  /** Whether `flush` emitted it before another answer began. */
+  flushed: boolean;
+  /** The last of its lines in the log; undefined while all are buffered. */
   last: string | undefined;
 }
 
-/** What was counted for an answer that was let go. */
+/** Usage and cost that were counted for an emitted answer. */
 interface CountedAnswer {
-  /** How often the session had gone to another branch by then. */
+  /** The log's count of moves to other branches when the answer was emitted. */
   readonly moves: number;
   readonly usage: Usage | undefined;
   readonly cost: number | undefined;
@@ -45,9 +45,9 @@ interface CountedAnswer {
 /**
  * Reads the lines of one conversation.
  *
- * The program's tree splits at every answer with several calls: each result hangs on the line of its call. Such a split is
- * no branch. The lines of an answer become one entry, its results follow it in the order of the file, and whatever hangs on
- * any of these lines hangs on the last of them.
+ * In the program's tree, an answer with several calls has several children: the parent of each result is the line of its call.
+ * These are not branches. The lines of an answer become one entry, its results follow in the order of the file, and children
+ * of any of these lines are attached to the last of them.
  */
 export class ConversationReader {
   readonly #log: ForeignLogSink;
@@ -55,19 +55,19 @@ export class ConversationReader {
   readonly #context: LineContext;
   readonly #tree = new ForeignTree();
   readonly #toolNames = new Map<string, string>();
-  /** How often the session had gone to another branch when each call was made. */
+  /** For each call id, the log's count of moves to other branches when the call was made. */
   readonly #callMoves = new Map<string, number>();
   readonly #counted = new Map<string, CountedAnswer>();
-  /** The entry that holds each line of an answer. */
+  /** From each line of an answer to the entry that holds it. */
   readonly #entryOf = new Map<string, string>();
-  /** The lines of boundaries and of their summaries. */
+  /** The ids of compaction boundaries and of their summaries. */
   readonly #compacted = new Set<string>();
   #name: string | null = null;
   #renames = 0;
   #answer: OpenAnswer | null = null;
-  /** A boundary that waits for its summary. */
+  /** A compaction boundary whose summary has not been read yet. */
   #boundary: ObjectLine | null = null;
-  /** Whether an answer went on after it was let go as ended. */
+  /** Whether an answer continued after `flush` had emitted it. */
   reopened = false;
 
   constructor(log: ForeignLogSink, report: ReadReport, context: LineContext) {
@@ -99,12 +99,12 @@ export class ConversationReader {
     else this.#putAfter(answer, answer.last, line);
   }
 
-  /** Lets the answer go that the program has ended. */
-  settle(): void {
+  /** Emits the buffered answer if the program has finished it. */
+  flush(): void {
     const answer = this.#answer;
     if (answer?.ended !== true || answer.last !== undefined) return;
     this.#release(answer);
-    answer.settled = true;
+    answer.flushed = true;
   }
 
   end(): void {
@@ -124,7 +124,7 @@ export class ConversationReader {
       this.#answer = openAnswer(messageId);
     }
     const answer = this.#answer;
-    if (answer.settled) this.reopened = true;
+    if (answer.flushed) this.reopened = true;
     if (isFilled(line.value.message.stop_reason)) answer.ended = true;
     answer.uuids.add(idOf(line));
     this.#entryOf.set(idOf(line), idOf(answer.lines[0] ?? line));
@@ -148,7 +148,7 @@ export class ConversationReader {
     if (answer !== null) this.#release(answer);
   }
 
-  /** Adds what is held back of an answer, and then what stood among its lines. */
+  /** Adds the buffered lines of an answer as one entry, and then the other lines that were between them. */
   #release(answer: OpenAnswer): void {
     const [lines, after] = [answer.lines.splice(0), answer.after.splice(0)];
     answer.heldCharacters = 0;
@@ -156,7 +156,7 @@ export class ConversationReader {
     if (first !== undefined) {
       const [id, counted] = [idOf(first), this.#counted.get(answer.messageId)];
       const message = answerOfLines(lines.map(({ value }) => value));
-      // A later part of an answer goes on where the session stands: no answer is a branch of itself.
+      // A later part of an answer is attached to the leaf: an answer never branches off itself.
       const between = answer.last === undefined && counted?.moves === this.#log.moves;
       const parentId = between || answer.last !== undefined ? undefined : parentIn(first.value, this.#log);
       const whole = counted === undefined ? message : spendingBeyond(message, counted);
@@ -171,7 +171,7 @@ export class ConversationReader {
     for (const line of after) this.#putAfter(answer, answer.last ?? idOf(line), line);
   }
 
-  /** Adds a line after an answer; whatever hangs on any line of the answer hangs on this one from now on. */
+  /** Adds a line after an answer. Children of any line of the answer are attached to this line from now on. */
   #putAfter(answer: OpenAnswer, last: string, line: ObjectLine): void {
     this.#put(line, true);
     if (typeof line.value.uuid !== "string") return;
@@ -179,10 +179,10 @@ export class ConversationReader {
     answer.last = line.value.uuid;
   }
 
-  /** Adds or keeps a line that is no answer; `here`: where the session stands, whatever its parent is. */
+  /** Adds or keeps a line that is not part of an answer. `here`: attaches it to the leaf, whatever parent it names. */
   #put(line: ObjectLine, here = false): void {
     const { value } = line;
-    // What a tool answers late, after others have spoken, is no branch.
+    // A result that arrives after later messages does not start a branch.
     const between = !here && this.#isLateResult(value);
     const parentId = here || between ? undefined : parentIn(value, this.#log);
     if (value.type === "system" && value.subtype === "compact_boundary" && typeof value.uuid === "string") {
@@ -206,7 +206,7 @@ export class ConversationReader {
     }
     const [first, ...others] = bodies as [NodeBody, ...NodeBody[]];
     this.#add(line, first, [line], parentId, { between });
-    // Made once, as it may be the digest of a long line.
+    // Computed once: it may be the digest of a long line.
     const lineId = others.length === 0 ? "" : idOf(line);
     others.forEach((body, index) => {
       const id = `${lineId}.${index + 1}`;
@@ -216,7 +216,7 @@ export class ConversationReader {
     });
   }
 
-  /** Whether a line holds only results of calls that were made on the branch that the session stands on. */
+  /** Whether a line holds only results, all of calls that were made on the current branch. */
   #isLateResult(value: JsonObject): boolean {
     const blocks = value.type === "user" && isFields(value.message) ? value.message.content : undefined;
     if (!Array.isArray(blocks) || blocks.length === 0) return false;
@@ -226,7 +226,7 @@ export class ConversationReader {
     );
   }
 
-  /** The program says the title again and again; only a new one is news. */
+  /** Adds a new title. The program repeats the title often; repetitions are counted as duplicates. */
   #rename(line: ObjectLine, name: string): void {
     if (name === this.#name) {
       this.#report.doubled++;
@@ -238,7 +238,7 @@ export class ConversationReader {
     this.#add(line, { type: "session_info", name }, [line], undefined, { id });
   }
 
-  /** The results of tools in a user's line, and what else it says; null where it says what has no counterpart. */
+  /** The tool results in a user's line and the message with its other content; null if the line has no counterpart. */
   #bodiesOf(value: JsonObject): NodeBody[] | null {
     const blocks = isFields(value.message) ? value.message.content : undefined;
     const items = Array.isArray(blocks) ? (blocks as readonly JsonValue[]) : [];
@@ -282,7 +282,7 @@ export class ConversationReader {
     if (boundary !== null) this.#keep(boundary, parentIn(boundary.value, this.#log));
   }
 
-  /** Adds an entry, with what its lines say beyond it kept beside it. */
+  /** Adds an entry, together with the patch that restores its lines. */
   #add(
     first: ObjectLine,
     body: ForeignBody,
@@ -292,7 +292,7 @@ export class ConversationReader {
   ): void {
     const rest: FindRest = (entry, report) => {
       const written = linesOfEntry(entry, this.#context, { parentUuid: this.#tree.parentOf(entry), keptUuid }, report);
-      return restOfLines(lines, written ?? [], others);
+      return patchesOfLines(lines, written ?? [], others);
     };
     this.#log.add({ id, parentId, time: first.value.timestamp, body, rest, between }, lines);
     if (this.#log.leafId !== null && body.type !== "session_info")
@@ -311,15 +311,14 @@ export class ConversationReader {
   }
 }
 
-/** How an entry is added. */
 interface AddOptions {
-  /** The id of the entry, where it is not that of its first line. */
+  /** The id of the entry (default: that of its first line). */
   readonly id?: string;
   /** The line of the first entry that a compaction keeps. */
   readonly keptUuid?: string | undefined;
-  /** Whether it lies between the entry before it and that one's children. */
+  /** Whether to insert it between the previous entry and the children of that entry. */
   readonly between?: boolean;
-  /** What stands among the lines of an answer in the file, and follows it here. */
+  /** Other lines between the lines of an answer in the file; they follow the answer in the log. */
   readonly others?: readonly ForeignLine[];
 }
 
@@ -327,21 +326,21 @@ function openAnswer(messageId: string): OpenAnswer {
   const held = { lines: [], after: [], heldCharacters: 0 };
   return {
     ...{ messageId, ...held, callIds: new Set(), uuids: new Set() },
-    ...{ ended: false, settled: false, last: undefined },
+    ...{ ended: false, flushed: false, last: undefined },
   };
 }
 
-/** A later part of an answer, with what the answer spent beyond what was counted. */
+/** A later part of an answer, with only the usage and cost that were not counted yet. */
 function spendingBeyond({ usage: all, cost: paid, ...message }: AssistantMessage, counted: CountedAnswer) {
-  const usage = usageBeyond(all, counted.usage);
+  const usage = subtractUsage(all, counted.usage);
   const cost = (paid ?? 0) - (counted.cost ?? 0);
   return { ...message, ...(usage === undefined ? {} : { usage }), ...(cost > 0 ? { cost } : {}) };
 }
 
-/** Modes of a queued command that a person has typed. */
+/** Modes of queued commands that a person typed. */
 const TYPED_MODES: readonly unknown[] = [undefined, "prompt", "bash"];
 
-/** What was said while the program worked, and told to the model when it could be; null for a line that is none of that. */
+/** The bodies of a message that was queued while the program worked; null if the line is no such message. */
 function queuedIn({ type, attachment }: JsonObject): NodeBody[] | null {
   if (type !== "attachment" || !isFields(attachment) || attachment.type !== "queued_command") return null;
   const content = contentOfBlocks(attachment.prompt);
@@ -360,14 +359,14 @@ function callsIn({ content }: JsonObject): [string, string][] {
   });
 }
 
-/** Whether a line hangs on the tree. */
+/** Whether a line is a node of the program's tree. */
 function isEntryLine(value: JsonObject): boolean {
   return typeof value.uuid === "string";
 }
 
 /**
- * Whether a line stands among the lines of an open answer without ending it: a result of one of its calls, a line that is
- * not on the tree, or one that names a line of the answer as its parent and is not the next thing that a person says.
+ * Whether a line belongs to an unfinished answer without ending it: a result of one of its calls, a line outside the tree, or
+ * a line whose parent is a line of the answer and which is not the next message of the user.
  */
 function belongsTo({ callIds, uuids }: OpenAnswer, value: JsonObject, log: ForeignLogSink): boolean {
   if (value.type === "user" && namesCall(value.message, callIds)) return true;
@@ -393,19 +392,19 @@ function holdsResult(message: JsonValue | undefined): boolean {
   return blocksIn(message).some(({ type }) => type === "tool_result");
 }
 
-/** Whether the program writes such a line when a turn is over, so that its last answer is whole. */
+/** Whether the line marks the end of a turn: the program writes it once the last answer is complete. */
 function endsTurn({ type, subtype }: JsonObject): boolean {
   return type === "last-prompt" || subtype === "turn_duration" || subtype === "stop_hook_summary";
 }
 
-/** The parent that a line names; undefined where it goes after the one before. */
+/** The parent that a line names; undefined if it names none that is known, so that it follows the previous line. */
 function parentIn(value: JsonObject, log: ForeignLogSink): string | null | undefined {
   const named = textIn(value.parentUuid) ?? textIn(value.logicalParentUuid);
   if (named !== undefined) return log.has(named) ? named : undefined;
   return value.parentUuid === null ? null : undefined;
 }
 
-/** The title that a line gives the session. An old `summary` is one only of the session that its last message is in. */
+/** The session title in a line. An old `summary` line may be of another session: it counts only if its leaf is in this log. */
 function titleOf(value: JsonObject, log: ForeignLogSink): string | undefined {
   if (value.type === "custom-title") return textIn(value.customTitle);
   if (value.type === "ai-title") return textIn(value.aiTitle);

@@ -7,10 +7,9 @@ import type { WriteReport } from "../foreign-report.ts";
 import { ForeignTree } from "../foreign-tree.ts";
 import { isFields, textIn } from "../foreign-values.ts";
 import { KeptLines } from "../kept-line.ts";
-import { type LineContext, leafMark, linesBefore, linesOfEntry, withRestOfLines } from "./claude-code-line.ts";
-import { LineOrder, type OutLine } from "./line-order.ts";
+import { type LineContext, leafMark, linesBefore, linesOfEntry, restoreLines } from "./claude-code-line.ts";
 
-/** The version that sessions of other programs claim to be written by. */
+/** The program version written into sessions that do not come from Claude Code. */
 const VERSION = "2.1.327";
 
 /** A session as a file of Claude Code, line by line. */
@@ -27,19 +26,19 @@ export async function* writeClaudeCode(
 }
 
 class LineWriter {
-  /** The last line that hangs on the tree. */
+  /** The uuid of the last line that was written. */
   #last: string | null = null;
   #lastTime = 0;
   readonly #context: LineContext;
-  /** The session that the imported lines name: that of a sub-agent names the one that started it. */
+  /** The session id in the imported lines; lines of a sub-agent name the session that started it. */
   readonly #imported: string | undefined;
-  /** The program goes on with no sub-agent, so that one becomes a session of its own. */
+  /** Whether this is a sub-agent's session. Claude Code cannot resume one, so it is written as a main session. */
   readonly #subAgent: boolean;
   readonly #report: WriteReport;
   readonly #tree = new ForeignTree();
   readonly #kept = new KeptLines("claude-code");
   readonly #order = new LineOrder();
-  /** The first line of each entry, for compactions that keep from there on. */
+  /** The first line of each entry; a compaction names the first line that it keeps. */
   readonly #firstLines = new Map<string, string>();
   readonly #uuids = new Set<string>();
 
@@ -55,28 +54,28 @@ class LineWriter {
     const parentUuid = this.#tree.parentOf(entry);
     const kept = this.#kept.take(entry);
     if (kept === null) return this.#skip(entry);
-    if (kept !== undefined) return yield* this.#write(this.#order.among(this.#verbatim(entry, kept)));
+    if (kept !== undefined) return yield* this.#write(this.#order.between(this.#verbatim(entry, kept)));
     const position = { parentUuid, keptUuid: this.#keptUuid(entry) };
     const lines = linesOfEntry(entry, this.#context, position, this.#report);
     if (lines === null) {
-      if (entry.type !== "leaf") this.#report.leave(entry.type);
+      if (entry.type !== "leaf") this.#report.omit(entry.type);
       return this.#skip(entry);
     }
     this.#report.written++;
-    const whole = withRestOfLines(lines, entry).map((value, index, all) => ({
+    const whole = restoreLines(lines, entry).map((value, index, all) => ({
       value,
-      // The lines of an answer hang on each other.
+      // Each line of an answer is the parent of the next.
       parentUuid: textIn(all[index - 1]?.uuid) ?? parentUuid,
     }));
     if (isNode(entry)) this.#put(entry, whole);
     if (entry.type === "message" && entry.message.role === "assistant")
       yield* this.#write(this.#order.answer(whole, linesBefore(entry)));
     else if (entry.type === "session_info" || (entry.type === "message" && entry.message.role === "tool"))
-      for (const line of whole) yield* this.#write(this.#order.among(line));
+      for (const line of whole) yield* this.#write(this.#order.between(line));
     else yield* this.#write([...this.#order.end(), ...whole]);
   }
 
-  /** The program goes on after the latest line: one that says nothing stands where the session does, if that is elsewhere. */
+  /** The program resumes at the last line of the file: if that is not the leaf, writes a line that makes the leaf its parent. */
   *end(leafId: string | null): Generator<string, void, undefined> {
     yield* this.#write(this.#order.end());
     const leaf = leafId === null ? null : (this.#tree.idOf(leafId) ?? null);
@@ -90,21 +89,21 @@ class LineWriter {
     for (const { value, text, parentUuid } of lines) {
       const uuid = textIn(value.uuid);
       if (uuid !== undefined) this.#last = uuid;
-      const whole = text === undefined ? this.#hung(value, parentUuid) : this.#ofSession(value);
+      const whole = text === undefined ? this.#withParent(value, parentUuid) : this.#withSessionId(value);
       if (uuid !== undefined) this.#uuids.add(uuid);
       const own = this.#subAgent ? asMain(whole) : whole;
       yield `${own === value && text !== undefined ? text : JSON.stringify(own)}\n`;
     }
   }
 
-  /** A line of the program's own may name a parent that is not written here; then it hangs where its entry does. */
-  #hung(line: JsonObject, parentUuid: string | null): JsonObject {
+  /** Replaces the parent of a restored line by that of its entry, if the parent that it names was not written. */
+  #withParent(line: JsonObject, parentUuid: string | null): JsonObject {
     const named = textIn(line.parentUuid);
     return named === undefined || this.#uuids.has(named) ? line : { ...line, parentUuid };
   }
 
-  /** A kept line that names the session by its imported id names it by the one that it goes out under. */
-  #ofSession(line: JsonObject): JsonObject {
+  /** Replaces the imported session id in a kept line by the id that the session is written under. */
+  #withSessionId(line: JsonObject): JsonObject {
     const { sessionId } = this.#context;
     const named = line.sessionId !== undefined && line.sessionId === this.#imported;
     return named && sessionId !== this.#imported ? { ...line, sessionId } : line;
@@ -113,7 +112,7 @@ class LineWriter {
   #put(entry: Entry, lines: readonly OutLine[]): void {
     const uuids = lines.flatMap(({ value: { uuid } }) => (typeof uuid === "string" ? [uuid] : []));
     const [first, last] = [uuids[0], uuids.at(-1)];
-    // A line that said several things was written with the first of them.
+    // A line that became several entries is written with the first of them; the others have no uuid.
     if (first === undefined || last === undefined) this.#tree.skip(entry);
     else {
       this.#firstLines.set(entry.id, first);
@@ -141,8 +140,66 @@ class LineWriter {
   }
 }
 
-/** A line of a sub-agent's as one of a session of its own. */
+/** Turns a line of a sub-agent into a line of a main session. */
 function asMain(line: JsonObject): JsonObject {
   const { agentId: _agentId, ...main } = line;
   return line.isSidechain === true ? { ...main, isSidechain: false } : main;
+}
+
+/** A line to be written. */
+interface OutLine {
+  readonly value: JsonObject;
+  /** The original text, if an import kept the line verbatim. */
+  readonly text?: string;
+  /** The parent to use if the parent that the line names is not written. */
+  readonly parentUuid: string | null;
+}
+
+/**
+ * Restores the original order of an answer's lines and of the other lines that the program wrote between them: a result of
+ * its first call, or progress. In the log, those other lines follow the answer.
+ */
+class LineOrder {
+  #lines: readonly OutLine[] = [];
+  #before: readonly unknown[] = [];
+  /** From the uuid of each line of the answer to its position. */
+  #positions = new Map<unknown, number>();
+  /** How many lines of the answer were emitted. */
+  #next = 0;
+  /** How many other lines were emitted since the first line of the answer. */
+  #passed = 0;
+
+  /** Starts an answer and returns the lines to emit now. `before`: how many other lines preceded each of its lines. */
+  answer(lines: readonly OutLine[], before: readonly unknown[]): readonly OutLine[] {
+    const earlier = this.end();
+    [this.#lines, this.#before, this.#next, this.#passed] = [lines, before, 0, 0];
+    this.#positions = new Map(before.length === 0 ? [] : lines.map(({ value }, index) => [value.uuid, index]));
+    return [...earlier, ...this.#due()];
+  }
+
+  /** Takes a line that may belong between the lines of the answer; returns it with the lines to emit before and after it. */
+  between(line: OutLine): readonly OutLine[] {
+    const parent = this.#positions.get(line.value.parentUuid) ?? -1;
+    const earlier = this.#until(parent + 1);
+    this.#passed++;
+    return [...earlier, line, ...this.#due()];
+  }
+
+  /** Returns the remaining lines of the answer; no further line belongs between them. */
+  end(): readonly OutLine[] {
+    return this.#until(this.#lines.length);
+  }
+
+  #due(): readonly OutLine[] {
+    let end = this.#next;
+    // A log from elsewhere may hold something else than a number here; then the line is emitted now.
+    while (end < this.#lines.length && !(Number(this.#before[end]) > this.#passed)) end++;
+    return this.#until(end);
+  }
+
+  #until(end: number): readonly OutLine[] {
+    const from = this.#next;
+    this.#next = Math.max(from, end);
+    return this.#lines.slice(from, this.#next);
+  }
 }

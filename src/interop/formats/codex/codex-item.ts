@@ -9,10 +9,9 @@ import {
 } from "../../../session/message.ts";
 import type { Usage } from "../../../session/usage.ts";
 import type { WriteReport } from "../foreign-report.ts";
-import { isFields, isFilled, textIn, textOrParts } from "../foreign-values.ts";
-import { placeholderOf } from "../placeholder.ts";
+import { isFields, isFilled, placeholderOf, textIn, textOrParts } from "../foreign-values.ts";
 
-/** What an item of a rollout says in a conversation; null for one that has no counterpart. */
+/** The kind of an item of a rollout. */
 export type ItemKind = "input" | "reasoning" | "answer" | "call" | "output";
 
 const KINDS: ReadonlyMap<string, ItemKind> = new Map([
@@ -24,20 +23,20 @@ const KINDS: ReadonlyMap<string, ItemKind> = new Map([
   ["custom_tool_call_output", "output"],
 ]);
 
-/** Which part of a conversation an item is; null for one that has no counterpart. */
+/** The kind of an item; null if it has no counterpart. */
 export function kindOfItem(item: JsonObject): ItemKind | null {
   const type = textIn(item.type) ?? "";
-  // What a model calls is a part of its answer, be it a tool that the provider runs.
+  // A call is part of the answer, even of a tool that the provider runs.
   if (type !== "message") return KINDS.get(type) ?? (type.endsWith("_call") ? "call" : null);
   if (item.role === "assistant") return "answer";
   return item.role === "user" && !isOfProgram(item) ? "input" : null;
 }
 
-/** What Codex says to its model in the user's name, in files that do not say who spoke. */
+/** The beginnings of messages that Codex sends in the user's name, for files that do not record their author. */
 const OF_PROGRAM =
   /^\s*(?:<(?:environment_context|user_instructions|turn_aborted|subagent_notification|skill)\b|# AGENTS\.md)/;
 
-/** Whether a message that has the role of the user is Codex's own. */
+/** Whether a message with the role `user` was written by Codex itself. */
 export function isOfProgram(item: JsonObject): boolean {
   const about = item.internal_chat_message_metadata_passthrough;
   const kinds = isFields(about) ? about.content_item_kinds : undefined;
@@ -46,13 +45,13 @@ export function isOfProgram(item: JsonObject): boolean {
   return OF_PROGRAM.test(textOfItem(item));
 }
 
-/** The words of a message item. */
+/** The text of a message item. */
 export function textOfItem({ content }: JsonObject): string {
   const texts = (Array.isArray(content) ? content : []).map((part) => (isFields(part) ? textIn(part.text) : undefined));
   return texts.filter((text) => text !== undefined).join("\n");
 }
 
-/** What an answer of a model says that was written as these items. */
+/** Combines the items of an answer into one message. */
 export function answerOfItems(items: readonly JsonObject[]): AssistantMessage {
   const parts: ContentPart[] = [];
   const toolCalls: ToolCall[] = [];
@@ -74,7 +73,7 @@ export function answerOfItems(items: readonly JsonObject[]): AssistantMessage {
   };
 }
 
-/** What a user or a tool says in an item, a placeholder for each part that has no counterpart; null where there are no parts. */
+/** The content parts of an item, with a placeholder for each unknown part; null if the value is no content. */
 export function contentOfItem(content: JsonValue | undefined): ContentPart[] | null {
   if (typeof content === "string") return [{ type: "text", text: content }];
   if (!Array.isArray(content)) return null;
@@ -103,13 +102,13 @@ export function itemOfCall({ id, name, arguments: text }: ToolCall): JsonObject 
   return { type: "function_call", name, arguments: text, call_id: id };
 }
 
-/** What a tool answered, as an item. */
+/** The result of a call as an item. */
 export function itemOfOutput({ toolCallId, content }: ToolMessage, report: WriteReport): JsonObject {
   const output = typeof content === "string" ? content : codexParts(content, "input_text", report);
   return { type: "function_call_output", call_id: toolCallId, output };
 }
 
-/** What a person or the program says, as an item. */
+/** A message of a person or of the program as an item. */
 export function itemOfInput(role: "user" | "developer", content: Content, report: WriteReport): JsonObject {
   return { type: "message", role, content: codexParts(content, "input_text", report) };
 }
@@ -119,7 +118,7 @@ function codexParts(content: Content, textType: string, report: WriteReport): Js
     if (part.type === "text") return { type: textType, text: part.text };
     if (part.type === "image" && textType === "input_text")
       return { type: "input_image", image_url: `data:${part.mediaType};base64,${part.data}` };
-    report.leave(`${part.type} part`);
+    report.omit(`${part.type} part`);
     return {
       type: textType,
       text: part.type === "thinking" ? part.text : `[${part.type} ${part.name ?? part.mediaType}]`,
@@ -142,12 +141,12 @@ function callOf(item: JsonObject): ToolCall | null {
     return { id, name: "local_shell", arguments: JSON.stringify(item.action ?? {}) };
   const { name } = item;
   if (!isFilled(name)) return null;
-  // What a custom tool takes is no JSON, which other providers insist on.
+  // The input of a custom tool is plain text; it is wrapped, because other providers require JSON arguments.
   const text = item.type === "custom_tool_call" ? JSON.stringify({ input: item.input ?? "" }) : textIn(item.arguments);
   return text === undefined ? null : { id, name, arguments: text };
 }
 
-/** The counts of Codex; null where they are none. */
+/** Parses the token counts of Codex; null if the value is not an object. */
 export function usageOfCodex(value: JsonValue | undefined): Usage | null {
   if (!isFields(value)) return null;
   const [inputTokens, outputTokens, totalTokens, cacheReadTokens, cacheWriteTokens, reasoningTokens] = [
@@ -175,7 +174,7 @@ export function usageOfCodex(value: JsonValue | undefined): Usage | null {
   };
 }
 
-/** Counts as Codex has them. */
+/** Usage in the form of Codex's token counts. */
 export function codexOfUsage(usage: Usage): JsonObject {
   return {
     input_tokens: usage.inputTokens,

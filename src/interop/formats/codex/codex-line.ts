@@ -6,19 +6,19 @@ import type { WriteReport } from "../foreign-report.ts";
 import { answerMarks, compactionMarks, spokenMarks } from "../own-marks.ts";
 import { codexOfUsage, itemOfCall, itemOfInput, itemOfOutput, itemOfPart } from "./codex-item.ts";
 
-/** A line of a rollout without its time. `skein` says what Codex cannot; Codex passes over it. */
+/** A line of a rollout without its timestamp. `skein` holds data that Codex has no field for; Codex ignores it. */
 export interface CodexLine {
   readonly type: "response_item" | "event_msg" | "turn_context" | "compacted";
   readonly payload: JsonObject;
   readonly skein?: JsonObject;
 }
 
-/** What the lines of a rollout depend on besides their entry. */
+/** State while a rollout is written: what its lines need besides their entry. */
 export class CodexWriting {
   readonly cwd: string;
   readonly foreignId: string;
   readonly report: WriteReport;
-  /** What was spent so far. */
+  /** The total usage so far. */
   spent: Usage = NO_USAGE;
   model = "unknown";
 
@@ -29,7 +29,7 @@ export class CodexWriting {
   }
 }
 
-/** The lines of an entry that Codex did not write; null for one that it cannot say. */
+/** The lines for an entry that did not come from Codex; null if the format has no counterpart. */
 export function linesOfEntry(entry: Entry, writing: CodexWriting): CodexLine[] | null {
   const { report } = writing;
   const { id } = entry;
@@ -58,7 +58,7 @@ export function linesOfEntry(entry: Entry, writing: CodexWriting): CodexLine[] |
   }
 }
 
-/** A compaction that Codex did not write, with what it keeps of the time before. */
+/** The line for a compaction that did not come from Codex, with the items that it keeps. */
 export function lineOfCompaction(
   entry: Extract<Entry, { type: "compaction" }>,
   kept: readonly JsonObject[],
@@ -70,7 +70,7 @@ export function lineOfCompaction(
   return { type: "compacted", payload: { message: summary, replacement_history }, skein };
 }
 
-/** The items of a message that Codex wrote, as it would write them in the plainest way. */
+/** The items of a message in their simplest form. The stored patches turn them into the items that Codex wrote. */
 export function itemsOfMessage(message: Message, report: WriteReport): JsonObject[] {
   if (message.role !== "assistant") return [itemOfMessage(message, report)];
   return [
@@ -83,14 +83,14 @@ function linesOfAnswer(id: string, message: AssistantMessage, writing: CodexWrit
   const parts = partsOf(message.content).map((part): CodexLine => {
     if (part.type !== "thinking" || (message.provider === "openai" && part.signature !== undefined))
       return item(itemOfPart(part, writing.report));
-    // As an item it would be sent to a model that cannot take it.
+    // Codex would send an item to its model, and a model rejects the thinking of another provider.
     const { text, signature } = part;
     const skein = { thinking: true, ...(signature === undefined ? {} : { signature }) };
     return { type: "event_msg", payload: { type: "agent_reasoning", text }, skein };
   });
   const [first, ...others] = [...parts, ...(message.toolCalls ?? []).map((call) => item(itemOfCall(call)))];
   if (first === undefined) return null;
-  // What it spent has a line of its own.
+  // Usage is written as a separate line.
   const { usage: _, ...noted } = answerMarks(message);
   const usage = message.usage === undefined ? [] : [lineOfUsage(message.usage, writing)];
   return [{ ...first, skein: { ...first.skein, id, ...noted } }, ...others, ...usage];
@@ -111,7 +111,7 @@ function lineOfUsage(usage: Usage, writing: CodexWriting): CodexLine {
   return { type: "event_msg", payload: { type: "token_count", info, rate_limits: null } };
 }
 
-/** The settings of a turn: what may be done without asking is as little as Codex knows. */
+/** The settings line of a turn, with the strictest policies of Codex. */
 function settings({ cwd, model }: CodexWriting, more: JsonObject = {}): CodexLine {
   const policy = { approval_policy: "on-request", sandbox_policy: { type: "read-only" } };
   return { type: "turn_context", payload: { cwd, ...policy, model, ...more, summary: "auto" } };

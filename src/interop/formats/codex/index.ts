@@ -10,7 +10,7 @@ export const codex: ForeignFormat = {
   name: "codex",
   title: "Codex",
   unit: "lines",
-  // The first line may be longer than what is looked at, as it holds the instructions to the model.
+  // Not parsed as JSON: the first line holds the instructions to the model and may be longer than the text given here.
   detects: (start) =>
     /^\s*\{(?:[^{}]*"type"\s*:\s*"session_meta"|\s*"id"\s*:\s*"[^"]*"\s*,\s*"timestamp"\s*:\s*"[^"]*"\s*,\s*"instructions")/.test(
       start,

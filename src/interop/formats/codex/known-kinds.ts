@@ -1,7 +1,7 @@
 import type { JsonObject, JsonValue } from "../../../internal/json.ts";
 import { isFields } from "../foreign-values.ts";
 
-/** The types of lines that Codex is known to write. */
+/** Line types that Codex writes. */
 const LINES: ReadonlySet<unknown> = new Set([
   "compacted",
   "event_msg",
@@ -14,7 +14,7 @@ const LINES: ReadonlySet<unknown> = new Set([
   "world_state",
 ]);
 
-/** The types of its items. */
+/** Item types that Codex writes. */
 const ITEMS: ReadonlySet<unknown> = new Set([
   "agent_message",
   "compaction",
@@ -36,7 +36,7 @@ const ITEMS: ReadonlySet<unknown> = new Set([
   "web_search_call",
 ]);
 
-/** The types of its events. */
+/** Event types that Codex writes. */
 const EVENTS: ReadonlySet<unknown> = new Set([
   "agent_message",
   "agent_message_content_delta",
@@ -125,11 +125,11 @@ const EVENTS: ReadonlySet<unknown> = new Set([
   "web_search_end",
 ]);
 
-/** What a line of Codex is where that is not known; undefined for a line of a known kind. */
+/** The kind of a line if it is unknown; undefined for known kinds. */
 export function unknownKindOf(value: JsonValue): string | undefined {
   if (!isFields(value)) return "list";
   const { type } = value;
-  // Early files note the state of the program in lines without a type.
+  // Early files hold the state of the program in lines without a type.
   if (type === undefined && value.record_type === "state") return undefined;
   if (!LINES.has(type)) return typeof type === "string" ? type : "";
   const payload: JsonObject = isFields(value.payload) ? value.payload : {};

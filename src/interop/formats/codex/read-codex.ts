@@ -10,27 +10,27 @@ import type {
   ForeignSink,
 } from "../foreign-format.ts";
 import { digest } from "../foreign-id.ts";
-import { isFields, textIn, textOrParts } from "../foreign-values.ts";
+import { isFields, placeholderOf, textIn, textOrParts } from "../foreign-values.ts";
 import { answerSettings, spendingIn, spokenBody } from "../own-marks.ts";
-import { placeholderOf } from "../placeholder.ts";
-import { restOf } from "../rest-of.ts";
+import { diffJson } from "../json-patch.ts";
 import { answerOfItems, contentOfItem, isOfProgram, kindOfItem, textOfItem, usageOfCodex } from "./codex-item.ts";
 import { itemsOfMessage } from "./codex-line.ts";
-import { EarlyLines } from "./early-lines.ts";
 import { unknownKindOf } from "./known-kinds.ts";
+import { createHash } from "node:crypto";
+import { timestampOf } from "../foreign-log.ts";
 
-/** The lines of an answer while more of them may come. */
+/** An unfinished answer. */
 interface OpenAnswer {
   readonly lines: ForeignLine[];
-  /** The items of it, by the index of their lines. */
+  /** Its items, by the index of their lines. */
   readonly items: Map<number, JsonObject>;
-  /** The index of the line of the last of them. */
+  /** The index of the last line that holds an item. */
   lastItem: number;
   readonly marks: JsonObject | null;
   usage: Usage | null;
 }
 
-/** Events that end an answer of which the counts have not come. */
+/** Events that end an answer even if its token counts were not written. */
 const ENDS = new Set([
   "task_started",
   "task_complete",
@@ -40,7 +40,7 @@ const ENDS = new Set([
   "user_message",
 ]);
 
-/** Who wrote a rollout that Skein wrote. */
+/** The originator that Skein writes into its rollouts. */
 export const OWN_ORIGINATOR = "skein";
 
 /** Reads a rollout of Codex. */
@@ -50,18 +50,18 @@ export class CodexReader implements ForeignReader {
   readonly #early = new EarlyLines();
   #last = "";
   #answer: OpenAnswer | null = null;
-  /** What came after an answer whose counts have not come yet. */
+  /** Deferred additions: tool outputs after an answer whose token counts have not been read yet. */
   #after: (() => void)[] = [];
   #provider = "openai";
   #model: string | undefined;
   #effort: string | undefined;
   #tokens = 0;
-  /** Whether the counts of an answer came as a record, which a `token_count` repeats. */
+  /** Whether the last token counts came as a `token_usage_record`; the next `token_count` repeats it. */
   #recorded = false;
-  /** What the model spent on a summary that is to come: undefined until it has said it, null until its counts come. */
+  /** Usage of a coming summary: undefined before its text was read, null until its token counts are read. */
   #summaryUsage: Usage | null | undefined;
   readonly #callNames = new Map<string, string>();
-  /** Where the session stood before each of the user's turns. */
+  /** The leaf before each turn of the user. */
   readonly #turns: (string | null)[] = [];
 
   constructor(sink: ForeignSink) {
@@ -78,7 +78,7 @@ export class CodexReader implements ForeignReader {
     const { value } = line;
     const payload = isFields(value) ? value.payload : undefined;
     const kind = unknownKindOf(value);
-    if (kind !== undefined) this.#sink.report.meet(kind);
+    if (kind !== undefined) this.#sink.report.countUnknown(kind);
     if (this.#log === null) this.#begin(line);
     else if (!isFields(value) || !isFields(payload)) this.#log.keep(line);
     else this.#take(line, value, payload, this.#log);
@@ -92,7 +92,7 @@ export class CodexReader implements ForeignReader {
     const meta = isFields(line.value) && line.value.type === "session_meta" ? line.value.payload : undefined;
     const id = isFields(meta) ? textIn(meta.id) : undefined;
     if (!isFields(meta) || id === undefined) {
-      this.#sink.report.lose(line.number, "it stands before the header of the session");
+      this.#sink.report.lose(line.number, "it precedes the header of the session");
       return;
     }
     this.#provider = textIn(meta.model_provider) ?? this.#provider;
@@ -104,7 +104,7 @@ export class CodexReader implements ForeignReader {
       cwd: textIn(meta.cwd) ?? null,
       version: textIn(meta.cli_version) ?? null,
     });
-    // Kept rather than noted in the header, as it holds all of Codex's instructions to its model.
+    // Kept as an entry instead of in the header: it holds all of Codex's instructions to its model.
     if (meta.originator === OWN_ORIGINATOR) this.#sink.report.mapped++;
     else this.#log.keep(line);
   }
@@ -119,7 +119,7 @@ export class CodexReader implements ForeignReader {
       this.#recorded = true;
       this.#count(line, usageOfCodex(payload.usage), log);
     } else if (payload.type === "token_count" && isFields(payload.info)) {
-      // It repeats the record before it, also where more of the answer came in between.
+      // It repeats the record before it, even if lines of the answer are between them.
       const repeated = this.#recorded;
       this.#recorded = false;
       this.#count(line, repeated ? null : usageOfCodex(payload.info.last_token_usage), log);
@@ -137,7 +137,7 @@ export class CodexReader implements ForeignReader {
     }
   }
 
-  /** A line of an answer. One that says whose first line it is begins another. */
+  /** Adds a line to the open answer. A line whose marks have an id begins a new answer. */
   #open(line: ForeignLine, item: JsonObject, marks: JsonObject | null): void {
     if (this.#answer === null || marks?.id !== undefined || this.#after.length > 0) {
       this.#release();
@@ -156,7 +156,7 @@ export class CodexReader implements ForeignReader {
     if (callId !== undefined) this.#callNames.set(callId, name ?? "local_shell");
   }
 
-  /** The counts of an answer, which come after it or even after what its tools said. */
+  /** Handles the token counts of an answer, which follow the answer or the outputs of its tools. */
   #count(line: ForeignLine, usage: Usage | null, log: ForeignLogSink): void {
     if (usage !== null && usage.totalTokens > 0) this.#tokens = usage.totalTokens;
     const answer = this.#answer;
@@ -194,7 +194,7 @@ export class CodexReader implements ForeignReader {
 
   #outputOf(item: JsonObject, marks: JsonObject | null): ForeignBody | null {
     const toolCallId = textIn(item.call_id);
-    // The first Codex versions wrote an object here.
+    // The first versions of Codex wrote an object here.
     const output = isFields(item.output) ? item.output.content : item.output;
     if (toolCallId === undefined) return null;
     const content = typeof output === "string" ? output : (contentOfItem(output) ?? [placeholderOf(output)]);
@@ -233,7 +233,7 @@ export class CodexReader implements ForeignReader {
     const body: ForeignBody = {
       type: "compaction",
       summary,
-      // What Codex keeps of the time before is in its summary.
+      // The history that Codex keeps is part of its summary, so no earlier entry is kept.
       firstKeptEntryId: textIn(firstKeptEntryId) ?? idOf(line),
       tokensBefore: typeof tokensBefore === "number" ? tokensBefore : this.#tokens,
       ...(details === undefined ? {} : { details }),
@@ -242,7 +242,7 @@ export class CodexReader implements ForeignReader {
     this.#add(line, body, marks, log);
   }
 
-  /** The user took back turns: the session goes on from before them. */
+  /** Handles a rollback: moves the leaf to before the turns that the user took back. */
   #back(line: ForeignLine, { num_turns: count }: JsonObject, log: ForeignLogSink): void {
     this.#release();
     const taken = typeof count === "number" && Number.isInteger(count) && count > 0 ? count : 0;
@@ -254,11 +254,11 @@ export class CodexReader implements ForeignReader {
   }
 
   #add(line: ForeignLine, body: ForeignBody, marks: JsonObject | null, log: ForeignLogSink): void {
-    const rest = marks === null ? restOfLines([line]) : undefined;
+    const rest = marks === null ? patchesOfLines([line]) : undefined;
     log.add({ id: textIn(marks?.id) ?? idOf(line), time: timeOf(line), body, rest }, [line]);
   }
 
-  /** Lets the open answer go, and what came after it. The last `counted` of its lines say what it spent. */
+  /** Emits the open answer and the deferred outputs. The last `counted` of its lines are token counts. */
   #release(counted = 0): void {
     const [answer, after, log] = [this.#answer, this.#after, this.#log];
     this.#answer = null;
@@ -269,7 +269,7 @@ export class CodexReader implements ForeignReader {
     const message = this.#messageOf(answer);
     const [first] = lines as [ForeignLine];
     const id = textIn(answer.marks?.id) ?? idOf(first);
-    const rest = answer.marks === null ? restOfLines(lines, answer.items) : undefined;
+    const rest = answer.marks === null ? patchesOfLines(lines, answer.items) : undefined;
     log.add({ id, time: timeOf(first), body: { type: "message", message }, rest }, lines);
     for (const line of answer.lines.slice(last)) log.keep(line, { time: timeOf(line) });
     for (const act of after) act();
@@ -284,10 +284,10 @@ export class CodexReader implements ForeignReader {
   }
 }
 
-/** The item that a line is; also thinking that Skein wrote as an event, so that Codex does not send it. */
+/** The item in a line; also thinking, which Skein writes as an event so that Codex does not send it to the model. */
 function itemIn(value: JsonObject, payload: JsonObject, marks: JsonObject | null): JsonObject | null {
   if (value.type === "response_item") {
-    // What a model said while it made a summary is no answer to anybody.
+    // The output of a model that makes a summary is not an answer of the conversation.
     return isOfSummary(value) ? null : marked(payload, marks);
   }
   if (payload.type !== "agent_reasoning" || marks?.thinking !== true) return null;
@@ -295,12 +295,12 @@ function itemIn(value: JsonObject, payload: JsonObject, marks: JsonObject | null
   return { type: "reasoning", content: [{ text: payload.text ?? "" }], ...sealed };
 }
 
-/** Whether a model said it while it made a summary. */
+/** Whether the line is output of a model that makes a summary. */
 function isOfSummary({ metadata }: JsonObject): boolean {
   return isFields(metadata) && metadata.compaction_output === true;
 }
 
-/** What Skein wrote is nothing that Codex says of its own, whatever its words and its role. */
+/** Marks a message that Skein wrote as the user's, so that it is not taken for one of Codex's own messages. */
 function marked(payload: JsonObject, marks: JsonObject | null): JsonObject {
   if (marks === null || payload.type !== "message" || payload.role === "assistant") return payload;
   return { ...payload, role: "user", internal_chat_message_metadata_passthrough: { content_item_kinds: ["user"] } };
@@ -316,10 +316,10 @@ function inputOf(item: JsonObject, marks: JsonObject | null): ForeignBody | null
 }
 
 /**
- * What must be done to the plainest lines of an entry to get those that Codex wrote: a text for a line that stays as it
- * was, and a change for each line that is an item.
+ * Restores the original lines of an entry from the lines that `itemsOfMessage` makes: a patch for each line with an item, the
+ * verbatim text for every other line.
  */
-function restOfLines(
+function patchesOfLines(
   lines: readonly ForeignLine[],
   items: ReadonlyMap<number, JsonObject> = new Map([[0, {}]]),
 ): FindRest {
@@ -333,7 +333,7 @@ function restOfLines(
     return lines.map(({ text, value }, index) => {
       if (!items.has(index)) return text;
       const line = { type: "response_item", payload: plain[next++] as JsonObject };
-      return (restOf(value, line) ?? {}) as unknown as JsonValue;
+      return (diffJson(value, line) ?? {}) as unknown as JsonValue;
     });
   };
 }
@@ -342,7 +342,7 @@ function sameKind(a: JsonObject, b: JsonObject | undefined): boolean {
   return b !== undefined && kindOfItem(a) === kindOfItem(b);
 }
 
-/** What Codex goes on with after a compaction: the user's words and the summary, without its own instructions. */
+/** The text that Codex keeps at a compaction: the user's messages and the summary, without its own instructions. */
 function historyOf({ replacement_history: history }: JsonObject): string {
   const items = (Array.isArray(history) ? (history as readonly JsonValue[]) : []).filter(isFields);
   const said = items.filter((item) => item.type === "message" && item.role !== "developer" && !isOfProgram(item));
@@ -362,7 +362,7 @@ function effortIn({ collaboration_mode: mode }: JsonObject): string | undefined 
   return isFields(mode) && isFields(mode.settings) ? textIn(mode.settings.reasoning_effort) : undefined;
 }
 
-/** The id that Codex gave an item; else one that is the same whenever the line is read. */
+/** The id that Codex gave the item, else an id derived from the line's text. */
 function idOf({ value, text }: ForeignLine): string {
   const payload = isFields(value) ? value.payload : undefined;
   return (isFields(payload) ? textIn(payload.id) : undefined) ?? `line-${digest(text).slice(0, 24)}`;
@@ -370,4 +370,39 @@ function idOf({ value, text }: ForeignLine): string {
 
 function timeOf({ value }: ForeignLine): JsonValue | undefined {
   return isFields(value) ? value.timestamp : undefined;
+}
+
+/**
+ * Converts lines of early Codex versions to the present form. In early files the first line was a bare header and the others
+ * bare items, without the kind of line and without a timestamp.
+ */
+class EarlyLines {
+  #startedAt: string | null = null;
+  /** How often each line occurred, by its digest. Repeated lines get different timestamps, so they are not duplicates. */
+  readonly #times = new Map<string, number>();
+
+  /** Converts a line; a line that has the present form or is unknown is returned unchanged. */
+  present(line: ForeignLine): ForeignLine {
+    const { value, text } = line;
+    if (!isFields(value) || "payload" in value) return line;
+    if (isEarlyHeader(value)) {
+      this.#startedAt = textIn(value.timestamp) ?? null;
+      const payload = { originator: "codex_cli_rs", cli_version: "0.0.0", ...value };
+      return formed(line, { timestamp: this.#startedAt, type: "session_meta", payload });
+    }
+    if (this.#startedAt === null || typeof value.type !== "string") return line;
+    const digest = createHash("sha1").update(text).digest("base64");
+    const times = this.#times.get(digest) ?? 0;
+    this.#times.set(digest, times + 1);
+    const timestamp = timestampOf(Date.parse(this.#startedAt) + times);
+    return formed(line, { timestamp, type: "response_item", payload: value });
+  }
+}
+
+function isEarlyHeader({ id, timestamp, type }: JsonObject): boolean {
+  return type === undefined && typeof id === "string" && !Number.isNaN(Date.parse(textIn(timestamp) ?? ""));
+}
+
+function formed({ number }: ForeignLine, value: JsonObject): ForeignLine {
+  return { number, value, text: JSON.stringify(value) };
 }

@@ -5,23 +5,23 @@ import { WriteReport } from "../foreign-report.ts";
 import { pathOf } from "../foreign-path.ts";
 import { isFields } from "../foreign-values.ts";
 import { isOneLine, KeptLines } from "../kept-line.ts";
-import { foreignRest, type Rest, withRest } from "../rest-of.ts";
+import { foreignRest, type JsonPatch, applyPatch } from "../json-patch.ts";
 import { OWN_ORIGINATOR } from "./read-codex.ts";
 import { CodexWriting, itemsOfMessage, lineOfCompaction, linesOfEntry } from "./codex-line.ts";
 
-/** A session as a rollout of Codex: the branch that it stands on, as Codex knows no other. */
+/** Writes the current branch of a session as a rollout of Codex, which has no branches. */
 export async function* writeCodex(source: ForeignSource, report: WriteReport): AsyncGenerator<string, void, undefined> {
   const path = await pathOf(source);
   const keptFrom = new Set(path.compactions.map(({ firstKeptEntryId }) => firstKeptEntryId));
   const writing = new CodexWriting(source.cwd, source.foreignId, report);
   const lines = new KeptLines("codex");
   let begun = false;
-  /** The items that the next compaction keeps; null where it keeps none. */
+  /** The items that the next compaction keeps; null if it keeps none. */
   let kept: JsonObject[] | null = null;
   for await (const entry of source.entries()) {
     const verbatim = lines.take(entry);
     if (isNode(entry) && !path.ids.has(entry.id)) {
-      if (verbatim === undefined) report.leave("entry on another branch");
+      if (verbatim === undefined) report.omit("entry on another branch");
       continue;
     }
     if (!begun && verbatim !== null) {
@@ -39,7 +39,7 @@ export async function* writeCodex(source: ForeignSource, report: WriteReport): A
     const written = entry.type === "compaction" ? compacted(entry, kept ?? [], report) : linesOf(entry, writing);
     if (entry.type === "compaction") kept = null;
     if (written === null) {
-      if (entry.type !== "leaf") report.leave(entry.type);
+      if (entry.type !== "leaf") report.omit(entry.type);
       continue;
     }
     report.written++;
@@ -49,7 +49,7 @@ export async function* writeCodex(source: ForeignSource, report: WriteReport): A
   if (!begun) yield headerOf(source, undefined);
 }
 
-/** The first line: Codex's own where it was kept, with the id and the directory that are asked for. */
+/** The first line: the one that an import kept, if any, with the requested id and directory. */
 function headerOf({ header, cwd, foreignId }: ForeignSource, verbatim: string | undefined): string {
   const { createdAt } = header;
   const plain = {
@@ -83,7 +83,7 @@ function linesOf(entry: Entry, writing: CodexWriting): string[] | null {
   return (rest as readonly JsonValue[]).map((change) => {
     if (isJsonLine(change)) return `${change}\n`;
     const line = { type: "response_item", payload: items[next++] ?? {} };
-    return `${JSON.stringify(withRest<JsonObject>(line, change as unknown as Rest))}\n`;
+    return `${JSON.stringify(applyPatch<JsonObject>(line, change as unknown as JsonPatch))}\n`;
   });
 }
 

@@ -5,7 +5,7 @@ import { isOpencodeSessionId, opencodeSessionId } from "./opencode-id.ts";
 import { OpencodeReader } from "./read-opencode.ts";
 import { writeOpencode } from "./write-opencode.ts";
 
-/** The sessions of opencode, as it exports and imports them; it keeps them in a database. */
+/** The sessions of opencode in its export format; opencode itself keeps sessions in a database. */
 export const opencode: ForeignFormat = {
   name: "opencode",
   title: "opencode",
@@ -27,7 +27,7 @@ export const opencode: ForeignFormat = {
   },
 };
 
-/** Where exports are put for it. */
+/** The directory for exports that opencode is to import. */
 function home(): string {
   return join(programHome("XDG_DATA_HOME", ".local", "share"), "opencode", "exports");
 }

@@ -1,30 +1,30 @@
 import { digest } from "../foreign-id.ts";
 
-/** Whether opencode itself makes ids of this form for its sessions. */
+/** Whether a text has the form of opencode's session ids. */
 export function isOpencodeSessionId(id: string): boolean {
   return /^ses_[0-9A-Za-z]{26}$/.test(id);
 }
 
-/** The id of a session for opencode, always the same for the same text. */
+/** A session id for opencode, derived from a text. */
 export function opencodeSessionId(text: string): string {
   return `ses_${digest(text).slice(0, 26)}`;
 }
 
 /**
- * Makes the ids of messages and parts. opencode sorts by them: they begin with the time, and each is greater than the one
- * before it.
+ * Makes the ids of messages and parts. opencode sorts by id, so each id begins with the time and is greater than the one
+ * before.
  */
 export class OpencodeIds {
   #last = 0n;
 
-  /** An id that opencode itself has given. */
+  /** Records an id that opencode made; later ids will be greater. */
   seen(id: string): void {
     const time = /^(?:msg|prt)_([0-9a-f]{12})/.exec(id)?.[1];
     if (time !== undefined) this.#last = max(this.#last, BigInt(`0x${time}`));
   }
 
   next(kind: "msg" | "prt", timeMs: number, name: string): string {
-    // opencode keeps the low 48 bits of the time in milliseconds, with twelve bits to count those within one.
+    // opencode's format: the low 48 bits of milliseconds shifted by 12; the 12 bits count ids within a millisecond.
     const time = BigInt.asUintN(48, BigInt(timeMs) << 12n);
     this.#last = max(this.#last + 1n, time);
     return `${kind}_${this.#last.toString(16).padStart(12, "0")}${digest(name).slice(0, 14)}`;

@@ -2,12 +2,11 @@ import type { JsonObject, JsonValue } from "../../../internal/json.ts";
 import type { Content, ContentPart, ToolCall, ToolMessage } from "../../../session/message.ts";
 import type { Usage } from "../../../session/usage.ts";
 import type { WriteReport } from "../foreign-report.ts";
-import { isFields, isFilled, parseArguments, textIn } from "../foreign-values.ts";
-import { placeholderOf } from "../placeholder.ts";
+import { isFields, isFilled, parseArguments, placeholderOf, textIn } from "../foreign-values.ts";
 
 const TELLING_PARTS: ReadonlySet<unknown> = new Set(["file", "reasoning", "subtask", "text", "tool"]);
 
-/** Parts that a model is told nothing of. */
+/** Parts that are not sent to a model. */
 const SILENT_PARTS: ReadonlySet<unknown> = new Set([
   "agent",
   "compaction",
@@ -18,12 +17,12 @@ const SILENT_PARTS: ReadonlySet<unknown> = new Set([
   "step-start",
 ]);
 
-/** Whether opencode is known to write parts of a type. */
+/** Whether opencode writes parts of this type. */
 export function isKnownPart(type: JsonValue | undefined): boolean {
   return SILENT_PARTS.has(type) || TELLING_PARTS.has(type);
 }
 
-/** What a part of a message says, a placeholder where that has no counterpart; null for a call, and for what says nothing. */
+/** The content of a part, a placeholder if it is unknown; null for a call and for parts that are not sent to a model. */
 export function contentOfPart(part: JsonObject): ContentPart | null {
   if (SILENT_PARTS.has(part.type) || part.ignored === true || callOfPart(part) !== null) return null;
   const text = textIn(part.text);
@@ -37,14 +36,14 @@ export function contentOfPart(part: JsonObject): ContentPart | null {
   return { type, mediaType, data: file[1] ?? "", ...(name === undefined ? {} : { name }) };
 }
 
-/** The call that a part is; null for one that is none. */
+/** The call in a `tool` part; null for other parts. */
 export function callOfPart(part: JsonObject): ToolCall | null {
   const [id, name] = [textIn(part.callID), textIn(part.tool)];
   if (part.type !== "tool" || !isFilled(id) || !isFilled(name) || !isFields(part.state)) return null;
   return { id, name, arguments: JSON.stringify(part.state.input ?? {}) };
 }
 
-/** What a tool answered, of the part of its call; null where it has not. */
+/** The result in the part of a call; null if the call has none yet. */
 export function resultOfPart(part: JsonObject, { id, name }: ToolCall): ToolMessage | null {
   const state = isFields(part.state) ? part.state : {};
   const { status, output, error } = state;
@@ -52,7 +51,7 @@ export function resultOfPart(part: JsonObject, { id, name }: ToolCall): ToolMess
   return status === "completed" ? { role: "tool", toolCallId: id, name, content: textIn(output) ?? "" } : null;
 }
 
-/** What is said, as a part without its ids. Thinking carries what its provider wants to see again. */
+/** Content as a part without ids. Thinking carries the provider's signature, which the provider requires back. */
 export function partOfContent(part: ContentPart, time: number, provider = ""): JsonObject {
   switch (part.type) {
     case "text":
@@ -79,7 +78,7 @@ function signatureIn(metadata: JsonValue | undefined): { readonly signature?: st
   return signature === undefined ? {} : { signature };
 }
 
-/** A call with what its tool answered, as a part without its ids. */
+/** A call and its result as a part without ids. */
 export function partOfCall(
   call: ToolCall,
   result: ToolMessage | undefined,
@@ -87,7 +86,7 @@ export function partOfCall(
   report: WriteReport,
 ): JsonObject {
   const input = parseArguments(call.arguments);
-  if (input === null) report.leave("arguments that are no JSON");
+  if (input === null) report.omit("arguments that are not JSON");
   const [said, when] = [{ input: input ?? {} }, { start: time, end: time }];
   const answer = result === undefined ? "The call was interrupted." : wordsOf(result.content, report);
   const state: JsonObject =
@@ -97,7 +96,7 @@ export function partOfCall(
   return { type: "tool", callID: call.id, tool: call.name, state };
 }
 
-/** The counts of opencode; undefined where there are none. */
+/** Parses the token counts of opencode; undefined if there are none. */
 export function usageOfOpencode(value: JsonValue | undefined): Usage | undefined {
   if (!isFields(value)) return undefined;
   const cache = isFields(value.cache) ? value.cache : {};
@@ -128,7 +127,7 @@ export function usageOfOpencode(value: JsonValue | undefined): Usage | undefined
   };
 }
 
-/** Counts as opencode has them. */
+/** Usage in the form of opencode's token counts. */
 export function opencodeOfUsage(usage: Usage | undefined): JsonObject {
   const { inputTokens = 0, outputTokens = 0, totalTokens = 0 } = usage ?? {};
   const { cacheReadTokens: read = 0, cacheWriteTokens: write = 0, reasoningTokens: reasoning = 0 } = usage ?? {};
@@ -143,6 +142,6 @@ export function opencodeOfUsage(usage: Usage | undefined): JsonObject {
 
 function wordsOf(content: Content, report: WriteReport): string {
   if (typeof content === "string") return content;
-  for (const { type } of content) if (type !== "text") report.leave(`${type} part`);
+  for (const { type } of content) if (type !== "text") report.omit(`${type} part`);
   return content.flatMap((part) => (part.type === "text" ? [part.text] : [])).join("\n");
 }

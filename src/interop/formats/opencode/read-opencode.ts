@@ -11,7 +11,7 @@ import type {
 import { timestampOf } from "../foreign-log.ts";
 import { isFields, textIn, textOrParts } from "../foreign-values.ts";
 import { answerSettings, spokenBody } from "../own-marks.ts";
-import { restOf } from "../rest-of.ts";
+import { diffJson } from "../json-patch.ts";
 import {
   callOfPart,
   contentOfPart,
@@ -22,7 +22,7 @@ import {
   usageOfOpencode,
 } from "./opencode-part.ts";
 
-/** How opencode and Skein say why an answer ended. */
+/** Pairs of opencode's finish reason and our stop reason. */
 export const FINISHES: readonly (readonly [string, StopReason])[] = [
   ["stop", "stop"],
   ["tool-calls", "tool_calls"],
@@ -31,15 +31,15 @@ export const FINISHES: readonly (readonly [string, StopReason])[] = [
   ["error", "error"],
 ];
 
-/** What lies beside an entry of opencode's: all of its message, or its parts, each as it is or as a change. */
+/** The data stored with an imported entry: the whole message, or its info and a change for each part. */
 export type OpencodeRest =
   | { readonly message: JsonObject }
   | { readonly info: JsonObject; readonly parts: readonly PartRest[] };
 
-/** A part that has no counterpart, or what a part says beyond its counterpart. */
+/** `as`: a part without a counterpart, verbatim; `said`: the patch of a content part; `call`: the patch of a call. */
 export type PartRest = { readonly as: JsonValue } | { readonly said: JsonValue } | { readonly call: JsonValue };
 
-/** The title of a session that has none. */
+/** The default titles of opencode. */
 const UNNAMED = /^(?:New|Child) session - \d{4}-\d{2}-\d{2}T/;
 
 /** A message of an export. */
@@ -49,11 +49,11 @@ interface Spoken {
   readonly parts: readonly JsonObject[];
   readonly id: string;
   readonly time: JsonValue | undefined;
-  /** What Skein wrote beside it. */
+  /** The marks that Skein wrote into it. */
   readonly marks: JsonObject | null;
 }
 
-/** Reads an export of opencode: one document with a session and its messages. */
+/** Reads an export of opencode: one JSON document with a session and its messages. */
 export class OpencodeReader implements ForeignReader {
   readonly #sink: ForeignSink;
 
@@ -65,7 +65,7 @@ export class OpencodeReader implements ForeignReader {
     const { info, messages } = isFields(line.value) ? line.value : {};
     const id = isFields(info) ? textIn(info.id) : undefined;
     if (!isFields(info) || id === undefined || !Array.isArray(messages)) {
-      this.#sink.report.lose(line.number, "it is no export of opencode's");
+      this.#sink.report.lose(line.number, "it is not an export of opencode");
       return;
     }
     const parent = textIn(info.parentID);
@@ -84,8 +84,9 @@ export class OpencodeReader implements ForeignReader {
     const spoken = (messages as readonly JsonValue[]).map(spokenOf);
     for (const { info: about, parts } of spoken) {
       if (about.role !== "user" && about.role !== "assistant")
-        this.#sink.report.meet(`message/${textIn(about.role) ?? ""}`);
-      for (const { type } of parts) if (!isKnownPart(type)) this.#sink.report.meet(`part/${textIn(type) ?? ""}`);
+        this.#sink.report.countUnknown(`message/${textIn(about.role) ?? ""}`);
+      for (const { type } of parts)
+        if (!isKnownPart(type)) this.#sink.report.countUnknown(`part/${textIn(type) ?? ""}`);
     }
     for (const [index, message] of spoken.entries()) readMessage(message, spoken[index - 1], spoken[index + 1], log);
   }
@@ -102,7 +103,7 @@ function readMessage(
   const { line, id, time, marks } = message;
   const asked = message.parts.some((part) => part.type === "compaction");
   const body = asked ? null : bodyOf(message, before);
-  // Skein's compactions are made of two messages, of which the second says all.
+  // Skein writes a compaction as two messages; the second holds all of its data.
   if (asked && after?.marks?.type === "compaction") log.alias(id, log.leafId);
   else if (body === null) log.keep(line, { id, time });
   else {
@@ -112,7 +113,7 @@ function readMessage(
   }
 }
 
-/** What tools answered stands in the parts of their calls. */
+/** Adds the results of an answer's calls; opencode stores them in the parts of the calls. */
 function readResults({ id, time, parts, marks }: Spoken, log: ForeignLogSink): void {
   for (const part of parts) {
     const call = callOfPart(part);
@@ -221,5 +222,5 @@ function restIn({ info, parts, time }: Spoken): FindRest {
 }
 
 function changeOf(part: JsonObject, plain: JsonObject): JsonValue {
-  return (restOf(part, plain) ?? {}) as unknown as JsonValue;
+  return (diffJson(part, plain) ?? {}) as unknown as JsonValue;
 }

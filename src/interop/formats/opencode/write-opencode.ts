@@ -8,26 +8,26 @@ import type { WriteReport } from "../foreign-report.ts";
 import { isFields } from "../foreign-values.ts";
 import { KeptLines } from "../kept-line.ts";
 import { spokenMarks } from "../own-marks.ts";
-import { foreignRest, type Rest, withRest } from "../rest-of.ts";
+import { foreignRest, type JsonPatch, applyPatch } from "../json-patch.ts";
 import { OpencodeIds } from "./opencode-id.ts";
 import { opencodeOfUsage, partOfCall, partOfContent } from "./opencode-part.ts";
 import { FINISHES, type OpencodeRest } from "./read-opencode.ts";
 
 type Answer = Extract<Entry, { type: "message" }> & { readonly message: AssistantMessage };
 
-/** A model as opencode names it in the messages of a user. */
+/** A model in the form of opencode's user messages. */
 interface Model extends JsonObject {
   readonly providerID: string;
   readonly modelID: string;
 }
 
-/** The model of a session that names none anywhere. */
+/** The model written if no entry of the session names one. */
 const UNKNOWN_MODEL: Model = { providerID: "unknown", modelID: "unknown" };
 
-/** What Claude Code writes where it answered itself, as when the API refused the request. */
+/** The model that Claude Code records for answers that it wrote itself, such as API errors. */
 const NO_MODEL = "<synthetic>";
 
-/** The entries that are messages of opencode's. */
+/** The entry types that are written as messages. */
 const SPOKEN: ReadonlySet<string> = new Set(["message", "custom_message", "branch_summary", "compaction"]);
 
 /** A message of an export. */
@@ -36,7 +36,7 @@ interface Written {
   readonly parts: readonly JsonObject[];
 }
 
-/** A session as an export of opencode: the branch that it stands on, as opencode knows no other. */
+/** Writes the current branch of a session as an export of opencode, which has no branches. */
 export async function* writeOpencode(
   source: ForeignSource,
   report: WriteReport,
@@ -46,7 +46,7 @@ export async function* writeOpencode(
   const writer = new MessageWriter(source, report, await answerModels(source, path.ids));
   const lines = new KeptLines("opencode");
   let [answer, results]: [Answer | null, Map<string, ToolResult>] = [null, new Map()];
-  /** The ids of the calls of that answer. */
+  /** The ids of the calls of `answer`. */
   let calls: ReadonlySet<string> = new Set();
   let separator = "\n";
   const flush = function* (messages: readonly Written[]): Generator<string, void, undefined> {
@@ -57,21 +57,21 @@ export async function* writeOpencode(
   };
   for await (const entry of source.entries()) {
     if (!isNode(entry)) {
-      if (entry.type !== "leaf" && entry.type !== "session_info") report.leave(entry.type);
+      if (entry.type !== "leaf" && entry.type !== "session_info") report.omit(entry.type);
       continue;
     }
     if (!path.ids.has(entry.id)) {
-      report.leave("entry on another branch");
+      report.omit("entry on another branch");
       continue;
     }
     if (entry.type === "message" && entry.message.role === "tool") {
-      if (!calls.has(entry.message.toolCallId)) report.leave("result without a call");
+      if (!calls.has(entry.message.toolCallId)) report.omit("result without a call");
       else results.set(entry.message.toolCallId, { entry, message: entry.message });
       continue;
     }
     const line = lines.take(entry);
     if (line === null) continue;
-    // What says nothing does not come between a call and its result.
+    // Entries that are not written as messages do not separate a call from its result.
     if (line !== undefined || SPOKEN.has(entry.type)) {
       if (answer !== null) yield* flush([writer.answer(answer, results)]);
       [answer, results] = [isAnswer(entry) ? entry : null, new Map()];
@@ -84,7 +84,7 @@ export async function* writeOpencode(
   yield "\n]}\n";
 }
 
-/** What a tool answered, and the entry that says so. */
+/** The result of a call, and its entry. */
 interface ToolResult {
   readonly entry: Entry;
   readonly message: ToolMessage;
@@ -95,14 +95,14 @@ class MessageWriter {
   readonly #report: WriteReport;
   readonly #sessionId: string;
   readonly #ids = new OpencodeIds();
-  /** The ids of messages, by the entries that they are. */
+  /** From entry ids to message ids. */
   readonly #messageIds = new Map<string, string>();
   #lastInput: string | undefined;
-  /** The models of the answers, as `answerModels` says. */
+  /** The model of each answer, computed by `answerModels`. */
   readonly #models: readonly (Model | null)[];
   /** How many answers were written. */
   #answered = 0;
-  /** The last model that the session named. */
+  /** The model of the last answer or model change. */
   #model: Model | null = null;
 
   constructor(source: ForeignSource, report: WriteReport, models: readonly (Model | null)[]) {
@@ -136,7 +136,7 @@ class MessageWriter {
         if ("as" in change) return change.as as JsonObject;
         const [plain, rests] =
           "said" in change ? [said[nextSaid++], change.said] : [withoutMark(calls[nextCall++]), change.call];
-        return withRest<JsonObject>(plain ?? {}, rests as unknown as Rest);
+        return applyPatch<JsonObject>(plain ?? {}, rests as unknown as JsonPatch);
       });
       return this.#put(entry, rest.info, parts);
     }
@@ -152,7 +152,7 @@ class MessageWriter {
     return this.#put(entry, info, [...said, ...calls], marks);
   }
 
-  /** The messages that an entry is which is no answer; none for what opencode cannot say. */
+  /** The messages for an entry that is not an answer; empty if the format has no counterpart. */
   other(entry: Entry): Written[] {
     const rest = restOfEntry(entry);
     if (rest !== undefined && "message" in rest) {
@@ -188,7 +188,7 @@ class MessageWriter {
       const parts = rest.parts.map((change) =>
         "as" in change
           ? (change.as as JsonObject)
-          : withRest<JsonObject>(plain[next++] ?? {}, (change as { said: Rest }).said),
+          : applyPatch<JsonObject>(plain[next++] ?? {}, (change as { said: JsonPatch }).said),
       );
       return this.#put(entry, rest.info, parts);
     }
@@ -215,7 +215,10 @@ class MessageWriter {
     return [asked, this.#put(entry, info, [{ type: "text", text: summary }], marks)];
   }
 
-  /** opencode goes on with the model of the latest message of the user: the one that answered it, else the one before. */
+  /**
+   * The model for a user message: that of the answer to it, else the last one. opencode resumes a session with the model of the
+   * latest user message.
+   */
   #askedModel(): Model {
     return this.#models[this.#answered] ?? this.#model ?? UNKNOWN_MODEL;
   }
@@ -234,11 +237,11 @@ class MessageWriter {
   }
 
   #leave(type: string): Written[] {
-    this.#report.leave(type);
+    this.#report.omit(type);
     return [];
   }
 
-  /** Gives a message and its parts their ids. Those that opencode gave stay; `marks` are what it cannot say. */
+  /** Sets the ids of a message and its parts; valid ids of opencode are kept. `marks`: data that opencode has no field for. */
   #put(entry: Entry, info: JsonObject, parts: readonly JsonObject[], marks?: JsonObject): Written {
     const time = Date.parse(entry.timestamp);
     const id = ownId("msg", info.id) ?? this.#ids.next("msg", time, entry.id);
@@ -256,7 +259,7 @@ class MessageWriter {
   }
 }
 
-/** The model of each answer on a path, or of the next one that names any; null where none does. */
+/** For each answer on the path, its model or, if it names none, that of the next answer that does; else null. */
 async function answerModels({ entries }: ForeignSource, path: ReadonlySet<string>): Promise<(Model | null)[]> {
   const models: (Model | null)[] = [];
   for await (const entry of entries()) if (path.has(entry.id) && isAnswer(entry)) models.push(modelOf(entry.message));
@@ -270,10 +273,10 @@ function modelOf({ provider, model }: AssistantMessage): Model | null {
     : { providerID: provider, modelID: model };
 }
 
-/** What the export says of the session. */
+/** The `info` object of the export. */
 async function infoOf({ header, cwd, foreignId, entries }: ForeignSource): Promise<JsonObject> {
   const created = Date.parse(header.createdAt);
-  // opencode looks for a name of its own for a session that is called so.
+  // opencode generates a title for a session that has this default title.
   let [title, updated] = [`New session - ${header.createdAt}`, created];
   for await (const entry of entries()) {
     if (entry.type === "session_info") title = entry.name;
@@ -284,7 +287,7 @@ async function infoOf({ header, cwd, foreignId, entries }: ForeignSource): Promi
   return { ...plain, ...usableInfo(note), id: foreignId, directory: cwd, title };
 }
 
-/** The fields of opencode's `info` that it makes file names of, each with the form that it writes itself. */
+/** The fields of `info` that opencode uses in file names, each with the form that opencode writes. */
 const NAMES: Readonly<Record<string, RegExp>> = {
   slug: /^[a-z0-9]{1,64}(?:-[a-z0-9]{1,64}){0,8}$/,
   projectID: /^(?:global|[0-9a-f]{40})$/,
@@ -293,8 +296,8 @@ const NAMES: Readonly<Record<string, RegExp>> = {
 };
 
 /**
- * What the file that the session was imported from says of it, as far as opencode may take it over: it comes from anyone,
- * so that no name leads out of a directory, and no rule lets a tool run unasked.
+ * The fields of an imported `info` that are safe to give to opencode. The file is untrusted: names that could leave a
+ * directory are dropped, and so are permission rules that would let a tool run without asking.
  */
 function usableInfo(info: JsonObject): JsonObject {
   const { permission, ...others } = info;
@@ -307,7 +310,7 @@ function usableInfo(info: JsonObject): JsonObject {
   return { ...Object.fromEntries(named), ...(permission === undefined ? {} : { permission: strict }) };
 }
 
-/** The id of a message or part where it has opencode's letters; undefined where it needs a new one. */
+/** The id if it has the form of opencode's message or part ids; undefined if a new one is needed. */
 function ownId(kind: "msg" | "prt", id: JsonValue | undefined): string | undefined {
   return typeof id === "string" && id.startsWith(`${kind}_`) && /^\w{5,64}$/.test(id) ? id : undefined;
 }
@@ -323,7 +326,7 @@ function isRestOfParts(parts: JsonValue | undefined): boolean {
   return Array.isArray(parts) && parts.every((part) => isFields(part) && (!("as" in part) || isFields(part.as)));
 }
 
-/** What a message of an export says; what has no such form says nothing. */
+/** The info and the parts of a message; empty if they do not have the expected form. */
 function spokenIn({ info, parts }: JsonObject): [info: JsonObject, parts: readonly JsonObject[]] {
   const said = Array.isArray(parts) ? (parts as readonly JsonValue[]).filter(isFields) : [];
   return [isFields(info) ? info : {}, said];

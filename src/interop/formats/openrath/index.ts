@@ -13,13 +13,13 @@ export const openrath: ForeignFormat = {
   unit: "lines",
   detects: (start) => firstObjects(start, 1).some((value) => value.record_type === "header" && "lineage_kind" in value),
   home,
-  // A file whose writer is at work, or was ended, has a name of its own.
+  // A file that is still being written, or whose writer was killed, has the suffix `.__partial__`.
   isSessionFile: (path) => /\.jsonl(?:\.__partial__)?$/.test(path),
   read: (sink) => new OpenRathReader(sink),
   write: writeOpenRath,
   isSessionId: isUuid,
   sessionIdFrom: uuidFrom,
-  // It is a library: there is no command that goes on with a session.
+  // OpenRath is a library: no command resumes a session.
   handoff: ({ foreignId }) => ({ path: join(home(), `${foreignId}.jsonl`), commands: [] }),
 };
 

@@ -7,14 +7,14 @@ import type { WriteReport } from "../foreign-report.ts";
 import { isFields, textIn } from "../foreign-values.ts";
 import { answerMarks, answerSettings, spokenBody, spokenMarks } from "../own-marks.ts";
 
-/** A row of OpenRath's table. `skein` says what it cannot; OpenRath passes over it. */
+/** A row of OpenRath's table. `skein` holds data that OpenRath has no field for; OpenRath ignores it. */
 export interface OpenRathRow {
   readonly kind: string;
   readonly payload: JsonObject;
   readonly skein?: JsonObject;
 }
 
-/** What a row says; null for one that has no counterpart. */
+/** The body of a row; null if it has no counterpart. */
 export function bodyOfRow({ kind, payload, skein }: JsonObject): ForeignBody | null {
   if (!isFields(payload)) return null;
   const content = payload.content === null ? null : textIn(payload.content);
@@ -44,7 +44,7 @@ export function bodyOfRow({ kind, payload, skein }: JsonObject): ForeignBody | n
   }
 }
 
-/** An entry as a row; null for one that OpenRath cannot say. A row holds text and calls, nothing else. */
+/** An entry as a row; null if OpenRath has no counterpart. A row holds only text and calls. */
 export function rowOfEntry(entry: Entry, report: WriteReport): OpenRathRow | null {
   const stamp = { id: entry.id, timestamp: entry.timestamp };
   switch (entry.type) {
@@ -62,7 +62,7 @@ export function rowOfEntry(entry: Entry, report: WriteReport): OpenRathRow | nul
   }
 }
 
-/** The counts of OpenRath; undefined where they are none. */
+/** Parses the token counts of OpenRath; undefined if the value is not an object. */
 export function usageOfOpenRath(value: JsonValue | undefined): Usage | undefined {
   if (!isFields(value)) return undefined;
   const [inputTokens, outputTokens, totalTokens] = [
@@ -98,7 +98,7 @@ function rowOfMessage(message: Message, stamp: JsonObject, report: WriteReport):
 
 function wordsOf(content: NonNullable<Message["content"]>, report: WriteReport): string {
   if (typeof content !== "string")
-    for (const part of content) if (part.type !== "text") report.leave(`${part.type} part`);
+    for (const part of content) if (part.type !== "text") report.omit(`${part.type} part`);
   return textOf(content);
 }
 

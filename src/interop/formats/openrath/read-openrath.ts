@@ -4,13 +4,13 @@ import { NO_USAGE } from "../../../session/usage.ts";
 import type { FindRest, ForeignLine, ForeignLogSink, ForeignReader, ForeignSink } from "../foreign-format.ts";
 import { timestampOf } from "../foreign-log.ts";
 import { isFields, textIn } from "../foreign-values.ts";
-import { restOf } from "../rest-of.ts";
+import { diffJson } from "../json-patch.ts";
 import { bodyOfRow, rowOfEntry, usageOfOpenRath } from "./openrath-row.ts";
 
-/** The `custom` entry that notes where OpenRath's tools acted; nothing acts there here. */
+/** The custom type of the entry that records the sandbox of OpenRath's tools. It is not used as a placement here. */
 const PLACEMENT = "openrath.placement";
 
-/** The types of records that OpenRath is known to write, and the kinds of its chunks. */
+/** Record types and chunk kinds that OpenRath writes. */
 const KNOWN_RECORDS: ReadonlySet<unknown> = new Set(["chunk", "header", "trailer"]);
 const KNOWN_CHUNKS: ReadonlySet<unknown> = new Set(["assistant", "system", "tool_result", "user"]);
 
@@ -19,7 +19,7 @@ function unknownKindOf({ record_type: type, kind }: JsonObject): string | undefi
   return type !== "chunk" || KNOWN_CHUNKS.has(kind) ? undefined : `chunk/${textIn(kind) ?? ""}`;
 }
 
-/** Reads a session of OpenRath: a header, rows, and a trailer where it was closed in good order. */
+/** Reads a session of OpenRath: a header, rows, and a trailer if the session was closed cleanly. */
 export class OpenRathReader implements ForeignReader {
   readonly #sink: ForeignSink;
   #log: ForeignLogSink | null = null;
@@ -32,7 +32,7 @@ export class OpenRathReader implements ForeignReader {
   line(line: ForeignLine): void {
     const { value } = line;
     const kind = isFields(value) ? unknownKindOf(value) : undefined;
-    if (kind !== undefined) this.#sink.report.meet(kind);
+    if (kind !== undefined) this.#sink.report.countUnknown(kind);
     if (this.#log === null) this.#begin(line);
     else if (line.text === this.#header) this.#sink.report.doubled++;
     else if (!isFields(value)) this.#log.keep(line);
@@ -47,7 +47,7 @@ export class OpenRathReader implements ForeignReader {
     const { value } = line;
     const id = isFields(value) && value.record_type === "header" ? textIn(value.id) : undefined;
     if (!isFields(value) || id === undefined) {
-      this.#sink.report.lose(line.number, "it stands before the header of the session");
+      this.#sink.report.lose(line.number, "it precedes the header of the session");
       return;
     }
     this.#sink.report.mapped++;
@@ -92,12 +92,12 @@ export class OpenRathReader implements ForeignReader {
   }
 }
 
-/** What the entry does not say of the row; an object also where that is nothing, as it says who wrote it. */
+/** The patch that restores the row. An empty patch is stored as well: it marks the entry as written by OpenRath. */
 function restIn(value: JsonObject): FindRest {
   const { index = 0 } = value;
   return (entry, report) => {
     const { kind = "", payload = {} } = rowOfEntry(entry, report) ?? {};
-    return (restOf(value, { record_type: "chunk", index, kind, payload }) ?? {}) as unknown as JsonValue;
+    return (diffJson(value, { record_type: "chunk", index, kind, payload }) ?? {}) as unknown as JsonValue;
   };
 }
 

@@ -8,12 +8,12 @@ import { pathOf } from "../foreign-path.ts";
 import type { WriteReport } from "../foreign-report.ts";
 import { isFields } from "../foreign-values.ts";
 import { KeptLines } from "../kept-line.ts";
-import { foreignRest, type Rest, withRest } from "../rest-of.ts";
+import { foreignRest, type JsonPatch, applyPatch } from "../json-patch.ts";
 import { rowOfEntry } from "./openrath-row.ts";
 
 /**
- * A session as a file of OpenRath. Its table of rows is what its model sees: what came before a compaction is left out but
- * for what that keeps, and of several branches the one that the session stands on is written.
+ * Writes the context of a session as a file of OpenRath, whose model sees every row: entries before the last compaction are
+ * omitted unless it keeps them, and only the current branch is written.
  */
 export async function* writeOpenRath(
   source: ForeignSource,
@@ -28,7 +28,7 @@ export async function* writeOpenRath(
     const row = rowOfEntry(entry, report);
     if (row === null) return null;
     report.written++;
-    const rest = foreignRest(entry, "openrath") as Rest | undefined;
+    const rest = foreignRest(entry, "openrath") as JsonPatch | undefined;
     return lineOf(rowRecord(row, rest, index++));
   };
   if (compaction !== undefined)
@@ -41,17 +41,17 @@ export async function* writeOpenRath(
     if (entry.id === compaction?.firstKeptEntryId || entry.id === compaction?.id) shown = true;
     if (["compaction", "leaf", "trailer"].includes(entry.type) || line === null) continue;
     if (isNode(entry) && !(shown && path.ids.has(entry.id)))
-      report.leave(path.ids.has(entry.id) ? "entry before a compaction" : "entry on another branch");
+      report.omit(path.ids.has(entry.id) ? "entry before a compaction" : "entry on another branch");
     else if (line !== undefined) {
       report.verbatim++;
       yield `${line}\n`;
     } else {
       const written = write(entry);
       if (written !== null) yield written;
-      else if (!isPlacement(entry)) report.leave(entry.type);
+      else if (!isPlacement(entry)) report.omit(entry.type);
     }
   }
-  // A file that had none was cut short, and stays so.
+  // An imported file without a trailer was cut off, and is written without one again.
   if (closed !== null || noteOf(source.header, "openrath") === null) yield lineOf(trailerOf(closed, index, usage));
 }
 
@@ -75,11 +75,11 @@ function headerOf({ header, foreignId }: ForeignSource): JsonObject {
 
 function rowRecord(
   { kind, payload, skein }: NonNullable<ReturnType<typeof rowOfEntry>>,
-  rest: Rest | undefined,
+  rest: JsonPatch | undefined,
   index: number,
 ): JsonObject {
   const plain: JsonObject = { record_type: "chunk", index, kind, payload };
-  if (rest !== undefined) return { ...withRest(plain, rest), index };
+  if (rest !== undefined) return { ...applyPatch(plain, rest), index };
   return { ...plain, ...(skein === undefined ? {} : { skein }) };
 }
 

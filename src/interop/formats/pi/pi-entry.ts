@@ -6,13 +6,13 @@ import type { WriteReport } from "../foreign-report.ts";
 import { isFields, textIn } from "../foreign-values.ts";
 import { contentOfPi, messageOfPi, piOfContent, piOfMessage, piOfUsage, usageOfPi } from "./pi-message.ts";
 
-/** The `custom_message` that a command of the user becomes, which pi tells the model about. */
+/** The custom type of messages about commands that the user ran; pi sends these to the model. */
 const BASH = "pi.bash";
 
-/** The `custom` entries of pi that hold what it has no type for. */
+/** The types of pi's `custom` entries for data that pi has no type for. */
 const OWN_TYPES = { system: "skein.system", variables: "skein.variables" } as const;
 
-/** What a pi entry says; null for one that has no counterpart. `id` is its own. */
+/** The body of a pi entry; null if it has no counterpart. `id` is the id of the entry. */
 export function bodyOfPi(value: JsonObject, id: string): ForeignBody | null {
   switch (value.type) {
     case "message":
@@ -21,7 +21,7 @@ export function bodyOfPi(value: JsonObject, id: string): ForeignBody | null {
       return {
         type: "compaction",
         summary: textIn(value.summary) ?? "",
-        // A compaction that names no entry keeps nothing but what comes after it.
+        // A compaction that names no entry keeps no earlier entry.
         firstKeptEntryId: textIn(value.firstKeptEntryId) ?? id,
         tokensBefore: typeof value.tokensBefore === "number" ? value.tokensBefore : 0,
         ...(value.details === undefined ? {} : { details: value.details }),
@@ -50,7 +50,7 @@ export function bodyOfPi(value: JsonObject, id: string): ForeignBody | null {
   }
 }
 
-/** An entry as pi has it, without id, parent and time; null for one that it cannot say. */
+/** An entry in pi's form, without id, parent and timestamp; null if pi has no counterpart. */
 export function piOfEntry(entry: Entry, report: WriteReport): JsonObject | null {
   switch (entry.type) {
     case "message": {
@@ -152,7 +152,7 @@ function detailsOf(details: JsonValue | undefined): { readonly details?: JsonVal
   return details === undefined ? {} : { details };
 }
 
-/** What pi tells a model about a command that the user ran. */
+/** The text that pi sends to a model about a command that the user ran. */
 function textOfBash({ command, output, cancelled, exitCode, truncated, fullOutputPath }: JsonObject): string {
   const said = textIn(output) ?? "";
   const lines = [`Ran \`${textIn(command) ?? ""}\``, said === "" ? "(no output)" : `\`\`\`\n${said}\n\`\`\``];

@@ -9,8 +9,7 @@ import {
   partsOf,
 } from "../../../session/message.ts";
 import type { Usage } from "../../../session/usage.ts";
-import { isFields, isFilled, parseArguments, textOrParts } from "../foreign-values.ts";
-import { placeholderOf } from "../placeholder.ts";
+import { isFields, isFilled, parseArguments, placeholderOf, textOrParts } from "../foreign-values.ts";
 import type { WriteReport } from "../foreign-report.ts";
 
 const STOP_REASONS: readonly (readonly [string, StopReason])[] = [
@@ -22,7 +21,7 @@ const STOP_REASONS: readonly (readonly [string, StopReason])[] = [
   ["stop", "content_filter"],
 ];
 
-/** The message that a pi message says; null for one that has no counterpart. */
+/** Converts a pi message; null if it has no counterpart. */
 export function messageOfPi(value: JsonValue | undefined): Message | null {
   if (!isFields(value)) return null;
   if (value.role === "user") {
@@ -39,7 +38,7 @@ export function messageOfPi(value: JsonValue | undefined): Message | null {
   return value.role === "assistant" ? answerOfPi(value) : null;
 }
 
-/** A message as pi has it; `time` in milliseconds. */
+/** A message in pi's form; `time` in milliseconds. Null if pi has no counterpart. */
 export function piOfMessage(message: Message, time: number, report: WriteReport): JsonObject | null {
   switch (message.role) {
     case "user":
@@ -60,7 +59,7 @@ export function piOfMessage(message: Message, time: number, report: WriteReport)
   }
 }
 
-/** What a pi message says, a placeholder for each part that has no counterpart; null where there are no parts. */
+/** The content of a pi message, with a placeholder for each unknown part; null if the value is no content. */
 export function contentOfPi(value: JsonValue | undefined): Content | null {
   if (typeof value === "string") return value;
   return Array.isArray(value) ? (value as readonly JsonValue[]).map(partOfPi) : null;
@@ -74,13 +73,13 @@ function partOfPi(part: JsonValue): ContentPart {
   return placeholderOf(part);
 }
 
-/** What is said, as pi has it: it knows no files and no thinking of others. */
+/** Content in pi's form, which has no files and no thinking outside of answers. */
 export function piOfContent(content: Content, report: WriteReport): JsonValue {
   if (typeof content === "string") return content;
   return content.flatMap((part): JsonObject[] => {
     if (part.type === "text") return [{ type: "text", text: part.text }];
     if (part.type === "image") return [{ type: "image", data: part.data, mimeType: part.mediaType }];
-    report.leave(`${part.type} part`);
+    report.omit(`${part.type} part`);
     return part.type === "file" ? [{ type: "text", text: `[file ${part.name ?? part.mediaType}]` }] : [];
   });
 }
@@ -121,7 +120,7 @@ function piOfAnswer(message: AssistantMessage, time: number, report: WriteReport
   });
   const calls = toolCalls.map(({ id, name, arguments: text }): JsonObject => {
     const input = parseArguments(text);
-    if (input === null) report.leave("arguments that are no JSON");
+    if (input === null) report.omit("arguments that are not JSON");
     return { type: "toolCall", id, name, arguments: input ?? {} };
   });
   return {
@@ -137,13 +136,13 @@ function piOfAnswer(message: AssistantMessage, time: number, report: WriteReport
   };
 }
 
-/** Which of pi's dialects a provider speaks; only thinking is sent back in the dialect that it came in. */
+/** Pi's name for the API of a provider. It matters for thinking only: pi sends thinking back only to the same API. */
 const API_OF: ReadonlyMap<string | undefined, string> = new Map([
   ["anthropic", "anthropic-messages"],
   ["openai", "openai-responses"],
 ]);
 
-/** What pi says that an answer or a summary spent. */
+/** Usage and cost of an answer or a summary. */
 export function usageOfPi(value: JsonValue | undefined): { readonly usage?: Usage; readonly cost?: number } {
   if (!isFields(value)) return {};
   const [input, output, cacheRead, cacheWrite, total] = [
@@ -165,7 +164,7 @@ export function usageOfPi(value: JsonValue | undefined): { readonly usage?: Usag
   return usage.totalTokens === 0 && spent === 0 ? {} : { usage, ...(spent > 0 ? { cost: spent } : {}) };
 }
 
-/** What was spent, as pi has it. */
+/** Usage and cost in pi's form. */
 export function piOfUsage(usage: Usage | undefined, cost = 0): JsonObject {
   const { inputTokens = 0, outputTokens = 0, totalTokens = 0, cacheReadTokens = 0, cacheWriteTokens = 0 } = usage ?? {};
   return {

@@ -4,20 +4,20 @@ import type { FindRest, ForeignLine, ForeignLogSink, ForeignReader, ForeignSink 
 import { digest } from "../foreign-id.ts";
 import { timestampOf } from "../foreign-log.ts";
 import { isFields, textIn } from "../foreign-values.ts";
-import { restOf } from "../rest-of.ts";
+import { diffJson } from "../json-patch.ts";
 import { bodyOfPi, piOfEntry } from "./pi-entry.ts";
 
-/** The `custom` entry that says where a session stands when that is not its last entry. */
+/** The custom type of the entry that records the leaf, if the leaf is not the last entry. */
 export const LEAF_MARK = "skein.leaf";
 
-/** Reads a session of pi: versions 1 to 3 as its coding agent writes them, and 4 as its newer core does. */
+/** Reads a session of pi: versions 1 to 3 of its coding agent, and version 4 of its newer core. */
 export class PiReader implements ForeignReader {
   readonly #sink: ForeignSink;
   #log: ForeignLogSink | null = null;
   #version = 3;
-  /** The ids that entries of version 1 got, by their position in the file. */
+  /** The ids assigned to entries of version 1, by their position in the file. */
   readonly #ids: (string | null)[] = [];
-  /** The ids of the messages of version 4, whose compactions say only how many they keep. */
+  /** The ids of messages in version 4: its compactions record only how many messages they keep. */
   readonly #messages: string[] = [];
 
   constructor(sink: ForeignSink) {
@@ -38,7 +38,7 @@ export class PiReader implements ForeignReader {
     const { value } = line;
     const id = isFields(value) ? textIn(value.id) : undefined;
     if (!isFields(value) || id === undefined || !isPiHeader(value)) {
-      this.#sink.report.lose(line.number, "it stands before the header of the session");
+      this.#sink.report.lose(line.number, "it precedes the header of the session");
       return;
     }
     this.#sink.report.mapped++;
@@ -59,7 +59,7 @@ export class PiReader implements ForeignReader {
 
   #entry(line: ForeignLine, given: JsonObject, log: ForeignLogSink): void {
     const kind = unknownKindOf(given);
-    if (kind !== undefined) this.#sink.report.meet(kind);
+    if (kind !== undefined) this.#sink.report.countUnknown(kind);
     const value = this.#version < 3 ? this.#migrated(line, given) : given;
     const [id, parentId] = [textIn(value.id), value.parentId === null ? null : textIn(value.parentId)];
     if (id === undefined) {
@@ -77,11 +77,11 @@ export class PiReader implements ForeignReader {
       return;
     }
     log.add({ id, parentId, time, body, rest: restIn(value) }, [line]);
-    // What pi hangs on the tree and a log does not: its children hang on its parent.
+    // These are nodes in pi and facts here: their children are attached to their parent.
     if (body.type === "label" || body.type === "session_info") log.alias(id, parentId ?? log.leafId);
   }
 
-  /** What version 3 says of an entry of version 1, which has no ids, or of 2, which has another name for a role. */
+  /** Converts an entry of version 1 (no ids) or 2 (another name for a role) to version 3. */
   #migrated(line: ForeignLine, value: JsonObject): JsonObject {
     if (this.#version === 1) {
       const id = `line.${digest(line.text).slice(0, 24)}`;
@@ -94,19 +94,19 @@ export class PiReader implements ForeignReader {
     return renamed(value);
   }
 
-  /** Version 4: a line is one write, or a list of writes that belong together. */
+  /** Version 4: a line is one write, or a list of writes of one transaction. */
   #transaction(line: ForeignLine, log: ForeignLogSink): void {
     const writes = (Array.isArray(line.value) ? line.value : [line.value]) as readonly JsonValue[];
     for (const write of writes) {
       const one = writes.length === 1 ? line : { ...line, value: write, text: JSON.stringify(write) };
-      if (isFields(write) && !KNOWN_WRITES.has(write.kind)) this.#sink.report.meet(write.kind);
+      if (isFields(write) && !KNOWN_WRITES.has(write.kind)) this.#sink.report.countUnknown(write.kind);
       if (!isFields(write)) log.keep(one);
       else if (write.kind === "entry") this.#entry(one, this.#withoutStamps(write), log);
       else if (!this.#value(one, write, log)) log.keep(one);
     }
   }
 
-  /** An entry of version 4 as version 3 has it. */
+  /** Converts an entry of version 4 to version 3. */
   #withoutStamps({ kind: _kind, seq: _seq, ...entry }: JsonObject): JsonObject {
     const timestamp = timestampOf(entry.timestamp) ?? "";
     if (entry.type === "message" && typeof entry.id === "string") this.#messages.push(entry.id);
@@ -116,7 +116,7 @@ export class PiReader implements ForeignReader {
     return { ...entry, ...named, timestamp };
   }
 
-  /** Whether a value of version 4 says something that a log can say. */
+  /** Adds a key-value write of version 4. Returns false if it has no counterpart. */
   #value(line: ForeignLine, write: JsonObject, log: ForeignLogSink): boolean {
     const { namespace, key, value } = write;
     if (write.kind !== "value" || typeof key !== "string") return false;
@@ -136,7 +136,7 @@ export class PiReader implements ForeignReader {
   }
 }
 
-/** The types of entries that pi is known to write, the roles of its messages, and the kinds of writes of version 4. */
+/** Entry types, message roles and, of version 4, kinds of writes that pi writes. */
 const KNOWN_ENTRIES: ReadonlySet<unknown> = new Set([
   "branch_summary",
   "compaction",
@@ -167,7 +167,7 @@ function unknownKindOf({ type, message }: JsonObject): string | undefined {
   return type !== "message" || KNOWN_ROLES.has(role) ? undefined : `message/${textIn(role) ?? ""}`;
 }
 
-/** Whether the first line of a file is the header of a session of pi, and not one of Skein's own. */
+/** Whether the first line of a file is a header of pi, and not a header of Skein's own format. */
 export function isPiHeader(value: JsonObject): boolean {
   if (value.kind === "header" && value.v === 4) return typeof value.id === "string";
   return value.type === "session" && typeof value.id === "string" && value.lineage === undefined;
@@ -182,13 +182,13 @@ function labelOf(
   return { type: "label", targetId, label: textIn(value.label) ?? null };
 }
 
-/** What the entry does not say of pi's own; its parent is found anew when it is written. */
+/** The patch that restores the pi entry, without its parent, which is computed when it is written. */
 function restIn(value: JsonObject): FindRest {
   const { parentId = null } = value;
   return (entry, report) => {
     const { id, timestamp } = entry;
     const translated = { id, parentId, timestamp, ...piOfEntry(entry, report) };
-    return restOf(value, translated) as unknown as JsonValue | undefined;
+    return diffJson(value, translated) as unknown as JsonValue | undefined;
   };
 }
 
@@ -197,7 +197,7 @@ function renamed(value: JsonObject): JsonObject {
   return { ...value, message: { ...value.message, role: "custom" } };
 }
 
-/** The id of the session that a file is named after: `<time>_<id>.jsonl`. */
+/** The session id in a file name `<time>_<id>.jsonl`. */
 function parentOf(path: string | undefined): string | undefined {
   return path === undefined ? undefined : /_([^_/\\]+)\.jsonl$/.exec(basename(path.replaceAll("\\", "/")))?.[1];
 }

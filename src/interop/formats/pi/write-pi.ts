@@ -6,14 +6,14 @@ import type { WriteReport } from "../foreign-report.ts";
 import { ForeignTree } from "../foreign-tree.ts";
 import { isFields, textIn } from "../foreign-values.ts";
 import { KeptLines } from "../kept-line.ts";
-import { foreignRest, type Rest, withRest } from "../rest-of.ts";
+import { foreignRest, type JsonPatch, applyPatch } from "../json-patch.ts";
 import { piOfEntry } from "./pi-entry.ts";
 import { LEAF_MARK } from "./read-pi.ts";
 
-/** The version that is written; every pi reads it. */
+/** The format version that is written; every version of pi reads it. */
 const VERSION = 3;
 
-/** A session as a file of pi, line by line. */
+/** Writes a session as a file of pi, line by line. */
 export async function* writePi(source: ForeignSource, report: WriteReport): AsyncGenerator<string, void, undefined> {
   const { header, leafId, cwd, foreignId } = source;
   const note = noteOf(header, "pi");
@@ -28,7 +28,7 @@ export async function* writePi(source: ForeignSource, report: WriteReport): Asyn
       const verbatim = line === null ? null : verbatimOf(line);
       if (verbatim === null) {
         tree.skip(entry);
-        if (line !== null) report.leave("line of another version of pi");
+        if (line !== null) report.omit("line of another version of pi");
       } else {
         report.verbatim++;
         yield `${line}\n`;
@@ -40,7 +40,7 @@ export async function* writePi(source: ForeignSource, report: WriteReport): Asyn
     const written = writtenEntry(entry, tree, report);
     if (written === null) {
       if (isNode(entry)) tree.skip(entry);
-      if (entry.type !== "leaf") report.leave(entry.type);
+      if (entry.type !== "leaf") report.omit(entry.type);
       continue;
     }
     report.written++;
@@ -49,7 +49,7 @@ export async function* writePi(source: ForeignSource, report: WriteReport): Asyn
     tree.put(entry, entry.id);
     last = entry.id;
   }
-  // pi goes on after the last entry of its file.
+  // pi resumes after the last entry of the file; the mark makes that entry a child of the leaf.
   if (last === leafId || last === null) return;
   const mark = { type: "custom", id: "skein-leaf", parentId: leafId === null ? null : (tree.idOf(leafId) ?? null) };
   yield lineOf({ ...mark, timestamp: new Date(header.createdAt).toISOString(), customType: LEAF_MARK });
@@ -59,13 +59,13 @@ function writtenEntry(entry: Entry, tree: ForeignTree, report: WriteReport): Jso
   const body = piOfEntry(entry, report);
   if (body === null) return null;
   const parentId = tree.parentOf(entry);
-  const rest = foreignRest(entry, "pi") as Rest | undefined;
+  const rest = foreignRest(entry, "pi") as JsonPatch | undefined;
   const { id, timestamp } = entry;
-  const whole = withRest<JsonObject>({ ...body, id, parentId, timestamp }, rest);
+  const whole = applyPatch<JsonObject>({ ...body, id, parentId, timestamp }, rest);
   return { ...whole, parentId };
 }
 
-/** The id of a line of pi's own that was kept; null for one that no version of the file that is written could hold. */
+/** The id of a kept line; null if the line is not valid in the version that is written. */
 function verbatimOf(line: string): string | null {
   const value: unknown = JSON.parse(line);
   return isFields(value) && typeof value.type === "string" && value.kind === undefined

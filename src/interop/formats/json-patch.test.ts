@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import type { JsonObject } from "../../internal/json.ts";
-import { restOf, withRest } from "./rest-of.ts";
+import { diffJson, applyPatch } from "./json-patch.ts";
 
 const stored = <T>(value: T): T => JSON.parse(JSON.stringify(value)) as T;
 
@@ -10,9 +10,9 @@ test.for<[original: string, translated: string]>([
   ['{"__proto__":{"a":1},"constructor":"x"}', "{}"],
   ['{"in":{"__proto__":"text","toString":null}}', '{"in":{"said":true}}'],
   ['{"__proto__":{"a":1,"b":2}}', '{"__proto__":{"a":1}}'],
-])("what a translation does not say of %s is brought back", ([original, translated]) => {
+])("a patch restores %s from its translation", ([original, translated]) => {
   const [to, from] = [JSON.parse(original) as JsonObject, JSON.parse(translated) as JsonObject];
-  const rest = restOf(to, from);
-  expect(JSON.parse(JSON.stringify(withRest(from, rest === undefined ? rest : stored(rest))))).toEqual(to);
-  expect(Object.keys(withRest(from, rest)).sort()).toEqual(Object.keys(to).sort());
+  const rest = diffJson(to, from);
+  expect(JSON.parse(JSON.stringify(applyPatch(from, rest === undefined ? rest : stored(rest))))).toEqual(to);
+  expect(Object.keys(applyPatch(from, rest)).sort()).toEqual(Object.keys(to).sort());
 });

@@ -15,7 +15,7 @@ import { saying, toolOf } from "../sample-run.ts";
 const callId = fc.constantFrom("c1", "c2", "c3");
 const runId = fc.constantFrom("r1", "r2");
 
-/** One entry of a log in which runs began, asked, acted, were told more, and ended or not. */
+/** One entry of a log in which runs started, asked, had effects, were steered, and ended or not. */
 const draft: fc.Arbitrary<EntryDraft> = fc.oneof(
   fc.constant<EntryDraft>({ type: "message", message: user("Do it.") }),
   fc.uniqueArray(callId, { minLength: 1 }).map(
@@ -48,7 +48,7 @@ const draft: fc.Arbitrary<EntryDraft> = fc.oneof(
   }),
 );
 
-test("any log that is imported as words has no open run, nothing approved or waiting, and runs none of its calls", async () => {
+test("any log that is imported without trust has no open run, nothing approved or waiting, and runs none of its calls", async () => {
   await fc.assert(
     fc.asyncProperty(fc.array(draft, { maxLength: 20 }), fc.boolean(), async (drafts, asks) => {
       await using store = openMemoryStore();

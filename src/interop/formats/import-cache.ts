@@ -4,46 +4,46 @@ import { makePrivateDirectory, writePrivateFile } from "../../internal/private-f
 import { digest } from "./foreign-id.ts";
 import { isFields } from "./foreign-values.ts";
 
-/** How a file was when it was imported, and which sessions it became. */
-export interface RememberedFile {
+/** Size and modification time of a file at its import, and the ids of its sessions. */
+export interface CachedFile {
   readonly size: number;
   readonly mtimeMs: number;
   readonly sessions: readonly string[];
 }
 
 /**
- * Remembers which files were imported and how they were then, so that the next import reads only what has changed. It may be
- * lost at any time: that costs the time to read all again, as no entry is added twice.
+ * A cache of imported files: the next import reads only files whose size or modification time changed. It may be deleted at
+ * any time: then all files are read again, and no entry is added twice.
  */
-export class ImportMemory {
+export class ImportCache {
   readonly #path: string;
-  readonly #files: Map<string, RememberedFile>;
+  readonly #files: Map<string, CachedFile>;
 
-  private constructor(path: string, files: Map<string, RememberedFile>) {
+  private constructor(path: string, files: Map<string, CachedFile>) {
     this.#path = path;
     this.#files = files;
   }
 
-  /** What was written down there; nothing where that cannot be read. */
-  static async open(path: string): Promise<ImportMemory> {
-    const files = new Map<string, RememberedFile>();
+  /** Reads the cache from a file; empty if the file is missing or damaged. */
+  static async open(path: string): Promise<ImportCache> {
+    const files = new Map<string, CachedFile>();
     try {
       const value: unknown = JSON.parse(await readFile(path, "utf8"));
       for (const [file, seen] of Object.entries(isFields(value) ? value : {}))
-        if (isRemembered(seen)) files.set(file, seen);
+        if (isCachedFile(seen)) files.set(file, seen);
     } catch {
-      // It is not there, or damaged: all is read again.
+      // Missing or damaged: all files are read again.
     }
-    return new ImportMemory(path, files);
+    return new ImportCache(path, files);
   }
 
-  /** The sessions that a file became, if it has not changed since; null where it must be read. */
-  recall(file: string, size: number, mtimeMs: number): readonly string[] | null {
+  /** The sessions of a file that has not changed since its import; null if it must be read. */
+  sessionsOf(file: string, size: number, mtimeMs: number): readonly string[] | null {
     const seen = this.#files.get(file);
     return seen !== undefined && seen.size === size && seen.mtimeMs === mtimeMs ? seen.sessions : null;
   }
 
-  remember(file: string, seen: RememberedFile): void {
+  set(file: string, seen: CachedFile): void {
     this.#files.set(file, seen);
   }
 
@@ -55,12 +55,12 @@ export class ImportMemory {
   }
 }
 
-/** The name of the file that remembers what one user has imported into one store. */
-export function importMemoryName(storeUrl: string, userId: string | null): string {
+/** The file name of the cache for one user and one store. */
+export function importCacheName(storeUrl: string, userId: string | null): string {
   return `${digest([storeUrl, userId]).slice(0, 16)}.json`;
 }
 
-function isRemembered(value: unknown): value is RememberedFile {
+function isCachedFile(value: unknown): value is CachedFile {
   if (!isFields(value) || typeof value.size !== "number" || typeof value.mtimeMs !== "number") return false;
   return Array.isArray(value.sessions) && value.sessions.every((id) => typeof id === "string");
 }

@@ -1,7 +1,7 @@
 import { USAGE_FIELDS, type Usage } from "../../session/usage.ts";
 
-/** What was spent beyond what has been counted already; undefined for nothing. */
-export function usageBeyond(usage: Usage | undefined, counted: Usage | undefined): Usage | undefined {
+/** The usage minus what was already counted, never negative; undefined if nothing remains. */
+export function subtractUsage(usage: Usage | undefined, counted: Usage | undefined): Usage | undefined {
   if (usage === undefined || counted === undefined) return usage;
   const beyond = Object.fromEntries(
     USAGE_FIELDS.flatMap((field) => {

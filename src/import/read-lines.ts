@@ -4,9 +4,9 @@ import { SessionError } from "../session/errors.ts";
 import { LINE_BYTES_MAX } from "../stores/jsonl/log-line.ts";
 
 /**
- * The lines of a file that comes in pieces, without their ends; only a newline ends a line.
+ * Splits a stream of bytes into lines, without their newlines.
  *
- * @throws {SessionError} `DAMAGED` when it is not UTF-8, `TOO_LARGE` for a line that no session's file can hold.
+ * @throws {SessionError} `DAMAGED` if the bytes are not UTF-8, `TOO_LARGE` for a line longer than a session file may hold.
  */
 export async function* readLines(
   pieces: AsyncIterable<Uint8Array> | Iterable<Uint8Array>,

@@ -5,24 +5,24 @@ import type { FormatName } from "./foreign-format.ts";
 import { isFields } from "./foreign-values.ts";
 
 /**
- * What must be done to one JSON object to get another: fields to set, to remove, and to change inside. Lists of the same
- * length are compared item by item.
+ * A patch that turns one JSON object into another: fields to set, fields to remove, and patches of nested values. Lists of the
+ * same length are compared item by item.
  */
-export interface Rest {
+export interface JsonPatch {
   readonly set?: JsonObject;
   readonly unset?: readonly string[];
-  readonly inside?: { readonly [key: string]: Rest };
+  readonly inside?: { readonly [key: string]: JsonPatch };
 }
 
-/** What of a foreign object its translation does not say; undefined where it says all. `withRest` brings it back. */
-export function restOf(original: JsonValue, translated: JsonValue): Rest | undefined {
+/** The patch that turns `translated` into `original`; undefined if they are equal. `applyPatch` applies it. */
+export function diffJson(original: JsonValue, translated: JsonValue): JsonPatch | undefined {
   const [from, to] = [fieldsOf(translated), fieldsOf(original)];
   let set: Record<string, JsonValue> | undefined;
-  let inside: Record<string, Rest> | undefined;
+  let inside: Record<string, JsonPatch> | undefined;
   let unset: string[] | undefined;
   for (const key in to) {
     const value = to[key] as JsonValue;
-    // What every object has is no JSON value, so that only what is not the same must be the object's own.
+    // Inherited members (functions) never equal a JSON value, so `hasOwn` is needed only after this comparison.
     if (from[key] === value) continue;
     const other = Object.hasOwn(from, key) ? from[key] : undefined;
     if (other === undefined || !canPatch(value, other)) {
@@ -30,7 +30,7 @@ export function restOf(original: JsonValue, translated: JsonValue): Rest | undef
       setField((set ??= {}), key, value);
       continue;
     }
-    const rest = restOf(value, other);
+    const rest = diffJson(value, other);
     if (rest === undefined) continue;
     setField((inside ??= {}), key, rest);
   }
@@ -40,16 +40,16 @@ export function restOf(original: JsonValue, translated: JsonValue): Rest | undef
     unset.push(key);
   }
   if (set === undefined && inside === undefined && unset === undefined) return undefined;
-  const rest: { -readonly [Field in keyof Rest]: Rest[Field] } = {};
+  const rest: { -readonly [Field in keyof JsonPatch]: JsonPatch[Field] } = {};
   if (set !== undefined) rest.set = set;
   if (unset !== undefined) rest.unset = unset;
   if (inside !== undefined) rest.inside = inside;
   return rest;
 }
 
-/** A translated object with what its translation did not say. */
-export function withRest<T extends JsonValue>(translated: T, rest: Rest | undefined): T {
-  // It lies in a log, and a log that came from elsewhere may hold anything in its place.
+/** Applies a patch to a translated object; the result is the original object. */
+export function applyPatch<T extends JsonValue>(translated: T, rest: JsonPatch | undefined): T {
+  // The patch comes from a log, and a log from elsewhere may hold any value here.
   if (!isFields(rest)) return translated;
   const set = isFields(rest.set) ? rest.set : {};
   const unset: readonly unknown[] = Array.isArray(rest.unset) ? rest.unset : [];
@@ -58,18 +58,19 @@ export function withRest<T extends JsonValue>(translated: T, rest: Rest | undefi
   for (const key of unset) if (typeof key === "string") delete fields[key];
   for (const key in inside) {
     const value = Object.hasOwn(fields, key) ? fields[key] : undefined;
-    if (typeof value === "object" && value !== null) fields[key] = withRest(value, inside[key] as Rest | undefined);
+    if (typeof value === "object" && value !== null)
+      fields[key] = applyPatch(value, inside[key] as JsonPatch | undefined);
   }
   return (Array.isArray(translated) ? Object.values(fields) : fields) as unknown as T;
 }
 
-/** What an import kept beside an entry for its format. */
+/** The data that an import stored with an entry for its format: what the entry itself does not hold. */
 export function foreignRest(entry: Entry, format: FormatName): JsonValue | undefined {
   const { foreign } = entry as { readonly foreign?: JsonValue };
   return isFields(foreign) ? foreign[format] : undefined;
 }
 
-/** An object without a prototype would need no such care, and takes all that read it a third longer. */
+/** Sets a field, `__proto__` included. An object without a prototype would need no care, but is a third slower to read. */
 function setField<T>(fields: Record<string, T>, key: string, value: T): void {
   if (key === "__proto__") Object.defineProperty(fields, key, { value, enumerable: true });
   else fields[key] = value;

@@ -4,7 +4,7 @@ import { exportSession, importSession, readLines } from "../../src/export/index.
 import type { SessionStore } from "../../src/session/store.ts";
 import { openMemoryStore } from "../../src/stores/memory/index.ts";
 import { openSqliteStore } from "../../src/stores/sqlite/index.ts";
-import { fillSession } from "./sample-session.ts";
+import { fillSession } from "../export/sample-session.ts";
 
 async function linesOfSample(): Promise<string[]> {
   await using store = await openMemoryStore();
@@ -37,7 +37,7 @@ test("keeps ids, order, parents, times and labels, also in another kind of store
   expect((await other.head("own"))?.header).not.toHaveProperty("inherited");
 });
 
-test("takes lines without their ends, lists of entries, and types that it does not know", async () => {
+test("accepts lines without newlines, lists of entries, and unknown types", async () => {
   const [header, ...entries] = (await linesOfSample()).map((line) => line.trimEnd());
   const future = { type: "future", node: true, id: "f1", parentId: "a3", timestamp: "2024-01-01T00:00:00.000Z", x: 1 };
   await using store = await openMemoryStore();
@@ -55,7 +55,7 @@ test("gives the session another user and another id when asked to", async () => 
   expect((await importSession(store, lines)).header.userId).toBe("ann");
 });
 
-test("refuses an id that is taken or not valid, and keeps the first session", async () => {
+test("refuses a taken or invalid id, and keeps the first session", async () => {
   await using store = await openMemoryStore();
   const lines = await linesOfSample();
   await importSession(store, lines);
@@ -80,7 +80,7 @@ test.for<readonly [string, string, (lines: string[]) => string[]]>([
   ["an empty list", "DAMAGED", (lines) => lines.with(3, "[]")],
   ["a line that is no entry", "DAMAGED", (lines) => lines.with(3, "7")],
   [
-    "an entry without what its type needs",
+    "an entry without a required field of its type",
     "DAMAGED",
     (lines) => lines.with(3, (lines[3] as string).replace('"role"', '"x"')),
   ],
@@ -91,13 +91,13 @@ test.for<readonly [string, string, (lines: string[]) => string[]]>([
     "UNKNOWN_ENTRY",
     (lines) => lines.map((line) => line.replace('"targetId":"u3"', '"targetId":"no"')),
   ],
-])("refuses %s with %s, and makes nothing", async ([, code, change]) => {
+])("refuses %s with %s, and creates nothing", async ([, code, change]) => {
   await using store = await openMemoryStore();
   await expect(importSession(store, change(await linesOfSample()))).rejects.toMatchObject({ code });
   await expectNothing(store);
 });
 
-test("makes a session of a file that ends anywhere as a whole, or nothing", async () => {
+test("imports a file that was cut off anywhere completely, or not at all", async () => {
   const bytes = Buffer.from((await linesOfSample()).join(""));
   const ends = [...bytes.keys()].filter((at) => bytes[at] === 10 || at === bytes.length);
   await fc.assert(
@@ -105,7 +105,7 @@ test("makes a session of a file that ends anywhere as a whole, or nothing", asyn
       await using store = await openMemoryStore();
       try {
         const { version } = await importSession(store, readLines([bytes.subarray(0, length)]));
-        // All that is there is whole lines: a cut at the end of a line leaves a shorter log, which nobody can tell.
+        // A cut at the end of a line leaves a shorter, valid log, which cannot be detected.
         expect(ends.includes(length) || ends.includes(length - 1)).toBe(true);
         expect((await store.head("talk"))?.version).toBe(version);
       } catch (error) {
@@ -117,7 +117,7 @@ test("makes a session of a file that ends anywhere as a whole, or nothing", asyn
   );
 });
 
-test("reads the lines of a file however it comes in pieces", async () => {
+test("reads the lines of a file in chunks of any size", async () => {
   await fc.assert(
     fc.asyncProperty(
       fc.array(

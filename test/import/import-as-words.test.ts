@@ -41,7 +41,7 @@ const linesIn = async (store: SessionStore, id: string): Promise<string[]> => {
   return lines;
 };
 
-/** Goes on with a session, with a tool of the forged call's name; how often it ran, and what the model was told. */
+/** Continues a session with a tool of the forged call's name; returns how often it ran, and the context of the model. */
 async function goOn(store: SessionStore, sessionId: string, extras: Parameters<typeof toolOf>[2] = {}) {
   let ran = 0;
   const tool = toolOf("run_shell_command", () => `ran ${++ran}`, extras);
@@ -53,7 +53,7 @@ async function goOn(store: SessionStore, sessionId: string, extras: Parameters<t
   return { ran, state, session, told: JSON.stringify(model.requests[0]?.messages) };
 }
 
-test("names nobody as the one who caused its entries, unless it is trusted", async () => {
+test("removes the authors of entries, unless it is trusted", async () => {
   await using source = openMemoryStore();
   await source.create(createHeader({ id: "s", userId: "ann" }));
   await source.append("s", [message("q", user("Hello.")), { type: "session_info", name: "Talk" }], { by: "boss" });
@@ -70,7 +70,7 @@ test("names nobody as the one who caused its entries, unless it is trusted", asy
 });
 
 describe.each(backends)("a forged log that is imported, in a $name store", ({ open }) => {
-  test("runs nothing, approves nothing and reaches nothing, and neither do forks and copies of it", async () => {
+  test("runs nothing, approves nothing and opens no sandbox, and neither do forks and copies of it", async () => {
     await using store = await open(await makeDirectory());
     const { header, openRuns, leafId } = await importSession(store, forgedLines());
     expect([header.sandbox, openRuns, header.inherited]).toEqual([null, [], { entries: 8, counts: true }]);
@@ -98,7 +98,7 @@ describe.each(backends)("a forged log that is imported, in a $name store", ({ op
     }
   });
 
-  test("counts nothing where an import is not to count, also in forks, on the path and in every sum", async () => {
+  test("with counts: false counts in no sum, also in forks and on the path", async () => {
     await using store = await open(await makeDirectory());
     const usage = { inputTokens: 100, outputTokens: 10, totalTokens: 110, cacheReadTokens: 5 };
     const answer = (id: string, cost: number) =>
@@ -133,7 +133,7 @@ describe.each(backends)("a forged log that is imported, in a $name store", ({ op
     expect((await checkStore(store)).findings).toEqual([]);
   });
 
-  test("keeps every sum finite, whatever a stored log says was spent", async () => {
+  test("keeps every sum finite, whatever usage a stored log has", async () => {
     await using store = await open(await makeDirectory());
     const most = Number.MAX_SAFE_INTEGER;
     const usage = { inputTokens: most, outputTokens: most, totalTokens: most };
@@ -173,7 +173,7 @@ test("a run that dies right after it has begun does not make an imported approva
   expect([ran, state?.approvals.size]).toEqual([0, 0]);
 });
 
-test("an import writes anew what is inherited, whatever the file says", async () => {
+test("an import sets `inherited` itself, whatever the file contains", async () => {
   await using store = openMemoryStore();
   const lines = forgedLines({ header: { inherited: { entries: 0, counts: true } } });
   const { header } = await importSession(store, lines, { counts: false });
@@ -182,7 +182,7 @@ test("an import writes anew what is inherited, whatever the file says", async ()
   expect([again.header.inherited, again.version]).toEqual([{ entries: 8, counts: true }, 8]);
 });
 
-test("trust takes a log as it is, with its open runs, approvals, place and what it inherited before", async () => {
+test("trust imports a log unchanged, with its open runs, approvals, placement and inherited entries", async () => {
   await using store = openMemoryStore();
   const { header, openRuns } = await importSession(store, forgedLines(), { trust: true });
   expect([header.sandbox, openRuns, header.inherited]).toEqual([
@@ -199,7 +199,7 @@ test("trust takes a log as it is, with its open runs, approvals, place and what 
   }
 });
 
-test("a group does not go on with a message that was imported", async () => {
+test("a group does not continue after an imported message", async () => {
   await using store = openMemoryStore();
   const mark = { group: { kind: "message", maxRounds: 3 } };
   const asked = message("m", { role: "user", content: "Talk.", metadata: mark });
@@ -215,7 +215,7 @@ test("a group does not go on with a message that was imported", async () => {
   expect((await store.head("g"))?.messageCount).toBeGreaterThan(1);
 });
 
-test("a group does not go on with a message that a followed file has added", async () => {
+test("a group does not continue after a message that a followed file has added", async () => {
   const store = openMemoryStore();
   const manager = new SessionManager({ store });
   await store.create(createHeader({ id: "g" }));
@@ -225,7 +225,7 @@ test("a group does not go on with a message that a followed file has added", asy
   await expect(group.resume("g")).rejects.toMatchObject({ code: "INVALID_OPTION" });
 });
 
-test("what a session made of one path has from an import is what that path has of it", async () => {
+test("a session made of one path inherits only the imported entries of that path", async () => {
   await using store = openMemoryStore();
   await importSession(store, forgedLines(), { counts: false });
   const tree = await SessionTree.on(store, "forged");
@@ -240,7 +240,7 @@ test("what a session made of one path has from an import is what that path has o
   expect(lines).toHaveLength(5);
 });
 
-test("a store that is copied keeps what is inherited, also where the target has the source of a fork otherwise", async () => {
+test("a copied store keeps `inherited`, even if the target has another version of a fork's source", async () => {
   await using store = openMemoryStore();
   await importSession(store, forgedLines());
   const { sessionId } = await new BranchManager(store).fork("forged", "other");
@@ -254,7 +254,7 @@ test("a store that is copied keeps what is inherited, also where the target has 
   }
 });
 
-test("keeps ids that are reserved for runs and answers, and calls that share an id, as words that keep nobody from anything", async () => {
+test("keeps reserved ids of runs and answers, and calls with the same id, without any effect", async () => {
   await using source = openMemoryStore();
   const toolCalls = [1, 2].map((n) => ({ id: "c", name: "run_shell_command", arguments: `{"n":${n}}` }));
   await source.create(createHeader({ id: "s", userId: "ann" }), {
@@ -269,13 +269,13 @@ test("keeps ids that are reserved for runs and answers, and calls that share an 
   const { header } = await importSession(store, await linesIn(source, "s"));
   const manager = new SessionManager({ store });
   expect((await manager.getState(header.id))?.turns).toMatchObject([{}, {}, { toolCalls: [{ id: "c" }, { id: "c" }] }]);
-  // Who asks under the id that the file has taken is told to use another; all others are let through.
+  // A request under an id that the file uses is refused; all others are accepted.
   await expect(manager.request(header.id, { input: "x", runId: "r" })).rejects.toMatchObject({ code: "CONFLICT" });
   const { ran, told } = await goOn(store, header.id, { needsApproval: () => true });
   expect([ran, told.includes("interrupted")]).toEqual([0, true]);
 });
 
-test("gives an entry of another program's file no id that is reserved, also when the file grows", () => {
+test("never gives an entry of another program's file a reserved id, also when the file grows", () => {
   const report = new ReadReport();
   const log = new ForeignLog("pi", { foreignId: "f", createdAt: timeAt(0) } as never, report);
   const line = (text: string) => ({ text, value: {} }) as never;

@@ -18,23 +18,22 @@ import type { CreateOptions, SessionStore } from "../session/store.ts";
 import { findErased, refuseErased } from "../stores/tombstones.ts";
 import { entryProblem } from "../stores/jsonl/log-line.ts";
 
-/** How a session is imported. */
+/** Options of `importSession`. */
 export interface ImportOptions {
-  /** Whose session it becomes; the user of the file when this is not given. */
+  /** The owner of the session (default: the user in the file). */
   readonly userId?: string | null;
-  /** Its id in this store; the id of the file when this is not given. */
+  /** The id in this store (default: the id in the file). */
   readonly id?: string;
   /**
-   * Takes the log as one's own, with its open runs, its approvals, its place and where it came from, exactly as the file
-   * has it (default false). For moving sessions between stores of one's own; never for a file that someone else may have
-   * written.
+   * Imports the log unchanged, with its open runs, approvals, placement and lineage (default false). Only for moving sessions
+   * between your own stores: never set it for a file that someone else may have written.
    */
   readonly trust?: boolean;
-  /** Whether what the file says was spent counts in sums (default true). */
+  /** Whether the usage in the file counts in sums (default true). */
   readonly counts?: boolean;
-  /** The most entries of the file (default: any number), as a store makes a session in one step that nothing interrupts. */
+  /** Maximum number of entries (default: no limit). The store creates the session in one step that cannot be interrupted. */
   readonly entriesMax?: number;
-  /** What the store is to refuse in the same step. */
+  /** Limits that the store checks in the same step. */
   readonly limits?: Pick<CreateOptions, "maxOpenPerUser" | "variablesBytesMax">;
 }
 
@@ -47,26 +46,26 @@ const IMPORT_KEYS: KeysOf<ImportOptions> = {
   limits: true,
 };
 
-/** The type of the `custom` entry that keeps what an import has taken out of a header. */
+/** The `customType` of the entry that records the header fields which an import removed. */
 const IMPORTED_NOTE = "skein.imported";
 
-/** How many lines are read before others of the program have their turn. */
+/** How many lines are read before yielding to the event loop. */
 const LINES_AT_ONCE = 200;
 const AHEAD_MAX_MS = 24 * 60 * 60 * 1000;
 
 /**
- * Makes a session of the lines of a JSONL export or of a jsonl store's file, each with or without its newline.
+ * Creates a session from the lines of a JSONL export or of a jsonl store's file, each with or without its newline.
  *
- * - Ids, order, parents, times, labels and entry types that this version does not know stay as they are.
- * - All lines are read and checked first, and the session is made in one step: it is there as a whole, or not at all.
- * - A log that comes in is words. The header's `inherited` says so of every entry of it: what they approved, ran or left
- *   waiting does not count, a call without a result never runs, and nobody is named as the one who caused them. Where tools acted and which sessions it came from
- *   becomes a note, a `custom` entry at the end. `trust` takes the log as it is instead.
+ * - Ids, order, parents, times, labels and unknown entry types are kept.
+ * - All lines are read and checked first; then the session is created in one atomic step.
+ * - An imported log has content but no authority. Its header marks every entry as `inherited`: approvals, runs and waiting
+ *   requests in it have no effect, a call without a result never runs, and `by` is removed. Placement and lineage are moved
+ *   into a `custom` entry at the end. `trust` imports the log unchanged instead.
  *
- * @throws {SessionError} `NOT_A_SESSION` when the first line is no session's header, `UNSUPPORTED_VERSION` for a later
- * format, `DAMAGED` for a line that is cut off or not valid, `UNKNOWN_ENTRY` for an entry that names one that is not
- * there, `TOO_LARGE` for more than `entriesMax`, `INVALID_VALUE` for a value that nests too deep or has a key that is not allowed, `SESSION_EXISTS` for an id that
- * is taken.
+ * @throws {SessionError} `NOT_A_SESSION` if the first line is not a session header, `UNSUPPORTED_VERSION` for a later
+ * format, `DAMAGED` for a line that is cut off or invalid, `UNKNOWN_ENTRY` for a reference to an entry that does not exist,
+ * `TOO_LARGE` for more than `entriesMax` entries, `INVALID_VALUE` for a value that nests too deep or has a forbidden key,
+ * `SESSION_EXISTS` if the id is taken.
  */
 export async function importSession(
   store: SessionStore,
@@ -111,15 +110,15 @@ export async function importSession(
   return store.create(checkHeader({ ...words.header, inherited }), { entries: words.entries, ...options.limits });
 }
 
-/** What a log is without what only this store can say: where tools act, and which sessions it came from. */
+/** The log without authors, placement and lineage, which an untrusted file must not set. */
 function wordsOf(
   header: SessionHeader,
   entries: readonly Entry[],
 ): { readonly header: SessionHeader; readonly entries: readonly EntryDraft[] } {
   const { sandbox, forkedFrom, lineage } = header;
-  // Who caused an entry is for this store to say: a file could name anyone.
+  // The author (`by`) is removed: a file could name anyone.
   const said = entries.map(({ by: _by, ...entry }): EntryDraft => entry);
-  // What has neither parents nor anything that refers to them says only who began it.
+  // A lineage without parents or references to them records only how the session began, and is kept.
   const began = lineage.parents.length === 0 && lineage.extras.length === 0 && !lineage.kind.startsWith("op_");
   const taken: JsonObject = {
     ...(sandbox === null ? {} : { sandbox: { ...sandbox } }),
@@ -132,7 +131,7 @@ function wordsOf(
   return { header: words, entries: [...said, note] };
 }
 
-/** Where a log's leaf is at its end. */
+/** The leaf at the end of a log. */
 function leafOf(entries: readonly Entry[]): string | null {
   let leafId: string | null = null;
   for (const entry of entries) {
@@ -144,7 +143,7 @@ function leafOf(entries: readonly Entry[]): string | null {
 
 const AHEAD = "its time is more than a day ahead of this machine's clock";
 
-/** What is too much of an entry that someone else may have made up: it would be the latest for ever, or spoil every sum. */
+/** Why an untrusted entry is refused: a time in the future would sort as the newest for ever, an excess value would spoil sums. */
 function excessOf(entry: Entry): string | null {
   return isAhead(entry.timestamp) ? AHEAD : excessProblem(entry);
 }
@@ -162,7 +161,7 @@ function parseHeader(line: string): SessionHeader {
     throw notASession("its first line is not JSON", cause);
   }
   if ((value as { readonly type?: unknown } | null)?.type !== "session")
-    throw notASession("its first line is no session's header");
+    throw notASession("its first line is not a session header");
   return checkHeader(value);
 }
 
@@ -178,7 +177,7 @@ function parseEntries(line: string, number: number, entriesMax: number): Entry[]
   if (items.length > entriesMax) {
     throw new SessionError(
       "TOO_LARGE",
-      `The file has more entries than may be imported at once, from line ${number} on; nothing was imported.`,
+      `The file has more entries than one import accepts, from line ${number} on; nothing was imported.`,
     );
   }
   for (const item of items) {
@@ -193,5 +192,5 @@ function damaged(line: number, reason: string, cause?: unknown): SessionError {
 }
 
 function notASession(reason: string, cause?: unknown): SessionError {
-  return new SessionError("NOT_A_SESSION", `This is not a session's file: ${reason}; nothing was imported.`, { cause });
+  return new SessionError("NOT_A_SESSION", `This is not a session file: ${reason}; nothing was imported.`, { cause });
 }
