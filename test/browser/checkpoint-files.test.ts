@@ -8,7 +8,7 @@ import { say, view } from "./talk.ts";
 const row = (page: Page, name: string): Locator =>
   page.getByRole("region", { name: "Timeline of checkpoints" }).getByRole("listitem", { name, exact: true });
 
-/** Asks the agent to write a file, and lets it. */
+/** Asks the agent to write a file, and approves it. */
 async function write(page: Page, what: string): Promise<void> {
   await say(page, what);
   const asked = page.getByRole("form", { name: "Approval of write_workspace_file" });
@@ -16,7 +16,7 @@ async function write(page: Page, what: string): Promise<void> {
   await asked.waitFor({ state: "hidden" });
 }
 
-/** Makes a checkpoint with the files and this note. */
+/** Creates a checkpoint with files and this note. */
 async function hold(page: Page, note: string): Promise<void> {
   await view(page, "Checkpoints");
   const form = page.getByRole("form", { name: "Create a checkpoint" });
@@ -35,7 +35,7 @@ async function bringBack(page: Page, note: string): Promise<void> {
 }
 
 browserTest(
-  "the files that an agent writes between two checkpoints are shown as their difference, go back, and come again",
+  "files that an agent writes between two checkpoints are shown as their difference, and are restored back and forth",
   async ({ open, server: { workspace, client } }) => {
     const page = await open();
     const plan = (): Promise<string> => readFile(join(workspace, "plan.txt"), "utf8");
@@ -69,15 +69,15 @@ browserTest(
 );
 
 browserTest(
-  "checkpoints without files say so, and restoring one leaves files as they are",
+  "checkpoints without files are shown as such, and restoring one does not change files",
   async ({ open, server: { client } }) => {
     const { header } = await client.sessions.create({});
     for (const note of ["first", "second"]) await client.checkpoints.create(header.id, { metadata: { note } });
     const page = await open({ at: `#/sessions/${header.id}/checkpoints` });
     for (const note of ["first", "second"]) await row(page, note).getByRole("checkbox", { name: "Compare" }).check();
-    await page.getByText("Neither holds files.").waitFor();
+    await page.getByText("Neither checkpoint holds files.").waitFor();
     await row(page, "first").getByRole("button", { name: "Restore", exact: true }).click();
-    await row(page, "first").getByText("Files stay as they are: it holds none.").waitFor();
+    await row(page, "first").getByText("Files are not changed: the checkpoint holds none.").waitFor();
     expect(
       await row(page, "first")
         .getByRole("checkbox", { name: /Bring its files/ })
@@ -87,11 +87,11 @@ browserTest(
 );
 
 browserTest(
-  "where no tools act anywhere, the studio says so and offers no files",
+  "without a directory for tools, the studio tells so and offers no files",
   async ({ open, server: { client } }) => {
     const { header } = await client.sessions.create({});
     const page = await open({ at: `#/sessions/${header.id}/checkpoints` });
-    await page.getByText("neither the session nor the server has a place where tools act").waitFor();
+    await page.getByText("neither the session nor the server has a directory where tools work").waitFor();
     expect(await page.getByRole("checkbox", { name: /files/i }).count()).toBe(0);
     await page.getByRole("button", { name: "Create a checkpoint" }).click();
     await page.getByRole("region", { name: "Timeline of checkpoints" }).getByRole("listitem").waitFor();
