@@ -77,10 +77,10 @@ browserTest(
     await page.getByRole("list", { name: "Files that differ" }).locator("summary").first().press("Enter");
     await page.locator("pre ins").waitFor();
     await page.getByRole("button", { name: "Restore", exact: true }).first().press("Enter");
-    await page.getByLabel(/Bring its files back/).press("Space");
+    await page.getByLabel(/Also restore its files/).press("Space");
     const found: Record<string, string[]> = {};
     await look(page, "files that differ", found);
-    expect([found, await page.getByLabel(/Bring its files back/).isChecked()]).toEqual([{}, true]);
+    expect([found, await page.getByLabel(/Also restore its files/).isChecked()]).toEqual([{}, true]);
     await page.setViewportSize({ width: 380, height: 800 });
     expect(await page.evaluate<string[]>(OVERFLOWING)).toEqual([]);
   },

@@ -21,7 +21,7 @@ async function hold(page: Page, note: string): Promise<void> {
   await view(page, "Checkpoints");
   const form = page.getByRole("form", { name: "Create a checkpoint" });
   await form.getByRole("textbox").fill(note);
-  await form.getByRole("checkbox", { name: /With its files/ }).check();
+  await form.getByRole("checkbox", { name: /With the current files/ }).check();
   await form.getByRole("button", { name: "Create a checkpoint" }).click();
   await row(page, note).getByText("with files", { exact: true }).waitFor();
 }
@@ -29,7 +29,7 @@ async function hold(page: Page, note: string): Promise<void> {
 async function bringBack(page: Page, note: string): Promise<void> {
   const found = row(page, note);
   await found.getByRole("button", { name: "Restore", exact: true }).click();
-  await found.getByRole("checkbox", { name: /Bring its files back/ }).check();
+  await found.getByRole("checkbox", { name: /Also restore its files/ }).check();
   await found.getByRole("button", { name: "Restore it" }).click();
   await found.getByRole("button", { name: "Restore it" }).waitFor({ state: "hidden" });
 }
@@ -80,7 +80,7 @@ browserTest(
     await row(page, "first").getByText("Files are not changed: the checkpoint holds none.").waitFor();
     expect(
       await row(page, "first")
-        .getByRole("checkbox", { name: /Bring its files/ })
+        .getByRole("checkbox", { name: /Also restore its files/ })
         .count(),
     ).toBe(0);
   },
