@@ -1,4 +1,4 @@
-/** The part of a SQLite handle that the bare contenders use. */
+/** The part of an SQLite handle that the bare contenders use. */
 export interface BareDatabase {
   exec(sql: string): void;
   prepare(sql: string): BareStatement;
@@ -18,7 +18,7 @@ const PRAGMAS = [
   "wal_autocheckpoint = 4000",
 ];
 
-/** Opens SQLite with the driver that the SQLite store takes on this runtime, and with the store's pragmas. */
+/** Opens SQLite with the same driver and pragmas as the SQLite store on this runtime. */
 export async function openBareDatabase(path: string): Promise<BareDatabase> {
   const database = await openDatabase(path);
   for (const pragma of PRAGMAS) database.exec(`PRAGMA ${pragma}`);

@@ -1,25 +1,25 @@
 import { parseArgs } from "node:util";
 
-/** What the command line asks for. */
+/** The options of the command line. */
 export interface BenchOptions {
-  /** Small sizes: shows that the benchmark runs, and says nothing about speed. */
+  /** Small sizes: shows that the benchmark runs, but not how fast anything is. */
   readonly quick: boolean;
   /** The sections to run; null runs all. */
   readonly only: readonly string[] | null;
   readonly peers: boolean;
   /** Write the report to docs/benchmarks.md. */
   readonly write: boolean;
-  /** End with exit code 1 when a target is missed. */
+  /** End with exit code 1 if a target is missed. */
   readonly strict: boolean;
-  /** The revision that requests of this tree are compared with; null for none. */
+  /** The revision whose build the requests are compared with; null for none. */
   readonly against: string | null;
 }
 
-/** How to call the benchmark. */
+/** The usage line of the benchmark. */
 export const USAGE =
   "npm run bench -- [--quick] [--only <section>,…] [--no-peers] [--write] [--strict] [--against <revision>]";
 
-/** Reads the command line. @throws {TypeError} on an option that does not exist. */
+/** Parses the command line. @throws {TypeError} for an unknown option. */
 export function parseBenchOptions(args: readonly string[]): BenchOptions {
   const { values } = parseArgs({
     args: [...args],
@@ -34,7 +34,7 @@ export function parseBenchOptions(args: readonly string[]): BenchOptions {
   });
   const { quick, write, strict, against = null } = values;
   const only = values.only?.split(",") ?? null;
-  // Peers take minutes to install and to measure, which is not what someone who asks for a quick run expects.
+  // Peers take minutes to install and to measure, too long for a quick run.
   return {
     quick,
     only,

@@ -1,7 +1,7 @@
 import { readdir, stat } from "node:fs/promises";
 import { join } from "node:path";
 
-/** How many bytes the files of a directory hold, those of its directories included. */
+/** The total size of the files in a directory and its subdirectories. */
 export async function directoryBytes(directory: string): Promise<number> {
   const entries = await readdir(directory, { recursive: true, withFileTypes: true });
   const files = entries.filter((entry) => entry.isFile());
@@ -9,7 +9,7 @@ export async function directoryBytes(directory: string): Promise<number> {
   return sizes.reduce((sum, size) => sum + size, 0);
 }
 
-/** A file that went away meanwhile, as SQLite's side files may after a close, holds nothing. */
+/** A file that was deleted meanwhile, such as a side file of SQLite after a close, counts as 0 bytes. */
 async function fileBytes(path: string): Promise<number> {
   try {
     return (await stat(path)).size;

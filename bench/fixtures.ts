@@ -5,17 +5,17 @@ import { messageOf } from "./message-of.ts";
 import { settleFiles } from "./settle-files.ts";
 import { type DurableKind, openStoreOf, type StoreKind } from "./store-kind.ts";
 
-/** A session that is ready to be measured, in an open store of its own. */
+/** A session to measure, in a separate open store. */
 export interface OpenFixture extends AsyncDisposable {
   readonly store: SessionStore;
   readonly tree: SessionTree;
   readonly folder: string;
   readonly sessionId: string;
-  /** Entries from the root to the leaf, evenly spread. */
+  /** Ids of entries from the root to the leaf, evenly distributed. */
   readonly entryIds: readonly string[];
 }
 
-/** A session that lies in a folder and that nobody has open. */
+/** A session in a folder that no store has open. */
 export interface StoredFixture {
   readonly folder: string;
   readonly sessionId: string;
@@ -25,7 +25,7 @@ export interface StoredFixture {
 const ENTRY_IDS_MAX = 64;
 const LEFTOVER_MS = 6 * 60 * 60 * 1000;
 
-/** A folder that disposing removes, with all in it. */
+/** A folder that is deleted with its content when it is disposed. */
 export interface FixtureFolder extends AsyncDisposable {
   readonly path: string;
 }
@@ -39,8 +39,8 @@ export async function openFixtureFolder(parent: string): Promise<FixtureFolder> 
 }
 
 /**
- * Makes sessions of a given length, appended one entry at a time as in life, that end with a compaction. A stored one is
- * made once in a run and copied for each use.
+ * Makes sessions of a given length that end with a compaction. Their entries are appended one at a time, as in
+ * practice. A stored session is made once in a run and copied for each use.
  */
 export class Fixtures {
   readonly #root: string;
@@ -66,7 +66,7 @@ export class Fixtures {
     return opened(store, { folder: "", sessionId, entryIds });
   }
 
-  /** A copy of a session of `entries` entries, in a folder of its own. */
+  /** A copy of a session of `entries` entries, in a separate folder. */
   async copy(kind: DurableKind, entries: number): Promise<StoredFixture> {
     const made = await this.shared(kind, entries);
     const folder = await this.folder(`${kind}-${entries}`);
@@ -74,9 +74,9 @@ export class Fixtures {
     return { ...made, folder };
   }
 
-  /** A session of `entries` entries that nobody may change. */
+  /** A session of `entries` entries that must not be changed. */
   async shared(kind: DurableKind, entries: number): Promise<StoredFixture> {
-    // In a file, as the sections that share it are measured in processes of their own.
+    // Recorded in a file, as the sections that share it run in separate processes.
     const record = join(this.#root, `made-${kind}-${entries}.json`);
     try {
       return JSON.parse(await readFile(record, "utf8")) as StoredFixture;
@@ -113,14 +113,14 @@ export class Fixtures {
 }
 
 /**
- * Leaves out SQLite's side files. All that was written is in the database, and a connection that was closed removes them
- * only when the garbage collector comes to its statements, which may be in the middle of a copy.
+ * Leaves out SQLite's side files. All data are in the database file, and a closed connection deletes the side files
+ * only when its statements are garbage collected, which may happen during a copy.
  */
 function isWhole(path: string): boolean {
   return !/-(wal|shm)$/.test(path);
 }
 
-/** Removes what runs that were killed have left; a run that is still going is younger. */
+/** Deletes the folders of killed runs; those of active runs are younger. */
 async function removeLeftovers(parent: string): Promise<void> {
   for (const name of await readdir(parent)) {
     const path = join(parent, name);
@@ -128,7 +128,7 @@ async function removeLeftovers(parent: string): Promise<void> {
   }
 }
 
-/** Opens a fixture's store and session afresh. */
+/** Opens the store and the session of a fixture. */
 export async function openFixture(kind: DurableKind, fixture: StoredFixture): Promise<OpenFixture> {
   return opened(await openStoreOf(kind, fixture.folder), fixture);
 }

@@ -1,11 +1,11 @@
-/** A time with the unit that suits it. */
+/** A time in a suitable unit. */
 export function formatMs(timeMs: number): string {
   if (Number.isNaN(timeMs)) return "unknown";
   if (timeMs < 1) return `${significant(timeMs * 1000)} µs`;
   return timeMs < 1000 ? `${significant(timeMs)} ms` : `${significant(timeMs / 1000)} s`;
 }
 
-/** A number of bytes with the unit that suits it; a kilobyte has 1,000. */
+/** A size in a suitable unit; a kilobyte has 1,000 bytes. */
 export function formatBytes(bytes: number): string {
   if (Number.isNaN(bytes)) return "unknown";
   const size = Math.abs(bytes);
@@ -13,12 +13,12 @@ export function formatBytes(bytes: number): string {
   return size < 1_000_000 ? `${significant(bytes / 1000)} kB` : `${significant(bytes / 1_000_000)} MB`;
 }
 
-/** A count with its thousands apart. */
+/** A count with thousands separators. */
 export function formatCount(count: number): string {
   return count.toLocaleString("en-US");
 }
 
-/** A ratio with as many digits as mean something. */
+/** A ratio with the digits that are significant. */
 export function formatRatio(ratio: number): string {
   if (!Number.isFinite(ratio)) return "–";
   if (ratio < 0.1) return String(Number(ratio.toPrecision(2)));

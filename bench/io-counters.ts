@@ -1,20 +1,20 @@
 import { readFileSync } from "node:fs";
 
-/** What this process has read and written so far, in bytes, as the kernel counts it. */
+/** The bytes that this process has read and written so far, as the kernel counts them. */
 export interface IoCounters {
-  /** Bytes given to write calls, rewritten ones included (`wchar`). */
+  /** Bytes passed to write calls, including rewritten ones (`wchar`). */
   readonly writtenBytes: number;
-  /** Bytes taken from read calls, whether or not they came from the disk (`rchar`). */
+  /** Bytes returned by read calls, from the disk or the cache (`rchar`). */
   readonly readBytes: number;
 }
 
-/** Reads `/proc/self/io`; NaN where there is none, so that what is computed from it shows as unknown. */
+/** Reads `/proc/self/io`; NaN if it is missing, so that computed values are shown as unknown. */
 export function readIoCounters(): IoCounters {
   let text = "";
   try {
     text = readFileSync("/proc/self/io", "utf8");
   } catch {
-    // Only Linux counts.
+    // Only Linux has these counters.
   }
   return { writtenBytes: counter(text, "wchar"), readBytes: counter(text, "rchar") };
 }

@@ -4,8 +4,8 @@ import { type AppMemory, readMemory } from "./read-memory.ts";
 import { type DurableKind, openStoreOf } from "./store-kind.ts";
 
 /**
- * The memory of this process after a session was opened, its context built and 10 messages appended, all of them still
- * open. Without a session id it makes an empty session, which is what others are compared with.
+ * The memory of this process after a session was opened, its context was built and 10 messages were appended, with all
+ * of it still referenced. Without a session id it makes an empty session, as the baseline.
  */
 export async function measureHeap(input: {
   readonly kind: DurableKind;
@@ -19,7 +19,7 @@ export async function measureHeap(input: {
   for (let index = 0; index < 10; index++) await tree.appendMessage(messageOf(index));
   context = await tree.buildContext();
   const memory = readMemory();
-  // The context is used here so that it is still held when memory is read.
+  // Uses the context, so that it is still referenced when memory is read.
   if (context.messages.length === 0) throw new Error("The context that was measured is empty.");
   await store.close();
   return memory;

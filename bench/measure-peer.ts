@@ -5,24 +5,24 @@ import { peers } from "./peers/peers.ts";
 import { type Contender, race, type Sample } from "./race.ts";
 import { medianMs, timeRatio, writtenBytes } from "./statistics.ts";
 
-/** One quantity at either length of the conversation, and how it grew. */
+/** One quantity at both lengths of the conversation, and its growth. */
 export interface Growth {
   readonly small: number;
   readonly large: number;
   readonly ratio: number;
 }
 
-/** What a peer takes for a turn, and for the context of the next one. */
+/** The cost of a turn of a peer, and of the context for the next one. */
 export interface PeerResult {
   readonly turnMs: Growth;
   readonly turnBytes: Growth;
   readonly context: ContextResult;
-  /** The same after a compaction, where the peer has one. */
+  /** The same after a compaction, if the peer has one. */
   readonly contextKept: ContextResult | null;
 }
 
 export interface ContextResult extends Growth {
-  /** How many messages were read from the long conversation. */
+  /** The number of messages read from the long conversation. */
   readonly messages: number;
 }
 
@@ -32,13 +32,13 @@ export interface PeerInput {
   readonly turnsSmall: number;
   readonly turnsLarge: number;
   readonly rounds: number;
-  /** What the compaction keeps. */
+  /** The number of messages that the compaction keeps. */
   readonly messagesKept: number;
 }
 
 const CONTEXT_ROUNDS_MAX = 5;
 
-/** Measures one peer; a short conversation and a long one take turns. */
+/** Measures one peer; a short and a long conversation alternate. */
 export async function measurePeer(input: PeerInput): Promise<PeerResult> {
   const peer = peers.find(({ label }) => label === input.label);
   if (peer === undefined) throw new Error(`There is no peer called ${input.label}.`);
@@ -46,7 +46,7 @@ export async function measurePeer(input: PeerInput): Promise<PeerResult> {
   let small = large;
   const { turnsEachRound } = peer;
   const shortConversation: Contender = {
-    // A conversation of its own for each round, or it would not be short any more.
+    // A separate conversation for each round, as it would not stay short otherwise.
     async prepare(round) {
       if (small !== large) await small.close();
       small = await begin(peer, join(input.folder, `small${round}`), input.turnsSmall);
@@ -109,7 +109,7 @@ async function raceContexts(input: PeerInput, small: Conversation, large: Conver
   };
 }
 
-/** What one turn takes, from what a round takes. */
+/** The cost of one turn, from the cost of a round. */
 function growthOf(small: number, large: number, ratio: number, { turnsEachRound }: Peer): Growth {
   return {
     small: small / turnsEachRound.small,

@@ -3,20 +3,20 @@ import type { Row } from "./row.ts";
 import { sections } from "./sections/sections.ts";
 import { FULL_SIZES, QUICK_SIZES } from "./sizes.ts";
 
-/** Which section to measure, and how. */
+/** The section to measure, and its options. */
 export interface SectionInput {
   readonly name: string;
   readonly quick: boolean;
   readonly peers: boolean;
-  /** Where fixtures are, or are to be. */
+  /** The folder of the fixtures. */
   readonly folder: string;
-  /** When the whole run began, as `Date.now()` gives it. */
+  /** The start of the whole run, from `Date.now()`. */
   readonly startedAt: number;
 }
 
 /**
- * Measures one section, in a process of its own: what the sections before it have left, such as code that was compiled
- * for other stores and memory in pieces, is not what it costs.
+ * Measures one section, in a separate process: code compiled for earlier sections, and memory fragmented by them, must
+ * not affect it.
  */
 export async function measureSection({ name, quick, peers, folder, startedAt }: SectionInput): Promise<Row[]> {
   const section = sections.find((each) => each.name === name);
@@ -26,7 +26,7 @@ export async function measureSection({ name, quick, peers, folder, startedAt }: 
   return section.run({ sizes, fixtures: new Fixtures(folder, sizes.entriesKept, progress), peers, progress });
 }
 
-/** Tells on stderr what is going on, with the seconds since a time. */
+/** Prints progress on stderr, with the seconds since a time. */
 export function progressSince(startedAt: number): (text: string) => void {
   return (text) => console.error(`${Math.round((Date.now() - startedAt) / 1000)} s  ${text}`);
 }

@@ -1,6 +1,6 @@
 import type { Message } from "skein";
 
-/** How many characters each message of the benchmark has. */
+/** The length of each message of the benchmark. */
 export const MESSAGE_CHARACTERS = 500;
 
 const WORDS = (
@@ -10,7 +10,7 @@ const WORDS = (
 const POOL = 512;
 const texts = Array.from({ length: POOL }, (_, index) => textOf(index));
 
-/** The message at a position of the session: user and assistant take turns, and all have 500 characters of text. */
+/** The message at a position of the session: user and assistant alternate, and all texts have 500 characters. */
 export function messageOf(index: number): Message {
   return { role: index % 2 === 0 ? "user" : "assistant", content: messageText(index) };
 }

@@ -2,7 +2,7 @@ import { SessionTree } from "skein";
 import { readIoCounters } from "./io-counters.ts";
 import { type DurableKind, openStoreOf } from "./store-kind.ts";
 
-/** How long opening a session and building its context takes as the first thing a process does. */
+/** Measures opening a session and building its context as the first action of a process. */
 export async function openInChild(input: {
   readonly kind: DurableKind;
   readonly folder: string;

@@ -2,38 +2,40 @@ import { readIoCounters } from "./io-counters.ts";
 
 /** One side of a comparison. */
 export interface Contender {
-  /** Makes ready for a round; not measured. */
+  /** Prepares a round; not measured. */
   prepare?(round: number): Promise<void>;
-  /** Goes first where the first call of a series costs more than the others; not measured. */
+  /** Called first if the first call of a series costs more than the others; not measured. */
   warmUp?(): Promise<void>;
   run(round: number): Promise<void>;
-  /** Writes what is still to be written for the round. Its bytes count; its time does not. */
+  /** Writes the pending data of the round. Its bytes count, its time does not. */
   settle?(): Promise<void>;
-  /** Clears up after a round; not measured. */
+  /** Cleans up after a round; not measured. */
   finish?(round: number): Promise<void>;
 }
 
-/** What one round of one contender took. */
+/** The cost of one round of one contender. */
 export interface Sample {
   readonly timeMs: number;
   readonly writtenBytes: number;
   readonly readBytes: number;
 }
 
-/** How long to race. Rounds that do not count come first and have negative numbers. */
+/** The number of rounds. Warm-up rounds come first and have negative numbers. */
 export interface RaceOptions {
   readonly rounds: number;
   readonly warmups: number;
   /**
-   * Collects all garbage before each round, so that none pays for what the other left. It is for rounds that leave much:
-   * no program does it between two appends, and the section "append" shows that it changes what they cost.
+   * Forces a garbage collection before each round, so that no contender pays for the garbage of the other. Only for
+   * rounds with much garbage: no real program does so between two appends, and the section "append" shows that it
+   * changes their cost.
    */
   readonly collects?: boolean;
 }
 
 /**
- * Runs the contenders in alternating rounds, so that a disturbance of the machine meets all of them, and gives the
- * samples of each in the order of the rounds. Every other round goes backward, so that none is always the first.
+ * Runs the contenders in alternating rounds, so that a disturbance of the machine affects all of them, and returns the
+ * samples of each in the order of the rounds. Every other round runs in reverse order, so that no contender is always
+ * first.
  */
 export async function race<Name extends string>(
   contenders: Readonly<Record<Name, Contender>>,

@@ -1,14 +1,14 @@
-/** What a process holds after all garbage was collected. */
+/** The memory of a process after a garbage collection. */
 export interface AppMemory {
-  /** Heap and external memory of JavaScript. */
+  /** The heap and the external memory of JavaScript. */
   readonly heldBytes: number;
-  /** All memory of the process. */
+  /** The resident memory of the process. */
   readonly residentBytes: number;
 }
 
-/** What this process holds. */
+/** The memory of this process. */
 export function readMemory(): AppMemory {
-  // The second collection takes what finalizers of the first one let go of.
+  // The second collection frees what finalizers of the first one have released.
   for (let times = 0; times < 2; times++) globalThis.gc?.();
   const { heapUsed, external, rss } = process.memoryUsage();
   return { heldBytes: heapUsed + external, residentBytes: rss };

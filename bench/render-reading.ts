@@ -1,14 +1,14 @@
 import { formatRatio } from "./format.ts";
 import type { Row } from "./row.ts";
 
-/** Why a row is where it is against what it is compared with. Which of the two texts holds is up to the run. */
+/** The explanation of a row's ratio. Which of the two texts applies depends on the run. */
 interface Reason {
-  /** Where rows of several sections have such a name. */
+  /** The section, if rows of several sections have this name. */
   readonly section?: string;
   readonly what: RegExp;
-  /** When the ratio is below one. */
+  /** If the ratio is below one. */
   readonly below: string;
-  /** When it is one or more. */
+  /** If it is one or more. */
   readonly above: string;
 }
 
@@ -88,7 +88,7 @@ const REASONS: readonly Reason[] = [
   },
 ];
 
-/** What the table means, in a few sentences. */
+/** The explanation of the table, in a few sentences. */
 export function renderReading(rows: readonly Row[]): string {
   const targeted = rows.filter(({ target }) => target !== undefined);
   const missed = targeted.filter(({ target }) => target?.met === false);

@@ -9,7 +9,7 @@ import type { Row } from "./row.ts";
 import { serverPeers } from "./servers/server-peers.ts";
 import type { Sizes } from "./sizes.ts";
 
-/** The page docs/benchmarks.md. */
+/** Renders the page docs/benchmarks.md. */
 export function renderReport(rows: readonly Row[], sizes: Sizes, options: BenchOptions): string {
   return `# Benchmarks
 
@@ -115,7 +115,7 @@ export function renderTable(rows: readonly Row[]): string {
     .join("\n");
 }
 
-/** The rows of a page that `renderReport` wrote. */
+/** Parses the rows of a page that `renderReport` wrote. */
 export function readTable(page: string): Row[] {
   const lines = page.split("\n").filter((line) => line.startsWith("| "));
   return lines.slice(2).map((line) => {

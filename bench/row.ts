@@ -1,33 +1,33 @@
-/** One line of the table. */
+/** One row of the table. */
 export interface Row {
   readonly section: string;
   readonly what: string;
-  /** What was measured, with its unit; or why it was not. */
+  /** The measured value with its unit; or why it was not measured. */
   readonly measured: string;
-  /** What it is compared with, measured in the same rounds. */
+  /** The value of the other side, measured in the same rounds. */
   readonly against?: string;
-  /** Measured by compared; for a speed the other way round, so that more is better where the target says "at least". */
+  /** This value divided by the other; for a speed the inverse, so that more is better if the target says "at least". */
   readonly ratio?: number;
   readonly target?: Target;
 }
 
-/** What must hold, and whether it does. */
+/** A target, and whether it is met. */
 export interface Target {
   readonly text: string;
   readonly met: boolean;
 }
 
-/** A value that must not be smaller. */
+/** A lower limit. */
 export function atLeast(value: number, limit: number): Target {
   return { text: `≥ ${limit}`, met: value >= limit };
 }
 
-/** A value that must not be larger. */
+/** An upper limit. */
 export function atMost(value: number, limit: number, unit = ""): Target {
   return { text: `≤ ${limit}${unit}`, met: value <= limit };
 }
 
-/** A value that must stay below a limit. */
+/** An upper limit that must not be reached. */
 export function below(value: number, limit: number, unit: string): Target {
   return { text: `< ${limit} ${unit}`, met: value < limit };
 }

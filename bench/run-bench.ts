@@ -13,7 +13,7 @@ import { FULL_SIZES, QUICK_SIZES } from "./sizes.ts";
 const data = fileURLToPath(new URL("../../bench-data", import.meta.url));
 const report = fileURLToPath(new URL("../../../docs/benchmarks.md", import.meta.url));
 
-/** Runs what the command line asks for and resolves to the exit code. */
+/** Runs the benchmark; resolves to the exit code. */
 export async function runBench(args: readonly string[]): Promise<number> {
   const options = parseBenchOptions(args);
   const chosen = sections.filter(({ name }) => options.only?.includes(name) ?? true);
@@ -24,7 +24,7 @@ export async function runBench(args: readonly string[]): Promise<number> {
   const startedAt = Date.now();
   const progress = progressSince(startedAt);
   const rows: Row[] = [];
-  // A quick run says nothing about what a section costs, so that its sections may share a process.
+  // The numbers of a quick run mean nothing, so its sections may share a process.
   const measure = quick ? measureSection : (input: SectionInput) => runInChild("section", input);
   await using folder = await openFixtureFolder(data);
   let failed = false;
@@ -32,7 +32,7 @@ export async function runBench(args: readonly string[]): Promise<number> {
     try {
       rows.push(...(await measure({ name, quick, peers, folder: folder.path, startedAt })));
     } catch (error) {
-      // What the others have measured, perhaps for many minutes, is not lost with it.
+      // A failed section must not discard the results of the others.
       failed = true;
       rows.push({ section: name, what: "all of it", measured: `failed: ${(error as Error).message}` });
     }
@@ -43,7 +43,7 @@ export async function runBench(args: readonly string[]): Promise<number> {
   progress(`done: ${of - missed} of ${of} targets met${quick ? "; a quick run says nothing about speed" : ""}`);
   if (options.write) {
     const measured = new Map(chosen.map(({ name }) => [name, rows]));
-    // Sections that were not asked for keep what an earlier run has measured.
+    // Sections that were not run keep the rows of an earlier run.
     const earlier = chosen.length === sections.length ? [] : readTable(await readFile(report, "utf8"));
     const all = sections.flatMap(({ name }) => (measured.get(name) ?? earlier).filter((row) => row.section === name));
     await writeFile(report, renderReport(all, quick ? QUICK_SIZES : FULL_SIZES, options));

@@ -2,19 +2,19 @@ import type { Fixtures } from "./fixtures.ts";
 import type { Row } from "./row.ts";
 import type { Sizes } from "./sizes.ts";
 
-/** A part of the benchmark that can be run on its own. */
+/** A part of the benchmark that can be run separately. */
 export interface Section {
-  /** What `--only` calls it. */
+  /** Its name for `--only`. */
   readonly name: string;
   run(bench: Bench): Promise<Row[]>;
 }
 
-/** What a section works with. */
+/** The tools of a section. */
 export interface Bench {
   readonly sizes: Sizes;
   readonly fixtures: Fixtures;
-  /** Whether other libraries are measured too. */
+  /** Whether other libraries are measured, too. */
   readonly peers: boolean;
-  /** Tells the user on stderr what is going on. */
+  /** Prints progress on stderr. */
   progress(text: string): void;
 }

@@ -1,79 +1,79 @@
-/** How much each section does. */
+/** The amounts of work of the sections. */
 export interface Sizes {
-  /** How often the contenders alternate. */
+  /** The number of rounds. */
   readonly rounds: number;
-  /** Rounds before the first one that counts. */
+  /** The number of warm-up rounds before them. */
   readonly warmups: number;
-  /** Appends of one round, where nothing waits for the disk. */
+  /** Appends in a round, if none waits for the disk. */
   readonly appends: number;
-  /** Appends of one round, where each waits for the disk. */
+  /** Appends in a round, if each waits for the disk. */
   readonly appendsSynced: number;
-  /** Appends of one round at either length of the session. */
+  /** Appends in a round at each length of the session. */
   readonly growthAppends: number;
-  /** How many variables a session comes to, at few and at many. */
+  /** The number of variables in a session, few and many. */
   readonly variablesFew: number;
   readonly variablesMany: number;
   readonly entriesSmall: number;
-  /** The session that opening a large one is compared with. */
+  /** The session that a large one is compared with. */
   readonly entriesMedium: number;
   readonly entriesLarge: number;
-  /** What a compaction keeps. */
+  /** The number of entries that a compaction keeps. */
   readonly entriesKept: number;
   readonly opens: number;
-  /** Forks, or moves of the leaf, of one round. */
+  /** Forks, or moves of the leaf, in a round. */
   readonly forks: number;
-  /** Forks, or moves of the leaf, over which the bytes are averaged. */
+  /** Forks, or moves of the leaf, whose bytes are averaged. */
   readonly forksForBytes: number;
   readonly sessions: number;
   readonly lists: number;
-  /** Child processes for each point of the memory section. */
+  /** Child processes for each value of the memory section. */
   readonly children: number;
   readonly trees: number;
   readonly turnsSmall: number;
   readonly turnsLarge: number;
   readonly turnRounds: number;
-  /** The round of a run that an early one is compared with. */
+  /** The late round of a run that an early one is compared with. */
   readonly roundsLate: number;
-  /** Rows that a run starts with, where it starts with many. */
+  /** The number of inherited rows of a long run. */
   readonly rowsInherited: number;
   readonly runsAtOnce: number;
   /** Turns from one checkpoint to the next. */
   readonly checkpointEvery: number;
-  /** Checkpoints, or restores, of one round. */
+  /** Checkpoints, or restores, in a round. */
   readonly checkpoints: number;
-  /** Sessions that are appended to at once. */
+  /** Sessions that are appended to in parallel. */
   readonly sessionsAtOnce: number;
-  /** Appends to each of them in one round. */
+  /** Appends to each of them in a round. */
   readonly appendsAtOnce: number;
-  /** Sessions of the listing that is compared with one of `sessions`. */
+  /** Sessions in the long listing, which is compared with one of `sessions`. */
   readonly sessionsMany: number;
   readonly sessionsOfUser: number;
-  /** The turns at which a conversation on a server is measured, in rising order. */
+  /** The lengths at which a conversation on a server is measured, in ascending order. */
   readonly turnsOnServer: readonly number[];
-  /** Requests of one round. */
+  /** Requests in a round. */
   readonly requests: number;
-  /** Event streams that are open at once. */
+  /** Event streams that are open at the same time. */
   readonly streams: number;
   /** How often a page of the studio is opened. */
   readonly pages: number;
-  /** How often a wheel is turned over it. */
+  /** How often it is scrolled. */
   readonly scrolls: number;
-  /** How often each operation is the first thing of a new process. */
+  /** How often each operation is the first action of a new process. */
   readonly coldRounds: number;
   /** Messages that such a process appends, reads or forks. */
   readonly coldMessages: number;
-  /** Runs that a fleet is asked for at once. */
+  /** Runs that a fleet gets at once. */
   readonly fleetRuns: number;
-  /** Notifications whose way is measured. */
+  /** Notifications whose latency is measured. */
   readonly queueRounds: number;
-  /** Sessions of another program that are imported, and how large each is. */
+  /** Sessions of another program to import, and the size of each. */
   readonly foreignFiles: number;
   readonly foreignFileBytes: number;
-  /** Sessions and notifications over which their bytes are averaged. */
+  /** Sessions and notifications whose sizes are averaged. */
   readonly scaleItems: number;
 }
 
-/** What the published numbers are measured with. */
+/** The sizes of the published numbers. */
 export const FULL_SIZES: Sizes = {
   rounds: 31,
   warmups: 5,
@@ -119,7 +119,7 @@ export const FULL_SIZES: Sizes = {
   scaleItems: 250,
 };
 
-/** Enough to run every line once. */
+/** Enough to execute every line once. */
 export const QUICK_SIZES: Sizes = {
   rounds: 2,
   warmups: 1,

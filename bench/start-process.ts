@@ -6,15 +6,15 @@ import type { TaskInput, TaskName } from "./tasks.ts";
 
 const main = fileURLToPath(new URL("main.js", import.meta.url));
 
-/** A process that does a task until it is disposed of, and answers meanwhile. */
+/** A process that runs a task and answers messages until it is disposed. */
 export interface TaskProcess extends AsyncDisposable {
-  /** The first thing that it said. */
+  /** The first message that it sent. */
   readonly said: unknown;
-  /** Sends it something; resolves with its next word. */
+  /** Sends a message; resolves to the reply. */
   ask(message: object | string): Promise<unknown>;
 }
 
-/** Starts a task in a process of its own; resolves when it has said something. */
+/** Starts a task in a separate process; resolves after its first message. */
 export async function startProcess<Name extends TaskName>(name: Name, input: TaskInput<Name>): Promise<TaskProcess> {
   const child = fork(main, [CHILD_FLAG, name, JSON.stringify(input)], {
     execArgv: ["--expose-gc", "--no-warnings"],
@@ -44,7 +44,7 @@ async function replyOf(child: ChildProcess): Promise<unknown> {
   try {
     return await Promise.race([replied, ended]);
   } finally {
-    // Whichever has not come about is given up, and nobody hears of that.
+    // The promise that lost the race must not cause an unhandled rejection.
     for (const each of [replied, ended]) each.catch(() => {});
     stopped.abort();
   }

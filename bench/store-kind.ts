@@ -10,7 +10,7 @@ export type StoreKind = "memory" | "jsonl" | "sqlite";
 /** The stores whose sessions outlive the process. */
 export type DurableKind = Exclude<StoreKind, "memory">;
 
-/** Opens a store whose files are in a folder. */
+/** Opens a store with its files in a folder. */
 export async function openStoreOf(
   kind: StoreKind,
   folder: string,
@@ -21,12 +21,12 @@ export async function openStoreOf(
   return openSqliteStore({ path: databasePath(folder) });
 }
 
-/** The URL of a store whose files are in a folder. */
+/** The URL of a store with its files in a folder. */
 export function storeUrlOf(kind: DurableKind, folder: string): string {
   return kind === "jsonl" ? `jsonl:${folder}` : `sqlite:${databasePath(folder)}`;
 }
 
-/** Where in a folder the SQLite store keeps its database. */
+/** The path of the SQLite store's database in a folder. */
 export function databasePath(folder: string): string {
   return join(folder, "sessions.db");
 }

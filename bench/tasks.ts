@@ -7,14 +7,14 @@ import type { SectionInput } from "./measure-section.ts";
 import type { Row } from "./row.ts";
 import { measureServerPeer } from "./servers/measure-server-peer.ts";
 
-/** What can be run in a process of its own. */
+/** The tasks that can run in a separate process. */
 export const tasks = {
-  // What a server needs is not for the others to hold.
+  // Imported dynamically, so that other processes do not load the server.
   app: async (input: AppInput): Promise<never> => (await import("./http/serve-app.ts")).serveApp(input),
   heap: measureHeap,
   open: openInChild,
   peer: measurePeer,
-  // It leads to all sections, and they to this file.
+  // Imported dynamically, as it imports all sections, which import this file.
   section: async (input: SectionInput): Promise<Row[]> => (await import("./measure-section.ts")).measureSection(input),
   serverPeer: measureServerPeer,
   worker: async (input: WorkerInput): Promise<never> => (await import("./fleet/serve-worker.ts")).serveWorker(input),

@@ -8,7 +8,7 @@ import { startRedis } from "./redis.mjs";
 import { main, root, run, runNpm, SetupError } from "./run.mjs";
 import { buildBench, buildPackage, ensureBuild, ensureNode24, ensurePackages, ensureRedis } from "./setup.mjs";
 
-/** What every checkpointer of LangGraph needs beside itself. */
+/** The packages that every LangGraph checkpointer needs beside itself. */
 const langgraph = {
   "@langchain/langgraph": "1.4.18",
   "@langchain/langgraph-checkpoint": "1.1.5",
@@ -16,9 +16,9 @@ const langgraph = {
 };
 
 /**
- * Other libraries that keep conversations, installed for the benchmark only and never a dependency. `check` is a
- * module that fails where the peer cannot be used; `section` is the one that measures it; `compiles` says whether
- * installing runs a compiler, `needsNode24` whether it does not run on Node 20.
+ * Other libraries that store conversations. They are installed for the benchmark only and are never a dependency.
+ * `check` is a module that fails if the peer cannot be used, `section` is the section that measures it, `compiles`
+ * tells that its installation runs a compiler, and `needsNode24` that it does not run on Node 20.
  * @typedef {{ name: string, section: string, packages: Record<string, string>, check: string, compiles?: boolean,
  *   needsNode24?: boolean }} Peer
  * @type {readonly Peer[]}
@@ -78,7 +78,7 @@ const peers = [
 ];
 
 /**
- * The servers that sections need. The variable names one that is there; otherwise one is started.
+ * The servers that sections need. `variable` names a running server; without it, one is started.
  * @typedef {{ sections: readonly string[], variable: string, name: string, start: () => Promise<{ url: string, stop: () => Promise<void> }> }} Server
  * @type {readonly Server[]}
  */
@@ -100,7 +100,7 @@ const servers = [
   },
 ];
 
-/** What the pinned packages depend on is taken as it was on this day, so that two runs measure the same code. */
+/** Dependencies of the pinned packages are installed as of this day, so that two runs measure the same code. */
 const registryDay = "2026-10-15";
 
 await main(async () => {
@@ -109,7 +109,7 @@ await main(async () => {
   await ensureBuild();
   const args = process.argv.slice(2);
   const bench = await buildBench();
-  // The command line is looked at first, so that nobody waits for an installation to hear of a typing error.
+  // The command line is checked first, so that a typing error is reported before a long installation.
   const { parseBenchOptions, USAGE } = await import(pathToFileURL(join(bench, "bench-options.js")).href);
   let options;
   try {
@@ -123,7 +123,7 @@ await main(async () => {
   const isChosen = (section) => options.only?.includes(section) ?? true;
   const chosen = options.peers ? peers.filter(({ section }) => isChosen(section)) : [];
   if (chosen.length > 0) await withLock("bench-peers", () => ensurePeers(chosen));
-  // The section measures on both, and a peer of it needs the newer one.
+  // The section measures on both versions of Node, and one of its peers needs the newer one.
   const newer = options.peers && isChosen("cold") ? { SKEIN_BENCH_NODE24: await ensureNode24() } : {};
   const against = options.against === null ? {} : { SKEIN_BENCH_AGAINST: await ensureRevision(options.against) };
   return withServers(
@@ -136,8 +136,8 @@ await main(async () => {
 });
 
 /**
- * Builds a revision of this repository with the packages of this tree, and resolves to where its build is. What is built once
- * is kept.
+ * Builds a revision of this repository with the packages of this checkout, and resolves to the folder of its build.
+ * Builds are cached.
  * @param {string} revision
  */
 async function ensureRevision(revision) {
@@ -167,8 +167,8 @@ async function ensureRevision(revision) {
 }
 
 /**
- * Runs `body` with the addresses of servers in the environment: those that are there already, or those of servers that
- * are started for it. Of one that cannot be started, the reason is there instead.
+ * Runs `body` with the URLs of servers in the environment: of servers that are already running, or else of servers that
+ * are started for it. For a server that cannot be started, the value is the reason.
  * @param {readonly Server[]} wanted
  * @param {(env: Record<string, string>) => Promise<number>} body
  */
@@ -185,7 +185,7 @@ async function withServers(wanted, body) {
         env[variable] = server.url;
       } catch (error) {
         if (!(error instanceof SetupError)) throw error;
-        console.error(`The benchmark goes on without ${name}: ${error.message}`);
+        console.error(`The benchmark continues without ${name}: ${error.message}`);
         env[`${variable}_PROBLEM`] = error.message;
       }
     }
@@ -196,7 +196,7 @@ async function withServers(wanted, body) {
 }
 
 /**
- * Installs peers that are not there yet. One that cannot be installed is named in the table, with the reason.
+ * Installs missing peers. One that cannot be installed is listed in the table with the reason.
  * @param {readonly Peer[]} wanted
  */
 async function ensurePeers(wanted) {
@@ -213,13 +213,13 @@ async function ensurePeers(wanted) {
     rmSync(folder, { recursive: true, force: true });
     mkdirSync(folder, { recursive: true });
     const problem = await installPeer(peer, folder);
-    if (problem !== null) console.error(`The benchmark goes on without ${peer.name}: ${problem}.`);
+    if (problem !== null) console.error(`The benchmark continues without ${peer.name}: ${problem}.`);
     writeFileSync(record, JSON.stringify({ ...wanted, problem }, null, 2));
   }
 }
 
 /**
- * Resolves to null, or to what went wrong.
+ * Installs a peer; resolves to null, or to the reason of the failure.
  * @param {Peer} peer
  * @param {string} folder
  */
@@ -254,7 +254,7 @@ async function installPeer({ packages, check, compiles = false, needsNode24 = fa
 }
 
 /**
- * Whether a peer was installed, and just as it is wanted now; a failed one is tried again.
+ * Whether a peer was installed with exactly these packages; a failed installation is tried again.
  * @param {string} record
  * @param {object} wanted
  */

@@ -4,9 +4,9 @@ import { build } from "rolldown";
 import { dts } from "rolldown-plugin-dts";
 
 /**
- * Makes few, large modules of the sources of a package, all of them in one build: so there is one class for each error,
- * whichever door it comes through. What is imported with `import()` stays in modules of its own.
- * @param {string} folder holds package.json, which names the doors, and src
+ * Bundles the sources of a package into few large modules, all in one build, so that each error class exists only once,
+ * whichever entry point it is imported from. Modules loaded with `import()` stay separate.
+ * @param {string} folder contains package.json, which names the entry points, and src
  * @param {string} out
  */
 export async function bundlePackage(folder, out) {
@@ -26,21 +26,21 @@ export async function bundlePackage(folder, out) {
   await bundle(
     out,
     { input: doors, plugins: [dts({ cwd: folder, oxc: true, emitDtsOnly: true, tsconfig: false })] },
-    // A store can be disposed of, which the library of a browser program need not know.
+    // Stores are disposable; a program for browsers may not have this library in its tsconfig.
     '/// <reference lib="esnext.disposable" />',
   );
 }
 
 /**
- * Makes modules for Node of TypeScript sources; packages stay outside.
+ * Bundles TypeScript sources into modules for Node; packages are not bundled.
  * @param {string} dir
  * @param {import("rolldown").InputOptions} options
- * @param {string} banner what every module begins with
+ * @param {string} banner the first lines of every module
  */
 export async function bundle(dir, options, banner = "") {
   await build({
     ...options,
-    // What the compiler needs for `using` is not a package that is installed with Skein.
+    // The helpers that the compiler inserts for `using` are bundled, as their package is not installed with Skein.
     external: (id) => !id.startsWith(".") && !isAbsolute(id) && !id.startsWith("@oxc-project/"),
     platform: "neutral",
     transform: { target: "es2022" },
@@ -51,11 +51,12 @@ export async function bundle(dir, options, banner = "") {
       dir,
       banner,
       entryFileNames: "[name].js",
-      // As deep as the sources of the command line are: it finds package.json and the studio from where it stands.
+      // Chunks have the same depth as the sources of the command line, which finds package.json and the studio relative
+      // to itself.
       chunkFileNames: "chunks/[name].js",
       codeSplitting: {
         groups: [
-          // A browser must not load the rest of the package with it.
+          // Separate, so that a browser does not load the rest of the package.
           { name: "client", test: /src.http.client.index\.ts$/, priority: 2 },
           { name: "ui", test: /src.http.ui.index\.ts$/, priority: 2 },
           { name: "core", test: /src.index\.ts$/, priority: 1 },

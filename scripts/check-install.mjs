@@ -15,9 +15,9 @@ const COMMAND_MS_MAX = 300_000;
 const OUTPUT_SHOWN = 1500;
 
 /**
- * Packs the package and installs it into empty folders, alone and beside what projects have, and uses it there with the
- * real tools. Prints what goes on and a table. Resolves to whether all is well.
- * @param {string} only a part of the names of the cases to look at; an empty text for all
+ * Packs the package, installs it into empty folders, alone and beside other packages, and uses it there with the real
+ * tools. Prints the progress and a table. Resolves to true if every case passed.
+ * @param {string} only a part of the names of the cases to run; an empty text for all
  */
 export async function checkInstall(only) {
   const place = mkdtempSync(join(tmpdir(), "skein-install-"));
@@ -52,7 +52,7 @@ export async function checkInstall(only) {
 
 /**
  * @param {string} name
- * @param {(folder: string) => Promise<readonly string[]>} attempt resolves to the packages that it has installed
+ * @param {(folder: string) => Promise<readonly string[]>} attempt resolves to the installed packages
  * @param {string} folder
  */
 async function rowOf(name, attempt, folder) {
@@ -123,7 +123,7 @@ async function tryRecipe(recipe, tarball, folder) {
 }
 
 /**
- * Says something on the page of the chat service, in a browser, and loads it again.
+ * Sends a message on the page of the chat service in a browser, and reloads the page.
  * @param {string} url
  */
 async function visitChat(url) {
@@ -155,7 +155,7 @@ async function install(packages, folder) {
 }
 
 /**
- * The package with the version that npm has chosen.
+ * The name of the package with the version that npm has installed.
  * @param {string} wanted
  * @param {string} folder
  */
@@ -166,11 +166,11 @@ function versionOf(wanted, folder) {
 }
 
 /**
- * Runs `node`, `npm`, `npx` or a program of a package that is installed in the folder; resolves to what it printed.
+ * Runs `node`, `npm`, `npx` or a program of a package installed in the folder; resolves to its output.
  * @param {readonly string[]} line
  * @param {string} cwd
- * @param {{ input?: string, binaries?: string }} [options] `binaries` is the folder of the Node that runs it; an empty
- *   text for the one of this process
+ * @param {{ input?: string, binaries?: string }} [options] `binaries` is the folder of the Node to use; an empty text
+ * means the Node of this process
  * @returns {Promise<string>}
  */
 function command([program = "", ...args], cwd, { input = "", binaries = "" } = {}) {
@@ -182,7 +182,7 @@ function command([program = "", ...args], cwd, { input = "", binaries = "" } = {
       env: {
         ...process.env,
         PATH: `${dirname(node)}${delimiter}${process.env.PATH}`,
-        // A home of its own, so that nothing of the user's is read or written.
+        // A separate home, so that no file of the user is read or written.
         SKEIN_HOME: join(cwd, "home"),
         NEXT_TELEMETRY_DISABLED: "1",
       },

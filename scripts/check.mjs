@@ -7,7 +7,7 @@ await main(async () => {
   const { values } = parseArgs({ options: { install: { type: "boolean" }, only: { type: "string", default: "" } } });
   await ensurePackages();
   await ensureBuild();
-  // Takes minutes and the network, and is about the package alone.
+  // Takes minutes and needs the network; it only tests the package.
   if (values.install) return (await checkInstall(values.only)) ? 0 : 1;
   const failed = [];
   if (!(await checkTypes())) failed.push("types");

@@ -1,10 +1,10 @@
 import { existsSync } from "node:fs";
 import { delimiter, join } from "node:path";
 
-// The first has no windows, and a page in it takes a third of the processor time.
+// The headless shell comes first, as a page in it takes a third of the processor time.
 const programs = ["chromium-headless-shell", "chromium", "chromium-browser"];
 
-// How it is started: in a container it has neither a sandbox nor a GPU, and it is to ask nobody anything.
+// The arguments for a container, which has no sandbox and no GPU; network requests of the browser itself are disabled.
 const launchArguments = [
   "--no-sandbox",
   "--disable-gpu",
@@ -14,7 +14,7 @@ const launchArguments = [
   "--no-first-run",
 ];
 
-/** The path of the Chromium that the tests of the studio drive: what SKEIN_TEST_CHROMIUM names, or Debian's; else null. */
+/** The path of the Chromium for the browser tests: SKEIN_TEST_CHROMIUM, else an installed one; null without one. */
 function chromiumProgram() {
   const given = process.env.SKEIN_TEST_CHROMIUM;
   if (given) return given;
@@ -24,17 +24,17 @@ function chromiumProgram() {
   );
 }
 
-/** Why there is no Chromium here, or null when there is one. */
+/** Why Chromium is missing; null if it is installed. */
 export function chromiumMissing() {
   return chromiumProgram() === null ? "chromium is not installed and SKEIN_TEST_CHROMIUM is not set" : null;
 }
 
 /**
- * Starts it, with more arguments if there are some.
+ * Starts Chromium, with optional further arguments.
  * @param {readonly string[]} more
  */
 export async function launchChromium(more = []) {
-  // Loaded here, as the packages may have been installed only now.
+  // Imported here, as the packages may have been installed by this process.
   const { chromium } = await import("playwright-core");
   return chromium.launch({ executablePath: chromiumProgram() ?? "", args: [...launchArguments, ...more] });
 }

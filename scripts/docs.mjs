@@ -8,9 +8,9 @@ import { ensureBuild, ensurePackages, installAside } from "./setup.mjs";
 const usage = `Usage: npm run docs [-- --serve] [--port number]
 
 Builds the documentation as a site in site/dist: the pages of docs/, the references of the types and of the HTTP routes, the
-examples, llms.txt and llms-full.txt, with a search that needs no network. A link that leads nowhere fails it.
+examples, llms.txt and llms-full.txt, with a search that works offline. A broken link is an error.
 
-  --serve        shows the site when it is built
+  --serve        serves the site after the build
   --port number  where (default 4118)`;
 
 const vitePress = { packageName: "vitepress", version: "1.6.4" };
@@ -34,7 +34,7 @@ await main(async () => {
   return new Promise(() => {});
 });
 
-/** Writes the pages where VitePress looks for them; what the result adds to the site is beside the pages. */
+/** Writes the pages where VitePress expects them; other files of the site are written to `built`. */
 async function stage() {
   const { readOpenApi } = await import("../site/http-page.mjs");
   const { siteImages, sitePages } = await import("../site/pages.mjs");
@@ -62,14 +62,14 @@ async function stage() {
 }
 
 /**
- * Asks the search of the built site for the words of other people, which the glossary has; each must lead there.
+ * Searches the built site for the terms of other projects in the glossary; each must lead to the glossary.
  * @param {string} folder of VitePress
  */
 async function checkSearch(folder) {
   const { searchOptions } = await import("../site/site-config.mjs");
   const chunks = join(built, "assets/chunks");
   const index = readdirSync(chunks).find((name) => name.startsWith("@localSearchIndexroot"));
-  if (index === undefined) throw new SetupError("VitePress made no index for the search.");
+  if (index === undefined) throw new SetupError("VitePress created no search index.");
   const { default: json } = await import(pathToFileURL(join(chunks, index)).href);
   const { default: MiniSearch } = await import(pathToFileURL(join(folder, "../minisearch/dist/es/index.js")).href);
   const search = MiniSearch.loadJSON(json, { fields: ["title", "titles", "text"] });

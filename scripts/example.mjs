@@ -10,7 +10,7 @@ await main(async () => {
   const names = readdirSync(join(root, "examples")).filter((name) => name.endsWith(".ts"));
   const name = names.find((each) => wanted !== undefined && each.startsWith(wanted));
   if (name === undefined) {
-    throw new SetupError(`Say which example to run, as in "npm run example 01": ${names.join(", ")}.`);
+    throw new SetupError(`Name the example to run, as in "npm run example 01": ${names.join(", ")}.`);
   }
   await ensurePackages();
   await ensureBuild();

@@ -3,15 +3,16 @@ import { join } from "node:path";
 import { root } from "./run.mjs";
 
 /**
- * A folder that the packed package is installed into, with other packages or alone, and what must work there.
- * `node` is the version of Node that runs it, where that is not the one of this process; `removed` are packages that npm brings along and that the case does without; a command is a program of an installed
- * package, or `node`, with its arguments. A command must end with exit code 0; `prints` must be in its output.
+ * A folder that the packed package is installed into, alone or with other packages, and the commands that must work
+ * there. `node` is the version of Node to use (default: that of this process); `removed` are packages that npm installs
+ * and that are deleted again; a command is a program of an installed package, or `node`, with its arguments. A command
+ * must end with exit code 0, and its output must match `prints`.
  * @typedef {{ run: readonly string[], prints?: RegExp, input?: string }} Command
  * @typedef {{ name: string, node?: string, packages?: readonly string[], removed?: readonly string[], files?: Record<string, string>,
  *   commands: readonly Command[] }} InstallCase
  */
 
-/** What the README shows first. */
+/** The first program of the README. */
 const firstProgram = /```ts\n(?<code>[\s\S]*?)```/.exec(readFileSync(join(root, "README.md"), "utf8"))?.groups?.[
   "code"
 ];
@@ -20,7 +21,7 @@ const firstProgram = /```ts\n(?<code>[\s\S]*?)```/.exec(readFileSync(join(root, 
 const doors = JSON.parse(readFileSync(join(root, "package.json"), "utf8")).exports;
 const subpaths = Object.keys(doors).map((subpath) => subpath.replace(/^\./, "skein"));
 
-/** Starts the server as a user does, asks it for its page, and ends it. */
+/** Starts the server as a user does, requests its page, and stops it. */
 const serveProgram = `
 import { spawn } from "node:child_process";
 const server = spawn(process.execPath, ["node_modules/skein/dist/cli/skein.js", "serve", "--port", "0"]);
@@ -34,7 +35,7 @@ for await (const text of server.stdout) {
   server.kill();
 }`;
 
-/** Asks for an answer over both wires of openai, from a server that knows one. */
+/** Requests a completion from a fake server over both APIs of the package openai. */
 const openaiProgram = `
 import { createServer } from "node:http";
 import { openai } from "skein/openai";
@@ -71,7 +72,7 @@ try {
 }
 console.log(typeof (await import("skein/http")).createServer);`;
 
-/** Nothing listens there: a driver that can be used says so, one that cannot says what to install. */
+/** No server listens at this port: a supported driver reports that, an unsupported one the version to install. */
 const redisProgram = `
 import { openStore } from "skein";
 await openStore("redis://127.0.0.1:1").catch(({ code, message }) => console.log(code, message));`;
@@ -158,7 +159,7 @@ const typesWith = (version) => ({
       'import { createClient } from "skein/client";\nexport const client = createClient({ url: "http://127.0.0.1:1" });\n',
     "all.ts": subpaths.map((subpath, index) => `export * as part${index} from "${subpath}";`).join("\n"),
     "tsconfig.client.json": tsconfig(browserTypes, "client.ts"),
-    // What Nest declares is not ours to check.
+    // The declarations of Nest are not checked.
     "tsconfig.all.json": tsconfig({ ...nodeTypes, exactOptionalPropertyTypes: true }, "all.ts").replace(
       '"skipLibCheck":false',
       '"skipLibCheck":true',
@@ -197,7 +198,7 @@ const aloneOn = (node) => ({
   ],
 });
 
-/** Every promise about installing, each in a folder of its own. @type {readonly InstallCase[]} */
+/** Every promise about installation, each in a separate folder. @type {readonly InstallCase[]} */
 export const installCases = [
   ...["20.19", "22", "24"].map(aloneOn),
   ...[5, 6, 7].map((version) => beside(`openai@${version}`, openaiProgram, /chat hello\nresponses hello/)),

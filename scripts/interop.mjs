@@ -7,12 +7,12 @@ import { ensureBuild, ensureNode24, ensurePackages, installAside } from "./setup
 
 const usage = `Usage: npm run interop [-- --only formats] [--record]
 
-Runs the real programs whose sessions Skein reads and writes, offline, against a stand-in for the model's API: each has a
-conversation with tools, Skein imports and exports it, and the program goes on with what Skein wrote.
+Runs the real programs whose sessions Skein reads and writes, offline, against a fake server of the model's API: each has a
+conversation with tools, Skein imports and exports it, and the program continues what Skein wrote.
 
   --only formats  only these, as in codex,opencode: claude-code, codex, pi, opencode, claude-agent for the Claude Agent SDK on
                   our store, and acpx for a client of the Agent Client Protocol on skein acp
-  --record        keeps what the programs wrote as the fixtures of npm test, too`;
+  --record        also saves the programs' files as fixtures of npm test`;
 
 const agentSdk = { format: "claude-agent", packageName: "@anthropic-ai/claude-agent-sdk", version: "0.3.327" };
 const acpx = { format: "acpx", packageName: "acpx", version: "0.19.1" };
@@ -30,7 +30,7 @@ await main(async () => {
   const only = options.only?.split(",");
   const known = [...programs.map(({ format }) => format), agentSdk.format, acpx.format];
   const unknown = only?.find((format) => !known.includes(format));
-  if (unknown !== undefined) throw new SetupError(`--only names "${unknown}", which is no program.\n\n${usage}`);
+  if (unknown !== undefined) throw new SetupError(`--only names "${unknown}", which is not a program.\n\n${usage}`);
   const isChosen = (/** @type {string} */ format) => only === undefined || only.includes(format);
   if (isChosen(agentSdk.format)) await tryAgentSdk(openStandIn);
   if (isChosen(acpx.format)) {
@@ -56,7 +56,7 @@ await main(async () => {
           (await goOn({ ...from, path: from.first }, to, standIn, oneTurn));
         const problem = await handed().catch(sentenceOf);
         trials.push({ from: from.program, to: to.program, problem });
-        console.log(`${nameOf(from.program)} → ${nameOf(to.program)}: ${problem ?? "goes on"}`);
+        console.log(`${nameOf(from.program)} → ${nameOf(to.program)}: ${problem ?? "continues"}`);
       }
     }
     for (const from of said) {
@@ -65,7 +65,7 @@ await main(async () => {
       if (from.helper !== null) {
         const problem = await goOn({ ...from, path: from.helper }, same, standIn, helped).catch(sentenceOf);
         trials.push({ from: from.program, to: "sub-agent", problem });
-        console.log(`${nameOf(from.program)}, its sub-agent's session: ${problem ?? "goes on"}`);
+        console.log(`${nameOf(from.program)}, its sub-agent's session: ${problem ?? "continues"}`);
       }
       if (from.program.compact === undefined) continue;
       const again = async () => {
@@ -74,7 +74,7 @@ await main(async () => {
       };
       const problem = await again().catch(sentenceOf);
       trials.push({ from: from.program, to: "compacted", problem });
-      console.log(`${nameOf(from.program)} after a compaction: ${problem ?? "goes on"}`);
+      console.log(`${nameOf(from.program)} after a compaction: ${problem ?? "continues"}`);
     }
   } finally {
     for (const { place } of said) place.remove();
@@ -86,7 +86,8 @@ await main(async () => {
 
 /** @typedef {import("../test/interop/programs.mjs").Program} Program */
 /**
- * What became of handing a session on; one that was compacted, or that of a sub-agent, went back to where it came from.
+ * The result of handing a session on; a compacted one, and that of a sub-agent, is handed back to the program it came
+ * from.
  * @typedef {{ from: Program, to: Program | "compacted" | "sub-agent", problem: string | null }} Trial
  */
 
@@ -146,18 +147,18 @@ function nameOf({ title, version }) {
 }
 
 /**
- * The Claude Agent SDK has a conversation and goes on with it from our store alone.
+ * Has a conversation in the Claude Agent SDK, and continues it from our store alone.
  * @param {() => Promise<import("../test/interop/stand-in.mjs").StandIn>} openStandIn
  */
 async function tryAgentSdk(openStandIn) {
   const { tryClaudeAgent } = await import("../test/interop/try-claude-agent.mjs");
   const sdk = await import(pathToFileURL(join(await installAside(agentSdk), "sdk.mjs")).href);
   const { lines, turns } = await tryClaudeAgent(sdk, openStandIn);
-  console.log(`Claude Agent SDK ${agentSdk.version} on skein/claude-agent: goes on (${lines} lines, ${turns} turns)`);
+  console.log(`Claude Agent SDK ${agentSdk.version} on skein/claude-agent: continues (${lines} lines, ${turns} turns)`);
 }
 
 /**
- * The command that starts a program.
+ * Resolves to the command that starts a program.
  * @param {Program} program
  * @returns {Promise<string[]>}
  */

@@ -9,10 +9,9 @@ const staleMs = 15_000;
 const waitMaxMs = 15 * 60_000;
 
 /**
- * Runs `body` while no other process of this checkout runs one under the same name.
- *
- * The holder touches its lock file every second. A file that nobody touches belongs to a process that was killed, and
- * is taken away; a process id would not do, since ids are reused and differ between containers.
+ * Runs `body` while no other process of this checkout runs one with the same name.
+ * The holder touches its lock file every second. A file that was not touched for a while belongs to a killed process
+ * and is removed. Process ids would not do, as they are reused and differ between containers.
  * @template T
  * @param {string} name
  * @param {() => Promise<T>} body
@@ -60,7 +59,7 @@ function removeIfStale(lock) {
   const taken = `${lock}.${randomUUID()}`;
   try {
     renameSync(lock, taken);
-    // Between the look and the rename someone else may have removed the stale file and made a fresh one: give it back.
+    // Between the check and the rename, another process may have replaced the stale file by a new lock: restore that.
     if (ageMs(taken) < staleMs) linkSync(taken, lock);
   } catch (error) {
     if (!isCode(error, "ENOENT") && !isCode(error, "EEXIST")) throw error;

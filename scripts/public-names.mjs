@@ -4,13 +4,13 @@ import { parseAst } from "rolldown/parseAst";
 import { root } from "./run.mjs";
 
 /**
- * One name that the package exports.
+ * A name that the package exports.
  * @typedef {object} PublicName
- * @property {string} subpath where it is imported from, such as "skein/session"
+ * @property {string} subpath the entry point, such as "skein/session"
  * @property {string} name
  * @property {"class" | "const" | "function" | "interface" | "type"} kind
- * @property {string} doc the comment above its declaration, without the stars; empty where there is none
- * @property {string} example the code that the comment shows after `@example`; empty where it shows none
+ * @property {string} doc the comment above its declaration, without the stars; empty without one
+ * @property {string} example the code after `@example` in the comment; empty without one
  * @property {string} source the file that declares it, such as "src/session/entry.ts"
  */
 
@@ -20,7 +20,7 @@ import { root } from "./run.mjs";
  */
 
 /**
- * Every name that the package exports, in the order of package.json and of its doors. It is read from the sources, so that
+ * Every name that the package exports, in the order of package.json and of its entry points. Read from the sources, so
  * neither a build nor a compiler is needed.
  * @returns {PublicName[]}
  */
@@ -44,7 +44,7 @@ function doors() {
 
 /**
  * @param {string} source
- * @param {Map<string, Map<string, Omit<PublicName, "subpath">>>} read what was found in the files that were read already
+ * @param {Map<string, Map<string, Omit<PublicName, "subpath">>>} read the names of the files that were already read
  */
 function exportsOf(source, read) {
   const known = read.get(source);
@@ -58,7 +58,7 @@ function exportsOf(source, read) {
       for (const [name, one] of exportsOf(target(source, statement.source), read)) found.set(name, one);
     } else if (statement.type === "ExportNamedDeclaration" && statement.declaration) {
       const { name, kind } = declared(statement.declaration, source);
-      // The overloads of a function are one name, and the first of them has the comment.
+      // The overloads of a function are one name; the first one has the comment.
       if (!found.has(name)) found.set(name, { name, kind, ...docAbove(text, statement.start), source });
     } else if (statement.type === "ExportNamedDeclaration" && statement.source) {
       const others = exportsOf(target(source, statement.source), read);

@@ -7,30 +7,32 @@ import { setTimeout as wait } from "node:timers/promises";
 import { root } from "./run.mjs";
 
 /**
- * What the reader of a recipe does: saves a file, or runs commands, which print what the page shows.
+ * A step of a recipe: saving a file, or running commands that print what the page shows.
  * @typedef {{ file: string, text: string } | { commands: readonly string[], prints: string | null }} Step
  */
 /** @typedef {{ name: string, steps: readonly Step[] }} Recipe */
 /**
- * Where a recipe is followed: `install` brings packages into the folder, `env` has what the reader would set up.
+ * The environment for a recipe: `install` installs packages into the folder, `env` has the variables that the reader
+ * would set.
  * @typedef {{ folder: string, install: (packages: readonly string[]) => Promise<void>, env?: Record<string, string> }} Kitchen
  */
 
 const COMMAND_MS_MAX = 120_000;
-/** The port that pages show; a test has another one. */
+/** The port on the pages; a test uses another one. */
 const PORT = "3000";
 
-/** All recipes, as their pages tell them. @type {() => Recipe[]} */
+/** All recipes of the pages. @type {() => Recipe[]} */
 export const readRecipes = () =>
   readdirSync(join(root, "docs/recipes"))
     .filter((page) => page.endsWith(".md") && page !== "README.md")
     .map((page) => ({ name: page.slice(0, -3), steps: stepsOf(page) }));
 
-/** Whether a recipe needs a PostgreSQL, at `DATABASE_URL`. @type {(recipe: Recipe) => boolean} */
+/** Whether a recipe needs PostgreSQL, at `DATABASE_URL`. @type {(recipe: Recipe) => boolean} */
 export const usesPostgres = ({ steps }) => steps.some((step) => "file" in step && step.text.includes("DATABASE_URL"));
 
 /**
- * Blocks with a title are files, `sh` blocks are commands, and a `text` block is what the commands before it print.
+ * Parses a page: blocks with a title are files, `sh` blocks are commands, and a `text` block is the output of the
+ * commands before it.
  * @param {string} page
  * @returns {Step[]}
  */
@@ -53,8 +55,8 @@ function stepsOf(page) {
 }
 
 /**
- * Does what a recipe says, and throws where a command fails or prints something else than the page shows. `visit` is
- * called at the end, with the address of the server that the reader has started.
+ * Executes a recipe, and throws if a command fails or its output differs from the page. `visit` is called at the end,
+ * with the URL of the server that the recipe has started.
  * @param {Recipe} recipe
  * @param {Kitchen} kitchen
  * @param {(url: string) => Promise<void>} [visit]
@@ -96,7 +98,7 @@ export async function followRecipe({ steps }, { folder, install, env: given = {}
 /** @typedef {{ printed: string, complained: string, ended: Promise<void>, stop: () => void }} Program */
 
 /**
- * Starts `node …` or `npx <package> …`, which may end with ` < file` and with ` &`.
+ * Starts `node …` or `npx <package> …`, optionally with ` < file` and ` &` at the end.
  * @param {string} line
  * @param {string} cwd
  * @param {Record<string, string>} env
@@ -122,7 +124,7 @@ function startProgram(line, cwd, env) {
     complained: "",
     stop: () => child.kill(),
     ended: closed.then(([code, signal]) => {
-      // A shell says so, too.
+      // A shell prints the same.
       if (signal === "SIGKILL") started.printed += "Killed\n";
       else if (code !== 0 && behind === undefined)
         throw new Error(`${line} ended with ${signal ?? code}:\n${started.printed}${started.complained}`);
@@ -148,7 +150,7 @@ function binaryOf(name, folder) {
 }
 
 /**
- * Waits until the programs have printed what a page shows; "…" in it stands for anything.
+ * Waits until the programs have printed what the page shows; "…" on the page matches anything.
  * @param {readonly Program[]} programs
  * @param {string} shown
  * @param {string} port
@@ -166,7 +168,7 @@ async function checkPrinted(programs, shown, port) {
       .replaceAll(`:${port}`, `:${PORT}`)
       .replace(/[ \t]+$/gm, "")
       .trim();
-  // Those that have ended print nothing more, and the others are waited for.
+  // Programs that have ended print nothing more; the others are waited for.
   for (const endMs = Date.now() + COMMAND_MS_MAX; !wanted.test(printed()); await wait(20)) {
     const over = await Promise.race([Promise.all(programs.map(({ ended }) => ended)).then(() => true), wait(0, false)]);
     if (wanted.test(printed())) return;

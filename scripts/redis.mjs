@@ -6,18 +6,21 @@ import { startServer, withServer } from "./test-server.mjs";
 const password = "not-a-secret";
 const programs = ["redis-server", "valkey-server"];
 
-/** @typedef {import("./test-server.mjs").TestServer & { readonly url: string }} RedisServer whose URL has its password */
+/**
+ * @typedef {import("./test-server.mjs").TestServer & { readonly url: string }} RedisServer the URL contains the
+ * password
+ */
 
-/** Why there is no Redis to start here, or null when there is one. */
+/** Why Redis is missing; null if it is installed. */
 export function redisMissing() {
   if (process.platform === "win32") return "there is no Redis for Windows";
   return redisProgram() === null ? "redis-server is not installed and SKEIN_TEST_REDIS_URL is not set" : null;
 }
 
 /**
- * Starts a Redis of this checkout's own.
- * @param {readonly string[]} [flags] settings beside those that every test needs
- * @param {import("./small-disk.mjs").SmallDisk} [disk] that holds its data
+ * Starts a separate Redis for this checkout.
+ * @param {readonly string[]} [flags] further settings
+ * @param {import("./small-disk.mjs").SmallDisk} [disk] the disk for its data
  * @returns {Promise<RedisServer>}
  */
 export async function startRedis(flags = [], disk) {
@@ -38,8 +41,8 @@ export async function startRedis(flags = [], disk) {
 }
 
 /**
- * Runs `body` while there is a server for all tests to share. Where there is no Redis, the tests that need one are
- * skipped, with the reason.
+ * Runs `body` with a server that all tests share. Without an installed Redis, the tests that need one are skipped with
+ * the reason.
  * @template T
  * @param {() => Promise<T>} body
  * @returns {Promise<T>}
@@ -59,7 +62,7 @@ function commandOf(program, directory, port, flags) {
   return [
     ...[program, "--bind", "127.0.0.1", "--port", String(port), "--requirepass", password, "--masterauth", password],
     ...["--dir", join(directory, "data"), "--pidfile", join(directory, "data/redis.pid")],
-    // It writes its process id only where it is told to run apart or, as here, where a pidfile is named.
+    // Redis writes its process id only if it is daemonized or, as here, a pidfile is set.
     ...["--daemonize", "no", "--save", "", "--appendonly", "no", ...flags],
   ];
 }

@@ -4,20 +4,20 @@ import { basename, dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { descendantsOf, endProcess } from "./processes.mjs";
 
-/** The folder that holds package.json. */
+/** The folder that contains package.json. */
 export const root = dirname(dirname(fileURLToPath(import.meta.url)));
 
-/** How long a step of the set-up may take; less than the others wait for it. */
+/** The time limit of a set-up step; shorter than the time that other processes wait for it. */
 export const stepMinutesMax = 12;
 
-/** A failure whose message is the one sentence that the user needs; no stack is printed. */
+/** A failure whose message is all that the user needs; no stack trace is printed. */
 export class SetupError extends Error {}
 
-/** A program took longer than it may. */
+/** A program exceeded its time limit. */
 export class TimeLimitError extends SetupError {}
 
 /**
- * Runs a script's body, and turns a `SetupError` into its sentence and exit code 1.
+ * Runs the body of a script; prints the message of a `SetupError` and sets exit code 1.
  * @param {() => Promise<number>} body resolves to the exit code
  */
 export async function main(body) {
@@ -34,7 +34,7 @@ export async function main(body) {
 let interruptedBy = null;
 
 /**
- * Ends the script when someone has asked for that while it ran a program, which may have ended as if nothing had happened.
+ * Stops the script if it was interrupted while it ran a program, which may have ended normally.
  * @throws {SetupError}
  */
 export function checkInterrupted() {
@@ -45,14 +45,14 @@ export function checkInterrupted() {
  * @typedef {object} RunOptions
  * @property {Record<string, string>} [env]
  * @property {string} [cwd]
- * @property {boolean} [quiet] keeps stdout clean: what the program prints goes to stderr
- * @property {(pid: number) => void} [started] is told its process id
- * @property {number} [minutesMax] after which it is ended, with all that it has started
+ * @property {boolean} [quiet] redirects the program's stdout to stderr
+ * @property {(pid: number) => void} [started] called with its process id
+ * @property {number} [minutesMax] the time limit, after which it and its descendants are killed
  */
 
 /**
- * Runs a program to its end and resolves to its exit code. Signals sent to this process go to the program, so that
- * nobody ends up waiting for, or racing with, a program whose parent is gone.
+ * Runs a program to its end and resolves to its exit code. Signals to this process are forwarded to the program, so
+ * that it never outlives this process.
  * @param {string} command
  * @param {readonly string[]} args
  * @param {RunOptions} [options]
@@ -71,7 +71,7 @@ export function run(command, args, { env = {}, cwd = root, quiet = false, starte
     /** @param {NodeJS.Signals} signal */
     const forward = (signal) => {
       interruptedBy = signal;
-      // The terminal has told the child already; a second interrupt would read as "stop at once".
+      // At a terminal the child has already received the interrupt; a second one would mean "stop immediately".
       if (signal !== "SIGINT" || !process.stdin.isTTY) child.kill(signal);
     };
     process.on("SIGINT", forward);
@@ -102,7 +102,7 @@ export function run(command, args, { env = {}, cwd = root, quiet = false, starte
 }
 
 /**
- * Runs npm; the one that started this script, if one did.
+ * Runs npm; the same one that started this script, if any.
  * @param {readonly string[]} args
  * @returns {Promise<number>}
  */
@@ -114,8 +114,8 @@ export function runNpm(args) {
 }
 
 /**
- * Runs a program of an installed package with a Node binary, by default this one.
- * @param {string} file path inside node_modules
+ * Runs a program of an installed package, by default with the current Node.
+ * @param {string} file the path inside node_modules
  * @param {readonly string[]} args
  * @param {{ node?: string } & RunOptions} [options]
  * @returns {Promise<number>}

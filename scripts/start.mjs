@@ -20,7 +20,7 @@ await main(async () => {
     "--port": String(await nextPort()),
   };
   mkdirSync(defaults["--workspace"], { recursive: true, mode: 0o700 });
-  // What the user gives goes before what they would get otherwise.
+  // Options of the user take precedence over the defaults.
   const left = Object.entries(defaults).filter(
     ([name]) => !given.some((argument) => argument === name || argument.startsWith(`${name}=`)),
   );
@@ -28,7 +28,7 @@ await main(async () => {
   return run(process.execPath, [join(root, "dist/cli/skein.js"), "serve", ...args, ...given], { cwd: process.cwd() });
 });
 
-/** The first port from 4117 on that nobody listens on. */
+/** The first free port from 4117 on. */
 async function nextPort() {
   for (let port = firstPort; port < firstPort + portsMax; port++) if (await isFree(port)) return port;
   throw new SetupError(`No port from ${firstPort} to ${firstPort + portsMax - 1} is free; give one with --port.`);

@@ -15,9 +15,9 @@ const resumesMax = 20;
 const resumeWaitMs = 200;
 
 /**
- * Ends the server when whoever started it closes its standard input or dies, however that happens, also by a signal to
- * all of them. The directory goes with it, unless the last word was to keep it. Only the server holds its output, which
- * therefore ends with it.
+ * Stops the server when the process that started it closes its standard input or dies, however that happens, also by a
+ * signal to the process group. The directory is deleted with it, unless the last word was "keep". Only the server has
+ * its output open, which therefore ends with the server.
  */
 const guard = `
   directory=$1; signal=$2; shift 2
@@ -30,24 +30,24 @@ const guard = `
   [ "$word" = keep ] || rm -rf "$directory"`;
 
 /**
- * A server of this checkout's own on 127.0.0.1.
+ * A separate server for this checkout on 127.0.0.1.
  * @typedef {object} TestServer
  * @property {number} port
- * @property {() => number} pid of the server itself
- * @property {() => Promise<void>} stop ends it and removes what it kept
- * @property {() => Promise<void>} halt ends it and keeps its data
+ * @property {() => number} pid the process id of the server itself
+ * @property {() => Promise<void>} stop stops it and deletes its data
+ * @property {() => Promise<void>} halt stops it and keeps its data
  * @property {() => Promise<void>} resume starts it again on the same port
- * @property {(signal?: NodeJS.Signals) => void} crash sends it a signal; without one it dies as in a power cut
+ * @property {(signal?: NodeJS.Signals) => void} crash sends it a signal; by default SIGKILL, as in a power cut
  */
 
 /**
- * How a kind of server is run.
+ * A kind of server: how it is started and stopped.
  * @typedef {object} ServerKind
  * @property {string} name
- * @property {string} signal that asks it to end, without its SIG
- * @property {string} pidFile in its directory; the first line is its process id
- * @property {{ uid?: number, gid?: number }} [owner] whom it runs as
- * @property {(directory: string) => Promise<void>} prepare makes what it needs in its directory
+ * @property {string} signal the signal that stops it, without SIG
+ * @property {string} pidFile the file in its directory with its process id in the first line
+ * @property {{ uid?: number, gid?: number }} [owner] the account that it runs as
+ * @property {(directory: string) => Promise<void>} prepare prepares its directory
  * @property {(directory: string, port: number) => readonly string[]} command
  */
 
@@ -69,7 +69,7 @@ export async function startServer(kind) {
       try {
         return serverOf(place, await launch(place));
       } catch (error) {
-        // Between the look and the start, someone else may have taken the port.
+        // Between the check and the start, another process may have taken the port.
         if (start === startsMax) throw error;
       }
     }
@@ -80,8 +80,8 @@ export async function startServer(kind) {
 }
 
 /**
- * Runs `body` while there is a server for all tests to share: the one that an environment variable names, or one that is
- * started for it and named there.
+ * Runs `body` with a server that all tests share: the one that an environment variable names, or a new one, which is
+ * then set in that variable.
  * @template T
  * @param {{ variable: string, name: string, start: () => Promise<{ url: string, stop: () => Promise<void> }> }} shared
  * @param {() => Promise<T>} body
@@ -100,7 +100,7 @@ export async function withServer({ variable, name, start }, body) {
 }
 
 /**
- * A port of 127.0.0.1 that nobody uses just now.
+ * A free port of 127.0.0.1.
  * @returns {Promise<number>}
  */
 export async function freePort() {
@@ -148,7 +148,7 @@ async function relaunch(place) {
     try {
       return await launch(place);
     } catch (error) {
-      // What is left of a killed server may hold its memory for a moment.
+      // The rest of a killed server may hold its memory for a moment.
       if (attempt === resumesMax) throw error;
       await wait(resumeWaitMs);
     }
@@ -156,7 +156,7 @@ async function relaunch(place) {
 }
 
 /**
- * Starts the server and resolves once it takes connections.
+ * Starts the server; resolves when it accepts connections.
  * @param {Place} place
  * @returns {Promise<Running>}
  */
@@ -185,8 +185,8 @@ async function launch({ kind, directory, port }) {
 }
 
 /**
- * Resolves once the server says that it takes connections, and takes one.
- * @param {import("node:stream").Readable} output of the server alone
+ * Resolves when the server logs that it accepts connections, and accepts one.
+ * @param {import("node:stream").Readable} output the output of the server
  * @param {number} port
  * @returns {Promise<void>}
  */
@@ -200,7 +200,7 @@ function untilReady(output, port) {
       said += chunk;
       if (!/ready to accept connections/i.test(said)) return;
       clearTimeout(timer);
-      // What it says from here on is read, so that it never waits to say it, and forgotten.
+      // Further output is read and discarded, so that the server never blocks on a full pipe.
       output.off("data", listen).resume();
       untilConnected(port).then(resolve, reject);
     };

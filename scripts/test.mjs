@@ -26,7 +26,7 @@ await main(async () => {
   console.log("Checking types.");
   if (!(await checkTypes())) throw new SetupError("The type check failed, so no test was run; the errors are above.");
 
-  // Chosen tests start what they need by themselves.
+  // Single test files start the servers that they need themselves.
   const runs = chosen.length > 0 ? [await runVitest(chosen)] : await withPostgres(() => withRedis(runAll));
   if (chosen.length > 0) console.log("Only the chosen tests were run; the Node 24 part was left out.");
   const total = runs.reduce(add);
@@ -37,10 +37,10 @@ await main(async () => {
 /** @returns {Promise<Counts[]>} */
 async function runAll() {
   const first = await runVitest([]);
-  // There, the first run had that driver as well.
+  // On Node 24 the first run already includes that driver.
   if (Number.parseInt(process.versions.node, 10) >= 24) return [first];
   console.log(`Running ${storeSuite} on Node 24 with node:sqlite.`);
-  // The other stores and drivers depend on nothing that a later Node brings.
+  // The other stores and drivers do not depend on the version of Node.
   const env = { SKEIN_TEST_STORE: "sqlite (node:sqlite)" };
   return [first, await runVitest([storeSuite], { node: await ensureNode24(), env })];
 }

@@ -7,18 +7,18 @@ const usage = `Usage: npm run torture [-- --kind kind] [--store kind] [--minutes
        npm run torture -- --kind fleet [--store kind] [--runs N] [--kills N] [--empty-queue]
        npm run torture -- --kind fleet [--store kind] --minutes N
 
-Does harm to processes that write to stores, and then looks whether each store has kept what it acknowledged.
+Kills and disturbs processes that write to stores, and then checks that each store has kept what it acknowledged.
 
-  --kind kind   only this kind, or several: give it again (default: all, or seeds when a seed is given)
+  --kind kind   only this kind; may be given several times (default: all, or seeds if a seed is given)
                   writers      kill -9 of a random one of several processes that write, every 100 ms
-                  connections  the server ends a random connection, every 100 ms
-                  restarts     the server ends in order, at once, or by kill -9, and starts again
+                  connections  the server closes a random connection every 100 ms
+                  restarts     the server shuts down, aborts, or is killed with -9, and starts again
                   runs         kill -9 of a random one of several processes that go on with runs, which ask before they act
                   erase        kill -9 of processes that erase a person, until 50 kills
                   fleet        kill -9 and freezing of workers and servers that share a store and a queue; with --minutes also
-                               restarts of those servers, ended connections, emptied queues, and members that are cut off
-                  http         a server that is used in all ways at once, by clients of which many vanish
-                  seeds        random requests, whose answers are compared with those of memory
+                               restarts of those servers, closed connections, emptied queues, and members without a network
+                  http         a server under mixed load, with many clients that disappear
+                  seeds        random requests, whose results are compared with those of the memory store
   --store kind  only stores whose name begins so: jsonl, sqlite, postgres, redis (default: all)
   --minutes N   for how long on each store; seeds: on all of them (default: 0.5; http: 5; runs: until 200 kills; seeds: 10;
                 fleet: until there were as many runs and kills as were asked for, an hour at most)
@@ -50,12 +50,12 @@ await main(async () => {
 });
 
 /**
- * Prints a table of what became of each trial; resolves to whether every promise was kept.
+ * Prints a table with the result of each trial; resolves to whether every promise was kept.
  * @param {Options} options
  * @param {AbortSignal} signal
  */
 async function runTrials(options, signal) {
-  // What they stand on has only now been built.
+  // Imported here, as dist/ may have been built by this process.
   const { trials } = await import("../test/torture/trials.mjs");
   const { runTrial } = await import("../test/torture/run-trial.mjs");
   const { runHttpTrial } = await import("../test/torture/http-trial.mjs");
@@ -103,7 +103,7 @@ async function runTrials(options, signal) {
     const name = `${trial.kind} on ${trial.store}`;
     const missing = trial.missing();
     if (missing !== null) {
-      console.log(`${name}: left out because ${missing}.`);
+      console.log(`${name}: skipped because ${missing}.`);
       continue;
     }
     const report = (/** @type {string} */ sentence) => console.log(`${name}: ${sentence}`);
@@ -121,7 +121,7 @@ async function runTrials(options, signal) {
 }
 
 /**
- * Goes through seeds until the time is over or one has failed; resolves to whether none has.
+ * Runs seeds until the time is over or one has failed; resolves to whether none has failed.
  * @param {Options} options
  */
 async function runSeeds({ store, minutes, first: begin, seeds }) {
@@ -132,7 +132,8 @@ async function runSeeds({ store, minutes, first: begin, seeds }) {
     const last = Math.min(first + seedsARound, limit) - 1;
     console.log(`Seeds ${first} to ${last}${store === "" ? "" : ` on ${store}`}.`);
     const env = { SKEIN_SIMULATION_SEEDS: `${first}-${last}`, ...(store !== "" && { SKEIN_SIMULATION_STORE: store }) };
-    // What a store needs to run, the tests bring. A name may say more than the kind, which has a file of its own.
+    // The tests start the servers that a store needs. A store's name may be longer than its kind, which names the test
+    // file.
     const tests = `test/simulation/${store.split(" ")[0]}`;
     const code = await run(process.execPath, [join(root, "scripts/test.mjs"), tests], { env });
     if (code !== 0) {

@@ -16,14 +16,14 @@ const groups = /** @type {const} */ ([
 ]);
 
 /**
- * A page for each subpath of the package, with every name that can be imported from it: what it is, how it is declared, and
- * which other names its declaration leads to.
+ * One page for each subpath of the package, with every name that it exports: its description, its declaration, and the
+ * names that the declaration mentions.
  * @returns {Page[]}
  */
 export function apiPages() {
   const names = publicNames();
   const signatureOf = createSignatures();
-  // Where a framework's adapter hands a name on, the first subpath is its home.
+  // A name that several subpaths export is linked to the first of them.
   const homes = new Map(names.map(({ name, subpath }) => /** @type {const} */ ([name, subpath])).reverse());
   return [...new Set(names.map(({ subpath }) => subpath))].map((subpath) => {
     const here = names
@@ -57,7 +57,7 @@ function sectionOf({ name, subpath, doc }, signature, homes) {
 }
 
 /**
- * The paragraphs of a doc comment, with its tags as sentences.
+ * The paragraphs of a doc comment; its tags become sentences.
  * @param {string} doc
  */
 function textOfDoc(doc) {
@@ -79,7 +79,7 @@ function codeOf(text) {
   return `\`\`\`ts\n${text}\n\`\`\``;
 }
 
-/** @returns {(wanted: PublicName) => string} how a name is declared, without what only its source needs to know */
+/** @returns {(wanted: PublicName) => string} returns the declaration of a name, without `export` and private parts */
 function createSignatures() {
   /** @type {Map<string, Map<string, string>>} */
   const known = new Map();
@@ -93,7 +93,7 @@ function createSignatures() {
 }
 
 /**
- * The declarations that a source exports, by name; the overloads of a function are one.
+ * The declarations that a source exports, by name; the overloads of a function are joined.
  * @param {string} source
  */
 function declarationsOf(source) {
@@ -107,7 +107,7 @@ function declarationsOf(source) {
       .replace(/^export (?:declare )?/, "")
       .replace(/^\t(?:#private|(?:private|protected) [^\n]*);\n/gm, "")
       .replaceAll("\t", "  ")
-      // The stars of a comment stand below its first one.
+      // Aligns the stars of a comment below its first one.
       .replace(/^( *)\*(?=[ /])/gm, "$1 *");
     const name = /^(?:abstract )?\w+\*? (\w+)/.exec(text)?.[1] ?? "";
     found.set(name, found.has(name) ? `${found.get(name)}\n${text}` : text);

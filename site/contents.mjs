@@ -2,7 +2,7 @@ import { posix } from "node:path";
 import { titleOf } from "./pages.mjs";
 
 /**
- * A part of the table of contents.
+ * A section of the table of contents.
  * @typedef {object} Section
  * @property {string} title
  * @property {Item[]} items
@@ -10,12 +10,12 @@ import { titleOf } from "./pages.mjs";
 /**
  * @typedef {object} Item
  * @property {string} title
- * @property {string} path of its page; of a folder it ends with a slash
- * @property {string} about one phrase, or nothing
+ * @property {string} path of its page; the path of a folder ends with a slash
+ * @property {string} about a phrase, or empty
  */
 
 /**
- * The table of contents: the sections of docs/README.md, and the references that only the site has.
+ * The table of contents: the sections of docs/README.md, and the references that exist only on the site.
  * @param {readonly import("./pages.mjs").Page[]} pages
  * @returns {Section[]}
  */
@@ -43,7 +43,7 @@ export function contentsOf(pages) {
 }
 
 /**
- * The pages that an item of the table of contents stands for.
+ * The pages of an item in the table of contents.
  * @type {(item: Item, pages: readonly import("./pages.mjs").Page[]) => import("./pages.mjs").Page[]}
  */
 export function pagesOf({ path }, pages) {
@@ -51,7 +51,7 @@ export function pagesOf({ path }, pages) {
 }
 
 /**
- * The table of contents as the sidebar of VitePress shows it; a folder can be opened.
+ * The sidebar of VitePress; folders can be expanded.
  * @type {(sections: readonly Section[], pages: readonly import("./pages.mjs").Page[]) => object[]}
  */
 export function sidebarOf(sections, pages) {
@@ -68,7 +68,7 @@ export function sidebarOf(sections, pages) {
 }
 
 /**
- * llms.txt: the table of contents for a model, with the pages as Markdown.
+ * llms.txt: the table of contents for models, with links to the pages as Markdown.
  * @type {(sections: readonly Section[], pages: readonly import("./pages.mjs").Page[], description: string) => string}
  */
 export function llmsText(sections, pages, description) {
@@ -84,7 +84,7 @@ export function llmsText(sections, pages, description) {
 }
 
 /**
- * llms-full.txt: every page of the table of contents in one text.
+ * llms-full.txt: all pages of the table of contents in one text.
  * @type {(sections: readonly Section[], pages: readonly import("./pages.mjs").Page[]) => string}
  */
 export function llmsFullText(sections, pages) {

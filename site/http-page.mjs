@@ -3,7 +3,7 @@ import { pathToFileURL } from "node:url";
 import { root } from "../scripts/run.mjs";
 
 /**
- * A schema of the document, as far as the page shows it.
+ * A JSON schema, as far as the page shows it.
  * @typedef {object} Schema
  * @property {string} [$ref]
  * @property {string} [title]
@@ -55,7 +55,7 @@ export async function readOpenApi() {
 }
 
 /**
- * The reference of the HTTP routes, as a page: every operation, then every schema.
+ * The page of the HTTP reference: all operations, then all schemas.
  * @param {OpenApiDocument} document
  * @returns {import("./pages.mjs").Page}
  */
@@ -70,7 +70,7 @@ export function httpPage({ paths, components }) {
   }
   const text = [
     "# HTTP reference",
-    "What `skein serve` and `createServer` answer, made of their [OpenAPI document](/openapi.json). Every refusal is a [`Problem`](#Problem); its codes are in [errors](docs/errors.md), and how to sign in is in the guide to [the server](docs/guides/server.md).",
+    "The routes of `skein serve` and `createServer`, generated from their [OpenAPI document](/openapi.json). Every error is a [`Problem`](#Problem); its codes are in [errors](docs/errors.md), and how to sign in is in the guide to [the server](docs/guides/server.md).",
     ...[...groups].flatMap(([group, operations]) => [`## ${group}`, ...operations]),
     "## Schemas",
     ...Object.entries(components.schemas).map(([name, schema]) => schemaText(name, schema)),
@@ -90,7 +90,7 @@ function operationText(method, path, { operationId, summary, parameters = [], re
     if ($ref !== undefined) refused.push(status);
     else lines.push(`- answers ${status}: ${description} ${mediaText(content)}`.trimEnd());
   }
-  lines.push(`- refuses with ${refused.filter((status) => status !== "default").join(", ")}`);
+  lines.push(`- errors:  ${refused.filter((status) => status !== "default").join(", ")}`);
   return [`### \`${method.toUpperCase()} ${path}\` {#${operationId}}`, summary, lines.join("\n")].join("\n\n");
 }
 
@@ -104,7 +104,7 @@ function mediaText(media) {
 }
 
 /**
- * A type in a sentence: a link to its schema, or the type itself.
+ * A type as text: a link to its schema, or the type itself.
  * @param {Schema} schema
  */
 function typeText(schema) {
@@ -124,7 +124,7 @@ function schemaText(name, schema) {
 }
 
 /**
- * A schema as a type of TypeScript.
+ * A schema as a TypeScript type.
  * @param {Schema | boolean} schema
  * @param {string} [indent]
  * @returns {string}
@@ -135,7 +135,7 @@ function typeOf(schema, indent = "") {
   if ($ref !== undefined) return nameOf($ref);
   if (schema.enum) return schema.enum.map((value) => JSON.stringify(value)).join(" | ");
   if ("const" in schema) return JSON.stringify(schema.const);
-  // More than a few names are read below each other.
+  // A union with many members is printed on several lines.
   if (anyOf) return anyOf.map((each) => typeOf(each, indent)).join(anyOf.length > 6 ? `\n${indent}  | ` : " | ");
   if (allOf) return allOf.map((each) => typeOf(each, indent)).join(" & ");
   if (Array.isArray(type)) return type.map((each) => typeOf({ ...schema, type: each }, indent)).join(" | ");

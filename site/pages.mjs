@@ -7,13 +7,13 @@ import { httpPage } from "./http-page.mjs";
 /**
  * A page of the site.
  * @typedef {object} Page
- * @property {string} path from the root of the site, such as "docs/guides/runs.md"
- * @property {string} text Markdown whose links lead to other pages of the site
+ * @property {string} path the path from the root of the site, such as "docs/guides/runs.md"
+ * @property {string} text the Markdown, with links to other pages of the site
  */
 
 /**
- * Every page of the site: what is written in the repository, under the same paths, and the references that are made of the
- * types and of the server's routes.
+ * Every page of the site: those of the repository, under the same paths, and the references that are generated from the
+ * types and the server's routes.
  * @param {import("./http-page.mjs").OpenApiDocument} openApi
  * @returns {Page[]}
  */
@@ -23,7 +23,7 @@ export function sitePages(openApi) {
   return [...written, ...folderPages(written), ...apiPages(), httpPage(openApi)];
 }
 
-/** The pictures of the pages, under the paths that the pages know them by. */
+/** The paths of the pictures that pages use. */
 export function siteImages() {
   return [...filesIn("docs", ".png"), ...filesIn("docs", ".svg")];
 }
@@ -34,7 +34,7 @@ export function titleOf({ path, text }) {
 }
 
 /**
- * A list for each folder that has no page of its own, as a code host shows one.
+ * An index page for each folder without a page, as code hosts show one.
  * @param {readonly Page[]} pages
  * @returns {Page[]}
  */
@@ -69,7 +69,7 @@ function examplePage(path) {
 }
 
 /**
- * The text of a page of the repository, with its links to READMEs and programs turned to their pages.
+ * The text of a page, with links to READMEs and programs changed to their pages on the site.
  * @type {(page: string, text: string) => string}
  */
 function withSiteLinks(page, text) {

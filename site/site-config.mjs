@@ -1,13 +1,13 @@
 /**
- * How the search looks for words: all of them must be there, guides come before references, and the words of other people
- * lead to ours. VitePress sends it to the browser as text, so the function uses nothing from outside.
+ * The options of the search: all words must occur, guides rank before references, and terms of other projects lead to
+ * the glossary. VitePress sends the function to the browser as text, so it must not use anything outside itself.
  */
 export const searchOptions = {
   fuzzy: 0.2,
   prefix: true,
   combineWith: "AND",
   boost: { title: 4, text: 2, titles: 1 },
-  /** @param {string} id the address of a section */
+  /** @param {string} id the URL of a section */
   boostDocument: (id) => (id.startsWith("/docs/glossary.html#words-") ? 10 : /^\/docs\/(?!decisions)/.test(id) ? 3 : 1),
 };
 
@@ -27,9 +27,9 @@ export function siteConfig({ description, sidebar, outDir }) {
     title: "Skein",
     description,
     outDir,
-    // Words such as <session> in the pages are no elements.
+    // Text such as <session> in the pages is not HTML.
     markdown: { html: false },
-    // The index of the search is one file, which is loaded when somebody searches.
+    // The search index is one file, which is loaded on the first search.
     vite: { build: { chunkSizeWarningLimit: 4000 } },
     themeConfig: { nav, sidebar, search, outline: { level: [2, 3] } },
   };

@@ -7,7 +7,7 @@ const here = (path: string): string => fileURLToPath(new URL(path, import.meta.u
 // Vite reads the default export.
 export default defineConfig({
   root: here("."),
-  // The server may be behind a path of its own.
+  // Relative, as a proxy may serve the studio under a path.
   base: "./",
   plugins: [react()],
   resolve: { alias: { "skein/client": here("../src/http/client/index.ts") } },

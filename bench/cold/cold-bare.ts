@@ -21,7 +21,7 @@ export const openBareFile: OpenCold = async (folder) => {
   };
 };
 
-/** One row for each message, each in a transaction of its own; a fork copies the rows. */
+/** One row for each message, each in a separate transaction; a fork copies the rows. */
 export const openBareSqlite: OpenCold = async (folder) => {
   const database = await openBareDatabase(join(folder, "messages.db"));
   database.exec(

@@ -2,7 +2,7 @@ import { messageText } from "../message-of.ts";
 import { loadInstalled } from "../peers/load-installed.ts";
 import type { OpenCold } from "./cold-session.ts";
 
-/** What `scripts/bench.mjs` calls the installation. */
+/** The name of the installation in `scripts/bench.mjs`. */
 export const PI_INSTALLATION = "pi-cold";
 
 interface PiSession {

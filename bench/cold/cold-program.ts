@@ -1,24 +1,24 @@
 import type { OpenCold } from "./cold-session.ts";
 
-/** What a process is told to do first: one operation of a contender. */
+/** The first action of a process: one operation of a contender. */
 export interface ColdInput {
   readonly contender: ColdContender;
   readonly operation: "append" | "context" | "fork";
   readonly folder: string;
   readonly messages: number;
-  /** What the process that appended has said; null for that one. */
+  /** The key that the appending process returned; null for that process. */
   readonly key: string | null;
 }
 
-/** What it answers. */
+/** The result of the process. */
 export interface ColdOutput {
   readonly key: string;
-  /** Imports and opening, which are not part of the operation. */
+  /** The time of imports and opening, which are not part of the operation. */
   readonly openMs: number;
   readonly timeMs: number;
 }
 
-/** Each is imported only where it is asked for: what another one needs is not for it to load. */
+/** Imported dynamically, so that a process does not load the dependencies of other contenders. */
 const contenders = {
   "bare file": async () => (await import("./cold-bare.ts")).openBareFile,
   "bare SQLite": async () => (await import("./cold-bare.ts")).openBareSqlite,
@@ -27,7 +27,7 @@ const contenders = {
   jsonl: async () => (await import("./cold-skein.ts")).openSkein("jsonl"),
 } satisfies Record<string, () => Promise<OpenCold>>;
 
-/** Who is measured. */
+/** The names of the contenders. */
 export type ColdContender = keyof typeof contenders;
 
 const { contender, operation, folder, messages, key } = JSON.parse(process.argv[2] as string) as ColdInput;
@@ -41,5 +41,5 @@ else if ((await session.context()) !== messages) throw new Error(`The context of
 const timeMs = performance.now() - openedAt;
 await session.close();
 process.stdout.write(JSON.stringify({ key: session.key, openMs: openedAt - startedAt, timeMs } satisfies ColdOutput));
-// A library may leave timers behind that nobody can stop.
+// A library may leave timers behind that cannot be stopped.
 process.exit(0);

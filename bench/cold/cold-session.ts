@@ -1,13 +1,13 @@
-/** A conversation of one contender, in a process that has done nothing else yet. */
+/** A conversation of one contender, in a new process. */
 export interface ColdSession {
-  /** What `open` needs to find the conversation again. */
+  /** The key with which `open` finds the conversation again. */
   readonly key: string;
   append(messages: number): Promise<void>;
-  /** Opens the conversation and reads what the next request to a model holds; resolves to the number of messages. */
+  /** Opens the conversation and reads the context of the next request; resolves to the number of messages. */
   context(): Promise<number>;
   fork(): Promise<void>;
   close(): Promise<void>;
 }
 
-/** Makes ready all that is not measured: imports, and opens the place where conversations are. */
+/** Does everything that is not measured: imports modules, and opens the store of the conversations. */
 export type OpenCold = (folder: string, key: string | null) => Promise<ColdSession>;

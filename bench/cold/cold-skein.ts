@@ -3,7 +3,7 @@ import { createHeader, openStore, SessionTree } from "skein";
 import { messageOf } from "../message-of.ts";
 import type { ColdSession, OpenCold } from "./cold-session.ts";
 
-/** The store that a URL opens, as an application would use it. */
+/** Opens a store by its URL, as an application does. */
 export function openSkein(kind: "sqlite" | "jsonl"): OpenCold {
   return async (folder, key): Promise<ColdSession> => {
     const store = await openStore(`${kind}:${join(folder, kind === "sqlite" ? "sessions.db" : "sessions")}`);

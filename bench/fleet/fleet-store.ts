@@ -3,12 +3,12 @@ import { openPostgresStore } from "skein/postgres";
 import { openRedisStore } from "skein/redis";
 import type { RunQueue } from "skein/workers";
 
-/** The agent that all runs are for. */
+/** The agent of all runs. */
 export const RUNNER = "talker";
-/** As many requests as a server would have in hand at once. */
+/** The maximum number of parallel requests. */
 const AT_ONCE = 64;
 
-/** The sessions of a fleet: those of one prefix are the same in all processes. */
+/** The store of a fleet: the same prefix gives the same sessions in all processes. */
 export function openFleetStore(url: string, prefix: string): Promise<SessionStore> {
   return url.startsWith("redis") ? openRedisStore({ url, prefix }) : openPostgresStore({ url, schema: prefix });
 }
@@ -25,7 +25,7 @@ export async function makeSessions(manager: SessionManager, count: number): Prom
   return ids;
 }
 
-/** Asks for a run of each session and notifies about it, as a server does. */
+/** Requests a run of each session and notifies the queue, as a server does. */
 export async function requestRuns(
   manager: SessionManager,
   queue: RunQueue,
@@ -37,7 +37,7 @@ export async function requestRuns(
   });
 }
 
-/** Does something for each item, some of them at a time. */
+/** Runs an action for each item, some in parallel. */
 export async function atOnce<Item>(items: readonly Item[], act: (item: Item) => Promise<void>): Promise<void> {
   const left = items.values();
   await Promise.all(

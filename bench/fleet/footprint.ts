@@ -1,7 +1,7 @@
 import postgres from "postgres";
 import { createClient } from "redis";
 
-/** What a server holds. */
+/** What a server stores. */
 export interface Footprint {
   readonly bytes: number;
   /** Rows of PostgreSQL, keys of Redis. */
@@ -9,15 +9,15 @@ export interface Footprint {
   readonly connections: number;
 }
 
-/** Looks at a server. */
+/** Measures what a server stores. */
 export interface FootprintReader extends AsyncDisposable {
-  /** What it holds in one schema of PostgreSQL, or in all of Redis. */
+  /** Measures one schema of PostgreSQL, or all of Redis. */
   read(schema: string): Promise<Footprint>;
-  /** Removes a schema of PostgreSQL, or what is kept under a prefix of Redis. */
+  /** Deletes a schema of PostgreSQL, or the keys with a prefix in Redis. */
   remove(name: string): Promise<void>;
 }
 
-/** Opens a reader for the server that a URL names. */
+/** Opens a reader for the server of a URL. */
 export async function openFootprint(url: string): Promise<FootprintReader> {
   return url.startsWith("redis") ? openRedis(url) : openPostgres(url);
 }
@@ -30,7 +30,7 @@ async function openPostgres(url: string): Promise<FootprintReader> {
         JOIN pg_namespace n ON n.oid = c.relnamespace WHERE n.nspname = ${schema} AND c.relkind = 'r'`;
       let [bytes, items] = [0, 0];
       for (const { name } of tables) {
-        // What updates have left behind is not what a row costs.
+        // Dead rows of updates must not count.
         await sql.unsafe(`VACUUM FULL ${name}`);
         const [row] = await sql.unsafe(
           `SELECT pg_total_relation_size('${name}') AS bytes, (SELECT count(*) FROM ${name}) AS items`,

@@ -4,10 +4,10 @@ import { bullmqQueue, inProcessQueue, startWorker } from "skein/workers";
 import { openFleetStore, requestRuns, RUNNER } from "./fleet-store.ts";
 import type { WorkerInput, WorkerState } from "./worker-process.ts";
 
-/** How many runs are with the model of this process. */
+/** How many runs are waiting for this process's model. */
 const asked = { now: 0, most: 0 };
 
-/** Runs what is asked for, for `startWorkerProcess`, until the process that started it is gone. */
+/** Executes the requested runs, for `startWorkerProcess`, until the parent process has ended. */
 export async function serveWorker({ url, prefix, queue: whose, concurrency, modelMs }: WorkerInput): Promise<never> {
   const manager = new SessionManager({ store: await openFleetStore(url, prefix) });
   const queue = whose === "own" ? inProcessQueue() : bullmqQueue({ url });
@@ -29,7 +29,7 @@ function readState(): WorkerState {
   return { most: asked.most, peakBytes: maxRSS * 1024, residentBytes: process.memoryUsage.rss() };
 }
 
-/** An agent whose model takes a while for one answer. */
+/** An agent with a slow model. */
 function slowAgent(modelMs: number): Agent {
   const complete = async () => {
     asked.now += 1;

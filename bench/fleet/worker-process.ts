@@ -1,35 +1,35 @@
 import { startProcess } from "../start-process.ts";
 
-/** What a worker runs on. */
+/** The configuration of a worker. */
 export interface WorkerInput {
-  /** The server that holds the sessions, and the queue unless the worker has one of its own. */
+  /** The server of the sessions, and of the queue unless the worker has a private one. */
   readonly url: string;
-  /** What sets this fleet's sessions apart. */
+  /** The prefix of this fleet's sessions. */
   readonly prefix: string;
   readonly queue: "shared" | "own";
-  /** How many runs it has at once. */
+  /** How many runs it executes in parallel. */
   readonly concurrency: number;
   /** How long its model takes. */
   readonly modelMs: number;
 }
 
-/** How a worker stands. */
+/** The state of a worker. */
 export interface WorkerState {
-  /** The most runs that were with its model at once. */
+  /** The maximum number of runs that waited for its model at the same time. */
   readonly most: number;
-  /** The most memory that the process has had resident. */
+  /** The maximum resident memory of the process. */
   readonly peakBytes: number;
   readonly residentBytes: number;
 }
 
-/** A worker in a process of its own; disposing ends the process. */
+/** A worker in a separate process; disposing it ends the process. */
 export interface WorkerProcess extends AsyncDisposable {
   state(): Promise<WorkerState>;
-  /** Asks for a run of each session, from inside: for one whose queue nobody else can notify. */
+  /** Requests a run of each session from inside the process, for a worker with a private queue. */
   request(sessionIds: readonly string[]): Promise<void>;
 }
 
-/** Starts a worker of the agent `talker`; resolves when it listens. */
+/** Starts a worker of the agent `talker`; resolves when it is ready. */
 export async function startWorkerProcess(input: WorkerInput): Promise<WorkerProcess> {
   const process = await startProcess("worker", input);
   return {

@@ -1,16 +1,19 @@
 import { get, type IncomingMessage } from "node:http";
 
-/** Event streams that are open. */
+/** Open event streams. */
 export interface OpenStreams extends Disposable {
-  /** Resolves when each stream has had this text in it. */
+  /** Resolves when each stream has received this text. */
   saw(text: string): Promise<void>;
 }
 
 const SEEN_MS_MAX = 60_000;
-/** More at once than the backlog of a listening socket would have to wait for a second try. */
+/** More at the same time would exceed the backlog of the listening socket and be retried. */
 const OPENED_AT_ONCE = 100;
 
-/** Opens the event stream of each URL, over a connection of its own; resolves when each has said where it begins. */
+/**
+ * Opens the event stream of each URL, each over a separate connection; resolves when all have sent their start
+ * position.
+ */
 export async function openStreams(urls: readonly string[]): Promise<OpenStreams> {
   const streams: OpenStream[] = [];
   for (let from = 0; from < urls.length; from += OPENED_AT_ONCE) {
@@ -40,7 +43,7 @@ class OpenStream {
       this.#text += chunk;
       this.#look();
     });
-    // Leaving in the middle of an answer is an error to whoever reads it.
+    // Closing a connection during a response is an error for the reader.
     response.on("error", () => {});
   }
 

@@ -1,28 +1,28 @@
 import autocannon from "autocannon";
 import type { Contender } from "../race.ts";
 
-/** How many connections send requests at the same time, unless told otherwise. */
+/** How many connections send requests in parallel by default. */
 export const CONNECTIONS = 32;
 const SAMPLE_MS = 20;
 
-/** What is asked for, again and again. */
+/** The requests to send repeatedly. */
 export interface Requests {
   readonly url: string;
   readonly count: number;
-  /** What each connection sends along, as so many visitors. */
+  /** The cookies of the connections, one visitor for each. */
   readonly cookies?: readonly string[];
   readonly connections?: number;
-  /** What is sent with each request, where that is more than its address. */
+  /** The request, if it is more than its URL. */
   readonly request?: {
     readonly method?: "GET" | "POST";
     readonly headers?: Readonly<Record<string, string>>;
     readonly body?: string;
   };
-  /** What a good answer is (default 200). */
+  /** The status of a successful response (default 200). */
   readonly status?: number;
 }
 
-/** Sends requests over some connections, each as soon as the one before it was answered; any other answer than the good one fails. */
+/** Sends requests over several connections, each after the response to the one before; any other status fails. */
 export function requestSender({
   url,
   count,
@@ -41,7 +41,7 @@ export function requestSender({
             ...request,
             url,
             amount: count,
-            // Each sends one request at least.
+            // Each connection sends at least one request.
             connections: Math.min(connections, count),
             sampleInt: SAMPLE_MS,
             setupClient: (client: autocannon.Client) => {
@@ -51,7 +51,7 @@ export function requestSender({
           };
           const load = autocannon(options, (error, result) => (error ? fail(error) : end(result)));
           let answers = 0;
-          // The load is said to be over at the end of a sample, which is some time after the last answer.
+          // autocannon ends at the end of a sample, some time after the last response.
           load.on("response", () => ++answers === count && resolve());
         });
       });

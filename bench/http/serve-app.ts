@@ -14,7 +14,7 @@ const STREAMS_MAX = 10_000;
 // This file is compiled to .cache/bench/bench/http/serve-app.js.
 const STUDIO = fileURLToPath(new URL("../../../../dist/studio", import.meta.url));
 
-/** Serves one application, for `startApp`, until the process that asked for it is gone. */
+/** Serves one application, for `startApp`, until the parent process has ended. */
 export async function serveApp(input: AppInput): Promise<never> {
   process.on("message", () => process.send?.(readMemory()));
   process.on("disconnect", () => process.exit(0));
@@ -22,7 +22,7 @@ export async function serveApp(input: AppInput): Promise<never> {
   return new Promise<never>(() => {});
 }
 
-/** Serves the application on a free port and resolves to its address. */
+/** Serves the application on a free port and resolves to its URL. */
 async function start(input: AppInput): Promise<string> {
   const { kind, folder, sessionId } = input;
   if (kind === "revision") return serveRevision(input);
@@ -43,7 +43,7 @@ async function start(input: AppInput): Promise<string> {
     });
     return listen(app);
   }
-  // All streams of the benchmark are one user's.
+  // All streams of the benchmark belong to one user.
   if (kind === "server") return (await createServer({ manager, limits: { streamsPerUser: STREAMS_MAX } })).listen();
   if (kind === "studio") {
     const agents = [createAgent({ name: "talker", prompt: "Talk.", model: offline(), builtInTools: false })];

@@ -5,7 +5,7 @@ import type { AppInput } from "./app-process.ts";
 /** The token of the user whose requests are measured. */
 export const BENCH_TOKEN = "the-token-of-the-benchmark";
 
-/** Serves the build of some revision to one user with a token, and resolves to its address. */
+/** Serves the build of a revision to one user with a token, and resolves to its URL. */
 export async function serveRevision({ build = "", folder }: AppInput): Promise<string> {
   const load = (path: string): Promise<unknown> => import(pathToFileURL(join(build, path)).href);
   const { createAgent, SessionManager } = (await load("index.js")) as typeof import("skein");

@@ -3,7 +3,7 @@ import { openBareDatabase } from "../bare-database.ts";
 import { messageOf } from "../message-of.ts";
 import type { Conversation, Peer } from "./peer.ts";
 
-/** One row for each message, each in a transaction of its own. */
+/** One row for each message, each in a separate transaction. */
 export const bareSqlitePeer: Peer = {
   label: "bare SQLite insert",
   installation: null,

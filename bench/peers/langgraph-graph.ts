@@ -34,20 +34,20 @@ export interface MessagesModule {
   readonly AIMessage: MessageClass;
 }
 
-/** LangGraph as it was installed beside a checkpointer. */
+/** LangGraph as installed beside a checkpointer. */
 export async function loadGraph(installation: string): Promise<GraphModule & MessagesModule> {
   const graph = await loadInstalled<GraphModule>(installation, "@langchain/langgraph");
   const messages = await loadInstalled<MessagesModule>(installation, "@langchain/core/messages");
   return { ...graph, ...messages };
 }
 
-/** LangGraph as this project has it. */
+/** LangGraph as installed in this project. */
 export async function ownGraph(): Promise<GraphModule & MessagesModule> {
   const modules: unknown[] = await Promise.all([import("@langchain/langgraph"), import("@langchain/core/messages")]);
   return Object.assign({}, ...modules) as GraphModule & MessagesModule;
 }
 
-/** A graph with one node that replies, as LangGraph's guide sets it up; `replyTo` says which turn it replies to. */
+/** A graph with one node that replies, as in LangGraph's guide; `replyTo` returns the turn to reply to. */
 export function compileGraph(
   module: GraphModule & MessagesModule,
   {
@@ -63,7 +63,7 @@ export function compileGraph(
     .compile(options);
 }
 
-/** The messages of so many turns. */
+/** The messages of the given number of turns. */
 export function messagesOf(module: MessagesModule, turns: number): object[] {
   return Array.from({ length: turns }, (_, index) => turnOf(module, index)).flat();
 }

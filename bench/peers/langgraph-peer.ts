@@ -38,7 +38,7 @@ interface SaverModule {
   readonly SqliteSaver: { fromConnString(path: string): SqliteSaver };
 }
 
-/** A checkpointer on what a folder holds. */
+/** Opens a checkpointer in a folder. */
 interface OpenSaver {
   readonly saver: Saver;
   settle(): Promise<void>;
@@ -63,7 +63,7 @@ const invoked = "A turn is one `invoke`, which loads the state, runs the graph a
 const alone =
   "A turn is `getTuple`, `putWrites` and `put` of a state whose messages have grown by the turn, without a graph";
 
-/** A graph with one node that replies, and the SQLite checkpointer, as LangGraph's guide sets them up. */
+/** A graph with one node that replies, and the SQLite checkpointer, as in LangGraph's guide. */
 export const langgraphPeer: Peer = {
   label: "LangGraph, StateGraph + SqliteSaver",
   installation,
@@ -72,7 +72,7 @@ export const langgraphPeer: Peer = {
   open: (folder) => openGraph(withSqliteSaver(), folder, plain),
 };
 
-/** The same with the experimental channel that saves what changed only. */
+/** The same with the experimental channel that only saves changes. */
 export const langgraphDeltaPeer: Peer = {
   label: "LangGraph, StateGraph + SqliteSaver, delta channel",
   installation,
@@ -81,7 +81,7 @@ export const langgraphDeltaPeer: Peer = {
   open: (folder) => openGraph(withSqliteSaver(), folder, delta),
 };
 
-/** The same without a checkpointer: what LangGraph itself does with a long list of messages. */
+/** The same without a checkpointer: the cost of a long message list in LangGraph itself. */
 export const langgraphBarePeer: Peer = {
   label: "LangGraph, StateGraph without a checkpointer",
   installation: null,
@@ -90,7 +90,7 @@ export const langgraphBarePeer: Peer = {
   open: () => openBareGraph(),
 };
 
-/** The checkpointer on its own: what it costs to load the state, and to save it with one more turn. */
+/** Only the checkpointer: the cost of loading the state, and of saving it with one more turn. */
 export const langgraphSaverPeer: Peer = {
   label: "LangGraph, SqliteSaver alone",
   installation,
@@ -108,7 +108,7 @@ export const skeinSaverPeer: Peer = {
   open: (folder) => openGraph(withSkeinSaver(), folder, plain),
 };
 
-/** The saver on its own. */
+/** Only our saver. */
 export const skeinSaverAlonePeer: Peer = {
   label: "LangGraph, SkeinSaver alone, on sqlite",
   installation: null,

@@ -1,16 +1,16 @@
 import { readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 
-/** What `scripts/bench.mjs` says about a peer's installation. */
+/** The record of a peer's installation by `scripts/bench.mjs`. */
 export interface Installation {
   readonly packages: Readonly<Record<string, string>>;
-  /** Why it cannot be used; null when it can. */
+  /** Why it cannot be used; null if it can. */
   readonly problem: string | null;
 }
 
 const installations = new URL("../../../bench-peers/", import.meta.url);
 
-/** Whether and in which versions a peer is installed. */
+/** The record of a peer's installation. */
 export function installationOf(name: string): Installation {
   try {
     return JSON.parse(readFileSync(fileURLToPath(new URL(`${name}/installation.json`, installations)), "utf8"));

@@ -8,7 +8,7 @@ const installation = "mastra";
 const BATCH = 500;
 
 interface LibSqlStore {
-  /** Not part of its types; used only outside of what is timed. */
+  /** Not part of its public types; only used outside of the measured code. */
   readonly client: { execute(sql: string): Promise<unknown> };
   init(): Promise<void>;
   saveThread(input: { readonly thread: object }): Promise<unknown>;

@@ -11,7 +11,7 @@ interface AgentsModule {
   };
 }
 
-/** The session of the OpenAI Agents SDK that runs without a service: it keeps its items in memory. */
+/** The session of the OpenAI Agents SDK that works without a service: it keeps its items in memory. */
 export const openaiAgentsPeer: Peer = {
   label: "OpenAI Agents SDK, MemorySession",
   installation,

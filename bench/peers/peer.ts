@@ -1,32 +1,32 @@
-/** Something that keeps a conversation turn by turn. A turn is a user message and a reply, each of 500 characters. */
+/** A library that stores a conversation turn by turn. A turn is a user message and a reply, each of 500 characters. */
 export interface Peer {
   readonly label: string;
-  /** What it was installed as; null for what needs no installation. */
+  /** The name of its installation; null if it needs none. */
   readonly installation: string | null;
-  /** What a reader must know to judge the numbers. */
+  /** What a reader has to know about the numbers. */
   readonly note?: string;
-  /** What `readContext` reads; all of the conversation unless given. */
+  /** What `readContext` reads (default: the whole conversation). */
   readonly context?: string;
-  /** How many turns one round takes, at either length. Few where one takes seconds. */
+  /** How many turns one round has, at each length; few where a turn takes seconds. */
   readonly turnsEachRound: { readonly small: number; readonly large: number };
-  /** Begins a conversation in an empty folder. */
+  /** Starts a conversation in an empty folder. */
   open(folder: string): Promise<Conversation>;
 }
 
-/** One conversation in a folder of its own. */
+/** One conversation in a separate folder. */
 export interface Conversation {
-  /** Brings an empty conversation to so many turns, as fast as it can be done. */
+  /** Fills an empty conversation with turns, as fast as possible. */
   fill(turns: number): Promise<void>;
-  /** Keeps one more turn. Resolves when it is kept. */
+  /** Stores one more turn. Resolves when it is stored. */
   turn(index: number): Promise<void>;
-  /** Goes before a series of turns whose first one would cost more than the others. */
+  /** Called before a series of turns whose first one would cost more than the others. */
   warmUp?(): Promise<void>;
-  /** Moves what a database still has in its write-ahead log to where it stays. */
+  /** Moves the content of a write-ahead log to the database. */
   settle?(): Promise<void>;
-  /** Lets go of everything that was opened, so that the two below begin afresh. */
+  /** Closes everything, so that the two methods below start cold. */
   close(): Promise<void>;
-  /** Opens what is stored and gives the number of messages that the next request to a model would have. */
+  /** Opens the stored conversation; resolves to the number of messages in the next request to a model. */
   readContext(): Promise<number>;
-  /** Where it can be done: lets the next request begin with a summary, and keep the last `messages` messages. */
+  /** If supported: compacts the conversation to a summary and the last `messages` messages. */
   compact?(messages: number): Promise<void>;
 }

@@ -14,7 +14,7 @@ import type { Peer } from "./peer.ts";
 import { piPeer } from "./pi-peer.ts";
 import { skeinPeer } from "./skein-peer.ts";
 
-/** Everything that is measured side by side, the raw limits first. */
+/** All peers, the raw limits first. */
 export const peers: readonly Peer[] = [
   bareFilePeer,
   bareSqlitePeer,

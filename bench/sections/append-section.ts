@@ -18,7 +18,7 @@ const section = "append";
 const BYTES_MAX = 700;
 const COLLECTED = "the same, all garbage collected before each round";
 
-/** Appends awaited one at a time, against the least that a file or a database can do with the same bytes. */
+/** Sequential appends, compared with the minimum that a file or a database needs for the same bytes. */
 export const appendSection: Section = {
   name: section,
   async run(bench) {
@@ -45,7 +45,7 @@ async function appendToFile(bench: Bench, lines: readonly Buffer[]): Promise<Row
   const collected = await race({ bare, jsonl: skein }, { ...bench.sizes, collects: true });
   const growth =
     ((await directoryBytes(folder)) - bytesBefore) / ((appends + 1) * 2 * (bench.sizes.rounds + bench.sizes.warmups));
-  // The runtime wakes itself with writes of its own, which the bare loop shows: they reach no file.
+  // Subtracts the writes with which the runtime wakes itself, as measured in the bare loop: they reach no file.
   const wakeups = bytesPer(samples.bare, appends) - lines.reduce((sum, line) => sum + line.length, 0) / lines.length;
   const written = bytesPer(samples.jsonl, appends) - wakeups;
   return [
@@ -57,7 +57,7 @@ async function appendToFile(bench: Bench, lines: readonly Buffer[]): Promise<Row
   ];
 }
 
-/** The rhythm of an agent: by the time of the next append, the store has let go of its lock and its file. */
+/** The rhythm of an agent: by the next append, the store has released its lock and closed its file. */
 async function appendAfterPause(bench: Bench, lines: readonly Buffer[]): Promise<Row> {
   await using jsonl = await openStoreOf("jsonl", await bench.fixtures.folder("jsonl-paused"));
   const path = join(await bench.fixtures.folder("bare-paused"), "bare");
@@ -111,7 +111,7 @@ async function appendToDatabase(bench: Bench, lines: readonly Buffer[]): Promise
   ];
 }
 
-/** Appends lines with nothing in between. */
+/** Appends lines without a pause. */
 function bareAppender(path: string, lines: readonly Buffer[]): Contender {
   return {
     async run() {
@@ -120,7 +120,7 @@ function bareAppender(path: string, lines: readonly Buffer[]): Contender {
   };
 }
 
-/** The same, to a file that stays open, waiting for the disk after each line. */
+/** The same to a file that stays open, with a sync after each line. */
 function syncedAppender(handle: FileHandle, lines: readonly Buffer[]): Contender {
   return {
     async run() {
@@ -156,7 +156,7 @@ async function appender(store: SessionStore, appends: number): Promise<Contender
   };
 }
 
-/** The lines that a JSONL session of so many messages consists of. */
+/** The lines of a JSONL session with the given number of messages. */
 async function linesOf(bench: Bench, count: number): Promise<Buffer[]> {
   const folder = await bench.fixtures.folder("lines");
   const store = await openStoreOf("jsonl", folder);

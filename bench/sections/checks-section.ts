@@ -11,7 +11,7 @@ import type { Bench, Section } from "../section.ts";
 import { medianMs, timeRatio } from "../statistics.ts";
 
 const section = "checks";
-/** How many times as long as before a request may take. */
+/** The maximum ratio of a request's time to that of the earlier build. */
 const SLOWER_MAX = 1.1;
 const CONNECTIONS = 10;
 const TURN_CHARACTERS = 1000;
@@ -21,7 +21,10 @@ const COMMANDS = 5;
 // This file is compiled to .cache/bench/bench/sections/checks-section.js.
 const OWN_BUILD = fileURLToPath(new URL("../../../../dist", import.meta.url));
 
-/** What isolation, limits and checks cost: commands with and without isolation, and requests against an earlier build. */
+/**
+ * The cost of isolation, limits and checks: commands with and without isolation, and requests compared with an earlier
+ * build.
+ */
 export const checksSection: Section = {
   name: section,
   async run(bench) {
@@ -30,7 +33,7 @@ export const checksSection: Section = {
   },
 };
 
-/** A command that does nothing, isolated against not isolated. */
+/** A command that does nothing, with and without isolation. */
 async function isolationRow({ sizes, fixtures, progress }: Bench): Promise<Row> {
   progress("checks: isolated commands");
   const workingDir = await fixtures.folder("isolation");
@@ -57,7 +60,7 @@ async function isolationRow({ sizes, fixtures, progress }: Bench): Promise<Row> 
   }
 }
 
-/** Requests of several kinds to this build, against an earlier one. */
+/** Requests of several kinds to this build, compared with an earlier one. */
 async function requestRows(bench: Bench, earlier: string): Promise<Row[]> {
   const { sizes, fixtures, progress } = bench;
   progress("checks: requests against an earlier build");
@@ -86,7 +89,7 @@ function requestRow(what: string, count: number, { own, before }: Record<"own" |
   };
 }
 
-/** A server of a build, and what is asked of it. */
+/** A server of a build, with the requests to it. */
 interface RevisionServer extends AsyncDisposable {
   turns(count: number): Contender;
   pages(count: number): Contender;

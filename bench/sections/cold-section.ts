@@ -54,7 +54,7 @@ async function measureSessions(
       let key: string | null = null;
       for (const operation of operations) {
         const input: ColdInput = { contender, operation, folder, key, messages: bench.sizes.coldMessages };
-        // pi does not run on Node 20, so that it always gets the Node that it needs.
+        // pi does not run on Node 20, so it always gets a newer one.
         const output = runCold(contender === "pi" && newer !== undefined ? newer : node, input);
         key = output.key;
         measured[contender]?.[operation].push(output);
@@ -72,7 +72,7 @@ function runCold(node: string, input: ColdInput): ColdOutput {
   return JSON.parse(printed.toString()) as ColdOutput;
 }
 
-/** What is compared with what, and the ratio that must not be exceeded. */
+/** The comparisons, with the maximum ratio. */
 const comparisons: readonly (readonly [Operation, ColdContender, ColdContender, number?])[] = [
   ["append", "sqlite", "bare SQLite", 1.6],
   ["append", "jsonl", "pi", 1.5],
@@ -107,7 +107,7 @@ function sessionRows(bench: Bench, label: string, measured: Measured): Row[] {
   });
 }
 
-/** How long it takes until a program can begin. */
+/** How long a program takes to start. */
 function startRows(bench: Bench, node: string, label: string): Row[] {
   const modules: Record<string, number[]> = { skein: [], fastify: [], express: [], hono: [] };
   const version: number[] = [];
@@ -142,7 +142,7 @@ interface Other {
   readonly beside?: string;
 }
 
-/** Both sides of a ratio ran in the same round, so that a machine that is slow for a while does not shift it. */
+/** Both sides of a ratio ran in the same round, so that a temporarily slow machine does not change it. */
 function compared(what: string, times: readonly number[], { name, times: others, limit, beside = "" }: Other): Row {
   const ratio = median(times.map((time, round) => time / (others[round] ?? Number.NaN)));
   return {

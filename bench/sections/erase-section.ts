@@ -12,13 +12,13 @@ import { openStoreOf } from "../store-kind.ts";
 
 const section = "erase";
 const PERSON = "person";
-/** One session of so many is the person's. */
+/** One of so many sessions belongs to the user. */
 const SHARE = 10;
 const MADE_AT_ONCE = 16;
-/** How long others ask first, as the first ones find a store that has just been filled. */
+/** How long the other users run first, as the first requests meet a store that was just filled. */
 const ASKED_BEFORE_MS = 20_000;
 
-/** Erasing a user with a tenth of all sessions, and what others notice of it. */
+/** Erases a user with a tenth of all sessions, and measures how much that slows other users. */
 export const eraseSection: Section = {
   name: section,
   async run(bench) {
@@ -44,7 +44,7 @@ export const eraseSection: Section = {
 
 type OpenStore = () => Promise<SessionStore>;
 
-/** Others ask twice for as long, in two stores that were filled alike, as a store gets slower while it grows. */
+/** The baseline is measured twice as long, in two equally filled stores, as a store gets slower while it grows. */
 async function measure({ sizes, progress }: Bench, kind: string, open: OpenStore): Promise<Row[]> {
   const count = sizes.sessionsMany;
   progress(`erase: ${kind}, erasing a tenth of ${count} sessions`);
@@ -69,7 +69,7 @@ async function measure({ sizes, progress }: Bench, kind: string, open: OpenStore
 interface Meanwhile<T> {
   readonly result: T;
   readonly tookMs: number;
-  /** How long one thing that others asked took on average. */
+  /** The mean time of one request of the other users. */
   readonly askedMs: number;
 }
 
@@ -90,7 +90,7 @@ async function askMeanwhile<T>(
   return { result, tookMs, askedMs: await asked };
 }
 
-/** The sessions of others. */
+/** The sessions of the other users. */
 async function fill(store: SessionStore, count: number): Promise<readonly string[]> {
   const others: string[] = [];
   let made = 0;
@@ -106,7 +106,7 @@ async function fill(store: SessionStore, count: number): Promise<readonly string
   return others;
 }
 
-/** Asks one thing after the other; how long each took on average. */
+/** Sends requests one after the other; resolves to their mean time. */
 async function askUntil(manager: SessionManager, ids: readonly string[], signal: AbortSignal): Promise<number> {
   let [asked, totalMs] = [0, 0];
   do {
@@ -116,7 +116,7 @@ async function askUntil(manager: SessionManager, ids: readonly string[], signal:
     await manager.getState(id);
     totalMs += performance.now() - start;
     asked += 1;
-    // As between requests of a server.
+    // As between the requests of a server.
     await new Promise((resolve) => setImmediate(resolve));
   } while (!signal.aborted);
   return totalMs / asked;

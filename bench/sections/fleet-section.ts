@@ -17,7 +17,7 @@ const QUEUE_MS_MAX = 5;
 const LOOK_MS = 100;
 const WARM_RUNS = 10;
 
-/** Many runs at once: on two workers that a queue on Redis tells, beside one process without a queue between. */
+/** Many parallel runs: on two workers with a queue on Redis, and in one process without a queue. */
 export const fleetSection: Section = {
   name: section,
   async run(bench) {
@@ -27,12 +27,12 @@ export const fleetSection: Section = {
   },
 };
 
-/** What a load of runs came to. */
+/** The result of a load of runs. */
 interface Load {
   readonly perSecond: number;
-  /** From each request to its start. */
+  /** The times from each request to its start. */
   readonly startMs: readonly number[];
-  /** Memory that the workers took at most beyond what they had, for each run that they had at most. */
+  /** The peak memory of the workers above their initial memory, divided by their maximum number of parallel runs. */
   readonly bytesPerRun: number;
 }
 
@@ -73,7 +73,7 @@ async function loadRows({ sizes, progress }: Bench, url: string): Promise<Row[]>
   ];
 }
 
-/** Asks for all runs at once; the times are those of the log. */
+/** Requests all runs at once; the times are those in the log. */
 async function measureLoad(
   url: string,
   kinds: readonly Pick<WorkerInput, "queue" | "concurrency">[],
@@ -88,13 +88,13 @@ async function measureLoad(
   const workers = await Promise.all(
     kinds.map((kind) => startWorkerProcess({ url, prefix, modelMs: MODEL_MS, ...kind })),
   );
-  /** A queue of a worker's own can be notified in its process only. */
+  /** A worker's private queue can only be notified in its process. */
   const ask = async (ids: readonly string[]): Promise<void> => {
     if (kinds[0]?.queue === "own") await workers[0]?.request(ids);
     else await requestRuns(manager, queue, ids);
   };
   try {
-    // Whoever is first waits for connections, which is not what a run costs.
+    // The first runs wait for connections, which is not part of a run's cost.
     await ask(warm);
     await timesOf(manager, warm);
     const before = await Promise.all(workers.map((worker) => worker.state()));
@@ -115,7 +115,7 @@ async function measureLoad(
   }
 }
 
-/** When a run was asked for, began and ended. */
+/** The times of a run's request, start and end. */
 interface Times {
   asked: number;
   started: number;
@@ -144,7 +144,10 @@ async function removeSessions({ store }: SessionManager, sessionIds: readonly st
   await store.purge(new Date(Date.now() + 1).toISOString());
 }
 
-/** What the queue adds: from a notification to the model, against a claim of the same kind of run without a notification. */
+/**
+ * The overhead of the queue: from a notification to the model, compared with a claim of the same kind of run without
+ * one.
+ */
 async function queueRow({ sizes, progress }: Bench, url: string): Promise<Row> {
   progress("fleet: the queue");
   await using store = await openFleetStore(url, `skein_bench_${randomUUID().slice(0, 8)}`);
@@ -155,7 +158,7 @@ async function queueRow({ sizes, progress }: Bench, url: string): Promise<Row> {
     return { role: "assistant", content: "Done.", stopReason: "stop" } as const;
   };
   const model = { provider: "bench", id: "quick", complete };
-  // Nobody else listens for it.
+  // A unique name, so that no other worker listens to it.
   const name = `talker-${randomUUID().slice(0, 8)}`;
   const agent = createAgent({ name, prompt: "Talk.", model, builtInTools: false });
   const queue = bullmqQueue({ url });

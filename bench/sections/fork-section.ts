@@ -14,7 +14,7 @@ const TIME_MAX = 2;
 const BYTES_MAX = 2000;
 const COPIES_MAX = 5;
 
-/** Forking a session, and moving the leaf inside one, whatever the length. */
+/** Forking a session, and moving its leaf, at different lengths. */
 export const forkSection: Section = {
   name: section,
   async run(bench) {
@@ -28,16 +28,16 @@ export const forkSection: Section = {
   },
 };
 
-/** What is measured, and whether a target is set for it. */
+/** An operation to measure, and whether it has a target. */
 interface Operation {
   readonly name: string;
   readonly targeted: boolean;
-  /** Whether it copies what it works on, so that it can be done a few times only. */
+  /** Whether it copies its source, so that only few repetitions are possible. */
   readonly copies: boolean;
   run(fixture: OpenFixture, index: number): Promise<unknown>;
 }
 
-/** A JSONL session is one file that can be carried away, so a fork of it may copy: it is measured without a target. */
+/** A JSONL session is one file that can be moved elsewhere, so a fork may copy it: it has no target. */
 function forking(kind: StoreKind): Operation {
   return {
     name: "fork",
@@ -94,7 +94,7 @@ async function bytesOf(bench: Bench, kind: DurableKind, operation: Operation): P
   };
 }
 
-/** How much the files grow with each time, once everything is where it stays. */
+/** How much the files grow with each operation, after all pending writes. */
 async function growthOf(
   bench: Bench,
   kind: DurableKind,
@@ -109,7 +109,7 @@ async function growthOf(
   return ((await directoryBytes(fixture.folder)) - before) / times;
 }
 
-/** A store that was just opened has nothing in memory that says where an old entry lies. */
+/** A store that was just opened has nothing in memory that locates an old entry. */
 async function firstBranch(bench: Bench, kind: DurableKind): Promise<Row> {
   const { entriesSmall, entriesLarge, warmups } = bench.sizes;
   const small = await bench.fixtures.copy(kind, entriesSmall);

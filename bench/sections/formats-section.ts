@@ -16,7 +16,7 @@ const SPEED_MIN = 0.3;
 const AGAIN_MAX = 0.05;
 const MEMORY_MAX = 1.5;
 
-/** Sessions of another program that are imported, and imported again. */
+/** The import of another program's sessions, and a second import. */
 export const formatsSection: Section = {
   name: section,
   async run(bench) {
@@ -37,7 +37,7 @@ async function importRows(bench: Bench, kind: DurableKind, folder: string, paths
   const place = await bench.fixtures.folder(`foreign-${kind}`);
   const cache = await ImportCache.open(join(place, "seen.json"));
   await using store = await openStoreOf(kind, place);
-  // Half of the reading before and half after, so that a machine that is slow for a while slows both.
+  // Half of the reads come before and half after, so that a temporarily slow machine affects both.
   const half = paths.length >> 1;
   let bareMs = await readLines(paths.slice(0, half));
   const held: number[] = [];
@@ -91,7 +91,7 @@ async function importRows(bench: Bench, kind: DurableKind, folder: string, paths
   ];
 }
 
-/** The time that it takes to read files line by line and to parse each line. */
+/** The time to read files line by line and to parse each line. */
 async function readLines(paths: readonly string[]): Promise<number> {
   const startedAt = performance.now();
   for (const path of paths) {
@@ -101,7 +101,7 @@ async function readLines(paths: readonly string[]): Promise<number> {
   return performance.now() - startedAt;
 }
 
-/** Writes a session as Claude Code does: questions, answers in two lines with a call, and results. */
+/** Writes a session in the format of Claude Code: questions, answers in two lines with a call, and results. */
 async function writeSession(folder: string, index: number, bytesMin: number): Promise<string> {
   const sessionId = `00000000-0000-4000-8000-${String(index).padStart(12, "0")}`;
   const lines: string[] = [];

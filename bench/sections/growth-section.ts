@@ -14,7 +14,7 @@ import { measureVariables } from "./variables-rows.ts";
 const section = "growth";
 const GROWTH_MAX = 1.2;
 
-/** What an append costs in a long session, against a short one in a store of its own. */
+/** The cost of an append in a long session, compared with a short one in a separate store. */
 export const growthSection: Section = {
   name: section,
   async run(bench) {
@@ -46,7 +46,7 @@ async function appendInSeries(bench: Bench, kind: StoreKind, small: SmallStore, 
   const { growthAppends, rounds, warmups } = bench.sizes;
   let tree: SessionTree;
   const short: Contender = {
-    // A session of its own for each round, or it would not be short any more.
+    // A separate session for each round, as it would not stay short otherwise.
     async prepare() {
       tree = await shortSession(bench, small.store);
     },
@@ -68,7 +68,7 @@ async function appendInSeries(bench: Bench, kind: StoreKind, small: SmallStore, 
   return [time, growthRow(bench, `${kind}, bytes of an append`, values, bytes.large / bytes.small)];
 }
 
-/** The rhythm of an agent: by the time of the next append, the store has let go of its lock and its file. */
+/** The rhythm of an agent: by the next append, the store has released its lock and closed its file. */
 async function appendAfterPause(bench: Bench, kind: StoreKind, small: SmallStore, large: OpenFixture): Promise<Row> {
   const { rounds, warmups } = bench.sizes;
   const contender = (tree: SessionTree): Contender => ({

@@ -14,14 +14,14 @@ import { openStoreOf } from "../store-kind.ts";
 
 const section = "http";
 const SESSION_MIN = 0.5;
-/** The fewer requests come in together, the fewer share a look into the store. */
+/** The fewer parallel requests there are, the fewer share a read of the store. */
 const CONNECTIONS_FEW = 10;
 const PAGE_MIN = 0.4;
 const RUN_RATIO_MAX = 1.5;
 const STREAM_KB_MAX = 64;
 const TURNS = 10;
 const WARM_STREAMS = 50;
-/** A page takes many times as long as a little answer, so that a round has fewer of them. */
+/** A page takes many times as long as a short response, so a round has fewer of them. */
 const PAGE_SHARE = 4;
 
 /** Requests with a session, pages of a log and open event streams, over loopback and between processes. */
@@ -32,7 +32,7 @@ export const httpSection: Section = {
   },
 };
 
-/** An application whose requests have a session, against the same one without sessions. */
+/** An application with a session for each request, compared with the same one without sessions. */
 async function sessionRows({ sizes, fixtures, progress }: Bench): Promise<Row[]> {
   progress("http: requests with a session");
   const folder = await fixtures.folder("cookies");
@@ -67,7 +67,7 @@ async function sessionRows({ sizes, fixtures, progress }: Bench): Promise<Row[]>
   ];
 }
 
-/** A page of entries from the server, against a route that has the same page in memory. */
+/** A page of entries from the server, compared with a route that has the same page in memory. */
 async function pageRow({ sizes, fixtures, progress }: Bench): Promise<Row> {
   progress("http: pages of entries");
   const { folder, sessionId } = await fixtures.copy("sqlite", sizes.entriesMedium);
@@ -85,7 +85,7 @@ async function pageRow({ sizes, fixtures, progress }: Bench): Promise<Row> {
   return rateRow(what, count, samples.page, bare);
 }
 
-/** A run on a long session, against one on a shorter session whose context is as long. */
+/** A run on a long session, compared with one on a shorter session with an equally long context. */
 async function runRow({ sizes, fixtures, progress }: Bench): Promise<Row> {
   progress("http: runs");
   const [long, short] = [
@@ -138,7 +138,7 @@ async function streamRows(bench: Bench): Promise<Row[]> {
   return rows;
 }
 
-/** What one stream costs while nothing happens, and how long it takes until all have seen an append. */
+/** The memory of one idle stream, and the time until all streams have received an append. */
 async function measureStreams(
   server: AppProcess,
   sessionIds: readonly string[],
@@ -148,7 +148,7 @@ async function measureStreams(
     { length: streams },
     (_, index) => `${server.url}/api/sessions/${sessionIds[index % sessionIds.length]}/watch`,
   );
-  // What the first streams bring with them, such as compiled code, is not what each one costs.
+  // One-time costs of the first streams, such as compiled code, must not count.
   (await openStreams(urls.slice(0, WARM_STREAMS)))[Symbol.dispose]();
   const before = await server.memory();
   using open = await openStreams(urls);
@@ -166,7 +166,7 @@ async function measureStreams(
   };
 }
 
-/** Makes sessions of visitors, which whoever knows their ids may go on with, and resolves to their ids. */
+/** Makes sessions of visitors, which are accessible by their id, and resolves to their ids. */
 async function storeSessions(folder: string, count: number): Promise<string[]> {
   await using store = await openStoreOf("sqlite", folder);
   const manager = new SessionManager({ store });
@@ -193,7 +193,7 @@ function rateRow(what: string, count: number, samples: readonly Sample[], bare: 
   };
 }
 
-/** What a rate is compared with, and how much of it is wanted, if that is said. */
+/** The baseline of a rate, and the required share of it, if any. */
 interface Bare {
   readonly label: string;
   readonly samples: readonly Sample[];

@@ -18,7 +18,7 @@ const WRITTEN_MAX = 1.5;
 const GROWTH_MAX = 1.2;
 const FORK_MAX = 2;
 
-/** Checkpoints, restores, forks and merges, in short sessions and in long ones. */
+/** Checkpoints, restores, forks and merges, in short and in long sessions. */
 export const lifecycleSection: Section = {
   name: section,
   async run(bench) {
@@ -32,7 +32,7 @@ export const lifecycleSection: Section = {
   },
 };
 
-/** What many turns with a checkpoint after every few come to, in bytes. */
+/** The bytes that many turns write with a checkpoint after every few turns. */
 async function writtenRows(bench: Bench, kind: DurableKind): Promise<Row[]> {
   const { turnsLarge: turns, checkpointEvery: every } = bench.sizes;
   bench.progress(`lifecycle: bytes of ${turns} turns with checkpoints, ${kind}`);
@@ -55,7 +55,7 @@ async function writtenRows(bench: Bench, kind: DurableKind): Promise<Row[]> {
       section,
       what: `${what}, bytes given to write calls`,
       measured: formatBytes(kept.written),
-      // A database writes whole pages, several for every turn that is one transaction, so it is compared with itself.
+      // A database writes whole pages, several for each transaction, so it is compared with itself.
       against:
         kind === "jsonl" ? `${formatBytes(content)} of text` : `${formatBytes(plain.written)} without checkpoints`,
       ratio: kind === "jsonl" ? written : kept.written / plain.written,
@@ -81,7 +81,7 @@ async function bytesOf(
   return { written: writtenBytes - before.writtenBytes, grown: (await directoryBytes(folder)) - filesBefore };
 }
 
-/** A new session of so many turns, with a checkpoint after every few of them, or with none. */
+/** A new session with the given number of turns, with a checkpoint after every few turns or without any. */
 async function fill(store: SessionStore, turns: number, every: number | null): Promise<string> {
   const { header } = await store.create(createHeader({ userId: "user" }));
   const checkpoints = new CheckpointManager(store, { maxPerSession: CHECKPOINTS_KEPT });
@@ -99,7 +99,7 @@ function say(store: SessionStore, sessionId: string, turn: number): Promise<unkn
   ]);
 }
 
-/** The time of a checkpoint and of a restore, both sessions with as many checkpoints as they may keep. */
+/** The time of a checkpoint and of a restore; both sessions have the maximum number of checkpoints. */
 async function checkpointRows(bench: Bench, kind: StoreKind): Promise<Row[]> {
   const { turnsLarge, checkpointEvery: every, checkpoints: count } = bench.sizes;
   const contenderOf = async (turns: number): Promise<{ create: Contender; restore: Contender } & AsyncDisposable> => {
@@ -144,7 +144,7 @@ async function checkpointRows(bench: Bench, kind: StoreKind): Promise<Row[]> {
   return rows;
 }
 
-/** A branch that is forked, says two things and is merged. A fork of a JSONL session may copy: it has no target. */
+/** A branch that is forked, gets two turns and is merged. A fork of a JSONL session may copy: it has no target. */
 async function mergeRow(bench: Bench, kind: StoreKind): Promise<Row> {
   const { turnsLarge, checkpointEvery, rounds, warmups } = bench.sizes;
   const contenderOf = async (turns: number): Promise<Contender & AsyncDisposable> => {
@@ -153,7 +153,7 @@ async function mergeRow(bench: Bench, kind: StoreKind): Promise<Row> {
     const branches = new BranchManager(store, { maxPerSession: rounds + warmups });
     let sessionId: string;
     return {
-      // A session of its own for each round, or the short one would not be short any more.
+      // A separate session for each round, as the short one would not stay short otherwise.
       async prepare() {
         sessionId = long ?? (await fill(store, turns, null));
       },

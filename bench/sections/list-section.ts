@@ -13,7 +13,7 @@ import { type DurableKind, openStoreOf } from "../store-kind.ts";
 const section = "list";
 const MESSAGES_EACH = 4;
 
-/** Listing all sessions of a store in one page. */
+/** Listing all sessions of a store on one page. */
 export const listSection: Section = {
   name: section,
   async run(bench) {
@@ -80,7 +80,7 @@ async function listDatabase(bench: Bench): Promise<Row[]> {
   return [row("warm", samples.warm, below(medianMs(samples.warm), 10, "ms")), row("new store object", samples.cold)];
 }
 
-/** Makes the sessions, closes the store, and gives the id of one of them. */
+/** Makes the sessions, closes the store, and returns the id of one of them. */
 async function fill(bench: Bench, kind: DurableKind, folder: string): Promise<string> {
   bench.progress(`list: making ${bench.sizes.sessions} ${kind} sessions`);
   await using store = await openStoreOf(kind, folder);
@@ -122,7 +122,7 @@ async function statAll(folder: string): Promise<void> {
   await Promise.all(names.map((name) => stat(join(folder, name))));
 }
 
-/** A table that holds, for each session, a JSON text of about the size of a head. */
+/** A table with a JSON text of about the size of a head for each session. */
 async function bareSelect(path: string, sessions: number): Promise<{ contender: Contender; close(): void }> {
   const database = await openBareDatabase(path);
   database.exec("CREATE TABLE head (id TEXT PRIMARY KEY, modified_at TEXT, body TEXT)");

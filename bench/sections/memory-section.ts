@@ -10,7 +10,7 @@ import type { DurableKind } from "../store-kind.ts";
 const section = "memory";
 const HELD_MB_MAX = 30;
 
-/** What an opened session holds in memory, over an empty one. */
+/** The memory of an open session, compared with an empty one. */
 export const memorySection: Section = {
   name: section,
   async run(bench) {

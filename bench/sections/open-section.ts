@@ -12,7 +12,7 @@ import { type DurableKind, openStoreOf } from "../store-kind.ts";
 const section = "open";
 const JSONL_MS_MAX = 30;
 
-/** Opening a session and building its context, where a compaction keeps the end of it. */
+/** Opening a session and building its context, if a compaction keeps the end of it. */
 export const openSection: Section = {
   name: section,
   async run(bench) {
@@ -51,7 +51,7 @@ async function measureOpening(bench: Bench, kind: DurableKind): Promise<Row[]> {
   ];
 }
 
-/** The same as the first thing a process does, when nothing is compiled yet. */
+/** The same as the first action of a process, with nothing compiled yet. */
 async function openFirst(
   bench: Bench,
   kind: DurableKind,

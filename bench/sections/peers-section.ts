@@ -10,7 +10,9 @@ import type { Bench, Section } from "../section.ts";
 
 const section = "peers";
 
-/** What a turn costs in a long conversation against a short one, for skein, for others and for the raw limit. */
+/**
+ * The cost of a turn in a long conversation compared with a short one, for Skein, other libraries and the raw limit.
+ */
 export const peersSection: Section = {
   name: section,
   async run(bench) {
@@ -41,7 +43,7 @@ async function runPeer(bench: Bench, { label }: Peer): Promise<PeerResult> {
   try {
     return await runInChild("peer", input);
   } finally {
-    // One peer leaves gigabytes behind.
+    // Deleted right away, as one peer writes gigabytes.
     await rm(folder, { recursive: true, force: true });
   }
 }

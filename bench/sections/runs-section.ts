@@ -11,12 +11,12 @@ import { openStoreOf } from "../store-kind.ts";
 
 const section = "runs";
 const MODEL_MS = 100;
-/** Rounds over which one value is taken, after the ones that warm up. */
+/** How many rounds one value covers, after the warm-up. */
 const WINDOW = 40;
 const FIRST = 10;
 const FORKS = 2000;
 
-/** What a run costs beside its model and its tools. */
+/** The cost of a run without its model and tools. */
 export const runsSection: Section = {
   name: section,
   async run(bench) {
@@ -35,7 +35,7 @@ const noop: Tool = {
   execute: () => "done",
 };
 
-/** Calls the tool in every round but the last, and notes when it was asked. */
+/** Calls the tool in every round but the last, and records the times of its requests. */
 function callingModel(rounds: number, text: string | null, asked: number[] = []): Model {
   return {
     provider: "bench",
@@ -52,7 +52,7 @@ function callingModel(rounds: number, text: string | null, asked: number[] = [])
 const agent = Session.fromAgentPrompt("You are measured.");
 const options = { tools: [noop], builtInTools: false, maxToolRounds: 1_000_000 } as const;
 
-/** The median time from one question to the next, around a round of a run. */
+/** The median time from one request to the model to the next, around a round of a run. */
 async function roundMs(user: Session, at: number): Promise<number> {
   const asked: number[] = [];
   await runSessionLoop(user, agent, { ...options, model: callingModel(at + WINDOW, null, asked) });
@@ -91,7 +91,7 @@ async function roundRows(bench: Bench): Promise<Row[]> {
   ];
 }
 
-/** Rows of a run that is kept, against the least that the same rows cost. */
+/** Rows of a stored run, compared with the minimum for the same rows. */
 async function persistedRows(bench: Bench): Promise<Row[]> {
   const rows = bench.sizes.appends * 2;
   await using store = await openStoreOf("sqlite", await bench.fixtures.folder("runs"));
@@ -133,7 +133,7 @@ async function persistedRows(bench: Bench): Promise<Row[]> {
   ];
 }
 
-/** A run that is not kept, but for a bare insert of each row at the place where it comes up. */
+/** A run that is not stored, but whose model and tool insert each row with a bare statement. */
 function keptByHand(insertRow: (row: number) => void, rounds: number): Contender {
   const inserting: Tool = {
     ...noop,

@@ -15,7 +15,7 @@ const COMMANDS = 5;
 
 type Name = "bare" | "off" | "isolated";
 
-/** What a command costs with and without isolation, and what it costs to bring files back. */
+/** The cost of a command with and without isolation, and of restoring files. */
 export const sandboxSection: Section = {
   name: section,
   async run(bench) {
@@ -23,7 +23,7 @@ export const sandboxSection: Section = {
   },
 };
 
-/** A command that does nothing, beside the same program started by hand. */
+/** A command that does nothing, compared with starting the same program directly. */
 async function commandRows(bench: Bench): Promise<Row[]> {
   bench.progress("sandboxes: commands");
   const workingDir = await bench.fixtures.folder("sandbox-commands");
@@ -61,12 +61,12 @@ async function commandRows(bench: Bench): Promise<Row[]> {
   ];
 }
 
-/** Files that are brought back from a snapshot, beside a plain copy of them. */
+/** Restoring files from a snapshot, compared with copying them. */
 async function restoreRow(bench: Bench): Promise<Row> {
   const files = bench.sizes.checkpoints * 10;
   bench.progress(`sandboxes: restore of ${files} files`);
   const workingDir = await bench.fixtures.folder("sandbox-restore");
-  // Snapshots go below it; a section is measured in a process of its own.
+  // Snapshots are stored below it; a section has its own process, so the variable affects no other.
   process.env["SKEIN_HOME"] = await bench.fixtures.folder("sandbox-home");
   for (let index = 0; index < files; index++) {
     const directory = join(workingDir, `d${index % 20}`);

@@ -13,10 +13,10 @@ import { type ServerKind, serverOf } from "../servers/server-kind.ts";
 const section = "scale";
 /** Turns, or runs, of one session. */
 const TIMES = 10;
-/** Where BullMQ keeps its tables. */
+/** The schema of BullMQ's tables. */
 const QUEUE_SCHEMA = "bullmq";
 
-/** What sessions, runs, notifications and workers cost a server: the numbers that docs/scale.md adds up. */
+/** What sessions, runs, notifications and workers cost a server; docs/scale.md uses these numbers. */
 export const scaleSection: Section = {
   name: section,
   async run(bench) {
@@ -41,7 +41,7 @@ async function measureServer(bench: Bench, kind: ServerKind, url: string): Promi
   }
 }
 
-/** A server, and a place on it. */
+/** A server, and a prefix on it. */
 interface Place {
   readonly kind: ServerKind;
   readonly url: string;
@@ -49,7 +49,10 @@ interface Place {
   readonly footprint: FootprintReader;
 }
 
-/** What sessions cost a store, by what has happened in them: a server takes memory in pieces, so one act says little. */
+/**
+ * The size of sessions in a store, by their content: servers allocate memory in blocks, so one session would show
+ * little.
+ */
 async function measureStore({ sizes, progress }: Bench, { kind, url, prefix, footprint }: Place): Promise<Row[]> {
   const count = sizes.scaleItems;
   await using store = await openFleetStore(url, prefix);
@@ -76,7 +79,7 @@ async function measureStore({ sizes, progress }: Bench, { kind, url, prefix, foo
   return rows;
 }
 
-/** What notifications cost a queue while they wait, and how many connections an idle worker holds. */
+/** The size of waiting notifications in a queue, and the connections of an idle worker. */
 async function measureQueue({ sizes, progress }: Bench, { kind, url, prefix, footprint }: Place): Promise<Row[]> {
   const count = sizes.scaleItems;
   const queue = bullmqQueue({ url });
@@ -120,7 +123,7 @@ const pay = defineTool({
   execute: () => "Paid.",
 });
 
-/** Pays where it is told to, and answers otherwise. */
+/** Calls the tool `pay` when asked to, and answers otherwise. */
 const model: Model = {
   provider: "bench",
   id: "clerk",

@@ -20,7 +20,7 @@ import { serverSection } from "./server-section.ts";
 import { studioSection } from "./studio-section.ts";
 import { treeSection } from "./tree-section.ts";
 
-/** All parts of the benchmark, in the order of the table. */
+/** All sections of the benchmark, in the order of the table. */
 export const sections: readonly Section[] = [
   appendSection,
   growthSection,

@@ -12,7 +12,7 @@ const openers: Readonly<Record<ServerKind, (url: string) => Promise<BenchServer>
   redis: openRedisServer,
 };
 
-/** A store on a server, against a bare client of that server, against itself at other sizes, and against a peer. */
+/** A store on a server, compared with a bare client of that server, with itself at other sizes, and with peers. */
 export function serverSection(kind: ServerKind): Section {
   return {
     name: kind,
@@ -35,7 +35,9 @@ async function measureStore(bench: Bench, kind: ServerKind, url: string): Promis
   ];
 }
 
-/** The hardest measure, as waiting for the disk takes as long on both sides. No target, as few run a database so. */
+/**
+ * The hardest comparison, as both sides save the time of syncing the disk. No target, as few databases run like this.
+ */
 async function appendWithoutWaiting(bench: Bench, url: string): Promise<Row[]> {
   await using server = await openPostgresServer(url, { synced: false });
   const rows = await appendOneByOne(bench, server);

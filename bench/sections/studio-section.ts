@@ -15,10 +15,10 @@ import { startBrowser } from "../studio/studio-browser.ts";
 const section = "studio";
 const SHOWN_MS_MAX = 1000;
 const GAP_FRAMES_MAX = 1;
-/** The session that opening a long one is compared with. */
+/** The length of the short session. */
 const TURNS_FEW = 10;
 
-/** The studio in a real browser: how soon a long session is there, and how it scrolls; and its tree. */
+/** The studio in a real browser: how fast a long session opens and scrolls, and its tree. */
 export const studioSection: Section = {
   name: section,
   async run(bench) {
@@ -147,5 +147,5 @@ function treeRows(
   ];
 }
 
-/** A tree is smooth when a frame of it takes no longer than one of a tree that fits the window. */
+/** A tree is smooth if its frames take no longer than those of a tree that fits the window. */
 const TREE_RATIO_MAX = 1.2;

@@ -69,7 +69,7 @@ interface BareNode {
   readonly children: BareNode[];
 }
 
-/** The least there is to do: one object for each entry, put under its parent. */
+/** The minimum work: one object for each entry, added to its parent. */
 function bareTree(entries: readonly Entry[]): BareNode[] {
   const nodes = new Map(entries.map((entry): [string, BareNode] => [entry.id, { entry, children: [] }]));
   const roots: BareNode[] = [];

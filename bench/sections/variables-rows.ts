@@ -12,8 +12,8 @@ const GROWTH_MAX = 2;
 const OPEN_MS_MAX = 100;
 
 /**
- * What setting one variable costs on average, from the first on, in a session that comes to many of them, against as many
- * sessions that come to few; and how long it takes to open the large one and read them all.
+ * The mean time of setting one variable in a session that gets many of them, compared with sessions that get few; and
+ * the time to open the large session and read all variables.
  */
 export async function measureVariables(bench: Bench, kind: StoreKind): Promise<Row[]> {
   const { variablesFew, variablesMany, rounds } = bench.sizes;

@@ -11,7 +11,7 @@ import { serverPeers } from "./server-peers.ts";
 /** A late turn of a peer may take seconds. */
 const ROUNDS_MAX = 3;
 
-/** What a turn costs at each length of a conversation, for skein and for others on the same server. */
+/** The cost of a turn at each length of a conversation, for Skein and other libraries on the same server. */
 export async function comparePeers(bench: Bench, server: ServerKind, url: string): Promise<Row[]> {
   const rows: Row[] = [];
   for (const peer of serverPeers.filter((each) => each.server === server))

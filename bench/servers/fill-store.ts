@@ -5,8 +5,8 @@ const ENTRIES_AT_ONCE = 1000;
 const CREATES_AT_ONCE = 64;
 
 /**
- * Makes a session of so many entries, the last of them a compaction that keeps some. Many are appended at a time, which
- * leaves the same rows as one at a time and takes seconds instead of minutes.
+ * Makes a session with the given number of entries, the last of them a compaction that keeps some. Many entries are
+ * appended at a time, which leaves the same rows as single appends and takes seconds instead of minutes.
  */
 export async function fillSession(store: SessionStore, entries: number, kept: number): Promise<string> {
   const { header } = await store.create(createHeader());
@@ -25,7 +25,7 @@ export async function fillSession(store: SessionStore, entries: number, kept: nu
   return header.id;
 }
 
-/** Makes sessions with one message each, many at once, so that every user has as many as the others. */
+/** Makes sessions with one message each, many in parallel; every user has the same number of them. */
 export async function fillListing(store: SessionStore, sessions: number, ofUser: number): Promise<void> {
   let next = 0;
   const work = async (): Promise<void> => {
@@ -38,7 +38,7 @@ export async function fillListing(store: SessionStore, sessions: number, ofUser:
   await Promise.all(Array.from({ length: CREATES_AT_ONCE }, work));
 }
 
-/** The name of a user of the listings. */
+/** The name of a user in the listings. */
 export function userAt(index: number): string {
   return `user-${index}`;
 }

@@ -4,10 +4,10 @@ import { openServerBytes } from "./server-bytes.ts";
 import type { ServerConversations, ServerPeer } from "./server-peer.ts";
 import { serverPeers } from "./server-peers.ts";
 
-/** What a turn takes at each of the lengths that were asked for. */
+/** The cost of a turn at each length. */
 export interface ServerPeerResult {
   readonly turnMs: readonly number[];
-  /** The last against the first. */
+  /** The last length compared with the first. */
   readonly timeRatio: number;
   readonly turnBytes: readonly number[];
 }
@@ -15,7 +15,7 @@ export interface ServerPeerResult {
 export interface ServerPeerInput {
   readonly label: string;
   readonly url: string;
-  /** In rising order. */
+  /** In ascending order. */
   readonly turns: readonly number[];
   readonly rounds: number;
 }
@@ -23,7 +23,7 @@ export interface ServerPeerInput {
 const TURNS_EACH_ROUND = 4;
 const TURNS_FOR_BYTES = 4;
 
-/** Measures one peer on a server, or says why that cannot be done there. */
+/** Measures one peer on a server; resolves to the reason if the server does not support it. */
 export async function measureServerPeer(input: ServerPeerInput): Promise<ServerPeerResult | { problem: string }> {
   const peer = serverPeers.find(({ label }) => label === input.label);
   if (peer === undefined) throw new Error(`There is no peer called ${input.label}.`);
@@ -34,7 +34,7 @@ export async function measureServerPeer(input: ServerPeerInput): Promise<ServerP
   }
 }
 
-/** Conversations of different lengths take turns. */
+/** Conversations of different lengths alternate. */
 async function measure(peer: ServerPeer, input: ServerPeerInput): Promise<ServerPeerResult> {
   await using bytes = await openServerBytes(peer.server, input.url);
   await using conversations = await peer.open(input.url);
@@ -63,7 +63,7 @@ async function measure(peer: ServerPeer, input: ServerPeerInput): Promise<Server
 function takingTurns(conversations: ServerConversations, turns: number, count: number): Contender {
   let conversation: Awaited<ReturnType<ServerConversations["begin"]>>;
   return {
-    // A conversation of its own for each round, or it would not be that short any more.
+    // A separate conversation for each round, as it would not keep its length otherwise.
     async prepare() {
       conversation = await conversations.begin();
       await conversation.fill(turns);

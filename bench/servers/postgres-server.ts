@@ -4,8 +4,8 @@ import { openPostgresStore } from "skein/postgres";
 import type { BenchServer } from "./bench-server.ts";
 
 /**
- * A PostgreSQL database with a client that the store and the bare inserts share. Unless `synced`, a commit does not wait for
- * the disk.
+ * A PostgreSQL database with a client that the store and the bare inserts share. Unless `synced`, a commit does not
+ * wait for the disk.
  */
 export async function openPostgresServer(url: string, { synced = true } = {}): Promise<BenchServer> {
   const connection = synced ? {} : { synchronous_commit: "off" };

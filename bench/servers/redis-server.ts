@@ -5,7 +5,7 @@ import type { BareClient, BenchServer } from "./bench-server.ts";
 
 const KEYS_AT_ONCE = 1000;
 
-/** A Redis server, a client with its default settings, and one with the settings that the store gives its own. */
+/** A Redis server, a client with default settings, and one with the settings of the store's own client. */
 export async function openRedisServer(url: string): Promise<BenchServer> {
   const usual = await connect({ url });
   const plain = await connect({ url, disableOfflineQueue: true, commandOptions: { timeout: 0 } });

@@ -2,14 +2,14 @@ import postgres from "postgres";
 import { createClient } from "redis";
 import type { ServerKind } from "./server-kind.ts";
 
-/** Counts what a server has taken so far, in bytes. Disposing removes what the measured peer left behind. */
+/** Counts the bytes that a server has written so far. Disposing removes the data of the measured peer. */
 export interface ServerBytes extends AsyncDisposable {
   read(): Promise<number>;
 }
 
 /**
- * PostgreSQL: bytes of its write-ahead log, which everything is written to first. Redis: the memory it uses, which is
- * where it keeps everything.
+ * PostgreSQL: the bytes of its write-ahead log, which contains every write. Redis: its used memory, which contains all
+ * data.
  */
 export async function openServerBytes(kind: ServerKind, url: string): Promise<ServerBytes> {
   return kind === "postgres" ? openPostgresBytes(url) : openRedisBytes(url);

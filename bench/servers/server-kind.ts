@@ -1,4 +1,4 @@
-/** The servers that a store of skein runs on. */
+/** The kinds of servers that a store of Skein uses. */
 export type ServerKind = "postgres" | "redis";
 
 const VARIABLES: Readonly<Record<ServerKind, string>> = {
@@ -6,7 +6,7 @@ const VARIABLES: Readonly<Record<ServerKind, string>> = {
   redis: "SKEIN_TEST_REDIS_URL",
 };
 
-/** Where a server is, or why there is none. */
+/** The URL of a server, or why there is none. */
 export function serverOf(kind: ServerKind): { readonly url: string } | { readonly problem: string } {
   const url = process.env[VARIABLES[kind]];
   if (url !== undefined && url !== "") return { url };

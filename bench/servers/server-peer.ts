@@ -1,21 +1,21 @@
 import type { Conversation } from "../peers/peer.ts";
 import type { ServerKind } from "./server-kind.ts";
 
-/** Something that keeps conversations on a server. */
+/** A library that stores conversations on a server. */
 export interface ServerPeer {
   readonly label: string;
   readonly server: ServerKind;
-  /** What it was installed as; null for what needs no installation. */
+  /** The name of its installation; null if it needs none. */
   readonly installation: string | null;
-  /** What a reader must know to judge the numbers. */
+  /** What a reader has to know about the numbers. */
   readonly note?: string;
   /** How many turns are timed together (default 4). */
   readonly turnsEachRound?: number;
-  /** Connects. @throws when the server cannot do what the peer needs. */
+  /** Connects. @throws if the server lacks a feature that the peer needs. */
   open(url: string): Promise<ServerConversations>;
 }
 
-/** Conversations over one connection; each call of `begin` makes another one, which is empty. */
+/** Conversations over one connection; each call of `begin` makes a new, empty one. */
 export interface ServerConversations extends AsyncDisposable {
   begin(): Promise<Pick<Conversation, "fill" | "turn">>;
 }

@@ -37,7 +37,7 @@ type OpenStore = (url: string, place: string) => Promise<SessionStore>;
 const openPostgres: OpenStore = (url, place) => openPostgresStore({ url, schema: place });
 const openRedis: OpenStore = (url, place) => openRedisStore({ url, prefix: place });
 
-/** Everything that is measured side by side on a server. */
+/** All peers on a server. */
 export const serverPeers: readonly ServerPeer[] = [
   skeinPeer("postgres", openPostgres),
   saverPeer("postgres", openPostgres),

@@ -16,10 +16,10 @@ const FORK_MAX = 2;
 const LIST_MAX = 1.5;
 const GROWTH_MAX = 1.2;
 const LIST_LIMIT = 50;
-/** After so long without a write, a listing takes a session for settled. */
+/** A session without writes for this long counts as settled in a listing. */
 const QUIET_MS = 1500;
 
-/** Appends awaited one at a time, against a bare client with the same bytes. */
+/** Sequential appends, compared with a bare client that writes the same bytes. */
 export async function appendOneByOne(bench: Bench, server: BenchServer): Promise<Row[]> {
   const { appends } = bench.sizes;
   await using store = await server.openStore("append");
@@ -35,7 +35,7 @@ export async function appendOneByOne(bench: Bench, server: BenchServer): Promise
   return speedRows(server, "one append at a time", samples, { count: appends, limit: SPEED_MIN[server.kind] });
 }
 
-/** Appends to many sessions at once, against as many bare writes at once. */
+/** Parallel appends to many sessions, compared with as many parallel bare writes. */
 export async function appendAtOnce(bench: Bench, server: BenchServer): Promise<Row[]> {
   const { sessionsAtOnce, appendsAtOnce } = bench.sizes;
   await using store = await server.openStore("append");
@@ -58,7 +58,7 @@ export async function appendAtOnce(bench: Bench, server: BenchServer): Promise<R
   });
 }
 
-/** What age costs: appending to, opening and forking a long session, against a short one. */
+/** The cost of length: appending to, opening and forking a long session, compared with a short one. */
 export async function measureLength(bench: Bench, server: BenchServer): Promise<Row[]> {
   const { entriesSmall, entriesMedium, entriesLarge, entriesKept } = bench.sizes;
   await using store = await server.openStore("length");
@@ -85,7 +85,7 @@ export async function listByUser(bench: Bench, server: BenchServer): Promise<Row
   await sleep(QUIET_MS);
   const lister = (store: SessionStore): Contender => ({
     async run(round) {
-      // The same users on either side, so that a store remembers as many heads here as there.
+      // The same users on both sides, so that the caches of both stores have the same number of heads.
       const user = (round + warmups) % Math.floor(sessions / sessionsOfUser);
       const { items } = await store.list({ userId: userAt(user), limit: LIST_LIMIT });
       const expected = Math.min(LIST_LIMIT, sessionsOfUser);
@@ -114,7 +114,7 @@ async function openRow(
   const opener = (sessionId: string): Contender => {
     let store: SessionStore;
     return {
-      // A store of its own for each round remembers nothing; how long it takes to connect is not measured.
+      // A separate store for each round has an empty cache; the time to connect is not measured.
       async prepare() {
         store = await server.openStore("length");
         await store.ping();
@@ -169,7 +169,7 @@ async function growthRow(bench: Bench, server: BenchServer, store: SessionStore,
   const samples = await race(
     {
       small: {
-        // A session of its own for each round, or it would not be short any more.
+        // A separate session for each round, as it would not stay short otherwise.
         async prepare() {
           short = await fillSession(store, entriesSmall, entriesKept);
         },
@@ -222,7 +222,7 @@ async function appendMessages(store: SessionStore, sessionId: string, count: num
     await store.append(sessionId, [{ type: "message", message: messageOf(index) }]);
 }
 
-/** What a bare client writes: the bytes of entries that the store has just taken. */
+/** The rows of a bare client: the bytes of entries that the store has just written. */
 async function bareRows(store: SessionStore, sessionId: string, count: number): Promise<BareRow[]> {
   await appendMessages(store, sessionId, count);
   const rows: BareRow[] = [];

@@ -1,10 +1,10 @@
 import type { Page } from "playwright-core";
 import { median } from "../statistics.ts";
 
-/** A frame that takes longer is seen as a halt. */
+/** A longer frame is visible as a stutter. */
 const SLOW_MS = 50;
 
-/** What the frames were like while something was done in a page. */
+/** The frames during an action in a page. */
 export interface Frames {
   readonly count: number;
   readonly medianMs: number;
@@ -12,11 +12,11 @@ export interface Frames {
   readonly slow: number;
   /** How many had a gap in the transcript. */
   readonly gaps: number;
-  /** The most frames with a gap in a row. */
+  /** The longest sequence of frames with a gap. */
   readonly gapsInARow: number;
 }
 
-/** Looks at every frame while something is done in a page that has `FRAME_WATCH`. */
+/** Measures all frames during an action in a page with `FRAME_WATCH`. */
 export async function measureFrames(
   page: Page,
   looks: "transcript" | "tree",

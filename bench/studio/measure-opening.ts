@@ -2,15 +2,15 @@ import { watchForWords } from "./page-scripts.ts";
 import type { Conversation } from "./store-conversation.ts";
 import type { StudioBrowser } from "./studio-browser.ts";
 
-/** How a session was opened in a new tab. */
+/** The cost of opening a session in a new tab. */
 export interface Opening {
-  /** From the navigation until the last turn was drawn in the view. */
+  /** From the navigation until the last turn was rendered in the viewport. */
   readonly shownMs: number;
-  /** What the server's API answered until then. */
+  /** The bytes of the server's API responses until then. */
   readonly answerBytes: number;
 }
 
-/** Opens two sessions in turn, so many times each; where there are several, once before that does not count. */
+/** Opens two sessions alternately, each the given number of times; with several times, after one warm-up. */
 export async function measureOpening(
   browser: StudioBrowser,
   sessions: Readonly<Record<"long" | "short", Conversation>>,

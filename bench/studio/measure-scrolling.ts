@@ -5,7 +5,7 @@ import { FRAME_WATCH, watchForWords } from "./page-scripts.ts";
 import type { Conversation } from "./store-conversation.ts";
 import type { StudioBrowser } from "./studio-browser.ts";
 
-/** Scrolls a transcript up from its end, and looks at every frame. */
+/** Scrolls a transcript up from its end, and measures all frames. */
 export async function measureScrolling(
   browser: StudioBrowser,
   { sessionId, lastWords }: Conversation,
@@ -14,12 +14,12 @@ export async function measureScrolling(
   await using opened = await browser.open(sessionId, watchForWords(lastWords) + FRAME_WATCH);
   const { page } = opened;
   await page.evaluate("shownMs");
-  // What else the page loads is not what scrolling costs.
+  // Other requests of the page must not count.
   await page.locator(".tree-item").first().waitFor();
   return await measureFrames(page, "transcript", () => turnWheel(page, ".transcript-scroller", turns));
 }
 
-/** How a wheel is turned: so many times, by so many pixels, with such a pause between. */
+/** The turns of the wheel: how many, by how many pixels, and the pause between them. */
 interface WheelTurns {
   readonly times: number;
   readonly deltaY: number;

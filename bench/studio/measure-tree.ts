@@ -8,20 +8,20 @@ import { turnWheel } from "./measure-scrolling.ts";
 
 const TREE = ".tree-canvas";
 const KEY_PAUSE_MS = 20;
-/** Up and now and then back down, so that the way is as long in a small tree. */
+/** Up, and sometimes back down, so that the same number of keys works in a small tree. */
 const KEYS = ["ArrowUp", "ArrowUp", "ArrowDown"] as const;
 
-/** What a tree is like to work with. */
+/** The speed of working with a tree. */
 export interface TreeFrames {
-  /** From the navigation until it was drawn. */
+  /** From the navigation until it was rendered. */
   readonly drawnMs: number;
-  /** While it was panned and zoomed. */
+  /** During panning and zooming. */
   readonly frames: Frames;
-  /** From an arrow key until the next element was drawn as selected. */
+  /** From an arrow key until the next element was rendered as selected. */
   readonly keyMs: number;
 }
 
-/** Pans and zooms the tree of a session, so many times each, and walks through it with the arrow keys. */
+/** Pans and zooms the tree of a session the given number of times each, and moves through it with the arrow keys. */
 export async function measureTree(
   browser: StudioBrowser,
   { sessionId }: Conversation,

@@ -1,4 +1,4 @@
-/** A frame is looked at after it was drawn: the message that it sends is handled when its layout and painting are done. */
+/** Runs after a frame was painted: its message is handled when layout and painting are done. */
 const AFTER_FRAME = `
 const afterFrame = (call) => requestAnimationFrame((time) => {
   const { port1, port2 } = new MessageChannel();
@@ -6,7 +6,10 @@ const afterFrame = (call) => requestAnimationFrame((time) => {
   port2.postMessage(null);
 });`;
 
-/** A script whose `window.shownMs` resolves to how long after the navigation the last row has the words and is in view. */
+/**
+ * A script whose `window.shownMs` resolves to the time from the navigation until the last row has the words and is
+ * visible.
+ */
 export function watchForWords(words: string): string {
   return watchFor(
     "shownMs",
@@ -20,7 +23,7 @@ export function watchForWords(words: string): string {
   );
 }
 
-/** A script whose `window.drawnMs` resolves to how long after the navigation the tree has elements. */
+/** A script whose `window.drawnMs` resolves to the time from the navigation until the tree has elements. */
 export function watchForTree(): string {
   return watchFor("drawnMs", `() => document.querySelector(".tree-item") !== null`);
 }
@@ -38,14 +41,14 @@ window.${name} = new Promise((resolve) => {
 })();`;
 }
 
-/** A stretch of the view that no row covers counts from this height on; rows themselves are less far apart. */
+/** The minimum height of a gap; the distance between rows is smaller. */
 const GAP_PX = 24;
 
 /**
- * A script that makes `window.frameWatch`: `begin(looks)` looks at every frame from then on, and `end()` tells how long
- * each took and, where it is to look at the transcript, which had a gap. A gap is a stretch of the transcript's view of at
- * least 24 px in which no drawn row is: because there is none, because earlier turns are still being loaded there, or
- * because the row there has nothing in it yet.
+ * A script that defines `window.frameWatch`: `begin(looks)` starts to observe all frames, and `end()` returns their
+ * durations and, if it observes the transcript, which frames had a gap. A gap is an area of the transcript's viewport,
+ * at least 24 px high, without a rendered row: because there is no row, earlier turns are still loading there, or the
+ * row is still empty.
  */
 export const FRAME_WATCH: string = `(() => {${AFTER_FRAME}
 const firstInView = (rows, top) => {
@@ -95,7 +98,9 @@ window.frameWatch = {
 };
 })();`;
 
-/** A script that adds to `window.keyTimesMs` how long after each key the tree with another selection was drawn. */
+/**
+ * A script that adds to `window.keyTimesMs` the time from each key until the tree with another selection was rendered.
+ */
 export const KEY_WATCH: string = `(() => {${AFTER_FRAME}
 window.keyTimesMs = [];
 let pressedAt = null;

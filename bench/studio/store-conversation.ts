@@ -1,26 +1,26 @@
 import { createHeader, type EntryDraft, type Message, type SessionStore } from "skein";
 import { messageText } from "../message-of.ts";
 
-/** A session as someone who worked for weeks has it, and where its end is. */
+/** A session like one after weeks of work, with its end. */
 export interface Conversation {
   readonly sessionId: string;
-  /** How many nodes its tree has. */
+  /** The number of nodes in its tree. */
   readonly nodes: number;
-  /** Words that only its last turn has. */
+  /** Words that only its last turn contains. */
   readonly lastWords: string;
 }
 
 const APPEND_ENTRIES = 1000;
-/** Messages of one question: what is asked, what a tool is asked for and says, and the answer. */
+/** The messages of one question: the question, the call of a tool, its result, and the answer. */
 const QUESTION_MESSAGES = 4;
-/** So often another way was tried, which became a branch of so many nodes. */
+/** After so many turns there is a side branch with so many nodes. */
 const BRANCH_EVERY = 40;
 const BRANCH_NODES = 6;
 const LABEL_EVERY = 500;
 const LONG_EVERY = 100;
 const LONG_PARAGRAPHS = 40;
 
-/** Stores a session with so many turns on its active path, many branches beside it and a few labels. */
+/** Stores a session with the given number of turns on its active path, many side branches and a few labels. */
 export async function storeConversation(store: SessionStore, turns: number): Promise<Conversation> {
   const header = createHeader({ cwd: "/project" });
   await store.create(header);
@@ -50,7 +50,7 @@ function idOf(turn: number): string {
   return `turn-${turn}`;
 }
 
-/** A branch that leaves the path a question earlier, and the way back to where it went on. */
+/** A branch that starts one question earlier, and the move of the leaf back to the path. */
 function branchAt(turn: number): EntryDraft[] {
   const from = turn - QUESTION_MESSAGES;
   const tried = Array.from({ length: BRANCH_NODES }, (_, index): EntryDraft => {

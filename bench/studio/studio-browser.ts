@@ -5,7 +5,7 @@ const VIEWPORT = { width: 1280, height: 800 } as const;
 
 /** Chromium with pages of the studio. */
 export interface StudioBrowser extends AsyncDisposable {
-  /** Opens a session's transcript in a new tab that has nothing in its cache and runs `script` before anything else. */
+  /** Opens a session's transcript in a new tab with an empty cache, and runs `script` before anything else. */
   open(sessionId: string, script: string): Promise<StudioPage>;
 }
 
@@ -14,7 +14,7 @@ export interface StudioPage extends AsyncDisposable {
   readonly page: Page;
 }
 
-/** Starts Debian's Chromium, or the one that SKEIN_TEST_CHROMIUM names, on a server. */
+/** Starts the installed Chromium, or that of SKEIN_TEST_CHROMIUM, for a server. */
 export async function startBrowser(url: string): Promise<StudioBrowser> {
   const browser = await launchChromium();
   return {

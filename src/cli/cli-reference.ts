@@ -7,12 +7,12 @@ export function cliReference(commands: readonly Command[]): string {
   const globals = Object.entries({ store: STORE_OPTION, ...GLOBAL_OPTIONS });
   const parts = [
     "# The command line",
-    "`skein <command> [options]`. This page is made from the commands themselves; after a change of one, `npx vitest run test/cli/reference.test.ts -u` makes it anew.",
+    "`skein <command> [options]`. This page is generated from the definitions of the commands. After a change of one, run `npx vitest run test/cli/reference.test.ts -u`.",
     table(
       "command",
       commands.map(({ name, summary }) => [`[\`${name}\`](#${name})`, summary]),
     ),
-    "## What all commands have in common",
+    "## Common to all commands",
     table(
       "option",
       globals.map(([name, option]) => [`\`${optionLine(name, option)}\``, describe(option)]),
@@ -23,21 +23,21 @@ export function cliReference(commands: readonly Command[]): string {
   return `${parts.join("\n\n")}\n`;
 }
 
-const COMMON = `- **Exit codes.** 0: all is well. 1: it is not (a finding, a failure), or it could not be done; a sentence on the error output
-  says why. 2: the command line cannot be understood, and nothing was done.
-- **Sessions** are named by their id, by a beginning or an end of it that no other session has (its last six characters, or
-  \`…4b446e\`), or by \`last\`: the one with the latest message. Where a part fits several, the refusal names them.
+const COMMON = `- **Exit codes.** 0: success. 1: a failure or a finding; a sentence on the standard error says why. 2: the command line
+  is invalid, and nothing was done.
+- **Sessions** are named by their id, by a prefix or a suffix of it that no other session has (its last six characters, or
+  \`…4b446e\`), or by \`last\`: the session with the latest message. If a part fits several sessions, the error lists them.
 - **Entries** are named by the number that \`tree\` shows before them, by their id, or by \`leaf\`.
-- **Output.** The result goes to the standard output, everything else to the error output. Progress is told only where
-  someone looks at it, and never with \`--json\`. Colours are for terminals: not in a pipe, with \`NO_COLOR\` or \`--no-color\`.
-- **JSON.** \`--json\` prints one object on one line. Its fields, as listed below, stay; new ones may be added.
-- **Hostile text.** Control characters and bidirectional marks of a transcript do not reach the terminal: they are shown as
+- **Output.** The result goes to the standard output, everything else to the standard error. Progress is only printed to a
+  terminal, and never with \`--json\`. Colours are only used on a terminal, not with \`NO_COLOR\` or \`--no-color\`.
+- **JSON.** \`--json\` prints one object on one line. The fields listed below are stable; new ones may be added.
+- **Control characters.** Control characters and bidirectional marks in texts never reach the terminal: they are printed as
   \`\ufffd\`, and escaped in JSON.
-- **Pipes.** A reader that has seen enough (\`| head\`) ends the program quietly, with 0.`;
+- **Pipes.** If the reader of a pipe closes it (\`| head\`), the program ends silently with 0.`;
 
 function withoutStore(commands: readonly Command[]): string {
   const names = commands.filter(({ store }) => store === "none").map(({ name }) => `\`${name}\``);
-  return `- **\`--store\`** is no option of ${names.join(", ")}, which work on no store, or on those they are told.`;
+  return `- **\`--store\`** is not an option of ${names.join(", ")}: they use no store, or name theirs with other options.`;
 }
 
 function section(command: Command): string {

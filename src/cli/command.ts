@@ -3,101 +3,104 @@ import type { NamedStoreOptions } from "./open-named-store.ts";
 import type { Terminal } from "./terminal.ts";
 
 /**
- * A command of the `skein` program: data, and one function that touches nothing but its context.
+ * A command of the `skein` program: data, and one function that only uses its context.
  *
- * Help, the reference in docs/cli.md, shell completion and the refusal of a wrong command line all come from the data.
+ * The help, the reference in docs/cli.md, shell completion and the errors about a command line are all made from the
+ * data.
  */
 export interface Command {
-  /** What to write after `skein`. */
+  /** The word after `skein`. */
   readonly name: string;
   /** What it does, in one sentence. */
   readonly summary: string;
-  /** More that a reader of its help should know. */
+  /** More about it, for its help. */
   readonly details?: string;
-  /** What is written without a name, in order; those that may be left out come last. */
+  /** The positional arguments, in order; optional ones come last. */
   readonly arguments: readonly CommandArgument[];
-  /** By the name that follows the two dashes; those that every command has are added. */
+  /** The options, by the name after the two dashes; options that every command has are added. */
   readonly options: Readonly<Record<string, CommandOption>>;
-  /** At least one command line, each with what it is for. */
+  /** At least one command line, each with its purpose. */
   readonly examples: readonly CommandExample[];
-  /** What each field of the object that `--json` prints holds. */
+  /** The fields of the object that `--json` prints. */
   readonly json: Readonly<Record<string, string>>;
-  /** Which store it works on: one that must be there, one that is made if it is not, or none. */
+  /** The store it uses: `existing` must exist, `made` is created if missing, `none` uses no store. */
   readonly store: "existing" | "made" | "none";
-  /** Whether it only shows or checks what the store records, so that it does not matter whose store it is. */
+  /**
+   * True if it only shows or checks what the store records. Such a command does not ask whether the store is trusted.
+   */
   readonly readsOnly?: boolean;
-  /** Whether it runs tools, whose commands must not read the program's keys. */
+  /** True if it runs tools. Their commands must not be able to read API keys from the program's environment. */
   readonly runsTools?: boolean;
-  /** Resolves to the exit code: 0 when all is well, 1 when it is not, 2 when the command cannot be understood. */
+  /** Resolves to the exit code: 0 for success, 1 for a failure or a finding, 2 for an invalid command line. */
   run(context: CommandContext): Promise<number>;
 }
 
-/** Something that is written after a command without a name. */
+/** A positional argument of a command. */
 export interface CommandArgument {
   readonly name: string;
   readonly what: string;
-  /** May be left out. */
+  /** True if it may be left out. */
   readonly optional?: boolean;
-  /** May be given several times; the last argument only. */
+  /** True if it may be given several times; only for the last argument. */
   readonly repeated?: boolean;
-  /** The only values it takes. */
+  /** The only values it accepts. */
   readonly choices?: readonly string[];
 }
 
 /** An option of a command; one without a `value` is a switch. */
 export interface CommandOption {
   readonly what: string;
-  /** What its value is called in the help, in capitals; `FILE` and `DIRECTORY` are completed from the file system. */
+  /** The name of its value in the help, in capitals; `FILE` and `DIRECTORY` are completed from the file system. */
   readonly value?: string;
-  /** What it is when it is not given. */
+  /** Its value if it is not given. */
   readonly default?: string;
-  /** May be given several times. */
+  /** True if it may be given several times. */
   readonly repeated?: boolean;
-  /** The only values it takes. */
+  /** The only values it accepts. */
   readonly choices?: readonly string[];
 }
 
-/** A command line as it may be typed, and what it is for. */
+/** An example command line and its purpose. */
 export interface CommandExample {
   readonly line: string;
   readonly what: string;
 }
 
-/** What a command works with. */
+/** What a command gets from the program. */
 export interface CommandContext {
-  /** What was given without a name: as many as the command's arguments allow. */
+  /** The positional arguments: as many as the command allows. */
   readonly positionals: readonly string[];
   readonly values: CommandValues;
-  /** Whether the result is to be JSON. */
+  /** True if the result is printed as JSON. */
   readonly json: boolean;
-  /** The store that was named, or the default one. */
+  /** The URL of `--store`, or of the default store. */
   readonly storeUrl: string;
-  /** The result as lines with colours; texts of others go through `printable` or `printableText` first. */
+  /** Prints the result in lines with colours. Texts of others must go through `printable` or `printableText` first. */
   readonly terminal: Terminal;
   /** Aborts when the user interrupts the program. */
   readonly signal: AbortSignal;
-  /** Opens the store that was named; whoever opens it closes it. */
+  /** Opens the store of `storeUrl`; the caller closes it. */
   openStore(): Promise<SessionStore>;
-  /** Opens another store, made if it is not there; one in files that is not its user's counts as words. */
+  /** Opens another store, created if it is missing. What a file that is not the user's own records has no force. */
   openNamed(url: string, options?: NamedStoreOptions): Promise<SessionStore>;
-  /** Writes one line of the result; what could steer a terminal is taken out. */
+  /** Prints one line of the result; control characters are removed. */
   print(text: string): void;
-  /** Writes the result as JSON, on one line that cannot steer a terminal either. */
+  /** Prints the result as JSON on one line; control characters are escaped. */
   printJson(value: unknown): void;
-  /** Writes a part of a result that is a file and not lines, as it is; resolves when there is room for more. */
+  /** Writes a piece of a result that is a file, unchanged; resolves when the stream has room for more. */
   write(text: string): Promise<void>;
-  /** Whether whoever sits at the terminal says yes; null where nobody can be asked. */
+  /** Asks the person at the terminal a yes-or-no question; null if no person can be asked. */
   confirm(question: string): Promise<boolean | null>;
-  /** Says how far it is, on the error output and not too often; nothing where nobody looks or `--json` is given. */
+  /** Prints progress on the standard error, at most once a second; does nothing without a terminal or with `--json`. */
   progress(text: string): void;
-  /** Says why the command cannot be done, or something else that is not the result, on the error output. */
+  /** Prints an error or another line that is not the result on the standard error. */
   fail(text: string): void;
 }
 
-/** The options as they were given, or their defaults. */
+/** The values of the options: as given, or their defaults. */
 export type CommandValues = Readonly<Record<string, string | boolean | readonly string[] | undefined>>;
 
-/** An option's text, or undefined when it was not given. */
+/** The text of an option; undefined if it was not given. */
 export function textOption(values: CommandValues, name: string): string | undefined {
   const value = values[name];
   return typeof value === "string" ? value : undefined;

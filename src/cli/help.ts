@@ -1,13 +1,13 @@
 import type { Command, CommandOption } from "./command.ts";
 import { nameOf, optionsOf } from "./parse-command-line.ts";
 
-/** How wide help is where no terminal says, and at most: longer lines are hard to read. */
+/** The width of the help without a terminal, and its maximum: longer lines are hard to read. */
 const WIDTH = 80;
 const WIDTH_MAX = 100;
-/** How wide the left column of a list may be before what it explains goes below it. */
+/** The maximum width of a list's left column; a longer left text gets its own line. */
 const LEFT_MAX = 24;
 
-/** What `skein --help` says, on a terminal of so many columns. */
+/** The text of `skein --help` for a terminal of the given width. */
 export function programHelp(commands: readonly Command[], width = WIDTH): string {
   const text = (words: string): string[] => wrap(words, { width });
   return [
@@ -21,14 +21,14 @@ export function programHelp(commands: readonly Command[], width = WIDTH): string
     ),
     "",
     ...text(
-      "skein <command> --help says more. Every command takes --json, --no-color and --help; skein --version says which one this is.",
+      "For the options of a command, see skein <command> --help. Every command accepts --json, --no-color and --help; skein --version prints the version.",
     ),
     "",
-    ...text("Exit codes: 0 all is well; 1 it is not, or it cannot be done; 2 the command line cannot be understood."),
+    ...text("Exit codes: 0 success; 1 a failure or a finding; 2 an invalid command line."),
   ].join("\n");
 }
 
-/** What `skein <command> --help` says, on a terminal of so many columns. */
+/** The text of `skein <command> --help` for a terminal of the given width. */
 export function commandHelp(command: Command, width = WIDTH): string {
   const given = command.arguments.map((argument) => [nameOf(argument), argument.what] as const);
   const options = Object.entries(optionsOf(command));
@@ -50,17 +50,17 @@ export function commandHelp(command: Command, width = WIDTH): string {
   ].join("\n");
 }
 
-/** How a command is written, without its options one by one. */
+/** The usage line of a command. */
 export function usageOf(command: Command): string {
   return ["skein", command.name, ...command.arguments.map(nameOf), "[options]"].join(" ");
 }
 
-/** An option as it is written. */
+/** An option with the placeholder of its value. */
 export function optionLine(name: string, { value }: CommandOption): string {
   return value === undefined ? `--${name}` : `--${name} ${value}`;
 }
 
-/** What an option is for, what it takes, and what it is when it is left out. */
+/** What an option is for, its choices, and its default. */
 export function describe({ what, choices, default: initial, repeated }: CommandOption): string {
   const several = repeated === true ? "; may be given several times" : "";
   const taken = choices === undefined ? "" : `: ${choices.join(", ")}`;
@@ -68,7 +68,7 @@ export function describe({ what, choices, default: initial, repeated }: CommandO
   return `${what}${taken}${several}${left}`;
 }
 
-/** A list of things and what they are, in two columns that fit a terminal; a thing that is too wide has a line of its own. */
+/** Formats a list in two columns that fit a terminal; a left text that is too wide gets its own line. */
 export function listLines(rows: readonly (readonly [left: string, right: string])[], width = WIDTH): string[] {
   const leftMax = Math.min(LEFT_MAX, Math.floor(width / 3));
   const fitting = rows.map(([left]) => left.length).filter((length) => length <= leftMax);
@@ -80,14 +80,14 @@ export function listLines(rows: readonly (readonly [left: string, right: string]
   });
 }
 
-/** A command line on lines that fit, which a shell still takes as one. */
+/** Wraps a command line with backslashes, so that a shell reads it as one. */
 function shellLines(line: string, width: number): string[] {
   const words = line.match(/(?:"[^"]*"|'[^']*'|[^\s"'])+/g) ?? [];
   const [first = "", ...rest] = wrapWords(words, Math.min(width, WIDTH_MAX) - 6);
   return [first, ...rest.map((each) => `  ${each}`)].map((each, at) => `  ${each}${at < rest.length ? " \\" : ""}`);
 }
 
-/** A text on lines that fit, each indented; a word that is too long has a line of its own. */
+/** Wraps and indents a text; a word that is too long gets its own line. */
 function wrap(text: string, { width, indent = 0 }: { readonly width: number; readonly indent?: number }): string[] {
   return wrapWords(text.split(" "), Math.min(width, WIDTH_MAX) - indent).map((line) => " ".repeat(indent) + line);
 }

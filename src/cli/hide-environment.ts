@@ -3,25 +3,29 @@ import { isMainThread } from "node:worker_threads";
 import { isSecretName } from "../export/secret-patterns.ts";
 import { isInherited } from "../sandboxes/local/host-environment.ts";
 
-/** The fields of /proc/self/stat, counted after the program's name, that say where the environment begins and ends. */
+/**
+ * The fields of /proc/self/stat, counted after the program's name, with the start and the end address of the
+ * environment.
+ */
 const ENVIRONMENT_START = 47;
 const ENVIRONMENT_END = 48;
 
 /**
- * Takes out of what other processes can read of this one's environment all that a command is not given anyway. The
- * program itself still finds everything in `process.env`. Call it once, before anything else runs.
+ * Removes variables that commands do not inherit from what other processes can read of this process's environment. The
+ * program itself still finds them in `process.env`. Call it once, before anything else runs.
  *
- * Linux shows a process's environment (`/proc/<pid>/environ`) as the memory that it was started with, which no change of
- * a variable touches; so the variables are moved elsewhere and that memory is overwritten.
+ * Linux shows a process's environment (`/proc/<pid>/environ`) as the memory that it was started with, which changing a
+ * variable does not affect. So each variable is set again, which moves it elsewhere, and the original memory is
+ * overwritten.
  *
- * @returns false when a key can still be read there, as on systems where this cannot be done.
+ * @returns false if an API key can still be read there, as on systems where this is not possible.
  */
 export function hideEnvironment(): boolean {
   try {
-    // Another thread has a copy of the variables, so that it could move none.
+    // A worker thread only has a copy of the variables: setting them there would move nothing.
     if (process.platform === "linux" && isMainThread) overwrite();
   } catch {
-    // Without such a /proc the keys stay where they are.
+    // Without such a /proc, the keys cannot be removed.
   }
   return !showsKeys();
 }
@@ -33,7 +37,7 @@ function overwrite(): void {
     for (const { name, start, end } of entriesOf(bytes)) {
       if (isInherited(name)) continue;
       const value = process.env[name];
-      // Setting a variable keeps it in memory of its own.
+      // Setting a variable copies its value to newly allocated memory.
       if (value !== undefined) process.env[name] = value;
       writeSync(memory, Buffer.alloc(end - start), 0, end - start, at + start);
     }
@@ -51,11 +55,11 @@ function showsKeys(): boolean {
 }
 
 function isKey(name: string): boolean {
-  // Shells keep the working directory in variables that are called like passwords.
+  // Shells keep the working directory in PWD and OLDPWD, whose names look like those of passwords.
   return isSecretName(name) && !/^(?:OLD)?PWD$/.test(name);
 }
 
-/** The environment that this process was started with, and where it is in its memory. */
+/** The environment that this process was started with, and its address in memory. */
 function readOwn(): { readonly at: number; readonly bytes: Buffer } {
   const stat = readFileSync("/proc/self/stat", "latin1");
   const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");

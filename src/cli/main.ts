@@ -33,12 +33,12 @@ async function ask(question: string): Promise<string> {
   }
 }
 
-// The second signal of a kind ends the program as usual.
+// A second signal ends the program right away, as without a handler.
 for (const signal of ["SIGINT", "SIGTERM"] as const) {
   process.once(signal, () => interrupted.abort(new SessionError("ABORTED", "The command was interrupted.")));
 }
 stdout.on("error", (error: NodeJS.ErrnoException) => {
-  // Whoever reads the output may have seen enough; anything else is a result that got lost.
+  // EPIPE: the reader has closed the pipe. On any other error the result is lost.
   if (error.code !== "EPIPE") stderr.write(`The output cannot be written: ${error.message}\n`);
   process.exit(error.code === "EPIPE" ? 0 : 1);
 });

@@ -3,20 +3,20 @@ import { SessionManager, type SessionStore } from "../index.ts";
 import { configInEnvironment } from "../lifecycle/config-from-environment.ts";
 import { UNLIMITED_SESSIONS } from "../lifecycle/session-config.ts";
 
-/** On behalf of whoever sits at the terminal, who may see every session of the store. */
+/** The actor of the command line: the person at the terminal, who may access every session of the store. */
 export const AT_TERMINAL: ActorOptions = { actor: { userId: LOCAL_USER, admin: true } };
 
 /**
- * A manager for whoever sits at the terminal. The limits of a service are not theirs: no session is too many or too long,
- * and none expires by being looked at.
+ * A manager for the person at the terminal. It has none of a service's limits: no limit on the number or length of
+ * sessions, and reading a session never expires it.
  */
 export function openManager(store: SessionStore): SessionManager {
   return new SessionManager({ store, config: UNLIMITED_SESSIONS });
 }
 
 /**
- * A manager for the users of a service. The caps are those of the environment or the defaults; sessions expire only where
- * SKEIN_SESSION_TTL says when.
+ * A manager for the users of a service. Limits come from the environment, else the defaults; sessions expire only if
+ * SKEIN_SESSION_TTL is set.
  */
 export function openServiceManager(store: SessionStore): SessionManager {
   const { sessionTtl } = UNLIMITED_SESSIONS;

@@ -10,44 +10,46 @@ import { findForeignCode } from "../stores/sqlite/foreign-code.ts";
 import { isChosenStore, skeinHome } from "../tree/home.ts";
 import { isTrustedStore, trustStore } from "./trusted-stores.ts";
 
-/** The note in a store that tells it from any other one at the same path. */
+/** The key of the note in a store that holds its id, to tell it from another store at the same path. */
 const ID_MARK = "store/id";
 
-/** How a program opens a store. */
+/** How a command opens a store. */
 export interface NamedStoreOptions {
-  /** Whether the user's environment names the store, and not a command line that someone else may have suggested. */
+  /** True if the user's environment names the store. A command line may have been suggested by someone else. */
   readonly fromEnvironment?: boolean;
-  /** Whether the program acts on what the store records (default: yes). One that only shows or copies it needs no trust. */
+  /**
+   * Whether the command acts on what the store records (default: true). A command that only shows or copies it needs no
+   * trust.
+   */
   readonly acts?: boolean;
-  /** Refuses a store that is not there, with this advice; a mistyped path would otherwise make an empty one. */
+  /** Refuses a missing store with this advice. Otherwise, a mistyped path would create an empty store. */
   readonly missingAdvice?: string;
-  /** Makes the directories above the store, too; those of the store that Skein chooses itself are always made. */
+  /** Creates the directories above the store as well. Those of the default store are always created. */
   readonly create?: boolean;
-  /** Lists the store as the user's own. */
+  /** Adds the store to the user's list of trusted stores. */
   readonly trust?: boolean;
-  /** Asks whether the store is the user's own; null where nobody can be asked. */
+  /** Asks whether the store belongs to the user; null if no person can be asked. */
   readonly confirm?: (question: string) => Promise<boolean | null>;
-  /** Whether everything in the store goes elsewhere, where what has no force here never has any. */
+  /** True for a copy of the store: records without force here will have no force in the copy either. */
   readonly copies?: boolean;
-  /** Told in one line that what the store records has no force. */
+  /** Prints one line, which tells that the store's records have no force. */
   readonly tell?: (line: string) => void;
 }
 
 /**
- * Opens the store that a command line or the environment names.
+ * Opens the store that a command line or the environment names, and decides whether it is trusted.
  *
- * - A store on a server, one in memory, and a file in Skein's home are the user's own. So is a file that the list of trusted
- *   stores has, by its path without links and the id in it.
- * - A file is listed when it is made here, when the user says so with `trust`, or when they say yes to the question.
- * - Any other file is opened as words, where the program acts on what it records: see `viewAsInherited`.
+ * - Trusted without a question: a store on a server, one in memory, a file in Skein's home, and a file on the list of
+ *   trusted stores, which identifies it by its path without links and the id in it.
+ * - A file is added to the list when it is created here, with `trust`, or when the user answers yes to the question.
+ * - Any other file whose records the command acts on is opened without trust: see `viewAsInherited`.
  *
- * @throws {SessionError} `INVALID_OPTION` for a URL that names no store, a store that must be there and is not, or a directory
- * that is missing above one;
- * `STORE_FAILED` for a database of someone else's that would run SQL of its own with every write.
+ * @throws {SessionError} `INVALID_OPTION` for a URL that names no store, a missing store with `missingAdvice`, or a
+ * missing directory above the store; `STORE_FAILED` for an untrusted database with SQL that would run on every write.
  */
 export async function openNamedStore(url: string, options: NamedStoreOptions = {}): Promise<SessionStore> {
   const path = storePathOf(url);
-  // By the path that is opened: at `x.db/` there is nothing, but the store opens `x.db`.
+  // Checks the path that is really opened: nothing exists at `x.db/`, but the store opens `x.db`.
   const isMade = path !== null && (await isEmpty(resolve(path)));
   if (isMade && options.missingAdvice !== undefined && !(await storeExists(url))) {
     throw new SessionError("INVALID_OPTION", `There is no store at ${path}; ${options.missingAdvice}.`);
@@ -58,14 +60,14 @@ export async function openNamedStore(url: string, options: NamedStoreOptions = {
     const { acts = true, ...rest } = options;
     const trust = options.trust === true || isMade;
     if (!acts && !trust) return store;
-    return (await isOwn(store, url, { ...rest, trust })) ? store : await words(store, url, options);
+    return (await isOwn(store, url, { ...rest, trust })) ? store : await openUntrusted(store, url, options);
   } catch (error) {
     await store.close();
     throw error;
   }
 }
 
-/** Whether a store is there, as far as a look at the file system tells: one that is no file counts as there. */
+/** Whether a store exists, as far as the file system shows; a store that is not a file counts as existing. */
 export async function storeExists(url: string): Promise<boolean> {
   const path = storePathOf(url);
   return path === null || isThere(resolve(path));
@@ -75,19 +77,20 @@ async function isOwn(store: SessionStore, url: string, options: NamedStoreOption
   const given = storePathOf(url) as string;
   const [path, home] = await Promise.all([realPath(given), realPath(skeinHome())]);
   if (isIn(path, home) && path !== home) return true;
-  // A relative path means another file in every directory, so it says no more than one on the command line. A link in
+  // A relative path names another file in every directory, so it is no better than one on the command line. A link in
+  // Skein's home says nothing about its target.
   // Skein's home says nothing about what it leads to.
   const isNamedByUser = options.fromEnvironment === true && isAbsolute(given) && !isIn(resolve(given), skeinHome());
   if (isNamedByUser) return true;
   const id = await readId(store);
   if (id !== null && (await isTrustedStore({ path, id }))) return true;
-  const question = `${show(path)} is not listed as your own store. Take the runs, approvals and sandboxes that it records as yours?`;
+  const question = `${show(path)} is not listed as your own store. Trust the runs, approvals and sandboxes that it records?`;
   if (options.trust !== true && (await options.confirm?.(question)) !== true) return false;
   await trustStore({ path: await realPath(path), id: id ?? (await writeId(store)) });
   return true;
 }
 
-async function words(
+async function openUntrusted(
   store: SessionStore,
   url: string,
   { tell, copies = false }: NamedStoreOptions,
@@ -97,17 +100,17 @@ async function words(
   if (code !== null) {
     throw new SessionError(
       "STORE_FAILED",
-      `The database ${path} is not listed as yours and has the ${code}, which would run with every write; remove it, or add --trust-store.`,
+      `The database ${path} is not listed as yours and has the ${code}, which would run on every write; remove it, or add --trust-store.`,
     );
   }
   tell?.(
-    `${path} is not listed as your own store: runs, approvals and sandboxes that it records have no force. Add --trust-store if it is yours${copies ? "; copied without it, they never have any force in the copy" : ""}.`,
+    `${path} is not listed as your own store: runs, approvals and sandboxes that it records have no force. Add --trust-store if it is yours${copies ? "; otherwise they have no force in the copy either" : ""}.`,
   );
   return viewAsInherited(store);
 }
 
 async function readId(store: SessionStore): Promise<string | null> {
-  // Where the notes cannot be read, nothing tells this store from another.
+  // If the notes cannot be read, the store has no id and cannot be found on the list.
   const marks = await store.eraser.readMarks([ID_MARK]).catch(() => null);
   return marks?.get(ID_MARK) ?? null;
 }
@@ -118,19 +121,19 @@ async function writeId(store: SessionStore): Promise<string> {
   return id;
 }
 
-/** The path without links; as it is where there is nothing. */
+/** The path without links; unchanged if nothing exists there. */
 async function realPath(path: string): Promise<string> {
   return realpath(path).catch(() => resolve(path));
 }
 
-/** Whether there is nothing at a path: no file, or a directory without anything in it. */
+/** Whether nothing is at a path: no file, or an empty directory. */
 async function isEmpty(path: string): Promise<boolean> {
   if (!(await isThere(path))) return true;
   const names = await readdir(path).catch(() => null);
   return names !== null && names.length === 0;
 }
 
-/** What cannot be looked at is there, too: only a store that is certainly not there is made here. */
+/** Only ENOENT counts as missing: a store must not be created where one may exist but cannot be accessed. */
 function isThere(path: string): Promise<boolean> {
   return access(path).then(
     () => true,

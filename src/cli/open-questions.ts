@@ -7,14 +7,14 @@ import { printable } from "./terminal.ts";
 const LISTED_MAX = 10;
 const ARGUMENTS_CHARACTERS_MAX = 60;
 
-/** A question that waits for an answer, and the run that asks it. */
+/** An open question, with its run. */
 export interface WaitingQuestion extends OpenQuestion {
   readonly run: OpenRunView;
-  /** Counted from 1 within its session. */
+  /** Its number within the session, from 1. */
   readonly number: number;
 }
 
-/** What some open runs ask, in their order. */
+/** The questions of open runs, in order. */
 export function questionsOf(runs: readonly OpenRunView[]): readonly WaitingQuestion[] {
   const counts = new Map<string, number>();
   return runs.flatMap((run) =>
@@ -26,7 +26,9 @@ export function questionsOf(runs: readonly OpenRunView[]): readonly WaitingQuest
   );
 }
 
-/** A question as whoever is asked is shown it; a log that does not say what it is about leaves that open. */
+/**
+ * A question as an approval. If the log does not record the tool, it is named "a tool" and counts as running commands.
+ */
 export function approvalOf({ question, callId, name, arguments: given, effects, reach }: OpenQuestion): Approval {
   return {
     question,
@@ -38,7 +40,7 @@ export function approvalOf({ question, callId, name, arguments: given, effects, 
   };
 }
 
-/** A question on one line: the tool, the beginning of its arguments, and what it could reach. */
+/** A question on one line: the tool, the beginning of its arguments, and what it can reach. */
 export function describeQuestion(question: OpenQuestion): string {
   const { name, arguments: given } = approvalOf(question);
   return `${printable(name)} ${argumentsOf(given)} ${printable(reachText(approvalOf(question)), 200)}`;
@@ -50,9 +52,10 @@ export function argumentsOf(given: OpenQuestion["arguments"]): string {
 }
 
 /**
- * The question that was named: by its id, a beginning of it that no other has, or its number; the only one where none was.
+ * Finds the question that was named: by its id, a unique prefix of the id, or its number; without a name, the only
+ * question.
  *
- * @throws {SessionError} `QUESTION_NOT_FOUND`, or `INVALID_OPTION` that lists them where several could be meant.
+ * @throws {SessionError} `QUESTION_NOT_FOUND`, or `INVALID_OPTION` with a list if several match.
  */
 export function pickQuestion(
   questions: readonly WaitingQuestion[],
@@ -68,14 +71,14 @@ export function pickQuestion(
     throw new SessionError(
       "QUESTION_NOT_FOUND",
       reference === undefined
-        ? `No run of session ${sessionId} waits for an answer; skein approvals lists those that do.`
-        : `No run of session ${sessionId} asks ${show(reference)}; skein approvals lists what is asked.`,
+        ? `No call of session ${sessionId} waits for approval; skein approvals lists the calls that do.`
+        : `Session ${sessionId} has no open question ${show(reference)}; skein approvals lists the questions.`,
     );
   }
   if (others.length === 0) return only;
   const listed = named.slice(0, LISTED_MAX).map((each) => `${each.number} (${describeQuestion(each)})`);
   throw new SessionError(
     "INVALID_OPTION",
-    `Session ${sessionId} waits for ${named.length} answers: name one of ${listed.join(", ")}.`,
+    `Session ${sessionId} has ${named.length} open questions: name one of ${listed.join(", ")}.`,
   );
 }

@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 
-/** The version of the package that this program belongs to. */
+/** The version of this package. */
 export function versionOfPackage(): string {
   const { version } = JSON.parse(readFileSync(new URL("../../package.json", import.meta.url), "utf8")) as {
     version: string;
@@ -9,5 +9,5 @@ export function versionOfPackage(): string {
   return version;
 }
 
-/** The folder of the studio's program, which `npm run build` makes. */
+/** The directory of the built studio, which `npm run build` makes. */
 export const STUDIO: string = fileURLToPath(new URL("../../dist/studio/", import.meta.url));

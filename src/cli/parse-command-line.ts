@@ -7,41 +7,41 @@ import { suggestion } from "../internal/nearest.ts";
 /** The options of every command. */
 export const GLOBAL_OPTIONS: Readonly<Record<string, CommandOption>> = {
   json: { what: "print the result as JSON, on one line" },
-  "no-color": { what: "print without colours, as in a pipe or with NO_COLOR" },
-  help: { what: "say how the command is used" },
+  "no-color": { what: "print without colours; also with NO_COLOR, and in a pipe" },
+  help: { what: "print this help" },
 };
 
-/** The option of every command that works on a store. */
+/** The option of every command that uses a store. */
 export const STORE_OPTION: CommandOption = {
   value: "URL",
   what: "the store: memory:, jsonl:./directory, sqlite:./file.db, or the URL of a server (default: $SKEIN_STORE, else skein.db in $SKEIN_HOME or ~/.skein)",
 };
 
-/** The option of every command that opens a store which it is told of. */
+/** The option of every command that opens a store named by the user. */
 export const TRUST_STORE_OPTION: CommandOption = {
-  what: "list the file or directory that is named as your own store: the runs, approvals and sandboxes that it records count",
+  what: "trust the store from now on: the runs, approvals and sandboxes that it records count",
 };
 
-/** The option of every command that makes what it is told of. */
+/** The option of every command that creates files or stores. */
 export const CREATE_OPTION: CommandOption = {
-  what: "make the directories above what is named, too; without it, a missing one is refused",
+  what: "also create missing parent directories; without it, they are an error",
 };
 
 const STORE_OPTIONS = { store: STORE_OPTION, "trust-store": TRUST_STORE_OPTION };
 
-/** A command line, understood. */
+/** A parsed command line. */
 export interface ParsedCommandLine {
   readonly positionals: readonly string[];
   readonly values: CommandValues;
 }
 
-/** All options of a command: its own, then the store, then those of every command. */
+/** All options of a command: its own, those of the store, and the global ones. */
 export function optionsOf(command: Command): Readonly<Record<string, CommandOption>> {
   const making = command.store === "made" ? { create: CREATE_OPTION } : {};
   return { ...command.options, ...(command.store === "none" ? {} : STORE_OPTIONS), ...making, ...GLOBAL_OPTIONS };
 }
 
-/** The command's name, wherever it stands among options that every command has, and what is left without it. */
+/** Finds the command's name, which may follow global options; returns it and the other arguments. */
 export function splitCommandLine(args: readonly string[]): {
   readonly name: string | null;
   readonly rest: readonly string[];
@@ -52,7 +52,7 @@ export function splitCommandLine(args: readonly string[]): {
   return { name: args[first.index] ?? null, rest: args.toSpliced(first.index, 1) };
 }
 
-/** What a command line says. @throws {SessionError} `INVALID_OPTION`, with a sentence that says what to write instead. */
+/** Parses a command line. @throws {SessionError} `INVALID_OPTION`, with a sentence that says what to write instead. */
 export function parseCommandLine(command: Command, args: readonly string[]): ParsedCommandLine {
   const options = optionsOf(command);
   const { tokens } = tokensOf(args, options);
@@ -81,7 +81,7 @@ function tokensOf(args: readonly string[], options: Readonly<Record<string, Comm
   return parseArgs({
     args: [...args],
     options: Object.fromEntries(types),
-    // Node's own refusals name neither the command nor what to do.
+    // The errors of Node's parser name neither the command nor a remedy.
     strict: false,
     allowPositionals: true,
     tokens: true,
@@ -113,14 +113,15 @@ function checkArguments(command: Command, given: readonly string[]): void {
   const missing = wanted.find((argument, index) => argument.optional !== true && (given[index] ?? "") === "");
   if (missing !== undefined) throw refused(command, `${command.name} needs ${nameOf(missing)}`);
   const extra = wanted.at(-1)?.repeated === true ? undefined : given[wanted.length];
-  if (extra !== undefined) throw refused(command, `${command.name} has no use for ${show(extra)}`);
+  if (extra !== undefined)
+    throw refused(command, `${command.name} accepts no further argument, but got ${show(extra)}`);
   for (const [index, value] of given.entries()) {
     const argument = wanted[Math.min(index, wanted.length - 1)];
     if (argument !== undefined) checkChoice(command, nameOf(argument), value, argument.choices);
   }
 }
 
-/** An argument as it is written in a usage line. */
+/** An argument as a usage line shows it. */
 export function nameOf({ name, optional, repeated }: CommandArgument): string {
   const dots = repeated === true ? "…" : "";
   return optional === true ? `[${name}]${dots}` : `<${name}>${dots}`;

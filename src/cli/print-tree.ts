@@ -4,8 +4,8 @@ import type { TreeNode } from "../session/log/tree.ts";
 import { printable, type Terminal } from "./terminal.ts";
 
 /**
- * Prints a session's trees, each entry with its position in the log, by which commands take it. A single child stays in line
- * below its parent, only branches are indented.
+ * Prints a session's trees; each entry with its position in the log, which commands accept as its name. An only child
+ * is not indented, only branches are.
  */
 export function printTree(
   terminal: Terminal,

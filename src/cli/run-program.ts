@@ -14,37 +14,37 @@ import { versionOfPackage } from "./package-files.ts";
 const LINE_CHARACTERS_MAX = 2000;
 const PROGRESS_EVERY_MS = 1000;
 const KEYS_SHOW =
-  "On this system, commands of tools can read the keys in the environment of this program unless they are isolated.";
-/** What is wrong with a command line, and not with the store. */
+  "On this system, commands of tools that are not isolated can read the API keys in this program's environment.";
+/** Error codes of an invalid command line; they exit with 2. */
 const MISTAKES: ReadonlySet<string> = new Set(["INVALID_OPTION", "INVALID_QUERY", "INVALID_ID"]);
 
-/** Where a program's output goes, and how it is interrupted. */
+/** The output streams of a program, and how it is interrupted. */
 export interface ProgramOutput {
-  /** Takes a part of the result. */
+  /** Writes a part of the result. */
   out(text: string): void;
-  /** Resolves when there is room for more of it; left out where there always is. */
+  /** Resolves when the stream has room for more; left out if it always has. */
   room?(): Promise<void>;
-  /** Takes a line that is not the result. */
+  /** Writes a line that is not the result. */
   err(text: string): void;
-  /** Whether the result is shown in colours. */
+  /** Whether the result is printed in colours. */
   readonly colours: boolean;
-  /** How wide the terminal is; left out where there is none. */
+  /** The width of the terminal; left out without one. */
   readonly columns?: number;
-  /** Whether someone looks at the error output, so that progress is worth telling. */
+  /** True if the standard error is a terminal, so that progress is printed. */
   readonly watched: boolean;
   readonly signal: AbortSignal;
-  /** Asks whoever sits at the terminal; left out where nobody does. */
+  /** Asks the person at the terminal; left out without a terminal. */
   ask?(question: string): Promise<string>;
-  /** Whether commands of tools can read no key in the environment of this process; not said where there are none. */
+  /** True if commands of tools cannot read API keys from this process's environment. Undefined counts as true. */
   readonly keysHidden?: boolean;
 }
 
 /**
  * Runs one command line of `skein`; resolves to its exit code.
  *
- * - 0: all is well. 1: it is not, or it could not be done. 2: the command line cannot be understood; nothing was done.
- * - A failure is one sentence on the error output, without a stack and without the password of a URL.
- * - Nothing that a session says can steer a terminal.
+ * - 0: success. 1: a failure or a finding. 2: an invalid command line; nothing was done.
+ * - A failure prints one sentence on the standard error, without a stack trace and without the password of a URL.
+ * - No text of a session can control the terminal.
  */
 export async function runProgram(
   commands: readonly Command[],
@@ -54,7 +54,7 @@ export async function runProgram(
   try {
     return await dispatch(commands, args, output);
   } catch (error) {
-    complain(output, error instanceof Error ? error.message : String(error));
+    printError(output, error instanceof Error ? error.message : String(error));
     return error instanceof SessionError && MISTAKES.has(error.code) ? 2 : 1;
   }
 }
@@ -62,28 +62,31 @@ export async function runProgram(
 async function dispatch(commands: readonly Command[], args: readonly string[], output: ProgramOutput): Promise<number> {
   const { name, rest } = splitCommandLine(args);
   if (name === null) return withoutCommand(commands, rest, output);
-  if (name === "help" && rest.length === 0) return say(output, programHelp(commands, output.columns));
+  if (name === "help" && rest.length === 0) return printLine(output, programHelp(commands, output.columns));
   const wanted = name === "help" ? (rest[0] as string) : name;
   const command = commands.find((candidate) => candidate.name === wanted);
   if (command === undefined) {
     const names = commands.map((candidate) => candidate.name);
-    const near = suggestion(wanted, names) || " skein --help lists them.";
+    const near = suggestion(wanted, names) || " skein --help lists the commands.";
     throw new SessionError("INVALID_OPTION", `There is no command ${show(wanted)};${near}`);
   }
   const parsed = name === "help" ? null : parseCommandLine(command, rest);
-  if (parsed === null || parsed.values["help"] === true) return say(output, commandHelp(command, output.columns));
-  if (command.runsTools === true && output.keysHidden === false) complain(output, KEYS_SHOW);
+  if (parsed === null || parsed.values["help"] === true) return printLine(output, commandHelp(command, output.columns));
+  if (command.runsTools === true && output.keysHidden === false) printError(output, KEYS_SHOW);
   const context = contextOf(command, parsed, output);
-  if (command.store !== "none" && parsed.values["store"] === undefined) tellOfLocalStore(context);
+  if (command.store !== "none" && parsed.values["store"] === undefined) warnAboutLocalStore(context);
   return command.run(context);
 }
 
 function withoutCommand(commands: readonly Command[], args: readonly string[], output: ProgramOutput): number {
-  if (args.includes("--version")) return say(output, versionOfPackage());
+  if (args.includes("--version")) return printLine(output, versionOfPackage());
   const [first] = args;
   if (first === undefined || args.includes("--help") || args.includes("-h"))
-    return say(output, programHelp(commands, output.columns));
-  throw new SessionError("INVALID_OPTION", `There is no command beside ${show(first)}; skein --help lists them.`);
+    return printLine(output, programHelp(commands, output.columns));
+  throw new SessionError(
+    "INVALID_OPTION",
+    `The command is missing before ${show(first)}; skein --help lists the commands.`,
+  );
 }
 
 function contextOf(command: Command, parsed: ParsedCommandLine, output: ProgramOutput): CommandContext {
@@ -102,9 +105,9 @@ function contextOf(command: Command, parsed: ParsedCommandLine, output: ProgramO
     openStore: () => openOf(context, command, given),
     openNamed: (url, options = {}) =>
       openNamedStore(url, { ...trustOf(context, command), create: values["create"] === true, ...options }),
-    print: (text) => void say(output, printable(text, LINE_CHARACTERS_MAX)),
+    print: (text) => void printLine(output, printable(text, LINE_CHARACTERS_MAX)),
     printJson: (value) =>
-      void say(output, JSON.stringify(value).replace(/[\p{Cc}\p{Bidi_Control}\u2028\u2029]/gu, escaped)),
+      void printLine(output, JSON.stringify(value).replace(/[\p{Cc}\p{Bidi_Control}\u2028\u2029]/gu, escaped)),
     async write(text) {
       output.out(text);
       await output.room?.();
@@ -116,42 +119,42 @@ function contextOf(command: Command, parsed: ParsedCommandLine, output: ProgramO
     progress(text) {
       if (json || !output.watched || Date.now() - last < PROGRESS_EVERY_MS) return;
       last = Date.now();
-      complain(output, text);
+      printError(output, text);
     },
-    fail: (text) => complain(output, text),
+    fail: (text) => printError(output, text),
   };
   return context;
 }
 
 async function openOf(context: CommandContext, command: Command, given: string | undefined): Promise<SessionStore> {
-  const advice = given === undefined ? "name another with --store URL, or make it with skein chat" : "check the path";
+  const advice = given === undefined ? "name another with --store URL, or create it with skein chat" : "check the path";
   return context.openNamed(context.storeUrl, {
     fromEnvironment: given === undefined,
     ...(command.store === "made" ? {} : { missingAdvice: advice }),
   });
 }
 
-/** How a command finds out whether a store is its user's. */
+/** How a command decides whether a store is trusted. */
 function trustOf({ values, confirm, fail }: CommandContext, command: Command): NamedStoreOptions {
   return { trust: values["trust-store"] === true, acts: command.readsOnly !== true, confirm, tell: fail };
 }
 
-/** Earlier versions took the store of the current directory without being told to. */
-function tellOfLocalStore({ storeUrl, fail }: CommandContext): void {
+/** Earlier versions used the store in the current directory by default. */
+function warnAboutLocalStore({ storeUrl, fail }: CommandContext): void {
   const local = join(".skein", "skein.db");
   if (storeUrl === `sqlite:${resolve(local)}` || !existsSync(local)) return;
-  fail(`./${local} is not used any more unless it is named; open it with --store sqlite:./${local}.`);
+  fail(`./${local} is no longer used by default; open it with --store sqlite:./${local}.`);
 }
 
-function say(output: ProgramOutput, text: string): number {
+function printLine(output: ProgramOutput, text: string): number {
   output.out(`${text}\n`);
   return 0;
 }
 
-function complain(output: ProgramOutput, text: string): void {
-  // A URL that is repeated in a message must not bring its password along.
-  const harmless = text.replace(/\/\/[^/@\s]*@/g, "//…@");
-  output.err(`${printable(harmless, LINE_CHARACTERS_MAX)}\n`);
+function printError(output: ProgramOutput, text: string): void {
+  // Removes the user and password of URLs in messages.
+  const redacted = text.replace(/\/\/[^/@\s]*@/g, "//…@");
+  output.err(`${printable(redacted, LINE_CHARACTERS_MAX)}\n`);
 }
 
 function escaped(character: string): string {

@@ -1,11 +1,11 @@
 /** A column of a table. */
 export interface Column {
   readonly title: string;
-  /** Numbers stand on the right. */
+  /** Right-aligned, for numbers. */
   readonly right?: boolean;
 }
 
-/** The lines of a table, the titles first; every column is as wide as its widest cell. */
+/** Formats a table, titles first; each column is as wide as its widest cell. */
 export function tableLines(columns: readonly Column[], rows: readonly (readonly string[])[]): string[] {
   const all = [columns.map(({ title }) => title), ...rows];
   const widths = columns.map((_, index) => Math.max(...all.map((row) => (row[index] ?? "").length)));

@@ -1,4 +1,4 @@
-/** Writes lines to a terminal or a pipe; colours only where they are seen. */
+/** Prints lines to a terminal or a pipe, with colours only if they are shown. */
 export interface Terminal {
   line(text?: string): void;
   bold(text: string): string;
@@ -6,13 +6,13 @@ export interface Terminal {
   green(text: string): string;
 }
 
-// Controls, the bidirectional marks that can reorder what is shown, and halves of surrogate pairs.
-const STEERING = /[\p{Cc}\p{Bidi_Control}\p{Cs}]/gu;
+// Matches control characters, bidirectional marks that can reorder text, and halves of surrogate pairs.
+const CONTROLS = /[\p{Cc}\p{Bidi_Control}\p{Cs}]/gu;
 const ESCAPE = "\u001b";
 const COLOUR = new RegExp(`(${ESCAPE}\\[(?:0|1|2|32)m)`);
-const STEERING_BUT_LINES = /[^\P{Cc}\n\t]|[\p{Bidi_Control}\p{Cs}]/gu;
+const CONTROLS_EXCEPT_LINES = /[^\P{Cc}\n\t]|[\p{Bidi_Control}\p{Cs}]/gu;
 
-/** The terminal that is this program's standard output. */
+/** A terminal on this program's standard output. */
 export function openTerminal(options: { readonly colours?: boolean } = {}): Terminal {
   const { stdout } = process;
   return createTerminal((text) => void stdout.write(text), options.colours ?? hasColours());
@@ -26,26 +26,26 @@ export function hasColours(): boolean {
 }
 
 /**
- * A terminal that writes to whatever takes texts. Of what could steer a terminal, only its own colours get through; who
- * prints a text of someone else's in colours calls `printable` or `printableText` on it first.
+ * A terminal that writes to a function. Control characters are replaced, except for its own colours; print texts of
+ * others in colour only after `printable` or `printableText`.
  */
 export function createTerminal(write: (text: string) => void, colours: boolean): Terminal {
   const paint = (code: number) => (text: string) => (colours ? `${ESCAPE}[${code}m${text}${ESCAPE}[0m` : text);
-  const harmless = colours ? withoutSteering : printableText;
-  return { line: (text = "") => write(`${harmless(text)}\n`), bold: paint(1), dim: paint(2), green: paint(32) };
+  const sanitize = colours ? keepColours : printableText;
+  return { line: (text = "") => write(`${sanitize(text)}\n`), bold: paint(1), dim: paint(2), green: paint(32) };
 }
 
-function withoutSteering(text: string): string {
-  // The odd parts are the colours.
+function keepColours(text: string): string {
+  // Odd parts are the colour codes.
   return text
     .split(COLOUR)
     .map((part, index) => (index % 2 === 1 ? part : printableText(part)))
     .join("");
 }
 
-/** A text of someone else's on one line, with nothing in it that could steer a terminal. */
+/** An untrusted text on one line, without control characters. */
 export function printable(text: string, charactersMax = 100): string {
-  const line = text.replace(/\s+/g, " ").replace(STEERING, "\ufffd").trim();
+  const line = text.replace(/\s+/g, " ").replace(CONTROLS, "\ufffd").trim();
   return line.length <= charactersMax ? line : `${line.slice(0, charactersMax - 1)}…`;
 }
 
@@ -54,12 +54,12 @@ export function shortTime(time: string): string {
   return printable(time.slice(0, 16).replace("T", " "));
 }
 
-/** A text of someone else's with its lines and tabs as they are, and nothing else in it that could steer a terminal. */
+/** An untrusted text with its lines and tabs, but without other control characters. */
 export function printableText(text: string): string {
-  return text.replace(/\r\n?/g, "\n").replace(STEERING_BUT_LINES, "\ufffd");
+  return text.replace(/\r\n?/g, "\n").replace(CONTROLS_EXCEPT_LINES, "\ufffd");
 }
 
-/** A number with the words for one or for any other number of things, as in "1 session" and "2 sessions". */
+/** A count with its noun, singular or plural, as in "1 session" and "2 sessions". */
 export function counted(count: number, one: string, many: string): string {
   return `${count} ${count === 1 ? one : many}`;
 }

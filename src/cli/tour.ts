@@ -62,7 +62,7 @@ async function tour(store: SessionStore, terminal: Terminal): Promise<void> {
     `   the next request: ${before.messages.length} messages before, ${after.messages.length} after; ${tree.version} entries in the log`,
   );
 
-  step("5. Fork: a new session from here, by reference, without copying.");
+  step("5. Fork: a new session that shares these entries without copying them.");
   const fork = await store.fork(
     tree.id,
     createHeader({ userId: "you", lineage: { parents: [tree.id], operator: "fork", kind: "op_fork", extras: [] } }),
@@ -70,11 +70,13 @@ async function tour(store: SessionStore, terminal: Terminal): Promise<void> {
   const forked = await openTree(store, fork.header.id);
   await forked.appendMessage({ role: "user", content: "And if I take the night train?" });
   terminal.line(
-    `   session ${forked.id} has ${forked.version} entries; the first ${fork.header.forkedFrom?.version} are those of its source`,
+    `   session ${forked.id} has ${forked.version} entries; it shares the first ${fork.header.forkedFrom?.version} with its source`,
   );
   await show(forked, terminal);
 
-  step("6. Run: an agent writes a file and counts its letters, in a workspace of its own. Every row is kept first.");
+  step(
+    "6. Run: an agent writes a file and counts its letters, in a private workspace. Every message is stored before the next step.",
+  );
   await runAgent(store, terminal);
 }
 

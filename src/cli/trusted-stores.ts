@@ -9,33 +9,33 @@ import { skeinHome } from "../tree/home.ts";
 
 const FORMAT_VERSION = 1;
 const LOCK_MS_MAX = 10_000;
-/** What a group and others may not do with the list or its directory. */
+/** The permission bits that let a group or others change the list or its directory. */
 const WRITE_BY_OTHERS = 0o022;
 
-/** A store in a file or a directory that its user has called their own. */
+/** A store in a file or directory that its user trusts. */
 export interface TrustedStore {
   /** The path without links. */
   readonly path: string;
-  /** The id that is written in the store: another store at the same path has another one. */
+  /** The id that is stored in the store; another store at the same path has a different one. */
   readonly id: string;
 }
 
-/** Whether the user has listed this store. A list that others could have written counts as empty. */
+/** Whether the user trusts this store. A list that other accounts could have written counts as empty. */
 export async function isTrustedStore(store: TrustedStore): Promise<boolean> {
   return (await readStores(await ownDirectory())).some(({ path, id }) => path === store.path && id === store.id);
 }
 
 /**
- * Lists a store as the user's own; one that was listed at the same path before is not any more.
+ * Adds a store to the user's trusted stores, in place of an earlier one at the same path.
  *
- * @throws {SessionError} `INVALID_OPTION` where the directory of the list is not the user's alone, `SESSION_BUSY` while another
- * process keeps the list locked, `DAMAGED` for a list that cannot be read.
+ * @throws {SessionError} `INVALID_OPTION` if other accounts may write to the directory of the list, `SESSION_BUSY`
+ * while another process has the list locked, `DAMAGED` for an unreadable list.
  */
 export async function trustStore({ path, id }: TrustedStore): Promise<void> {
   await makePrivateDirectory(listDirectory());
   const directory = await ownDirectory();
   if (directory === null) {
-    const text = `The directory ${show(listDirectory())} can be written by others; set SKEIN_HOME to one of your own.`;
+    const text = `The directory ${show(listDirectory())} can be written by other accounts; set SKEIN_HOME to a private directory.`;
     throw new SessionError("INVALID_OPTION", text);
   }
   const file = join(directory, "stores.json");
@@ -45,7 +45,8 @@ export async function trustStore({ path, id }: TrustedStore): Promise<void> {
     throw new SessionError("SESSION_BUSY", `${file} is in use by process ${holder.pid}; try again later.`);
   }
   try {
-    // What is gone would have another id if it came back, so the list does not grow for ever.
+    // Drops stores that no longer exist, so that the list does not grow for ever; a new store at the same path has
+    // another id.
     const others = (await readStores(directory)).filter((store) => store.path !== path && existsSync(store.path));
     const text = JSON.stringify({ version: FORMAT_VERSION, stores: [...others, { path, id }] }, null, 2);
     await replace(file, `${text}\n`);
@@ -58,7 +59,7 @@ function listDirectory(): string {
   return join(skeinHome(), "trusted");
 }
 
-/** The directory of the list; null where it is missing, or someone else may write to it. */
+/** The directory of the list; null if it is missing or other accounts may write to it. */
 async function ownDirectory(): Promise<string | null> {
   const directory = listDirectory();
   const found = await lstat(directory).catch(() => null);
@@ -86,7 +87,7 @@ function isOwn({ uid, mode }: { readonly uid: number; readonly mode: number }): 
 }
 
 function damaged(file: string, cause?: unknown): SessionError {
-  const text = `${file}, the list of your stores, cannot be read; repair it, or remove it and list them again with --trust-store.`;
+  const text = `${file}, the list of your stores, cannot be read; repair it, or delete it and trust your stores again with --trust-store.`;
   return new SessionError("DAMAGED", text, cause === undefined ? undefined : { cause });
 }
 

@@ -1,11 +1,11 @@
 import { StrictMode } from "react";
 import { createRoot } from "react-dom/client";
 import "./global.css";
-import { takeTokens } from "./request/take-token.ts";
+import { acceptUrlTokens } from "./request/url-token.ts";
 import { App } from "./shell/app.tsx";
 
-// Before anything is asked for or shown.
-takeTokens();
+// Before the first request and before the first rendering, so that the token is used and then hidden.
+acceptUrlTokens();
 
 createRoot(document.getElementById("root") as HTMLElement).render(
   <StrictMode>

@@ -6,14 +6,14 @@ import { seriousFindings } from "./axe.ts";
 import { browserTest } from "./browser-test.ts";
 import { allPlaces, goTo, sampleIds } from "./places.ts";
 
-/** The page and its views that would have to be scrolled sideways, once what follows the size of the window has. */
+/** A script for the elements that would have to be scrolled sideways, after two frames for the layout. */
 const OVERFLOWING = `new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(() => {
   const places = [...document.querySelectorAll("html, main, .session-view")];
   resolve(places.filter((each) => each.scrollWidth > each.clientWidth + 1)
     .map((each) => each.tagName + "." + each.className + " needs " + each.scrollWidth + " of " + each.clientWidth));
 })))`;
 
-/** Adds what axe finds on a page, light and dark, by the name of what is shown. */
+/** Adds axe's findings on a page, light and dark, by the name of the view. */
 async function look(page: Page, name: string, found: Record<string, string[]>): Promise<void> {
   for (const colorScheme of ["light", "dark"] as const) {
     await page.emulateMedia({ colorScheme });
@@ -33,7 +33,7 @@ browserTest("axe finds nothing serious in any view, light and dark", async ({ op
 });
 
 browserTest(
-  "axe finds nothing serious in what opens, light and dark, and the keyboard opens it",
+  "axe finds nothing serious in popups, light and dark, and the keyboard opens them",
   async ({ open, server }) => {
     const trip = (await sampleIds(server))("Plan a trip");
     const { header } = await server.client.sessions.create({ name: "Waits for a word" });
@@ -64,7 +64,7 @@ browserTest(
 );
 
 browserTest(
-  "axe finds nothing serious in the files of two checkpoints and in the way back, and the keyboard opens them",
+  "axe finds nothing serious in the files of two checkpoints and in the restore form, and the keyboard opens them",
   async ({ open, server: { client, workspace } }) => {
     const { header } = await client.sessions.create({});
     const names = ["first", "second"];
@@ -77,10 +77,10 @@ browserTest(
     await page.getByRole("list", { name: "Files that differ" }).locator("summary").first().press("Enter");
     await page.locator("pre ins").waitFor();
     await page.getByRole("button", { name: "Restore", exact: true }).first().press("Enter");
-    await page.getByLabel(/Bring its files back/).press("Space");
+    await page.getByLabel(/Also restore its files/).press("Space");
     const found: Record<string, string[]> = {};
     await look(page, "files that differ", found);
-    expect([found, await page.getByLabel(/Bring its files back/).isChecked()]).toEqual([{}, true]);
+    expect([found, await page.getByLabel(/Also restore its files/).isChecked()]).toEqual([{}, true]);
     await page.setViewportSize({ width: 380, height: 800 });
     expect(await page.evaluate<string[]>(OVERFLOWING)).toEqual([]);
   },

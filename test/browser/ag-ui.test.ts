@@ -4,7 +4,7 @@ import { type BrowserTest, browserTest } from "./browser-test.ts";
 
 const AG_UI = { server: "ag-ui" } as const;
 
-/** A page of a new thread. */
+/** A page with a new thread. */
 async function openThread({ open, server }: Pick<BrowserTest, "open" | "server">) {
   const id = crypto.randomUUID();
   const page = await open({ at: `${server.url}/#${id}`, mayFail: /script-src/ });
@@ -52,7 +52,7 @@ browserTest(
 );
 
 browserTest(
-  "a page of AG-UI that is loaded again in the middle of an answer has every word once, and the run has gone on",
+  "an AG-UI page that is reloaded during an answer has every word once, and the run has continued",
   async (given) => {
     const { id, page } = await openThread(given);
     await say(page, "count 30");

@@ -8,7 +8,7 @@ const ASKING = { server: "asking" } as const;
 const PRE = `document.querySelector(".run-approval-text")`;
 const NARROW = { viewport: { width: 380, height: 800 } } as const;
 
-/** Has the agent call a tool, and opens the page that asks about it. */
+/** Lets the agent call a tool, and opens the page that asks for approval. */
 async function asked(
   { open, server }: Pick<BrowserTest, "open" | "server">,
   call: { readonly name: string; readonly arguments: object },
@@ -29,7 +29,7 @@ function command(text: string, more: object = {}): { name: string; arguments: ob
 }
 
 browserTest(
-  "a command is shown itself and not as JSON, with its directory and what it can reach at a glance",
+  "a command is shown as text and not as JSON, with its directory and reach",
   async (given) => {
     const { card, page } = await asked(given, command('rm -rf "a b"/*', { cwd: "deep" }));
     expect(await card.locator("pre").first().textContent()).toBe('rm -rf "a b"/*');
@@ -42,7 +42,7 @@ browserTest(
 );
 
 browserTest(
-  "nothing in a command hides another: controls, directions, blanks and length are seen, and the end can be scrolled to",
+  "nothing in a command is hidden: control characters, bidirectional marks, spaces and length are visible, and the end can be scrolled to",
   async (given) => {
     const hostile = `ls \u202e\u001b[8m${"\n".repeat(400)}echo ${"a".repeat(30_000)}\nשלום; rm -rf /end`;
     const { page, card } = await asked(given, command(hostile), NARROW);
@@ -52,7 +52,7 @@ browserTest(
     expect(shown).toContain("a".repeat(30_000));
     expect(shown.endsWith("\nשלום; rm -rf /end")).toBe(true);
     await card.getByText("402 lines, 30,").waitFor();
-    // Scrolls inside of itself, so that the answer stays in reach, and to the side nothing is left out.
+    // It scrolls inside, so that the buttons stay in reach, and nothing is cut off at the side.
     const { scrollHeight, clientHeight, scrollWidth, clientWidth, order } = await page.evaluate<Measures>(MEASURE);
     expect(scrollHeight).toBeGreaterThan(clientHeight);
     expect(scrollWidth).toBe(clientWidth);
@@ -79,7 +79,7 @@ const MEASURE = `(({ scrollHeight, clientHeight, scrollWidth, clientWidth }) => 
 const AT_END = `((pre) => pre.scrollTop + pre.clientHeight >= pre.scrollHeight - 2)(${PRE})`;
 
 browserTest(
-  "what would be written is shown by its path, with a look at the text, and without what only commands can reach",
+  "a file write is shown with its path and the beginning of the text, and without the reach of commands",
   async (given) => {
     const { card } = await asked(given, {
       name: "write_workspace_file",
@@ -97,11 +97,11 @@ browserTest(
 );
 
 browserTest(
-  "a question of an agent inside of a tool, and one of an agent in a group, can be answered like any other",
+  "questions of an agent inside a tool, and of an agent in a group, can be answered like any other",
   async (given) => {
     const { card, page } = await asked(given, { name: "ask_helper", arguments: { command: "echo inside" } });
     expect(await card.locator("pre").first().textContent()).toBe("echo inside");
-    await card.getByText("Nothing is known of what it can reach.").waitFor();
+    await card.getByText("It is unknown what it can reach.").waitFor();
     await card.getByRole("button", { name: "Deny" }).click();
     await page.getByText("It is done.", { exact: true }).waitFor();
     await card.waitFor({ state: "detached" });
@@ -116,7 +116,7 @@ browserTest(
 );
 
 browserTest(
-  "the card has no serious fault of access, light and dark, wide and narrow",
+  "axe finds nothing serious in the card, light and dark, wide and narrow",
   async (given) => {
     const { page, card, run } = await asked(given, command("rm -rf build && npm publish", { cwd: "a" }), NARROW);
     await card.scrollIntoViewIfNeeded();

@@ -7,22 +7,24 @@ interface Violation {
   readonly nodes: readonly { readonly html: string; readonly target: readonly string[] }[];
 }
 
-/** What axe finds on the page, or in a part of it, in the colours that it has. */
+/** The findings of axe on the page, or in a part of it, in the current colour scheme. */
 async function violationsOf(page: Page, part: string | null): Promise<readonly Violation[]> {
-  // The policy of the page stops scripts that it did not bring; the debugger's are no part of it.
+  // The content security policy blocks foreign scripts; evaluation by the debugger is exempt.
   if (await page.evaluate<boolean>("!('axe' in window)")) await page.evaluate(axe.source);
   const at = part === null ? "document" : JSON.stringify(part);
   return page.evaluate(`axe.run(${at}, { resultTypes: ['violations'] }).then(({ violations }) => violations)`);
 }
 
-/** What axe finds that keeps someone from using the page. */
+/** The serious findings of axe. */
 export async function seriousFindings(page: Page): Promise<string[]> {
   return (await violationsOf(page, null))
     .filter(({ impact }) => impact === "serious" || impact === "critical")
     .flatMap(({ id, nodes }) => nodes.map(({ target, html }) => `${id}: ${target.join(" ")} ${html.slice(0, 160)}`));
 }
 
-/** All that axe finds on a page, or in a part of it, and whether it fits its window: wide and narrow, light and dark. */
+/**
+ * All findings of axe on a page, or in a part of it, and whether it fits its window: wide and narrow, light and dark.
+ */
 export async function faultsOf(page: Page, part: string | null = null): Promise<string[]> {
   const faults: string[] = [];
   for (const width of [380, 1280]) {

@@ -20,21 +20,21 @@ async function close(): Promise<void> {
 
 /** How a page is opened. */
 export interface PageOptions extends Pick<BrowserContextOptions, "colorScheme" | "viewport"> {
-  /** Where to go; a place in the studio begins with `#`. */
+  /** The URL; a path of the studio begins with `#`. */
   readonly at?: string;
-  /** What the console may say of errors, where the test makes them. */
+  /** Console errors that the test causes on purpose. */
   readonly mayFail?: RegExp;
 }
 
-/** What a test in a browser works with. */
+/** The tools of a browser test. */
 export interface BrowserTest {
   readonly server: StudioServer;
   readonly context: TestContext;
-  /** Opens a tab with storage of its own. It fails the test when anything goes wrong in it. */
+  /** Opens a tab with separate storage. Any error in it fails the test. */
   open(options?: PageOptions): Promise<Page>;
 }
 
-/** A test with a real browser and a real server, which the tests of a file share; skipped where there is no Chromium. */
+/** A test with a real browser and a real server, which the tests of a file share; skipped without Chromium. */
 export function browserTest(
   name: string,
   body: (given: BrowserTest) => Promise<void>,

@@ -8,7 +8,7 @@ import { say, view } from "./talk.ts";
 const row = (page: Page, name: string): Locator =>
   page.getByRole("region", { name: "Timeline of checkpoints" }).getByRole("listitem", { name, exact: true });
 
-/** Asks the agent to write a file, and lets it. */
+/** Asks the agent to write a file, and approves it. */
 async function write(page: Page, what: string): Promise<void> {
   await say(page, what);
   const asked = page.getByRole("form", { name: "Approval of write_workspace_file" });
@@ -16,12 +16,12 @@ async function write(page: Page, what: string): Promise<void> {
   await asked.waitFor({ state: "hidden" });
 }
 
-/** Makes a checkpoint with the files and this note. */
+/** Creates a checkpoint with files and this note. */
 async function hold(page: Page, note: string): Promise<void> {
   await view(page, "Checkpoints");
   const form = page.getByRole("form", { name: "Create a checkpoint" });
   await form.getByRole("textbox").fill(note);
-  await form.getByRole("checkbox", { name: /With its files/ }).check();
+  await form.getByRole("checkbox", { name: /With the current files/ }).check();
   await form.getByRole("button", { name: "Create a checkpoint" }).click();
   await row(page, note).getByText("with files", { exact: true }).waitFor();
 }
@@ -29,13 +29,13 @@ async function hold(page: Page, note: string): Promise<void> {
 async function bringBack(page: Page, note: string): Promise<void> {
   const found = row(page, note);
   await found.getByRole("button", { name: "Restore", exact: true }).click();
-  await found.getByRole("checkbox", { name: /Bring its files back/ }).check();
+  await found.getByRole("checkbox", { name: /Also restore its files/ }).check();
   await found.getByRole("button", { name: "Restore it" }).click();
   await found.getByRole("button", { name: "Restore it" }).waitFor({ state: "hidden" });
 }
 
 browserTest(
-  "the files that an agent writes between two checkpoints are shown as their difference, go back, and come again",
+  "files that an agent writes between two checkpoints are shown as their difference, and are restored back and forth",
   async ({ open, server: { workspace, client } }) => {
     const page = await open();
     const plan = (): Promise<string> => readFile(join(workspace, "plan.txt"), "utf8");
@@ -69,29 +69,29 @@ browserTest(
 );
 
 browserTest(
-  "checkpoints without files say so, and restoring one leaves files as they are",
+  "checkpoints without files are shown as such, and restoring one does not change files",
   async ({ open, server: { client } }) => {
     const { header } = await client.sessions.create({});
     for (const note of ["first", "second"]) await client.checkpoints.create(header.id, { metadata: { note } });
     const page = await open({ at: `#/sessions/${header.id}/checkpoints` });
     for (const note of ["first", "second"]) await row(page, note).getByRole("checkbox", { name: "Compare" }).check();
-    await page.getByText("Neither holds files.").waitFor();
+    await page.getByText("Neither checkpoint holds files.").waitFor();
     await row(page, "first").getByRole("button", { name: "Restore", exact: true }).click();
-    await row(page, "first").getByText("Files stay as they are: it holds none.").waitFor();
+    await row(page, "first").getByText("Files are not changed: the checkpoint holds none.").waitFor();
     expect(
       await row(page, "first")
-        .getByRole("checkbox", { name: /Bring its files/ })
+        .getByRole("checkbox", { name: /Also restore its files/ })
         .count(),
     ).toBe(0);
   },
 );
 
 browserTest(
-  "where no tools act anywhere, the studio says so and offers no files",
+  "without a directory for tools, the studio tells so and offers no files",
   async ({ open, server: { client } }) => {
     const { header } = await client.sessions.create({});
     const page = await open({ at: `#/sessions/${header.id}/checkpoints` });
-    await page.getByText("neither the session nor the server has a place where tools act").waitFor();
+    await page.getByText("neither the session nor the server has a directory where tools work").waitFor();
     expect(await page.getByRole("checkbox", { name: /files/i }).count()).toBe(0);
     await page.getByRole("button", { name: "Create a checkpoint" }).click();
     await page.getByRole("region", { name: "Timeline of checkpoints" }).getByRole("listitem").waitFor();

@@ -41,7 +41,7 @@ function connectionTo(): Connection {
   return new Connection((url, init) => fetch(url, init), isThere, LOOK_MS);
 }
 
-/** Waits for what is sure to come, however busy the machine is. */
+/** Waits for a condition that becomes true, however busy the machine is. */
 const until = (isTrue: () => boolean): Promise<unknown> => vi.waitUntil(isTrue, { timeout: 60_000, interval: 5 });
 
 const ask = (connection: Connection, init: RequestInit = {}): Promise<Response> =>
@@ -53,7 +53,7 @@ afterEach(async () => {
   port = 0;
 });
 
-test("a server that goes away is lost until it is back, and each return is counted once", async () => {
+test("an unreachable server is lost until it is reachable again, and each return is counted once", async () => {
   await listen();
   const connection = connectionTo();
   const heard: boolean[] = [];
@@ -69,7 +69,7 @@ test("a server that goes away is lost until it is back, and each return is count
   expect(heard).toEqual([true, false]);
 });
 
-test("a request that fails while the server is there is no lost connection", async () => {
+test("a failed request to a reachable server is no lost connection", async () => {
   await listen();
   const connection = connectionTo();
   await expect(connection.fetch("http://127.0.0.1:1/", {})).rejects.toThrow();
@@ -78,13 +78,13 @@ test("a request that fails while the server is there is no lost connection", asy
   expect(connection.read()).toEqual({ lost: false, returns: 0 });
 });
 
-test("a request that its caller gave up says nothing of the server", async () => {
+test("an aborted request does not count", async () => {
   const connection = connectionTo();
   await expect(ask(connection, { signal: AbortSignal.abort() })).rejects.toThrow();
   expect(looks).toBe(0);
 });
 
-test("a proxy that cannot reach the server is a lost connection, and a refusal of the server is not", async () => {
+test("a gateway error of a proxy is a lost connection, an error of the server is not", async () => {
   await listen();
   const connection = connectionTo();
   answer = { status: 503, type: "application/problem+json" };

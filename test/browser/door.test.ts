@@ -5,7 +5,7 @@ import { browserTest } from "./browser-test.ts";
 import { TOKENS } from "./studio-server.ts";
 import { say } from "./talk.ts";
 
-/** The console names every answer of 401 as an error. */
+/** The console logs every 401 as an error. */
 const mayFail = /401/;
 
 async function enter(page: Page, token: string): Promise<void> {
@@ -14,7 +14,7 @@ async function enter(page: Page, token: string): Promise<void> {
 }
 
 browserTest(
-  "a server with tokens asks for one, refuses a wrong one, and shows each user their own sessions",
+  "a server with tokens asks for one, rejects a wrong one, and shows each user their own sessions",
   async ({ open, server }) => {
     const ben = createClient({ url: server.url, token: TOKENS.ben });
     const { header } = await ben.sessions.create({ name: "Ben's plans" });
@@ -23,7 +23,7 @@ browserTest(
     expect(await page.getByRole("alert").count()).toBe(0);
     await enter(page, "not-one-of-its-tokens");
     await page.getByRole("alert").filter({ hasText: "The token is not one of this server's." }).waitFor();
-    // What no header can hold is no lost connection.
+    // A token that is not allowed in a header must not look like a lost connection.
     await enter(page, "ключ");
     await page.getByRole("alert").filter({ hasText: "no special characters" }).waitFor();
     await enter(page, TOKENS.ann);
@@ -32,7 +32,7 @@ browserTest(
     await say(page, "Ann was here.");
     await page.getByRole("list", { name: "Sessions" }).getByText("Ann was here.").waitFor();
     expect(await page.getByText("Ben's plans").count()).toBe(0);
-    // Not by its address either.
+    // Nor by its URL.
     await page.goto(`${server.url}/#/sessions/${header.id}/talk`);
     await page.getByRole("alert").filter({ hasText: "Could not load the session" }).waitFor();
   },
@@ -40,7 +40,7 @@ browserTest(
 );
 
 browserTest(
-  "the token is kept over a reload, forgotten when someone signs out, and unknown to another tab",
+  "the token survives a reload, is deleted on sign-out, and is unknown to another tab",
   async ({ open, server }) => {
     const ann = createClient({ url: server.url, token: TOKENS.ann });
     const { header } = await ann.sessions.create({ name: "Ann's notes" });
@@ -68,7 +68,7 @@ browserTest(
 );
 
 browserTest(
-  "the token of the address lets its tab in, is out of the address at once, and is unknown to another tab",
+  "a token in the URL signs the tab in, is removed from the URL, and is unknown to another tab",
   async ({ open, server }) => {
     const sent: string[] = [];
     const page = await open({ mayFail, at: "about:blank" });
@@ -82,13 +82,13 @@ browserTest(
     await page.reload();
     await list.getByText("Plan a trip").click();
     await page.getByRole("heading", { name: "Plan a trip" }).waitFor();
-    // Going back shows it no more.
+    // Going back does not show it either.
     await page.goBack();
     expect(page.url()).not.toContain("token");
     const other = await page.context().newPage();
     await other.goto(server.url);
     await other.getByLabel("API token").waitFor();
-    // Typed into a tab where the studio is open already.
+    // Typed into a tab with the open studio.
     await other.goto(`${server.url}/#token=${server.token}`);
     await other.getByRole("list", { name: "Sessions" }).getByText("Plan a trip").waitFor();
     expect(other.url()).toBe(`${server.url}/#/`);
@@ -99,7 +99,7 @@ browserTest(
 );
 
 browserTest(
-  "a token in the address that is none of the server's leaves the door closed and the address clean",
+  "an invalid token in the URL is rejected and removed from the URL",
   async ({ open, server }) => {
     const page = await open({ mayFail, at: "#token=skein_not-one-of-its-tokens" });
     await page.getByRole("alert").filter({ hasText: "The token is not one of this server's." }).waitFor();
@@ -109,7 +109,7 @@ browserTest(
 );
 
 browserTest(
-  "who may only read and write sees why they cannot talk to agents or reach files",
+  "a user who may only read and write sees why they cannot run agents or access files",
   async ({ open, server }) => {
     const guest = createClient({ url: server.url, token: TOKENS.guest });
     const { header } = await guest.sessions.create({ name: "A guest's notes" });
@@ -118,11 +118,11 @@ browserTest(
     await enter(page, TOKENS.guest);
     await page.getByRole("list", { name: "Sessions" }).getByText("A guest's notes").click();
     await page.getByText("Note this.").first().waitFor();
-    await page.getByText("You may read and write here, and not make an agent or a model work.").waitFor();
+    await page.getByText("You may read and write sessions, but not run agents or models.").waitFor();
     expect(await page.getByRole("textbox", { name: "Message" }).isDisabled()).toBe(true);
     expect(await page.getByRole("button", { name: "Edit and try again" }).count()).toBe(0);
     await page.goto(`${server.url}/#/sessions/${header.id}/checkpoints`);
-    await page.getByText("It holds no files: You may not reach the files of sessions.").waitFor();
+    await page.getByText("It holds no files: You may not access the files of sessions.").waitFor();
     await page.getByRole("button", { name: "Create a checkpoint" }).click();
     await page.getByRole("list").getByText("Checkpoint at position").waitFor();
     await page.goto(`${server.url}/#/sessions/${header.id}/context`);

@@ -13,11 +13,11 @@ import { faultsOf } from "./axe.ts";
 import { browserTest } from "./browser-test.ts";
 import { type StudioServer, TOKENS } from "./studio-server.ts";
 
-/** Its agent says a hundred words, ten a second. */
+/** Its agent streams a hundred words, ten a second. */
 const SLOW = { server: "slow" } as const;
 const STUDIO = fileURLToPath(new URL("../../dist/studio", import.meta.url));
 
-/** A session with a run that goes on and some that wait behind it, for a minute at least unless the test ends before. */
+/** A session with an active run and several queued ones, for at least a minute unless the test ends before. */
 async function busySession({ client }: StudioServer, userId = "local"): Promise<string> {
   const { id } = (await client.sessions.create({ userId })).header;
   const runs: RunView[] = [];
@@ -33,19 +33,19 @@ async function busySession({ client }: StudioServer, userId = "local"): Promise<
 const worker = (page: Page, name: RegExp) => page.getByRole("article", { name });
 
 browserTest(
-  "a server of its own shows its one worker, what it runs and what waits, and the keyboard leads to the session",
+  "a single server shows its one worker, its run and the waiting ones, and the keyboard leads to the session",
   async ({ open, server }) => {
     const page = await open();
     await page.getByRole("link", { name: "Fleet" }).press("Enter");
     await page.getByRole("heading", { name: "Fleet" }).waitFor();
-    await page.getByText("Nothing waits that you may see.").waitFor();
+    await page.getByText("No run that you may see is waiting.").waitFor();
     const own = worker(page, /:\d+$/);
     await own.getByText("0 of 1000 runs").waitFor();
     await own.getByText("newsroom").waitFor();
     await own.evaluate((card) => card.setAttribute("data-seen", "yes"));
     const id = await busySession(server);
     await own.getByText("1 of 1000 runs").waitFor();
-    // What was drawn stays, and only what is new changes.
+    // Existing elements are kept, and only changes are rendered.
     expect(await own.getAttribute("data-seen")).toBe("yes");
     const waiting = page.getByRole("article", { name: "For talker" });
     await waiting
@@ -72,7 +72,7 @@ browserTest(
 );
 
 browserTest(
-  "a fleet that cannot be read says so, keeps what it showed, and is there again by itself",
+  "a failed request of the fleet shows the error beside the earlier data, and recovers automatically",
   async ({ open }) => {
     const page = await open({ at: "#/fleet", mayFail: /500/ });
     const own = worker(page, /:\d+$/);
@@ -81,7 +81,7 @@ browserTest(
     await page.route("**/api/fleet", (route) => route.fulfill(broken));
     const alert = page.getByRole("alert").filter({ hasText: "This may not be up to date" });
     await alert.evaluate((note) => note.setAttribute("data-seen", "yes"));
-    // It does not come and go with every further try.
+    // The error does not blink with every further attempt.
     for (let tries = 0; tries < 2; tries++) await page.waitForResponse("**/api/fleet");
     expect(await alert.getAttribute("data-seen")).toBe("yes");
     expect(await own.count()).toBe(1);
@@ -95,7 +95,7 @@ browserTest(
 );
 
 browserTest(
-  "a user sees how many runs there are and their own, and neither another's nor what workers are called",
+  "a user sees the number of runs and their own, but neither those of others nor the names of workers",
   async ({ open, server }) => {
     const notBefore = new Date(Date.now() + 3_600_000).toISOString();
     const waiting: Record<string, string> = {};
@@ -117,7 +117,7 @@ browserTest(
 );
 
 browserTest(
-  "of two workers one dies, and the page shows that it is gone, who has its run now, and what nobody can take",
+  "when one of two workers dies, the page removes it, and shows who has its run now and which runs have no worker",
   async ({ open, context }) => {
     if (redisSkip !== null) skipBecause(context, redisSkip);
     const fleet = await openFleet("redis");
@@ -125,7 +125,7 @@ browserTest(
     const server = await createServer({ manager: fleet.manager, queue: fleet.queue, agents, studioDirectory: STUDIO });
     onTestFinished(() => server.close({ drainMs: 0 }));
     const page = await open({ at: `${await server.listen()}/#/fleet` });
-    await page.getByText("No worker is there.").waitFor();
+    await page.getByText("No worker is active.").waitFor();
     const workers = [await fleet.startWorker(), await fleet.startWorker()];
     for (const { child } of workers) await worker(page, new RegExp(`:${child.pid}$`)).waitFor();
     const { sessionId } = await fleet.ask("rounds=2 ms=60000");

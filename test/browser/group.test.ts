@@ -2,11 +2,11 @@ import { expect } from "vitest";
 import { browserTest } from "./browser-test.ts";
 
 browserTest(
-  "a group is started and watched as its agents speak, and each agent's view shows only what it may see",
+  "a group is started and followed live, and each agent's view shows only what it may see",
   async ({ open, server }) => {
     const { header } = await server.client.sessions.create({ name: "A newsroom" });
     const page = await open({ at: `#/sessions/${header.id}/group` });
-    await page.getByRole("heading", { name: "No agents have spoken here by name" }).waitFor();
+    await page.getByRole("heading", { name: "No named agents have answered here" }).waitFor();
     await page.getByLabel("Message to the group").fill("A sentence, please.");
     await page.getByRole("button", { name: "Start" }).click();
     const run = page.getByRole("region", { name: "Run a group" });
@@ -26,10 +26,10 @@ browserTest(
     await page.getByLabel("See as").selectOption("writer");
     await page.getByRole("list", { name: "What writer sees" }).getByText("draft-10").waitFor();
     expect(await page.getByText("secret-").count()).toBe(0);
-    await page.getByText("1 turn is not for it.").waitFor();
+    await page.getByText("1 turn is hidden from it.").waitFor();
     await page.getByLabel("See as").selectOption("editor");
     await page.getByRole("list", { name: "What editor sees" }).getByText("secret-10").waitFor();
-    // The address keeps whose eyes they are.
+    // The URL keeps the chosen agent.
     await page.goBack();
     await page.getByRole("list", { name: "What writer sees" }).waitFor();
   },

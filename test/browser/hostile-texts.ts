@@ -1,11 +1,11 @@
 import type { EntryDraft } from "../../src/session/log/entry.ts";
 
-/** What every hostile text tries to do: leave this mark on the window of the page. */
+/** The mark on the page's window that every hostile text tries to leave. */
 export const MARK = "hostileMark";
 
 const does = `window.${MARK} = true`;
 
-/** Texts that would run something, ask another host or break the page, if they were taken for more than text. */
+/** Texts that would run a script, request another host or break the page if they were not treated as text. */
 export const HOSTILE_TEXTS: readonly string[] = [
   `<script>${does}</script>`,
   `<img src=x onerror="${does}"><svg onload="${does}"><a xlink:href="javascript:${does}"><text>svg</text></a></svg>`,
@@ -22,10 +22,10 @@ export const HOSTILE_TEXTS: readonly string[] = [
   "</textarea></title></style></script>--><script>" + does + "</script>",
 ];
 
-/** A line of 5 MB without a place to break it. */
+/** A line of 5 MB without a line break opportunity. */
 export const LONG_LINE: string = "x".repeat(5_000_000);
 
-/** Entries that say hostile things wherever something can be said. */
+/** Entries with hostile texts in every field. */
 export function hostileEntries(): readonly EntryDraft[] {
   const entries: EntryDraft[] = [];
   for (const [index, text] of HOSTILE_TEXTS.entries()) {

@@ -9,7 +9,7 @@ import { HOSTILE_TEXTS, hostileEntries, LONG_LINE, MARK } from "./hostile-texts.
 import { VIEWS } from "./places.ts";
 import type { StudioServer } from "./studio-server.ts";
 
-/** A session that says hostile things wherever something can be said; its id. */
+/** A session with hostile texts in every field; resolves to its id. */
 async function hostileSession({ client }: StudioServer): Promise<string> {
   const name = `${HOSTILE_TEXTS[0]}${HOSTILE_TEXTS[1]}`.slice(0, 200);
   const { header } = await client.sessions.create({ name, metadata: { note: HOSTILE_TEXTS[1] ?? "" } });
@@ -21,7 +21,7 @@ async function hostileSession({ client }: StudioServer): Promise<string> {
   return header.id;
 }
 
-/** Notes every request that does not go to where the page came from. */
+/** Records every request to another origin. */
 function strangersOf(page: Page, url: string): string[] {
   const strangers: string[] = [];
   page.on("request", (request) => {
@@ -31,7 +31,7 @@ function strangersOf(page: Page, url: string): string[] {
   return strangers;
 }
 
-/** The page is as it should be: nothing was run, and no link leads to a script. */
+/** Nothing was run, and no link leads to a script. */
 async function expectUnharmed(page: Page): Promise<void> {
   expect(await page.evaluate(`"${MARK}" in window`)).toBe(false);
   const links = await page.evaluate<string[]>(`[...document.links].map((link) => link.href)`);
@@ -42,7 +42,7 @@ async function expectUnharmed(page: Page): Promise<void> {
   expect(await page.evaluate(planted)).toBe(0);
 }
 
-browserTest("a hostile session runs nothing and asks nobody else, in any view", async ({ open, server }) => {
+browserTest("a hostile session runs nothing and requests no other host, in any view", async ({ open, server }) => {
   const id = await hostileSession(server);
   const page = await open();
   const strangers = strangersOf(page, server.url);
@@ -50,7 +50,7 @@ browserTest("a hostile session runs nothing and asks nobody else, in any view", 
     await page.goto(`${server.url}/#/sessions/${id}/${view}`);
     await page.getByRole("navigation", { name: "Views of the session" }).waitFor();
     await page.waitForLoadState("load");
-    // What is folded away is content too.
+    // Collapsed content counts as well.
     await page.evaluate(`document.querySelectorAll("details").forEach((each) => { each.open = true; })`);
     await page.waitForTimeout(150);
     await expectUnharmed(page);
@@ -61,7 +61,7 @@ browserTest("a hostile session runs nothing and asks nobody else, in any view", 
   expect(strangers).toEqual([]);
 });
 
-browserTest("a hostile transcript is shown as the text that it is, to its last word", async ({ open, server }) => {
+browserTest("a hostile transcript is shown completely as text", async ({ open, server }) => {
   const id = await hostileSession(server);
   const page = await open({ at: `#/sessions/${id}/talk` });
   await page.getByText("The last word.").first().waitFor();
@@ -85,7 +85,7 @@ browserTest("a line of 5 MB neither freezes the page nor widens it", async ({ op
   expect(await page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")).toBe(true);
 });
 
-browserTest("an exported page, opened from a file, runs nothing and asks nobody", async ({ open, server }) => {
+browserTest("an exported page, opened from a file, runs nothing and requests no host", async ({ open, server }) => {
   const id = await hostileSession(server);
   const blob = await server.client.sessions.exportFile(id, { format: "html" });
   const directory = await mkdtemp(join(tmpdir(), "skein-export-"));
@@ -103,7 +103,7 @@ browserTest("an exported page, opened from a file, runs nothing and asks nobody"
 });
 
 browserTest(
-  "the studio opens under a strict policy, which stops scripts that are not its own",
+  "the studio has a strict content security policy, which blocks foreign scripts",
   async ({ open, server }) => {
     const policy = (await fetch(server.url)).headers.get("content-security-policy") ?? "";
     expect(policy).toContain("default-src 'self'");

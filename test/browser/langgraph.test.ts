@@ -6,7 +6,7 @@ import { SkeinSaver } from "../../src/interop/langgraph/index.ts";
 import { openStore } from "../../src/stores/open-store.ts";
 import { browserTest } from "./browser-test.ts";
 
-browserTest("the studio shows the turns of a LangGraph graph, and finds them", async ({ open, server }) => {
+browserTest("the studio shows and finds the turns of a LangGraph graph", async ({ open, server }) => {
   await using store = await openStore(`sqlite:${join(dirname(server.workspace), "skein.db")}`);
   const call = { id: "call-1", name: "look_up", args: { animal: "okapi" }, type: "tool_call" as const };
   const graph = new StateGraph(MessagesAnnotation)
@@ -28,14 +28,14 @@ browserTest("the studio shows the turns of a LangGraph graph, and finds them", a
   await turns.filter({ hasText: "look_up" }).first().waitFor();
   await turns.filter({ hasText: "The okapi lives in the Congo." }).first().waitFor();
 
-  // What the graph keeps for itself is shown on request only.
+  // The internal records of the graph are only shown on request.
   const records = page.getByText(/A record of langgraph\./);
   expect(await records.count()).toBe(0);
   await page.getByRole("button", { name: "Settings and records" }).click();
   await records.first().waitFor();
   await page.getByRole("button", { name: "Settings and records" }).click();
 
-  // A later run shows while the page is open, and a turn leads to its session.
+  // A later run is shown while the page is open, and a turn leads to its session.
   await graph.invoke({ messages: [new HumanMessage("Does the tapir live there, too?")] }, config);
   await turns.filter({ hasText: "Does the tapir live there, too?" }).first().waitFor();
   await page.getByRole("searchbox", { name: "Search sessions" }).fill('"the tapir"');

@@ -12,7 +12,7 @@ import { listen } from "../http/web-app.ts";
 import { startTestServer, tokenOf } from "../http/server-support.ts";
 import { skipBecause } from "../skip.ts";
 
-/* Links that someone else has written, followed in a real browser. */
+/* Links of an attacker, followed in a real browser. */
 
 async function openBrowser(context: TestContext, ...more: readonly string[]): Promise<Browser> {
   const missing = chromiumMissing();
@@ -22,7 +22,7 @@ async function openBrowser(context: TestContext, ...more: readonly string[]): Pr
   return browser;
 }
 
-test("a link does not put a visitor into the session of whoever wrote it", async (context) => {
+test("a link does not put a visitor into the session of its author", async (context) => {
   const browser = await openBrowser(context);
   const manager = new SessionManager({ store: openMemoryStore() });
   const { handle } = sessionMiddleware({ manager });
@@ -54,7 +54,7 @@ test("a link does not put a visitor into the session of whoever wrote it", async
   expect((await manager.getState(theirs))?.turnCount).toBe(1);
 });
 
-test("a token in the address of another machine's name lets nobody in, so that no link signs someone in as another", async (context) => {
+test("a token in the URL of another host is not accepted, so that no link signs a user in as someone else", async (context) => {
   const browser = await openBrowser(context, "--host-resolver-rules=MAP studio.example.org 127.0.0.1");
   const studioDirectory = fileURLToPath(new URL("../../dist/studio", import.meta.url));
   const server = await startTestServer({ studioDirectory, tokens: [{ token: tokenOf("eve"), userId: "eve" }] });

@@ -22,7 +22,7 @@ browserTest("two tabs on one session see each other live", async ({ open, server
 });
 
 browserTest(
-  "a stream shows its words as they come, and can be stopped",
+  "an answer is shown as it streams, and can be stopped",
   async ({ open, server }) => {
     const { header } = await server.client.sessions.create({ name: "To be stopped" });
     const page = await open({ at: `#/sessions/${header.id}/talk` });
@@ -37,7 +37,7 @@ browserTest(
 );
 
 browserTest(
-  "a server that is killed in the middle of a stream and comes back is found again, without a reload",
+  "a server that is killed during a stream and restarted is used again without a reload",
   async ({ open, server }) => {
     const { header } = await server.client.sessions.create({ name: "Killed" });
     const page = await open({
@@ -49,17 +49,17 @@ browserTest(
     const lost = page.getByRole("status").filter({ hasText: "The connection to the server is lost." });
     await server.kill();
     await lost.waitFor();
-    // Also what was there already is asked for again.
+    // Data loaded before are requested again as well.
     const askedAgain = page.waitForRequest(/\/api\/catalogue/, { timeout: 60_000 });
     await server.restart();
     await lost.waitFor({ state: "detached" });
     await askedAgain;
-    // What the log has is there, and what others write comes again by itself.
+    // Stored entries are shown, and changes by others arrive again.
     await server.client.sessions.update(header.id, { name: "Alive again" });
     await page.getByRole("heading", { name: "Alive again" }).waitFor({ timeout: 60_000 });
     await page.getByRole("main").getByText("Talk.", { exact: true }).first().waitFor();
     expect(await page.getByRole("alert").count()).toBe(0);
-    // The run that died with the server goes on by itself, and what it was in the middle of saying is void.
+    // The run that died with the server continues automatically, and its partial answer is discarded.
     await expect.poll(async () => (await server.client.sessions.get(header.id)).running, SOON).not.toBe(null);
     await page.getByText("word-3").first().waitFor();
     const said = await page.getByRole("main").innerText();

@@ -6,10 +6,10 @@ import { type BrowserTest, browserTest } from "./browser-test.ts";
 const TURNS = 10_000;
 const LAST = TURNS - 1;
 const SOON_MS_MAX = 10_000;
-/** More than a first view may ask for, and far less than there is. */
+/** More than a first view may request, and far less than the session has. */
 const ENTRIES_MAX = 100;
 
-/** A session of many turns `t0`, `t1` and so on, made once for the tests of this file. */
+/** A session of many turns `t0`, `t1` and so on, created once for the tests of this file. */
 let made: Promise<string> | null = null;
 
 async function makeSession({ client }: BrowserTest["server"]): Promise<string> {
@@ -24,7 +24,7 @@ function turn(index: number): EntryDraft {
   return { type: "message", id: `t${index}`, message: { role, content } };
 }
 
-/** A page that is at no session yet, so that a test can look at all that it asks for from then on. */
+/** A page without a session, so that a test can observe all later requests. */
 async function openStudio(given: BrowserTest): Promise<{ page: Page; id: string; at: string; asked: URL[] }> {
   made ??= makeSession(given.server);
   const id = await made;
@@ -34,12 +34,12 @@ async function openStudio(given: BrowserTest): Promise<{ page: Page; id: string;
   return { page, id, at: `${given.server.url}/#/sessions/${id}/talk`, asked };
 }
 
-/** Asks again until it is so; the machine may be busy with other tests. */
+/** Polls until the assertion holds; the machine may be busy with other tests. */
 const soon = <T>(ask: () => Promise<T>) => expect.poll(ask, { timeout: SOON_MS_MAX });
 
 const rowOf = (index: number): string => `#turn-t${index}`;
 
-/** Whether all of an element is in the view of the transcript. */
+/** Whether an element is completely inside the transcript's viewport. */
 async function isInView(page: Page, selector: string): Promise<boolean> {
   return page.evaluate<boolean>(`(() => {
     const box = document.querySelector(${JSON.stringify(selector)})?.getBoundingClientRect();
@@ -48,7 +48,7 @@ async function isInView(page: Page, selector: string): Promise<boolean> {
   })()`);
 }
 
-/** Where a row is on the screen, once it does not move any more. */
+/** The position of a row on the screen, when it has stopped moving. */
 async function restingTop(page: Page, selector: string): Promise<number> {
   let before = Number.NaN;
   await soon(async () => {
@@ -60,24 +60,21 @@ async function restingTop(page: Page, selector: string): Promise<number> {
   return before;
 }
 
-browserTest(
-  "the end of a long session is shown before its tree is there, and with a few of its entries",
-  async (given) => {
-    const { page, at, asked } = await openStudio(given);
-    // The whole tree takes a while; here it never comes.
-    await page.route(/\/tree\?/, () => {});
-    await page.goto(at);
-    await page.locator(rowOf(LAST)).waitFor();
-    await soon(() => isInView(page, rowOf(LAST))).toBe(true);
-    const reads = asked.filter(({ pathname }) => /\/(?:path|entries|context|state)$/.test(pathname));
-    const entries = reads.reduce((sum, { searchParams }) => sum + Number(searchParams.get("limit") ?? TURNS), 0);
-    expect(reads.filter(({ searchParams }) => !searchParams.has("before"))).toHaveLength(1);
-    expect(entries).toBeLessThan(10 * ENTRIES_MAX);
-    expect(Number(reads[0]?.searchParams.get("limit"))).toBeLessThanOrEqual(ENTRIES_MAX);
-  },
-);
+browserTest("the end of a long session is shown before its tree is loaded, with few entries", async (given) => {
+  const { page, at, asked } = await openStudio(given);
+  // The whole tree takes a while; here it never arrives.
+  await page.route(/\/tree\?/, () => {});
+  await page.goto(at);
+  await page.locator(rowOf(LAST)).waitFor();
+  await soon(() => isInView(page, rowOf(LAST))).toBe(true);
+  const reads = asked.filter(({ pathname }) => /\/(?:path|entries|context|state)$/.test(pathname));
+  const entries = reads.reduce((sum, { searchParams }) => sum + Number(searchParams.get("limit") ?? TURNS), 0);
+  expect(reads.filter(({ searchParams }) => !searchParams.has("before"))).toHaveLength(1);
+  expect(entries).toBeLessThan(10 * ENTRIES_MAX);
+  expect(Number(reads[0]?.searchParams.get("limit"))).toBeLessThanOrEqual(ENTRIES_MAX);
+});
 
-browserTest("scrolling up loads earlier turns, and what is being read stays where it is", async (given) => {
+browserTest("scrolling up loads earlier turns, and the visible rows stay in place", async (given) => {
   const { page, at } = await openStudio(given);
   let allow = (): void => {};
   const allowed = new Promise<void>((resolve) => {
@@ -103,7 +100,7 @@ browserTest("scrolling up loads earlier turns, and what is being read stays wher
   allow();
   await page.locator(rowOf(first - 1)).waitFor({ state: "attached" });
   expect(Math.abs((await restingTop(page, rowOf(first))) - before)).toBeLessThan(2);
-  // On and on, without a turn left out.
+  // Further and further, without a missing turn.
   for (let read = first; read > first - 200; ) {
     await page.mouse.wheel(0, -2000);
     const ids = await page.evaluate<string[]>(`[...document.querySelectorAll(".transcript-row")].map(({ id }) => id)`);
@@ -112,7 +109,7 @@ browserTest("scrolling up loads earlier turns, and what is being read stays wher
   }
 });
 
-/** What the pages of a session have brought, by the parts of the session. */
+/** The bytes of the responses for a session's pages. */
 function countBytes(page: Page): { readonly parts: string[]; bytes: number } {
   const read = { parts: [] as string[], bytes: 0 };
   page.on("response", async (response) => {
@@ -126,34 +123,37 @@ function countBytes(page: Page): { readonly parts: string[]; bytes: number } {
   return read;
 }
 
-browserTest("a link into the middle of a long session leads there, without what lies between", async (given) => {
-  const { page, at, id } = await openStudio(given);
-  const read = countBytes(page);
-  await page.goto(`${at}?entry=t2500`);
-  await soon(() => isInView(page, rowOf(2500))).toBe(true);
-  await restingTop(page, rowOf(2500));
-  expect(await isInView(page, rowOf(2500))).toBe(true);
-  expect(await page.locator(rowOf(2500)).getAttribute("aria-current")).toBe("true");
-  expect(await page.evaluate("document.activeElement.id")).toBe("turn-t2500");
-  await page.locator(rowOf(2500)).getByText("another point").waitFor();
-  await page.getByRole("tree", { name: "Branches of the session" }).getByText("Turn number 2500.").waitFor();
-  expect(read.parts.length).toBeLessThan(12);
-  expect(read.bytes).toBeLessThan(400_000);
-  // Later turns come when someone scrolls there, none left out.
-  const rows = page.locator(".transcript-row");
-  const before = await rows.count();
-  await page.locator(".transcript-scroller").hover();
-  while ((await rows.count()) <= before + 150) await page.mouse.wheel(0, 4000);
-  const ids = await page.evaluate<string[]>(`[...document.querySelectorAll(".transcript-row")].map(({ id }) => id)`);
-  const first = Number(ids[0]?.slice("turn-t".length));
-  expect(ids).toEqual(ids.map((_, index) => `turn-t${first + index}`));
-  await page.getByRole("button", { name: "Go to the end" }).click();
-  await soon(() => isInView(page, rowOf(LAST))).toBe(true);
-  await page.goto(`${given.server.url}/#/sessions/${id}/talk?entry=t9990`);
-  await soon(() => isInView(page, rowOf(9990))).toBe(true);
-});
+browserTest(
+  "a link into the middle of a long session leads there, without loading the turns between",
+  async (given) => {
+    const { page, at, id } = await openStudio(given);
+    const read = countBytes(page);
+    await page.goto(`${at}?entry=t2500`);
+    await soon(() => isInView(page, rowOf(2500))).toBe(true);
+    await restingTop(page, rowOf(2500));
+    expect(await isInView(page, rowOf(2500))).toBe(true);
+    expect(await page.locator(rowOf(2500)).getAttribute("aria-current")).toBe("true");
+    expect(await page.evaluate("document.activeElement.id")).toBe("turn-t2500");
+    await page.locator(rowOf(2500)).getByText("another point").waitFor();
+    await page.getByRole("tree", { name: "Branches of the session" }).getByText("Turn number 2500.").waitFor();
+    expect(read.parts.length).toBeLessThan(12);
+    expect(read.bytes).toBeLessThan(400_000);
+    // Scrolling loads later turns, without a missing one.
+    const rows = page.locator(".transcript-row");
+    const before = await rows.count();
+    await page.locator(".transcript-scroller").hover();
+    while ((await rows.count()) <= before + 150) await page.mouse.wheel(0, 4000);
+    const ids = await page.evaluate<string[]>(`[...document.querySelectorAll(".transcript-row")].map(({ id }) => id)`);
+    const first = Number(ids[0]?.slice("turn-t".length));
+    expect(ids).toEqual(ids.map((_, index) => `turn-t${first + index}`));
+    await page.getByRole("button", { name: "Go to the end" }).click();
+    await soon(() => isInView(page, rowOf(LAST))).toBe(true);
+    await page.goto(`${given.server.url}/#/sessions/${id}/talk?entry=t9990`);
+    await soon(() => isInView(page, rowOf(9990))).toBe(true);
+  },
+);
 
-browserTest("a long session is compared, and its checkpoints are listed, by the page", async (given) => {
+browserTest("a long session is compared, and its checkpoints are listed, page by page", async (given) => {
   const { page, id } = await openStudio(given);
   const { client, url } = given.server;
   const message = { role: "user", content: "Another way." } as const;
@@ -161,15 +161,15 @@ browserTest("a long session is compared, and its checkpoints are listed, by the 
   await client.checkpoints.create(id, { metadata: { note: "before more" } });
   const read = countBytes(page);
   await page.goto(`${url}/#/sessions/${id}/compare`);
-  await page.getByRole("list", { name: "Turns since they parted" }).getByText("Another way.").waitFor();
+  await page.getByRole("list", { name: "Turns after the common ancestor" }).getByText("Another way.").waitFor();
   await page.getByRole("button", { name: "5001 turns in common" }).waitFor();
   await page.goto(`${url}/#/sessions/${id}/checkpoints`);
-  await page.getByRole("listitem", { name: "before more" }).getByText("where the session stands now").waitFor();
+  await page.getByRole("listitem", { name: "before more" }).getByText("at the session's current position").waitFor();
   expect(read.parts.length).toBeLessThan(12);
   expect(read.bytes).toBeLessThan(200_000);
 });
 
-browserTest("the rows of a hard turn of the wheel are drawn in the frame that shows them", async (given) => {
+browserTest("the rows of a fast scroll are rendered in the frame that shows them", async (given) => {
   const { page, at } = await openStudio(given);
   await page.goto(`${at}?entry=t9700`);
   await soon(() => isInView(page, rowOf(9700))).toBe(true);
@@ -179,7 +179,7 @@ browserTest("the rows of a hard turn of the wheel are drawn in the frame that sh
       const scroller = document.querySelector(".transcript-scroller");
       const view = scroller.getBoundingClientRect();
       scroller.scrollTop += 2500;
-      // A message that is sent in a frame comes when the frame is drawn.
+      // A message sent in a frame arrives after the frame was painted.
       requestAnimationFrame(() => {
         const { port1, port2 } = new MessageChannel();
         port1.onmessage = () => {
@@ -197,7 +197,7 @@ browserTest("the rows of a hard turn of the wheel are drawn in the frame that sh
   }
 });
 
-browserTest("what is said in a long session is shown without its tree being read again", async (given) => {
+browserTest("a new message in a long session is shown without loading its tree again", async (given) => {
   const { page, at, id, asked } = await openStudio(given);
   await page.goto(at);
   const tree = page.getByRole("tree", { name: "Branches of the session" });

@@ -4,26 +4,26 @@ import { goTo, sampleIds } from "./places.ts";
 
 const NARROW = { viewport: { width: 380, height: 800 } } as const;
 
-/** The names of what can be pressed or followed in a part of the page and is not wholly inside the window. */
+/** The names of buttons and links in a part of the page that are not completely inside the window. */
 const cutOff = (part: string): string => `[...document.querySelectorAll(${JSON.stringify(part)})]
   .flatMap((each) => [...each.querySelectorAll("button, a")])
   .filter((each) => each.checkVisibility())
   .filter((each) => each.getBoundingClientRect().left < 0 || each.getBoundingClientRect().right > window.innerWidth)
   .map((each) => each.textContent)`;
 
-browserTest("on a narrow window nothing that can be done with a turn is cut off", async ({ open, server }) => {
+browserTest("in a narrow window no action of a turn is cut off", async ({ open, server }) => {
   const trip = (await sampleIds(server))("Plan a trip");
   const page = await open(NARROW);
   await goTo(page, server, `#/sessions/${trip}/talk`);
   await page.getByRole("button", { name: "Edit and try again" }).first().waitFor();
   expect(await page.evaluate(cutOff(".transcript-actions"))).toEqual([]);
   expect(await page.evaluate(cutOff(".session-header"))).toEqual([]);
-  // What goes to the end does not lie on the form.
+  // The button to the end does not cover the form.
   await page.getByRole("button", { name: "Edit and try again" }).first().click();
   await page.getByRole("button", { name: "Send on a new branch" }).click({ trial: true });
 });
 
-browserTest("on a narrow window a file can be imported as on a wide one", async ({ open, server }) => {
+browserTest("a file can be imported in a narrow window", async ({ open, server }) => {
   const trip = (await sampleIds(server))("Plan a trip");
   const file = Buffer.from(await (await server.client.sessions.exportFile(trip, { format: "jsonl" })).arrayBuffer());
   const page = await open({ ...NARROW, at: "#/" });
@@ -37,7 +37,7 @@ browserTest("on a narrow window a file can be imported as on a wide one", async 
   expect(page.url()).not.toContain(trip);
 });
 
-browserTest("on a narrow window the name of the view that is shown is in sight", async ({ open, server }) => {
+browserTest("in a narrow window the name of the current view is visible", async ({ open, server }) => {
   const trip = (await sampleIds(server))("Plan a trip");
   const page = await open(NARROW);
   await goTo(page, server, `#/sessions/${trip}/group`);
@@ -48,7 +48,7 @@ browserTest("on a narrow window the name of the view that is shown is in sight",
   await expect.poll(() => page.evaluate(inSight)).toBe(true);
 });
 
-browserTest("on a narrow window the tree takes the place of the transcript, and leads back to it", async (given) => {
+browserTest("in a narrow window the tree replaces the transcript, and leads back to it", async (given) => {
   const { open, server } = given;
   const trip = (await sampleIds(server))("Plan a trip");
   const page = await open(NARROW);
@@ -63,7 +63,7 @@ browserTest("on a narrow window the tree takes the place of the transcript, and 
   await selection.getByRole("button", { name: "Show in transcript" }).click();
   await message.waitFor();
   await page.locator(".transcript-row[aria-current=true]").waitFor();
-  // A link that is opened later shows the turn, not the tree.
+  // A link opened later shows the turn, not the tree.
   await page.getByRole("button", { name: "Show tree" }).click();
   await page.reload();
   await page.locator(".transcript-row[aria-current=true]").waitFor();

@@ -29,7 +29,7 @@ afterAll(async () => {
   attacker.close();
 });
 
-/** What the page tries; each says what it could read, and never fails. */
+/** The attempts of the page; each returns what it could read, and never throws. */
 const ATTACK = `async (url) => {
   const seen = [];
   const tell = async (name, work) => { try { seen.push([name, await work()]); } catch { seen.push([name, "refused"]); } };
@@ -51,7 +51,7 @@ const ATTACK = `async (url) => {
     source.onopen = () => resolve("open");
     source.onerror = () => { source.close(); reject(new Error()); };
   }));
-  // What comes of a form is not for this page to see; the server's log tells that it came.
+  // The page cannot see the response to a form; the server's log shows whether it arrived.
   for (const enctype of ["text/plain", "application/x-www-form-urlencoded"]) {
     const form = Object.assign(document.createElement("form"), { action: url + "/api/sessions", method: "post", enctype });
     form.target = "frame-" + enctype;
@@ -62,7 +62,7 @@ const ATTACK = `async (url) => {
   return seen;
 }`;
 
-/** What came to the routes of the server, by what the browser said of it. */
+/** The requests that reached the server's routes, by the headers of the browser. */
 async function attack(
   init: Partial<ServerInit>,
   hosts: { readonly page: string; readonly server: string },
@@ -99,22 +99,22 @@ test.for(doors.flatMap(([name, init]) => places.map((hosts) => ({ name, init, ..
     await using _ = server;
     for (const [name, what] of seen) expect([name, what]).toEqual([name, name === "no-cors post" ? what : "refused"]);
     expect(seen).toHaveLength(7);
-    // The post without CORS, the one that is asked for first, and the two forms.
+    // The POST without CORS, the one with a preflight, and the two forms.
     const posts = (): number => server.log.filter(({ method }) => method === "POST" || method === "OPTIONS").length;
     await expect.poll(posts).toBe(4);
-    // Not one of them got so far as to a route.
+    // None of them reached a route.
     expect(new Set(server.log.map(({ status }) => status))).toEqual(new Set([403]));
     expect((await server.manager.list()).items.map(({ header }) => header.id)).toEqual(["s"]);
-    // Following a link to the studio is no attack; going to a route is not what links are for.
+    // Following a link to the studio is allowed; following one to a route is not.
     const url = `http://${hosts.server}:${new URL(server.url).port}`;
     const [from, statuses] = [page.url(), [] as number[]];
     for (const path of ["/", "/api/sessions"]) {
       await page.goto(from);
       const answered = page.waitForResponse((response) => response.url() === url + path);
-      // Later, as the page that is asked to do it is gone then.
+      // Delayed, as the navigation closes the page that is asked to do it.
       await page.evaluate(`void setTimeout(() => { location.href = ${JSON.stringify(url + path)}; }, 0)`);
       statuses.push((await answered).status());
-      // A page that is closed while it goes elsewhere may never be.
+      // A page that is closed during a navigation may never close.
       await page.waitForURL(url + path);
     }
     expect(statuses).toEqual([200, 403]);

@@ -10,7 +10,7 @@ import { say } from "./talk.ts";
 const PARKING = { server: "parking" } as const;
 const SOON = { timeout: 60_000 };
 
-/** A session whose run asked whether it may write a file, and parked. */
+/** A session whose run asked for approval to write a file, and parked. */
 async function parked(
   { client }: StudioServer,
   name: string,
@@ -27,12 +27,12 @@ function cardOn(page: Page) {
 }
 
 browserTest(
-  "a question is still asked after the server was killed and started again, and its answer lets the run come to its end",
+  "a question survives a restart of a killed server, and its answer lets the run finish",
   async ({ open, server }) => {
     const { id, runId } = await parked(server, "kept");
     const page = await open({ at: `#/sessions/${id}/talk`, mayFail: /Failed to load resource|ERR_/ });
     await cardOn(page).getByText("kept.txt").waitFor();
-    await page.getByText("The run goes on after it").waitFor();
+    await page.getByText("The run continues after it").waitFor();
     await server.kill();
     await page.getByText("The connection to the server is lost").waitFor();
     await server.restart();
@@ -53,7 +53,7 @@ browserTest(
 );
 
 browserTest(
-  "what is said while a question waits is refused with the reason, and goes through once the run is cancelled",
+  "a message during an open question is rejected with the reason, and accepted after the run is cancelled",
   async ({ open, server }) => {
     const { id } = await parked(server, "busy");
     const page = await open({ at: `#/sessions/${id}/talk`, mayFail: /409/ });
@@ -75,7 +75,7 @@ browserTest(
 );
 
 browserTest(
-  "every open question is on a page of its own, is answered there, and leads to its session",
+  "all open questions are on one page, are answered there, and lead to their sessions",
   async ({ open, server }) => {
     const [first, second] = [await parked(server, "first"), await parked(server, "second")];
     const page = await open();
@@ -100,7 +100,7 @@ browserTest(
 );
 
 browserTest(
-  "whoever answers too late is told who was faster",
+  "an answer that comes too late shows the earlier one",
   async ({ open, server }) => {
     const { id, question } = await parked(server, "late");
     const page = await open({ at: "#/questions", mayFail: /409/ });
@@ -109,7 +109,7 @@ browserTest(
     await cardOn(page).getByRole("button", { name: "Deny" }).click();
     await page
       .getByRole("alert")
-      .getByText(/^This was answered already\. Approved by local, .*: I was first\.$/)
+      .getByText(/^This was already answered\. Approved by local, .*: I was first\.$/)
       .waitFor();
   },
   PARKING,

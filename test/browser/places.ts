@@ -1,7 +1,7 @@
 import type { Page } from "playwright-core";
 import type { StudioServer } from "./studio-server.ts";
 
-/** The views of a session, as their addresses name them. */
+/** The views of a session, as their URLs name them. */
 export const VIEWS: readonly string[] = ["talk", "context", "compare", "checkpoints", "lineage", "group"];
 
 /** The ids of the sample sessions, by name. */
@@ -14,7 +14,7 @@ export async function sampleIds({ client }: StudioServer): Promise<(name: string
   };
 }
 
-/** Every place of the studio, by what it shows. */
+/** Every page of the studio, by its name. */
 export async function allPlaces(server: StudioServer): Promise<readonly (readonly [name: string, at: string])[]> {
   const idOf = await sampleIds(server);
   const views = VIEWS.map((view) => [view, `#/sessions/${idOf("Plan a trip")}/${view}`] as const);
@@ -32,15 +32,15 @@ export async function allPlaces(server: StudioServer): Promise<readonly (readonl
   ];
 }
 
-/** Goes to a place of the studio and waits until nothing is on its way any more. */
+/** Opens a page of the studio and waits until nothing is loading. */
 export async function goTo(page: Page, { url }: StudioServer, at: string): Promise<void> {
   await page.goto(`${url}/${at}`);
-  // Streams stay open, so the network is never idle; what is on its way says so.
+  // Streams stay open, so the network is never idle; the loading notes tell what is pending.
   await page.locator("#root > *").first().waitFor();
   await page
     .getByText(/^Loading /)
     .first()
     .waitFor({ state: "hidden" });
-  // What was loaded is drawn with the next frame.
+  // Loaded data are rendered with the next frame.
   await page.waitForTimeout(50);
 }

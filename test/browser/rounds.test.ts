@@ -52,7 +52,7 @@ browserTest("an answer of many rounds reads as one, and each round shows what it
   }
   const wide = "document.querySelector('.transcript-scroller').scrollWidth > document.documentElement.clientWidth";
   expect(await page.evaluate(wide)).toBe(false);
-  // A link to a round shows it at once.
+  // A link to a round opens it.
   await page.goto(`${server.url}/#/sessions/${header.id}/talk?entry=mend-result`);
   await page.reload();
   await page.locator("#turn-look[aria-current=true]").getByText("$ npm test").waitFor();

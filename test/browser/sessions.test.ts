@@ -8,7 +8,7 @@ function rowOf(page: Page, name: string): Locator {
   return page.getByRole("list", { name: "Sessions" }).getByRole("listitem").filter({ hasText: name });
 }
 
-/** Waits until the list has just these of some names. */
+/** Waits until the list has exactly these sessions of some names. */
 async function expectListed(page: Page, listed: readonly string[], missing: readonly string[]): Promise<void> {
   for (const name of missing) await rowOf(page, name).waitFor({ state: "detached" });
   for (const name of listed) await rowOf(page, name).waitFor();
@@ -32,10 +32,10 @@ browserTest("sessions are found by words, by a phrase and by a pattern", async (
   await search.fill("re:number \\d{4}");
   await expectListed(page, ["Bills"], ["Herons", "Ponds"]);
   await search.fill("re:(");
-  await page.getByRole("alert").filter({ hasText: "not a regular expression yet" }).waitFor();
+  await page.getByRole("alert").filter({ hasText: "not a valid regular expression" }).waitFor();
   await search.fill("nobody ever said this");
-  await page.getByText("No session says that.").waitFor();
-  // A match leads to the turn that it was found in.
+  await page.getByText("No session matches.").waitFor();
+  // A match leads to its turn.
   await search.fill('"number 4711"');
   await rowOf(page, "Bills").getByRole("link", { name: "The invoice of the pond" }).click();
   await page.locator("[aria-current=true]").getByText("The invoice of the pond").waitFor();
@@ -56,7 +56,7 @@ browserTest("sessions are filtered by status, run, project and user", async ({ o
   await status.selectOption("Running");
   await expectListed(page, ["At work"], ["Asleep"]);
   await client.runs.cancel(run.sessionId, run.runId);
-  await page.getByText("No session is of this kind.").waitFor();
+  await page.getByText("No session matches the filter.").waitFor();
   await status.selectOption("Interrupted");
   await expectListed(page, ["Interrupted in the middle"], ["At work", "Asleep"]);
   await page.getByRole("button", { name: "Clear filters" }).click();
@@ -67,9 +67,9 @@ browserTest("sessions are filtered by status, run, project and user", async ({ o
   await expectListed(page, ["Of another user"], ["In a project", "Plan a trip"]);
 });
 
-browserTest("a session is renamed, suspended, resumed, closed, deleted and brought back", async ({ open, server }) => {
+browserTest("a session is renamed, suspended, resumed, closed, deleted and restored", async ({ open, server }) => {
   const { header } = await server.client.sessions.create({ name: "Born as this" });
-  // Whoever follows a session that is deleted may ask for it once more before the page is left.
+  // A deleted session may be requested once more before the page is left.
   const page = await open({ at: `#/sessions/${header.id}/talk`, mayFail: /404/ });
   const more = async (item: string): Promise<void> => {
     await page.getByRole("button", { name: "More actions" }).click();
@@ -84,7 +84,7 @@ browserTest("a session is renamed, suspended, resumed, closed, deleted and broug
   await more("Suspend");
   await page.getByText("This session is suspended.").waitFor();
   await more("Resume");
-  await page.getByPlaceholder("Say something").waitFor();
+  await page.getByPlaceholder("Write a message").waitFor();
   await more("Close …");
   await page.getByRole("dialog").getByRole("button", { name: "Close" }).click();
   await page.getByText("This session is closed.").waitFor();
@@ -99,7 +99,7 @@ browserTest("a session is renamed, suspended, resumed, closed, deleted and broug
 });
 
 browserTest(
-  "a session that someone else deletes says so and can be restored, and one that never was leads back to the list",
+  "a session deleted elsewhere can be restored, and an unknown one leads back to the list",
   async ({ open, server }) => {
     const { header } = await server.client.sessions.create({ name: "Deleted elsewhere" });
     const page = await open({
@@ -125,7 +125,7 @@ browserTest("a double click makes one session, and the tab is named after it", a
   const page = await open();
   const count = async (): Promise<number> => (await server.client.sessions.list({ limit: 1000 })).items.length;
   const before = await count();
-  // As far apart as a hand's: the first click is done when the second comes.
+  // The delay of a real double click: the first click is handled when the second comes.
   await page.getByRole("button", { name: "New session" }).dblclick({ delay: 80 });
   await page.getByRole("heading", { name: "New session" }).waitFor();
   await expect.poll(() => page.title()).toBe("New session – Skein studio");
@@ -135,7 +135,7 @@ browserTest("a double click makes one session, and the tab is named after it", a
   expect(await page.title()).toBe("Skein studio");
 });
 
-browserTest("whoever leaves a form with Escape is where they were before it opened", async ({ open, server }) => {
+browserTest("Escape closes a form and returns the focus", async ({ open, server }) => {
   const { header } = await server.client.sessions.create({ name: "By keyboard" });
   await server.client.sessions.addTurn(header.id, { role: "user", content: "One turn." });
   const page = await open({ at: `#/sessions/${header.id}/talk` });
@@ -153,39 +153,33 @@ browserTest("whoever leaves a form with Escape is where they were before it open
   await expect.poll(focused).toMatch(/^More/);
 });
 
-browserTest(
-  "administrators delete everything of someone, and see what goes before and after",
-  async ({ open, server }) => {
-    const { client } = server;
-    const { header } = await client.sessions.create({ name: "Of Zora alone", userId: "zora" });
-    await client.sessions.addTurn(header.id, { role: "user", content: "quetzalcoatlus" });
-    const page = await open();
-    await page.getByRole("button", { name: "Filter" }).click();
-    await page.getByLabel("User").fill("zora");
-    await rowOf(page, "Of Zora alone").waitFor();
-    await page.getByRole("button", { name: "Delete everything of zora" }).click();
-    const dialog = page.getByRole("dialog");
-    await dialog.getByRole("list", { name: "What would be deleted" }).getByText("sessions 1,").waitFor();
-    await dialog.getByRole("button", { name: "Delete everything" }).click();
-    await dialog.getByRole("list", { name: "What was deleted" }).getByText("sessions 1,").waitFor();
-    await dialog.getByRole("button", { name: "Done" }).click();
-    await rowOf(page, "Of Zora alone").waitFor({ state: "detached" });
-    expect((await client.search("quetzalcoatlus")).items).toEqual([]);
-  },
-);
+browserTest("administrators delete everything of a user, with a report before and after", async ({ open, server }) => {
+  const { client } = server;
+  const { header } = await client.sessions.create({ name: "Of Zora alone", userId: "zora" });
+  await client.sessions.addTurn(header.id, { role: "user", content: "quetzalcoatlus" });
+  const page = await open();
+  await page.getByRole("button", { name: "Filter" }).click();
+  await page.getByLabel("User").fill("zora");
+  await rowOf(page, "Of Zora alone").waitFor();
+  await page.getByRole("button", { name: "Delete everything of zora" }).click();
+  const dialog = page.getByRole("dialog");
+  await dialog.getByRole("list", { name: "What would be deleted" }).getByText("sessions 1,").waitFor();
+  await dialog.getByRole("button", { name: "Delete everything" }).click();
+  await dialog.getByRole("list", { name: "What was deleted" }).getByText("sessions 1,").waitFor();
+  await dialog.getByRole("button", { name: "Done" }).click();
+  await rowOf(page, "Of Zora alone").waitFor({ state: "detached" });
+  expect((await client.search("quetzalcoatlus")).items).toEqual([]);
+});
 
-browserTest(
-  "a file of another program that is dropped on the page comes in, and the page says what was found",
-  async ({ open }) => {
-    const page = await open({ at: "#/" });
-    await page.getByRole("button", { name: "Import a file" }).first().waitFor();
-    const drop = (text: string) => `(() => {
+browserTest("a dropped file of another program is imported, and the page shows the result", async ({ open }) => {
+  const page = await open({ at: "#/" });
+  await page.getByRole("button", { name: "Import a file" }).first().waitFor();
+  const drop = (text: string) => `(() => {
     const transfer = new DataTransfer();
     transfer.items.add(new File([${JSON.stringify(text)}], "talk.jsonl"));
     window.dispatchEvent(new DragEvent("drop", { dataTransfer: transfer, bubbles: true, cancelable: true }));
   })()`;
-    await page.evaluate(drop(goldenText("pi-0.73.1.jsonl")));
-    await page.getByText("1 session came in (1 of pi).").waitFor();
-    await page.getByText("One note, and it says hello.").first().waitFor();
-  },
-);
+  await page.evaluate(drop(goldenText("pi-0.73.1.jsonl")));
+  await page.getByText("1 session imported (1 of pi).").waitFor();
+  await page.getByText("One note, and it says hello.").first().waitFor();
+});

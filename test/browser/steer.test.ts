@@ -6,12 +6,12 @@ import { browserTest } from "./browser-test.ts";
 import type { StudioServer } from "./studio-server.ts";
 import { say, view } from "./talk.ts";
 
-/** The turn of the transcript that says something. */
+/** The turn of the transcript with a text. */
 function turnOf(page: Page, text: string): Locator {
   return page.getByRole("region", { name: "Transcript" }).getByRole("listitem").filter({ hasText: text }).last();
 }
 
-/** A session in which things were said, one after the other; its id and those of the turns. */
+/** A session with some messages, one after the other; resolves to its id and those of the turns. */
 async function sessionOf(
   { client }: StudioServer,
   name: string,
@@ -29,7 +29,7 @@ async function sessionOf(
   return { id: header.id, turns: entries.map(({ id }) => id) };
 }
 
-browserTest("a call that is denied does not run, and the model is told why", async ({ open, server }) => {
+browserTest("a denied call does not run, and the model gets the reason", async ({ open, server }) => {
   const { header } = await server.client.sessions.create({ name: "Denied" });
   const page = await open({ at: `#/sessions/${header.id}/talk` });
   await say(page, "write secret to denied.txt");
@@ -43,7 +43,7 @@ browserTest("a call that is denied does not run, and the model is told why", asy
 });
 
 browserTest(
-  "another model can be picked for a turn, and the turn says which one gave it",
+  "another model can be chosen for a turn, and the turn names it",
   async ({ open, server }) => {
     const { header } = await server.client.sessions.create({ name: "Picked" });
     const page = await open({ at: `#/sessions/${header.id}/talk` });
@@ -55,22 +55,22 @@ browserTest(
   { server: "slow" },
 );
 
-browserTest("what is said to a run that has ended meanwhile starts the next run", async ({ open, server }) => {
+browserTest("a message to a run that has just ended starts the next run", async ({ open, server }) => {
   const { header } = await server.client.sessions.create({ name: "Late words" });
-  // The browser notes the answer RUN_ENDED.
+  // The browser logs the response RUN_ENDED.
   const page = await open({ mayFail: /status of 409/ });
-  // The page never hears that the run has ended.
+  // The page is never notified that the run has ended.
   await page.route("**/runs/*/events", () => {});
   await page.goto(`${server.url}/#/sessions/${header.id}/talk`);
   await say(page, "First words.");
   await turnOf(page, "You said: First words.").waitFor();
   await expect.poll(async () => (await server.client.sessions.get(header.id)).running).toBe(null);
-  await page.getByLabel("When it is said").waitFor();
+  await page.getByLabel("When it is delivered").waitFor();
   await say(page, "Late words.");
   await turnOf(page, "You said: Late words.").waitFor();
 });
 
-browserTest("a link to a turn far up loads it, marks it and gives it the focus", async ({ open, server }) => {
+browserTest("a link to an early turn loads, marks and focuses it", async ({ open, server }) => {
   const said = Array.from({ length: 160 }, (_, index) => `Turn number ${index + 1}.`);
   const { id, turns } = await sessionOf(server, "Long", said);
   const page = await open({ at: `#/sessions/${id}/talk?entry=${turns[4]}` });
@@ -80,19 +80,19 @@ browserTest("a link to a turn far up loads it, marks it and gives it the focus",
   await expect.poll(() => page.evaluate(IN_VIEW)).toBe(true);
 });
 
-/** Whether the row that was asked for is inside what can be seen. */
+/** Whether the row that the URL names is visible. */
 const IN_VIEW = `(() => {
   const { top, bottom } = document.querySelector("[aria-current=true].transcript-row").getBoundingClientRect();
   return top >= 0 && bottom <= window.innerHeight;
 })()`;
 
-browserTest("a user turn is edited and tried again on a branch, and the old one stays", async ({ open, server }) => {
+browserTest("a user turn is edited and sent again on a branch, and the old one is kept", async ({ open, server }) => {
   const { id, turns } = await sessionOf(server, "Edited", ["First wording.", "An answer."]);
   const page = await open({ at: `#/sessions/${id}/talk` });
   const turn = turnOf(page, "First wording.");
   await turn.hover();
   await turn.getByRole("button", { name: "Edit and try again" }).click();
-  await page.getByLabel("What to say instead").fill("Better wording.");
+  await page.getByLabel("New message").fill("Better wording.");
   await page.getByRole("button", { name: "Send on a new branch" }).click();
   await turnOf(page, "I am offline. You said: Better wording.").waitFor();
   await turnOf(page, "First wording.").waitFor({ state: "detached" });
@@ -101,7 +101,7 @@ browserTest("a user turn is edited and tried again on a branch, and the old one 
   expect(activePath).not.toContain(turns[0]);
 });
 
-browserTest("the tree is gone through, labelled and pruned by keyboard alone", async ({ open, server }) => {
+browserTest("the tree is navigated, labelled and pruned by keyboard alone", async ({ open, server }) => {
   const { id, turns } = await sessionOf(server, "Branched", ["The root.", "A side branch."]);
   await server.client.sessions.moveLeaf(id, { entryId: turns[0] ?? "" });
   await server.client.sessions.addTurn(id, { role: "assistant", content: "The active branch." });
@@ -130,14 +130,14 @@ browserTest("the tree is gone through, labelled and pruned by keyboard alone", a
   expect((await server.client.sessions.tree(id)).nodes.map((node) => node.id)).not.toContain(turns[1]);
 });
 
-browserTest("a compaction is previewed, then done, and says what it dropped", async ({ open, server }) => {
+browserTest("a compaction is previewed and executed, and lists the replaced entries", async ({ open, server }) => {
   const said = Array.from({ length: 12 }, (_, index) => `Note ${index + 1} about the pond and the heron on it.`);
   const { id } = await sessionOf(server, "To compact", said);
   const page = await open({ at: `#/sessions/${id}/context` });
   const form = page.getByRole("region", { name: "Compact", exact: true });
   await form.getByRole("button", { name: "Compact" }).waitFor();
   expect(await form.getByRole("button", { name: "Compact" }).isDisabled()).toBe(true);
-  await form.getByLabel("Keep about as many recent tokens").fill("40");
+  await form.getByLabel("Recent tokens to keep, about").fill("40");
   await form.getByRole("button", { name: "Preview" }).click();
   await form.getByText(/a summary would replace \d+ entries and keep \d+ entries/).waitFor();
   expect((await server.client.sessions.context(id)).compaction).toBe(null);

@@ -6,7 +6,7 @@ import { expect } from "vitest";
 import { browserTest } from "./browser-test.ts";
 import { say, view } from "./talk.ts";
 
-/** The turn that says something, as a row of the transcript. */
+/** The turn with a text, as a row of the transcript. */
 function turnOf(page: Page, text: string | RegExp): Locator {
   return page.getByRole("listitem").filter({ hasText: text }).last();
 }
@@ -23,7 +23,7 @@ browserTest(
       .waitFor();
     const [id = ""] = /(?<=sessions\/)[^/]+/.exec(page.url()) ?? [];
 
-    // A tool writes a file, once it may.
+    // A tool writes a file after approval.
     await say(page, "write hello to a.txt");
     const asked = page.getByRole("form", { name: "Approval of write_workspace_file" });
     await asked.getByRole("button", { name: "Approve" }).waitFor();
@@ -32,13 +32,13 @@ browserTest(
     await expect.poll(async () => readFile(join(workspace, "a.txt"), "utf8").catch(() => null)).toBe("hello");
     await expect.poll(async () => (await client.sessions.get(id)).running).toBe(null);
 
-    // A checkpoint, to come back to.
+    // A checkpoint, to restore later.
     await view(page, "Checkpoints");
     await page.getByRole("button", { name: "Create a checkpoint" }).click();
     await expect.poll(async () => (await client.checkpoints.list(id)).length).toBe(1);
     const before = (await client.sessions.get(id)).leafId;
 
-    // Another way, from the first answer.
+    // Another branch, from the first answer.
     await view(page, "Transcript");
     const first = turnOf(page, /Hello, who are you/);
     await first.hover();
@@ -48,26 +48,26 @@ browserTest(
     await expect.poll(async () => (await client.sessions.get(id)).running).toBe(null);
 
     await view(page, "Compare and merge");
-    const parted = page.getByRole("list", { name: "Turns since they parted" });
+    const parted = page.getByRole("list", { name: "Turns after the common ancestor" });
     await parted.getByText("write hello to a.txt").first().waitFor();
     await parted.getByText("Another way, please.").first().waitFor();
 
-    // A fork says more, and what it said comes back.
+    // A fork gets messages, which are merged back.
     await page.getByLabel("Name of the fork").fill("a try");
-    await page.getByRole("button", { name: "Fork where they part" }).click();
+    await page.getByRole("button", { name: "Fork at the common ancestor" }).click();
     await expect.poll(() => page.url()).toMatch(/with=/);
     const [forkId = ""] = /(?<=with=)[^&]+/.exec(page.url()) ?? [];
     await client.sessions.addTurn(forkId, { role: "user", content: "Said in the fork." });
     await parted.getByText("Said in the fork.").first().waitFor();
     const merge = page.getByRole("region", { name: "Merge" });
     await merge.getByRole("button", { name: "Preview" }).click();
-    await merge.getByRole("heading", { name: "This would happen" }).waitFor();
+    await merge.getByRole("heading", { name: "Preview" }).waitFor();
     await merge.getByRole("button", { name: "Merge" }).click();
     await merge.getByRole("heading", { name: "Merged" }).waitFor();
     await merge.getByRole("link", { name: "Open the result" }).click();
     await turnOf(page, "Said in the fork.").waitFor();
 
-    // Back to the checkpoint: the turns before it are those of the session again.
+    // Restores the checkpoint: the session has the turns before it again.
     await view(page, "Checkpoints");
     const timeline = page.getByRole("region", { name: "Timeline of checkpoints" });
     await timeline.getByRole("button", { name: "Restore", exact: true }).click();
@@ -76,7 +76,7 @@ browserTest(
     await view(page, "Transcript");
     await turnOf(page, "write hello to a.txt").waitFor();
 
-    // What was shared opens without a network.
+    // The shared file opens offline.
     await page.getByRole("button", { name: "Share" }).click();
     const download = page.waitForEvent("download");
     await page

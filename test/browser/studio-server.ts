@@ -10,21 +10,22 @@ import { type Client, createClient } from "../../src/http/client/index.ts";
 
 const BUILT = fileURLToPath(new URL("../../dist/cli/skein.js", import.meta.url));
 
-/** Longer than a lease outlives its process. */
+/** Longer than the lease of a killed process. */
 const LATER_SECONDS = 60;
 
-/** The API tokens of the server of that kind, by whom they let in. */
+/** The API tokens of the server with tokens, by user. */
 export const TOKENS = {
   ann: "a-token-that-lets-ann-in",
   ben: "a-token-that-lets-ben-in",
-  /** May read and write their sessions only. */
+  /** May only read and write their sessions. */
   guest: "a-token-that-lets-a-guest-in",
 } as const;
 
 /**
- * Which program serves: the command line's for everyone on this machine, with sample sessions and a workspace, the same with
- * a token of its own, the same for users with a token, the same with runs that park as soon as they ask, one whose model
- * takes its time, one whose model calls what it is told to, or one with a page of the AI SDK or of AG-UI in place of the studio.
+ * The program of a server: the command line's server for everyone on this machine, with sample sessions and a
+ * workspace; the same with a token; the same for users with tokens; the same with runs that park immediately; one with
+ * a slow model; one whose model calls tools on request; or one with a page of the AI SDK or of AG-UI instead of the
+ * studio.
  */
 export type ServerKind = "serve" | "own" | "tokens" | "parking" | "slow" | "asking" | "chat" | "ag-ui";
 
@@ -63,10 +64,10 @@ const PROGRAMS: Readonly<
   ],
 };
 
-/** A server in a process of its own, with a store and a workspace of its own, that can be killed and started again. */
+/** A server in a separate process, with a separate store and workspace, that can be killed and restarted. */
 export class StudioServer implements AsyncDisposable {
   readonly url: string;
-  /** What it made for whoever started it. */
+  /** The token that it made for its user. */
   readonly token: string | null;
   readonly client: Client;
   readonly workspace: string;
@@ -95,7 +96,7 @@ export class StudioServer implements AsyncDisposable {
     return new StudioServer(kind, directory, await launch(directory, PROGRAMS[kind](directory, 0, 0)));
   }
 
-  /** Ends it as a power cut does. */
+  /** Kills it, as a power cut does. */
   async kill(): Promise<void> {
     if (this.#child.exitCode !== null || this.#child.signalCode !== null) return;
     const gone = once(this.#child, "exit");
@@ -103,7 +104,7 @@ export class StudioServer implements AsyncDisposable {
     await gone;
   }
 
-  /** Starts it again, at the same address and later than the run of a killed process keeps its session. */
+  /** Restarts it at the same URL, with a clock after the end of a killed process's lease. */
   async restart(): Promise<void> {
     const port = Number(new URL(this.url).port);
     const { child } = await launch(this.#directory, PROGRAMS[this.#kind](this.#directory, port, LATER_SECONDS));
@@ -123,7 +124,7 @@ interface Launched {
 }
 
 async function launch(directory: string, args: readonly string[]): Promise<Launched> {
-  // Keys of whoever runs the tests would offer models that cost money.
+  // Keys of the developer would offer models that cost money.
   const env = { ...process.env, SKEIN_HOME: join(directory, "home"), OPENAI_API_KEY: "", ANTHROPIC_API_KEY: "" };
   const child = spawn(process.execPath, ["--no-warnings", ...args], { env });
   let stderr = "";

@@ -4,10 +4,10 @@ import { type BrowserTest, browserTest } from "./browser-test.ts";
 
 const CHAT = { server: "chat" } as const;
 
-/** A page of a new chat. */
+/** A page with a new chat. */
 async function openChat({ open, server }: Pick<BrowserTest, "open" | "server">, stock = false) {
   const id = crypto.randomUUID();
-  // The AI SDK tries whether the page's policy lets it compile its checks.
+  // The AI SDK tests whether the page's policy allows compiling its checks.
   const page = await open({ at: `${server.url}/${stock ? "?stock" : ""}#${id}`, mayFail: /script-src/ });
   await page.getByText("ready", { exact: true }).waitFor();
   return { id, page };
@@ -23,7 +23,7 @@ const isReady = (page: Page): Promise<void> => page.getByText("ready", { exact: 
 const press = (page: Page, name: string): Promise<void> => page.getByRole("button", { name }).click();
 
 browserTest(
-  "useChat as it comes streams text and reasoning, shows tools, and asks for approval, once more after a reload",
+  "useChat with its default transport streams text and reasoning, shows tools, and asks for approval, also after a reload",
   async (given) => {
     const { page } = await openChat(given, true);
     await say(page, "look");
@@ -47,7 +47,7 @@ browserTest(
 );
 
 browserTest(
-  "a page that is loaded again in the middle of an answer has every word once, and the run has gone on",
+  "a page that is reloaded during an answer has every word once, and the run has continued",
   async (given) => {
     const { id, page } = await openChat(given, true);
     await say(page, "count 30");
@@ -65,7 +65,7 @@ browserTest(
 );
 
 browserTest(
-  "stop stops the run, and another answer is a branch beside the first",
+  "stop cancels the run, and another answer is a branch beside the first",
   async (given) => {
     const { id, page } = await openChat(given);
     const { client } = given.server;

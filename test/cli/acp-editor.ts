@@ -14,24 +14,24 @@ import {
 import { onTestFinished } from "vitest";
 import { builtProgram } from "./run-skein.ts";
 
-/** What an editor answers when it is asked about a call. */
+/** The answer of an editor to a permission request. */
 export type Word = "allow" | "reject" | "cancelled";
 
 /** How an editor starts the program. */
 export interface StartEditor {
   readonly args?: readonly string[];
   readonly env?: Readonly<Record<string, string>>;
-  /** Answers questions; one that never resolves leaves them open. */
+  /** Answers permission requests; a promise that never resolves leaves them open. */
   readonly decide?: (request: RequestPermissionRequest) => Word | Promise<Word>;
 }
 
-/** An editor, by the SDK's own client, and the program that it has started; both are gone after the test. */
+/** An editor, with the SDK's client, and the program that it has started; both are closed after the test. */
 export class Editor {
   readonly child: ChildProcess;
   readonly ended: Promise<number | null>;
   readonly updates: SessionUpdate[] = [];
   readonly asked: RequestPermissionRequest[] = [];
-  /** All that came on the standard output and on the error output. */
+  /** The standard output and the error output of the program. */
   output = "";
   complaints = "";
   #connection: ClientConnection;
@@ -63,7 +63,7 @@ export class Editor {
     });
   }
 
-  /** Starts the program with a store in `home`, and says hello. */
+  /** Starts the program with a store in `home`, and initializes the connection. */
   static async start(home: string, options: StartEditor = {}): Promise<Editor> {
     const env = { ...process.env, SKEIN_HOME: home, ...options.env };
     const argv = ["--no-warnings", builtProgram(), "acp", ...(options.args ?? [])];
@@ -80,7 +80,7 @@ export class Editor {
     return this.#connection.agent.request<M>(method, params);
   }
 
-  /** Sends a request that the protocol does not know, or that it would not allow. */
+  /** Sends a request that the protocol does not know or allow. */
   askAnything(method: string, params: unknown): Promise<unknown> {
     return this.#connection.agent.request<unknown, unknown>(method, params);
   }
@@ -89,22 +89,22 @@ export class Editor {
     await this.#connection.agent.notify("session/cancel", { sessionId });
   }
 
-  /** Begins a session in a directory; its id. */
+  /** Creates a session in a directory; resolves to its id. */
   async begin(cwd: string): Promise<string> {
     return (await this.ask("session/new", { cwd, mcpServers: [] })).sessionId;
   }
 
-  /** Says a text in a session; why the turn ended. */
+  /** Sends a prompt; resolves to the stop reason of the turn. */
   async say(sessionId: string, text: string): Promise<string> {
     return (await this.ask("session/prompt", { sessionId, prompt: [{ type: "text", text }] })).stopReason;
   }
 
-  /** What was told since the last call of this, in short. */
+  /** The updates since the last call of this method, in short form. */
   told(): string[] {
     return this.updates.splice(0).flatMap(inShort);
   }
 
-  /** Ends the program as an editor does that goes; its exit code. */
+  /** Closes the connection as an editor that exits does; resolves to the program's exit code. */
   leave(): Promise<number | null> {
     this.child.stdin?.end();
     return this.ended;
@@ -116,7 +116,7 @@ export class Editor {
   }
 }
 
-/** An update in a few words; chunks of one answer are put together by whoever compares them. */
+/** An update in short form; callers join the chunks of one answer. */
 function inShort(update: SessionUpdate): string[] {
   switch (update.sessionUpdate) {
     case "user_message_chunk":
@@ -133,7 +133,7 @@ function inShort(update: SessionUpdate): string[] {
   }
 }
 
-/** What was said in pieces, one piece for each speaker. */
+/** Joins the chunks of each speaker. */
 export function joined(told: readonly string[]): string[] {
   const whole: string[] = [];
   for (const line of told) {

@@ -7,7 +7,7 @@ import { Editor } from "./acp-editor.ts";
 import { builtProgram } from "./run-skein.ts";
 import { makeWorkspace } from "./sample-chat.ts";
 
-/** An answer as chat completions are streamed. */
+/** An answer as streamed chat completions. */
 function streamed(delta: object, finish: string): Replay {
   const chunk = (choice: object) =>
     `data: ${JSON.stringify({ id: "c", object: "chat.completion.chunk", created: 1, model: "m", choices: [choice] })}\n\n`;
@@ -16,12 +16,12 @@ function streamed(delta: object, finish: string): Replay {
   };
 }
 
-/** The variables that send a program's questions to a model server. */
+/** The environment variables that direct requests to a model server. */
 function askingAt(url: string): Record<string, string> {
   return { OPENAI_API_KEY: "none", OPENAI_BASE_URL: url };
 }
 
-test("a prompt carries images, embedded files and links to the model, and no sound", async () => {
+test("sends images, embedded files and links of a prompt to the model, but no audio", async () => {
   const home = await makeWorkspace();
   await using server = await openModelServer(streamed({ content: "I see." }, "stop"));
   const editor = await Editor.start(home, { args: ["--model", "openai/gpt-4o"], env: askingAt(server.url) });
@@ -52,7 +52,7 @@ test("a prompt carries images, embedded files and links to the model, and no sou
   expect(editor.told().slice(0, 2)).toEqual(["user: What is this?", "user: image"]);
 });
 
-test("says why a turn ended: too long, refused, too many rounds, or an error with its sentence", async () => {
+test("returns the stop reason of a turn: too long, refused, too many rounds, or an error with its message", async () => {
   const home = await makeWorkspace();
   const call = { index: 0, id: "c", type: "function", function: { name: "list_workspace_files", arguments: "{}" } };
   await using server = await openModelServer(
@@ -72,7 +72,7 @@ test("says why a turn ended: too long, refused, too many rounds, or an error wit
   expect(await editor.say(sessionId, "List the files for ever.")).toBe("max_turn_requests");
 });
 
-test("where the protocol's package is missing or of an old version, it is said which one to install", async () => {
+test("names the version to install if the protocol's package is missing or too old", async () => {
   const home = await makeWorkspace();
   symlinkSync(dirname(dirname(builtProgram())), join(home, "dist"));
   writeFileSync(join(home, "package.json"), '{ "name": "skein", "version": "0.0.0", "type": "module" }');

@@ -11,7 +11,7 @@ import { makeWorkspace } from "./sample-chat.ts";
 const STORES = ["sqlite:skein.db", "jsonl:sessions"];
 const mcpServer = fileURLToPath(new URL("../mcp-server.mjs", import.meta.url));
 
-test("says what it can do and that nobody has to sign in, and refuses methods that it does not have", async () => {
+test("announces its capabilities without authentication, and rejects unknown methods", async () => {
   const editor = await Editor.start(await makeWorkspace());
   const hello = await editor.ask("initialize", { protocolVersion: 99, clientCapabilities: {} });
   expect(hello).toMatchObject({
@@ -30,47 +30,44 @@ test("says what it can do and that nobody has to sign in, and refuses methods th
   expect([await editor.leave(), editor.complaints]).toEqual([0, ""]);
 });
 
-test.for(STORES)(
-  "%s: asks before a file is written, shows the change, and says nothing else on its output",
-  async (url) => {
-    const home = await makeWorkspace();
-    await writeFile(join(home, "notes.txt"), "Water the plants.");
-    const editor = await Editor.start(home, { args: ["--store", url] });
-    const sessionId = await editor.begin(home);
-    expect(await editor.say(sessionId, "read notes.txt, then write hi to a.txt")).toBe("end_turn");
-    const title = "read notes.txt, then write hi to a.txt";
-    expect(editor.updates).toContainEqual(expect.objectContaining({ sessionUpdate: "session_info_update", title }));
-    expect(editor.updates).toContainEqual(expect.objectContaining({ sessionUpdate: "usage_update", size: 128_000 }));
-    expect(editor.updates.find(({ sessionUpdate }) => sessionUpdate === "tool_call")).toMatchObject({
-      title: "read_workspace_file notes.txt",
-      kind: "read",
-      locations: [{ path: join(home, "notes.txt") }],
-    });
-    expect(joined(editor.told())).toEqual([
-      "tool_call call_1 in_progress read_workspace_file notes.txt",
-      "tool_call_update call_1 completed",
-      "tool_call call_2 pending write_workspace_file a.txt",
-      "tool_call_update call_2 in_progress write_workspace_file a.txt",
-      "tool_call_update call_2 completed",
-      "agent: notes.txt says: Water the plants.\nI wrote a.txt.",
-    ]);
-    expect(editor.asked).toMatchObject([
-      {
-        toolCall: {
-          toolCallId: "call_2",
-          title: `Allow write_workspace_file \`a.txt\` in ${home}?`,
-          kind: "edit",
-          content: [{ type: "diff", path: join(home, "a.txt"), oldText: null, newText: "hi" }],
-        },
-        options: [{ kind: "allow_once" }, { kind: "reject_once" }],
+test.for(STORES)("%s: asks before a file is written, shows the change, and prints nothing else", async (url) => {
+  const home = await makeWorkspace();
+  await writeFile(join(home, "notes.txt"), "Water the plants.");
+  const editor = await Editor.start(home, { args: ["--store", url] });
+  const sessionId = await editor.begin(home);
+  expect(await editor.say(sessionId, "read notes.txt, then write hi to a.txt")).toBe("end_turn");
+  const title = "read notes.txt, then write hi to a.txt";
+  expect(editor.updates).toContainEqual(expect.objectContaining({ sessionUpdate: "session_info_update", title }));
+  expect(editor.updates).toContainEqual(expect.objectContaining({ sessionUpdate: "usage_update", size: 128_000 }));
+  expect(editor.updates.find(({ sessionUpdate }) => sessionUpdate === "tool_call")).toMatchObject({
+    title: "read_workspace_file notes.txt",
+    kind: "read",
+    locations: [{ path: join(home, "notes.txt") }],
+  });
+  expect(joined(editor.told())).toEqual([
+    "tool_call call_1 in_progress read_workspace_file notes.txt",
+    "tool_call_update call_1 completed",
+    "tool_call call_2 pending write_workspace_file a.txt",
+    "tool_call_update call_2 in_progress write_workspace_file a.txt",
+    "tool_call_update call_2 completed",
+    "agent: notes.txt says: Water the plants.\nI wrote a.txt.",
+  ]);
+  expect(editor.asked).toMatchObject([
+    {
+      toolCall: {
+        toolCallId: "call_2",
+        title: `Allow write_workspace_file \`a.txt\` in ${home}?`,
+        kind: "edit",
+        content: [{ type: "diff", path: join(home, "a.txt"), oldText: null, newText: "hi" }],
       },
-    ]);
-    expect(await readFile(join(home, "a.txt"), "utf8")).toBe("hi");
-    for (const line of editor.output.trim().split("\n")) expect(JSON.parse(line)).toMatchObject({ jsonrpc: "2.0" });
-  },
-);
+      options: [{ kind: "allow_once" }, { kind: "reject_once" }],
+    },
+  ]);
+  expect(await readFile(join(home, "a.txt"), "utf8")).toBe("hi");
+  for (const line of editor.output.trim().split("\n")) expect(JSON.parse(line)).toMatchObject({ jsonrpc: "2.0" });
+});
 
-test("a call that is rejected does not run, one that is dismissed stops the turn, and each is told", async () => {
+test("does not run a rejected call, stops the turn for a cancelled request, and reports both", async () => {
   const home = await makeWorkspace();
   let word: Word = "reject";
   const editor = await Editor.start(home, { decide: () => word });
@@ -87,7 +84,7 @@ test("a call that is rejected does not run, one that is dismissed stops the turn
   expect(await readFile(join(home, "a.txt"), "utf8")).toBe("hi");
 });
 
-test("stops a command in the middle, refuses a second prompt meanwhile, and goes on afterwards", async () => {
+test("cancels a running command, rejects a second prompt meanwhile, and accepts the next one", async () => {
   const home = await makeWorkspace();
   const editor = await Editor.start(home, { args: ["--ask", "never"] });
   const sessionId = await editor.begin(home);
@@ -107,7 +104,7 @@ test("stops a command in the middle, refuses a second prompt meanwhile, and goes
 });
 
 test.for(STORES)(
-  "%s: another process lists, loads, resumes, forks, names, closes and deletes what was said",
+  "%s: another process lists, loads, resumes, forks, names, closes and deletes the sessions",
   async (url) => {
     const home = await makeWorkspace();
     const elsewhere = await makeWorkspace();
@@ -160,35 +157,32 @@ test.for(STORES)(
   },
 );
 
-test.for(STORES)(
-  "%s: goes on with a run that was killed, when the session is loaded and something is said",
-  async (url) => {
-    const home = await makeWorkspace();
-    const args = ["--store", url];
-    const killed = await Editor.start(home, { args, decide: () => new Promise(() => {}) });
-    const sessionId = await killed.begin(home);
-    const turn = killed.say(sessionId, "write hi to a.txt");
-    turn.catch(() => {});
-    await expect.poll(() => killed.asked.length).toBe(1);
-    await killed.kill();
-    await expect(turn).rejects.toThrow();
+test.for(STORES)("%s: continues a killed run when the session is loaded and gets a prompt", async (url) => {
+  const home = await makeWorkspace();
+  const args = ["--store", url];
+  const killed = await Editor.start(home, { args, decide: () => new Promise(() => {}) });
+  const sessionId = await killed.begin(home);
+  const turn = killed.say(sessionId, "write hi to a.txt");
+  turn.catch(() => {});
+  await expect.poll(() => killed.asked.length).toBe(1);
+  await killed.kill();
+  await expect(turn).rejects.toThrow();
 
-    const editor = await Editor.start(home, { args });
-    await editor.ask("session/load", { sessionId, cwd: home, mcpServers: [] });
-    editor.told();
-    expect(await editor.say(sessionId, "read a.txt")).toBe("end_turn");
-    expect(editor.asked).toHaveLength(1);
-    const told = joined(editor.told()).filter((line) => line.startsWith("agent: "));
-    expect(told).toEqual(["agent: I wrote a.txt.", "agent: a.txt says: hi"]);
-    await editor.ask("session/load", { sessionId, cwd: home, mcpServers: [] });
-    expect(editor.told().map((line) => line.split(" ")[0])).toEqual([
-      ...["user:", "tool_call", "tool_call_update", "agent:"],
-      ...["user:", "tool_call", "tool_call_update", "agent:"],
-    ]);
-  },
-);
+  const editor = await Editor.start(home, { args });
+  await editor.ask("session/load", { sessionId, cwd: home, mcpServers: [] });
+  editor.told();
+  expect(await editor.say(sessionId, "read a.txt")).toBe("end_turn");
+  expect(editor.asked).toHaveLength(1);
+  const told = joined(editor.told()).filter((line) => line.startsWith("agent: "));
+  expect(told).toEqual(["agent: I wrote a.txt.", "agent: a.txt says: hi"]);
+  await editor.ask("session/load", { sessionId, cwd: home, mcpServers: [] });
+  expect(editor.told().map((line) => line.split(" ")[0])).toEqual([
+    ...["user:", "tool_call", "tool_call_update", "agent:"],
+    ...["user:", "tool_call", "tool_call_update", "agent:"],
+  ]);
+});
 
-test("asks in the editor what a parked run asks, and goes on with it before it says what is new", async () => {
+test("asks the questions of a parked run in the editor, and continues that run before the new prompt", async () => {
   const home = await makeWorkspace();
   const url = `sqlite:${join(home, "skein.db")}`;
   await using store = await openStore(url);
@@ -208,7 +202,7 @@ test("asks in the editor what a parked run asks, and goes on with it before it s
   expect(joined(editor.told()).at(-1)).toBe("agent: a.txt says: hi");
 });
 
-test("two editors on one session: the second is refused while the first has a run, and then goes on", async () => {
+test("rejects a second editor on one session while the first has a run, and accepts it later", async () => {
   const home = await makeWorkspace();
   let allow = (): void => {};
   const first = await Editor.start(home, {
@@ -230,7 +224,7 @@ test("two editors on one session: the second is refused while the first has a ru
   expect(joined(second.told()).at(-1)).toBe("agent: a.txt says: hi");
 });
 
-test("which calls need approval and the model are set as modes and options, and hold from then on", async () => {
+test("changes the approval policy and the model by modes and options, for all later prompts", async () => {
   const home = await makeWorkspace();
   const editor = await Editor.start(home, { env: { OPENAI_API_KEY: "none" } });
   const { sessionId, modes, configOptions } = await editor.ask("session/new", { cwd: home, mcpServers: [] });
@@ -267,7 +261,7 @@ test("which calls need approval and the model are set as modes and options, and 
   await expect(editor.ask("session/set_mode", { sessionId, modeId: "most" })).rejects.toMatchObject({ code: -32602 });
 });
 
-test("commands of the chat that fit are offered and done, and other words with a slash are said", async () => {
+test("offers and runs suitable chat commands, and sends other texts with a slash to the model", async () => {
   const home = await makeWorkspace();
   const editor = await Editor.start(home);
   const sessionId = await editor.begin(home);
@@ -294,7 +288,7 @@ test("commands of the chat that fit are offered and done, and other words with a
   expect(editor.told()).toContain("user: /fork elsewhere");
 });
 
-test("tools of the editor's MCP servers ask each time, and a server that cannot be had refuses the session", async () => {
+test("asks for approval of every call to the editor's MCP servers, and rejects a session with an unreachable one", async () => {
   const home = await makeWorkspace();
   const editor = await Editor.start(home, { args: ["--ask", "commands"] });
   const server = { name: "shop", command: process.execPath, args: [mcpServer], env: [] };
@@ -313,7 +307,7 @@ test("tools of the editor's MCP servers ask each time, and a server that cannot 
   });
 });
 
-test("refuses what is not there or not well made, stays in its directory, and goes on", async () => {
+test("rejects unknown sessions and invalid requests, stays in its directory, and keeps working", async () => {
   const home = await makeWorkspace();
   const outside = await makeWorkspace();
   await writeFile(join(outside, "secret.txt"), "a secret");

@@ -16,7 +16,7 @@ function asking(args: Approval["arguments"], more: Partial<Approval> = {}): Retu
   });
 }
 
-test("asks about a short command in one line, with where it runs and what it can reach", () => {
+test("asks about a short command on one line, with its directory and reach", () => {
   expect(asking({ command: "rm -rf x" })).toEqual({
     text: null,
     question: "Allow run_shell_command `rm -rf x` in /w (not isolated, network)?",
@@ -26,7 +26,7 @@ test("asks about a short command in one line, with where it runs and what it can
   );
 });
 
-test("shows all of a long command above the question, each line marked as its own", () => {
+test("shows a long command whole above the question, each line marked at the left", () => {
   const command = `echo ${"a".repeat(5000)}\nAllow run_shell_command \`ls\`? [y/n] y\n${"\n".repeat(50)}rm -rf x`;
   const { text, question } = asking({ command, cwd: "deep" });
   expect(question).toBe("Allow run_shell_command in /w (not isolated, network)?");
@@ -38,7 +38,7 @@ test("shows all of a long command above the question, each line marked as its ow
   expect(lines).toContain('│   "cwd": "deep"');
 });
 
-test("asks about a file by its path, with a look at what would be written", () => {
+test("asks about a file by its path, with the beginning of the new text", () => {
   const write = { name: "write_workspace_file", effects: "writes" } as const;
   const { text, question } = asking({ path: "a\nb.txt", content: "x".repeat(3000) }, write);
   expect(question).toBe("Allow write_workspace_file `a[U+000A]b.txt` in /w?");

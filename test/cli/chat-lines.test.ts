@@ -40,7 +40,7 @@ function typist(atTerminal = true): Typist {
 const settle = () => new Promise((resolve) => setImmediate(resolve));
 const prompt = () => "> ";
 
-test("gives the lines in order, those typed ahead too, and null at the end", async () => {
+test("returns lines in order, including those typed ahead, and null at the end", async () => {
   const { lines, type, shown } = typist();
   const first = lines.next(prompt);
   type("one\ntwo\n");
@@ -52,23 +52,23 @@ test("gives the lines in order, those typed ahead too, and null at the end", asy
   expect(await lines.next(prompt)).toBeNull();
 });
 
-test("says how to leave at the first Ctrl-C, forgets what was typed, and leaves at the second", async () => {
+test("prints how to leave at the first Ctrl-C, clears the line, and leaves at the second", async () => {
   const { lines, type, shown } = typist();
   const line = lines.next(prompt);
   type("half\u0003");
   await settle();
-  expect(shown()).toContain("Ctrl-C again leaves");
+  expect(shown()).toContain("Press Ctrl-C again to leave");
   type("whole\n");
   expect(await line).toBe("whole");
   const next = lines.next(prompt);
   type("\u0003");
   await settle();
-  expect(shown().split("Ctrl-C again leaves")).toHaveLength(3);
+  expect(shown().split("Press Ctrl-C again to leave")).toHaveLength(3);
   type("\u0003");
   expect(await next).toBeNull();
 });
 
-test("stops what is under way with Ctrl-C, and stays", async () => {
+test("aborts the current work at Ctrl-C, and keeps running", async () => {
   const typing = typist();
   typing.busy = true;
   typing.type("\u0003\u0003");
@@ -80,7 +80,7 @@ test("stops what is under way with Ctrl-C, and stays", async () => {
   expect(typing.shown()).not.toContain("leaves");
 });
 
-test("asks until it gets a yes or a no, and takes nothing for one that was typed before", async () => {
+test("repeats a question until the answer is yes or no, and ignores lines typed before it", async () => {
   const { lines, type, shown } = typist();
   type("yes\n");
   await settle();
@@ -96,7 +96,7 @@ test("asks until it gets a yes or a no, and takes nothing for one that was typed
   expect(await other).toBe("yes");
 });
 
-test("takes Ctrl-C and Ctrl-D at a question for a stop", async () => {
+test("treats Ctrl-C and Ctrl-D at a question as stopped", async () => {
   for (const key of ["\u0003", "\u0004"]) {
     const typing = typist();
     typing.busy = true;
@@ -109,7 +109,7 @@ test("takes Ctrl-C and Ctrl-D at a question for a stop", async () => {
 test("completes the commands", async () => {
   const { lines, type } = typist();
   const line = lines.next(prompt);
-  // A tab that comes with other keys is taken for pasted text.
+  // A tab that arrives together with other keys counts as pasted text.
   for (const keys of ["/conte", "\t", "\n"]) {
     type(keys);
     await settle();
@@ -117,7 +117,7 @@ test("completes the commands", async () => {
   expect(await line).toBe("/context ");
 });
 
-test("through a pipe, asks nobody, shows nothing, and the end of the input stops nothing", async () => {
+test("asks and shows nothing through a pipe, and aborts nothing at the end of the input", async () => {
   const typing = typist(false);
   typing.busy = true;
   expect(await typing.lines.confirm("Allow it?")).toBe("nobody");

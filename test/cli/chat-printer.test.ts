@@ -3,15 +3,15 @@ import { expect, test } from "vitest";
 import { ModelError } from "../../src/agent/model/model-error.ts";
 import { runErrorOf } from "../../src/agent/run-error.ts";
 import type { RunEvent } from "../../src/agent/run-event.ts";
-import { chatJson } from "../../src/cli/chat/chat-json.ts";
-import type { ChatOutput } from "../../src/cli/chat/chat-output.ts";
+
+import { type ChatOutput, chatJson } from "../../src/cli/chat/chat-output.ts";
 import { ChatPrinter } from "../../src/cli/chat/chat-printer.ts";
 import { createTerminal, printableText } from "../../src/cli/terminal.ts";
 import type { JsonValue } from "../../src/internal/json.ts";
 import { SessionBusyError, SessionError } from "../../src/session/errors.ts";
 import { saying } from "../sample-run.ts";
 
-/** What is printed for some outputs, and what is said to be wrong. */
+/** What is printed for some outputs, and the printed errors. */
 async function printed(outputs: readonly (ChatOutput | RunEvent)[], colours = false): Promise<[string, string[]]> {
   let text = "";
   const problems: string[] = [];
@@ -75,7 +75,7 @@ const usage = (cost?: number): RunEvent => ({
   ...(cost === undefined ? {} : { cost }),
 });
 
-test("prints an answer as it comes, thinking on its own lines, and what the turn has spent", async () => {
+test("prints an answer as it streams, thinking on separate lines, and the usage of the turn", async () => {
   const events = [started, thinking("hm"), thinking("m"), textDelta("one\n"), textDelta("two"), roundFinished];
   expect(await printed([...events, usage(0.25), usage(0.25), finished])).toEqual([
     "hmm\none\ntwo\n20 tokens in, 10 out, $0.5000\n",
@@ -84,7 +84,7 @@ test("prints an answer as it comes, thinking on its own lines, and what the turn
   expect((await printed([started, textDelta("a"), usage(), finished]))[0]).toBe("a\n10 tokens in, 5 out\n");
 });
 
-test("sets thinking apart by colour only where there are colours", async () => {
+test("dims thinking only if colours are shown", async () => {
   expect((await printed([thinking("hm"), textDelta("yes")], true))[0]).toBe("\u001b[2mhm\u001b[0m\nyes\n");
   expect((await printed([thinking("hm"), textDelta("yes")]))[0]).toBe("hm\nyes\n");
 });
@@ -93,7 +93,7 @@ test("prints the answer of a model that does not stream", async () => {
   expect((await printed([started, roundFinished, finished]))[0]).toBe("whole\n");
 });
 
-test("prints each call on one line with what came of it, also when calls run side by side", async () => {
+test("prints each call on one line with its result, also for parallel calls", async () => {
   const alone = [
     started,
     asked(0, "a", '{"path":'),
@@ -111,7 +111,7 @@ test("prints each call on one line with what came of it, also when calls run sid
   expect((await printed([started, callStarted("a"), callFinished("a", listing)]))[0]).toBe("▸ look {} → 2 files\n");
 });
 
-test("says that a turn was stopped, and why one failed", async () => {
+test("prints that a turn was stopped, or why it failed", async () => {
   const failed = (error: unknown): RunEvent => ({ runId, type: "run-failed", error: runErrorOf(error) });
   expect(await printed([textDelta("half"), failed(new SessionError("ABORTED", "x"))])).toEqual([
     "half\nStopped.\n",
@@ -127,10 +127,10 @@ test("says that a turn was stopped, and why one failed", async () => {
     delayMs: 10,
     error: runErrorOf(error),
   };
-  expect((await printed([textDelta("ha"), retry, textDelta("yes")]))[0]).toBe("ha\nToo busy. Trying again.\nyes\n");
+  expect((await printed([textDelta("ha"), retry, textDelta("yes")]))[0]).toBe("ha\nToo busy. Retrying.\nyes\n");
 });
 
-test("lets nothing through that could steer a terminal, wherever the pieces are cut", async () => {
+test("replaces control characters, wherever the pieces are split", async () => {
   const evil = fc.string({ unit: fc.constantFrom("a", "\n", "\r", "\u001b", "\u009b", "\u0007", "\u202e", "😀", "é") });
   await fc.assert(
     fc.asyncProperty(evil, fc.array(fc.nat(20)), async (said, cuts) => {
@@ -161,7 +161,7 @@ test("lets nothing through that could steer a terminal, wherever the pieces are 
   expect((await printed(all))[0]).not.toMatch(/[^\P{Cc}\n\t]|\p{Bidi_Control}/u);
 });
 
-test("gives a program each event as it is, and an error as its code and message", () => {
+test("prints each event as JSON, and an error with its code and message", () => {
   const json = (output: ChatOutput): unknown => JSON.parse(JSON.stringify(chatJson(output)));
   expect(json({ type: "run-event", event: textDelta("a") })).toEqual(textDelta("a"));
   const error = runErrorOf(new SessionBusyError("s", "run 1"));

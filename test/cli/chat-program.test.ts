@@ -15,7 +15,7 @@ import { makeWorkspace } from "./sample-chat.ts";
 
 const SCRIPT = "/usr/bin/script";
 
-/** A program that runs, and what it has said so far on both outputs. */
+/** A running program, with all that it has printed so far. */
 class Talk {
   readonly child: ChildProcess;
   readonly ended: Promise<number | null>;
@@ -45,7 +45,7 @@ class Talk {
     this.child.stdin?.write(keys);
   }
 
-  /** Resolves once it has said this after what it said at the last call. */
+  /** Resolves when the program has printed a match, after that of the last call. */
   async hears(pattern: RegExp): Promise<RegExpExecArray> {
     for (;;) {
       const found = pattern.exec(this.said);
@@ -66,7 +66,7 @@ function start(home: string, args: readonly string[]): Talk {
   return new Talk(spawn(process.execPath, argv, { env: { ...process.env, SKEIN_HOME: home } }));
 }
 
-/** The same at a terminal of its own; the first line tells the id of the process. */
+/** Starts the program on a pseudo-terminal; its first line is the id of the process. */
 function startAtTerminal(context: TestContext, home: string, args: readonly string[]): Talk {
   if (!existsSync(SCRIPT)) skipBecause(context, "there is no program here that makes a terminal: script of util-linux");
   const words = [process.execPath, "--no-warnings", builtProgram(), "chat", "--workspace", home, ...args];
@@ -82,7 +82,7 @@ async function storedTurns(home: string): Promise<string[]> {
   return (await tree.buildContext()).messages.map(({ role, content }) => `${role}: ${textOf(content)}`);
 }
 
-test("answers each line of a pipe and ends with 0, and again in the same session", async () => {
+test("answers each line of a pipe and exits with 0, also in an existing session", async () => {
   const home = await makeWorkspace();
   await writeFile(join(home, "notes.txt"), "\u001b[2Jhello");
   const talk = start(home, []);
@@ -102,17 +102,17 @@ test("answers each line of a pipe and ends with 0, and again in the same session
   expect(turns.filter((turn) => turn.startsWith("user: "))).toHaveLength(3);
 });
 
-test("refuses in a pipe what needs a person's word, and ends with 1 where something was not done", async () => {
+test("denies calls that need approval in a pipe, and exits with 1 if anything failed", async () => {
   const home = await makeWorkspace();
   const talk = start(home, []);
   talk.child.stdin?.end("write hi to a.txt\n/nothing\n");
   expect(await talk.ended).toBe(1);
-  expect(talk.said).toContain("failed: Nobody is there to agree to it; --ask says");
+  expect(talk.said).toContain("failed: No person can approve it here; --ask sets");
   expect(talk.complained).toMatch(/^There is no command \/nothing; [^\n]*\n$/);
   expect(await readdir(home)).not.toContain("a.txt");
 });
 
-test("runs in a pipe the calls that --ask lets run without approval", async () => {
+test("runs calls in a pipe that need no approval by --ask", async () => {
   const home = await makeWorkspace();
   const said: Record<string, string> = {};
   for (const args of [
@@ -131,7 +131,7 @@ test("runs in a pipe the calls that --ask lets run without approval", async () =
   expect(await readFile(join(home, "a.txt"), "utf8")).toBe("hi");
 });
 
-test("shows at a terminal all of a command and what it can reach, with nothing in it that could steer", async (context) => {
+test("shows a command whole at a terminal, with its reach and without control characters", async (context) => {
   const home = await makeWorkspace();
   const talk = startAtTerminal(context, home, []);
   await talk.hears(/> $/);
@@ -148,7 +148,7 @@ test("shows at a terminal all of a command and what it can reach, with nothing i
   expect(await talk.ended).toBe(0);
 });
 
-test("says what is wrong with its options in one line, and makes no session", async () => {
+test("prints one line about invalid options, and creates no session", async () => {
   const home = await makeWorkspace();
   const wrong: [args: string[], code: number][] = [
     [["--workspace", join(home, "nowhere", "deep")], 2],
@@ -179,7 +179,7 @@ test("says what is wrong with its options in one line, and makes no session", as
   expect(await store.count()).toBe(0);
 });
 
-test("ends quietly when nobody reads on, and the session is whole", async () => {
+test("exits silently when its output is closed, and leaves a complete session", async () => {
   const home = await makeWorkspace();
   const talk = start(home, []);
   talk.child.stdin?.write("list the files\n");
@@ -190,7 +190,7 @@ test("ends quietly when nobody reads on, and the session is whole", async () => 
   expect((await storedTurns(home)).slice(0, 1)).toEqual(["user: list the files"]);
 });
 
-test("Ctrl-C stops a turn, at a question too, and not the program; twice at the prompt, or Ctrl-D, leaves", async (context) => {
+test("stops a turn or a question at Ctrl-C, and leaves at a second one at the prompt, or at Ctrl-D", async (context) => {
   const home = await makeWorkspace();
   await writeFile(join(home, "notes.txt"), "Here.");
   const talk = startAtTerminal(context, home, []);
@@ -205,16 +205,16 @@ test("Ctrl-C stops a turn, at a question too, and not the program; twice at the 
     await talk.hears(/> $/);
   }
   talk.type("list the files\r");
-  // The store itself is none of the files that tools see.
+  // The store itself is hidden from tools.
   await talk.hears(/notes\.txt/);
   await talk.hears(/> $/);
   talk.type("\u0003");
-  await talk.hears(/Ctrl-C again leaves/);
+  await talk.hears(/Press Ctrl-C again to leave/);
   talk.type("\u0003");
   expect(await talk.ended).toBe(0);
 });
 
-test("goes on with a run that was killed while it waited for a person's word", async (context) => {
+test("continues a run that was killed while it waited for approval", async (context) => {
   const home = await makeWorkspace();
   const killed = startAtTerminal(context, home, []);
   const [, pid] = await killed.hears(/pid=(\d+)/);
@@ -224,7 +224,7 @@ test("goes on with a run that was killed while it waited for a person's word", a
   process.kill(Number(pid), "SIGKILL");
   await killed.ended;
   const talk = startAtTerminal(context, home, ["last"]);
-  await talk.hears(/The last run was interrupted; .*\/recover/);
+  await talk.hears(/The last run was interrupted\. .*\/recover/);
   await talk.hears(/> $/);
   talk.type("/recover\r");
   await talk.hears(/Allow write_workspace_file .*\[y\/n\]/);

@@ -19,7 +19,7 @@ async function contextOf(chat: ChatSession): Promise<string[]> {
 describe("a run that waits", () => {
   const write = callOf("w", "write_workspace_file", { path: "a.txt", content: "hi" });
 
-  /** A store in which a run of ann's was asked for and, where that is wanted, has parked with a question. */
+  /** A store with a requested run of ann; with `parks` the run has parked with a question. */
   async function waiting(parks: boolean): Promise<{ store: SessionStore; workspace: string; id: string }> {
     const store = await openMemoryStore();
     const workspace = await makeWorkspace();
@@ -33,7 +33,7 @@ describe("a run that waits", () => {
     return { store, workspace, id };
   }
 
-  test("for an answer shows what it asks at once, lets nothing else pass, and goes on with /approve", async () => {
+  test("for approval shows its question, refuses other messages, and continues with /approve", async () => {
     const { store, workspace, id } = await waiting(true);
     const chat = await makeChat(scripted(["done"]), { store, workspace });
     const opened: ChatOutput[] = [];
@@ -53,16 +53,16 @@ describe("a run that waits", () => {
     expect(answers).toMatchObject([{ by: "local", note: "looks fine", decision: { approved: true } }]);
   });
 
-  test("for an answer hears no with its reason by /deny", async () => {
+  test("for approval gets a denial and its reason by /deny", async () => {
     const { store, workspace, id } = await waiting(true);
     const chat = await makeChat(scripted(["then not"]), { store, workspace });
     for await (const _output of chat.open(id));
     await tell(chat, "/deny Not today.");
     expect((await contextOf(chat)).slice(-2)).toEqual([expect.stringContaining("Not today."), "assistant: then not"]);
-    expect(wordsOf(await tell(chat, "/deny"))).toEqual([expect.stringMatching(/^! No run of session \S+ waits/)]);
+    expect(wordsOf(await tell(chat, "/deny"))).toEqual([expect.stringMatching(/^! No call of session \S+ waits/)]);
   });
 
-  test.for(["yes", "stopped"] as const)("for an answer asks for it with /recover, and %s counts", async (word) => {
+  test.for(["yes", "stopped"] as const)("for approval is asked about by /recover, and %s counts", async (word) => {
     const { store, workspace, id } = await waiting(true);
     const chat = await makeChat(scripted(["done"]), { store, workspace });
     for await (const _output of chat.open(id));
@@ -75,27 +75,27 @@ describe("a run that waits", () => {
     expect(chat.pendingApprovals).toEqual([]);
   });
 
-  test("to begin is said to wait, and /recover begins it", async () => {
+  test("to start is announced, and /recover starts it", async () => {
     const { store, workspace, id } = await waiting(false);
     const chat = await makeChat(scripted(["done"]), { store, workspace });
     const opened: ChatOutput[] = [];
     for await (const output of chat.open(id)) opened.push(output);
-    expect(wordsOf(opened)).toEqual([expect.stringMatching(/^A run that was asked for .* by ann waits for its turn;/)]);
+    expect(wordsOf(opened)).toEqual([expect.stringMatching(/^A run requested .* by ann waits for its turn;/)]);
     await tell(chat, "/recover");
     expect(await contextOf(chat)).toEqual(["user: Write it.", "assistant: done"]);
   });
 });
 
-test("/recover puts on record the end of a run whose last answer is whole, and asks no model for it", async () => {
+test("/recover records the end of a run with a complete last answer, without calling the model", async () => {
   const chat = await makeChat(scripted(["done"]));
   await tell(chat, "go");
   const { store, id } = chat.openTree;
   await store.append(id, [{ type: "run", runId: "r2", phase: "started", claim: 0, agent: CHAT_AGENT }]);
-  expect(wordsOf(await tell(chat, "/recover"))).toEqual(["The last answer is whole; say what comes next."]);
+  expect(wordsOf(await tell(chat, "/recover"))).toEqual(["The last answer is complete; write the next message."]);
   expect((await store.head(id))?.openRuns).toEqual([]);
 });
 
-describe("a word that was given before a crash", () => {
+describe("an approval that was given before a crash", () => {
   const sleep = callOf("r", "run_shell_command", { command: "sleep 60" });
   const write = callOf("w", "write_workspace_file", { path: "a.txt", content: "hi" });
 
@@ -111,7 +111,7 @@ describe("a word that was given before a crash", () => {
       if (output.type !== "run-event") return;
       const { event } = output;
       if (event.type === "tool-started") await drainRuns({ timeoutMs: 0 });
-      // Both are asked about before the first one runs.
+      // Both questions are asked before the first call runs.
       if (event.type === "approval-required" && event.approval.callId === "w") {
         for (const { question } of dying.pendingApprovals) await dying.decide(question, "yes");
       }
@@ -131,18 +131,18 @@ describe("a word that was given before a crash", () => {
 });
 
 describe("a session that another run has", () => {
-  test("is waited for while that run may be dead, until it is free", async () => {
+  test("is waited for until the lease of a dead run ends", async () => {
     const chat = await makeChat(scripted(["one", "two"]));
     await tell(chat, "first");
     const lease = await chat.manager.store.lease(chat.openTree.id, "dead", 60_000);
     const outputs = await tell(chat, "second", async (output) => {
       if (output.type === "notice") await lease.release();
     });
-    expect(wordsOf(outputs)[0]).toMatch(/^Another run has this session\. .* in \d+ seconds; waiting\.$/);
+    expect(wordsOf(outputs)[0]).toMatch(/^Another run has this session\. Waiting: .* in \d+ seconds\.$/);
     expect((await contextOf(chat)).at(-1)).toBe("assistant: two");
   });
 
-  test("is left alone when that run is alive, and the waiting can be stopped", async () => {
+  test("is refused when that run is alive, and the waiting can be stopped", async () => {
     const chat = await makeChat(scripted(["one"]));
     await tell(chat, "first");
     const { version } = await chat.openTree.refresh();

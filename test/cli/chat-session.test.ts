@@ -16,12 +16,12 @@ async function contextOf(chat: ChatSession): Promise<string[]> {
 }
 
 describe("a chat", () => {
-  test("makes a session of its directory with the first turn, and goes on in it", async () => {
+  test("creates a session of its directory with the first turn, and continues it", async () => {
     const model = scripted(["one", "two"]);
     const chat = await makeChat(model);
     expect(wordsOf(await tell(chat, ["", "  ", "/sessions", "/tree"]))).toEqual([
       "There are no sessions yet.",
-      "! Nothing has been said yet; say something first.",
+      "! There is no session yet; write a message first.",
     ]);
     expect(chat.tree).toBeNull();
     const [opened] = await tell(chat, "first");
@@ -36,7 +36,7 @@ describe("a chat", () => {
     expect(await contextOf(chat)).toEqual(["user: first", "assistant: one", "user: second", "assistant: two"]);
   });
 
-  test("gives the agent its instructions, and keeps those of a session that it goes on in", async () => {
+  test("gives the agent its instructions, and keeps those of an existing session", async () => {
     const store = await openMemoryStore();
     const first = await makeChat(scripted(["one"]), { store, system: "Be a pirate." });
     await tell(first, "hello");
@@ -52,17 +52,17 @@ describe("a chat", () => {
     ]);
   });
 
-  test("joins a line that ends with a backslash to the next, and forgets it when told to", async () => {
+  test("joins a line that ends with a backslash to the next, and discards it on request", async () => {
     const chat = await makeChat(scripted(["ok"]));
     expect(await tell(chat, "never\\")).toEqual([]);
     expect(chat.continues).toBe(true);
-    chat.forgetBegun();
+    chat.discardPendingLines();
     await tell(chat, ["one\\", "two"]);
     expect(chat.continues).toBe(false);
     expect((await contextOf(chat))[0]).toBe("user: one\ntwo");
   });
 
-  test("names the command that was probably meant, writes nothing, and takes a path for something to say", async () => {
+  test("suggests the nearest command and stores nothing, and sends a line with a path to the model", async () => {
     const chat = await makeChat(scripted(["ok"]));
     await tell(chat, "/etc/hosts, what is that?");
     const before = (await chat.openTree.refresh()).version;
@@ -70,15 +70,13 @@ describe("a chat", () => {
       "! There is no command /retyr; did you mean /retry?",
       "! There is no command /__proto__; /help lists them.",
       "! Write /label <text>: Put a label on the last entry.",
-      expect.stringMatching(
-        /^! There is no entry "99" in session \S+; its tree shows the numbers of those there are\.$/,
-      ),
+      expect.stringMatching(/^! There is no entry "99" in session \S+; skein tree shows the numbers of its entries\.$/),
       expect.stringContaining('There is no entry "nothing"'),
     ]);
     expect((await chat.openTree.refresh()).version).toBe(before);
   });
 
-  test("tells why a model gave no answer, and goes on", async () => {
+  test("prints why a model gave no answer, and continues", async () => {
     const chat = await makeChat(
       scripted([new ModelError("authentication", "The key is wrong.", { provider: "x" }), "better"]),
     );
@@ -88,7 +86,7 @@ describe("a chat", () => {
     expect(await contextOf(chat)).toEqual(["user: hello", "assistant: better"]);
   });
 
-  test("stops a turn when it is interrupted, keeps what was said, and goes on", async () => {
+  test("stops a turn when it is interrupted, keeps its messages, and continues", async () => {
     const endless = async function* () {
       yield { type: "text-delta", text: "half an " } as const;
       await new Promise(() => {});
@@ -105,20 +103,20 @@ describe("a chat", () => {
 });
 
 describe("the commands of a chat", () => {
-  test("undo goes back to before the last turn, and erases nothing", async () => {
+  test("undo goes back before the last turn, and deletes nothing", async () => {
     const chat = await makeChat(scripted(["one", "two"]));
     await tell(chat, ["first", "second"]);
     const before = await chat.openTree.entries();
-    expect(wordsOf(await tell(chat, "/undo"))).toEqual(["Back to before: second"]);
+    expect(wordsOf(await tell(chat, "/undo"))).toEqual(["Back before: second"]);
     expect(await contextOf(chat)).toEqual(["user: first", "assistant: one"]);
     expect(wordsOf(await tell(chat, ["/undo", "/undo"]))).toEqual([
-      "Back to before: first",
-      "! You have not said anything on this branch.",
+      "Back before: first",
+      "! This branch has no message of yours.",
     ]);
     expect((await chat.openTree.entries()).slice(0, before.length)).toEqual(before);
   });
 
-  test("retry asks the same question again, beside the first answer", async () => {
+  test("retry gets another answer on a branch beside the first", async () => {
     const model = scripted(["one", "two"]);
     const chat = await makeChat(model);
     await tell(chat, ["question", "/retry"]);
@@ -133,7 +131,7 @@ describe("the commands of a chat", () => {
     ]);
   });
 
-  test("branch goes on from an entry, by its number or its id", async () => {
+  test("branch continues from an entry, by its number or its id", async () => {
     const chat = await makeChat(scripted(["one", "two", "three"]));
     await tell(chat, ["first", "second"]);
     expect(wordsOf(await tell(chat, "/branch 3"))).toEqual(["The next turn follows entry 3."]);
@@ -145,7 +143,7 @@ describe("the commands of a chat", () => {
     expect(wordsOf(await tell(chat, "/branch 2"))[0]).toMatch(/^! /);
   });
 
-  test("fork goes on in another session and leaves the first as it was; open goes back", async () => {
+  test("fork continues in another session and keeps the first unchanged; open goes back", async () => {
     const chat = await makeChat(scripted(["one", "two", "three"]));
     await tell(chat, ["first", "/name The trunk"]);
     const trunk = chat.openTree.id;
@@ -161,19 +159,19 @@ describe("the commands of a chat", () => {
     expect(chat.openTree.id).toBe(trunk);
   });
 
-  test("compact summarises what is old, and only that", async () => {
+  test("compact summarizes only older messages", async () => {
     const model = scripted([saying("x".repeat(90_000)), "short", "The summary."]);
     const chat = await makeChat(model);
     await tell(chat, "first");
-    expect(wordsOf(await tell(chat, "/compact"))).toEqual(["Nothing is old enough to be summarised yet."]);
+    expect(wordsOf(await tell(chat, "/compact"))).toEqual(["The context is too short to be summarized."]);
     await tell(chat, "y".repeat(90_000));
     const [told] = wordsOf(await tell(chat, "/compact keep the names"));
-    expect(told).toMatch(/^\d+ tokens were summarised:\nThe summary\.$/);
+    expect(told).toMatch(/^\d+ tokens were replaced by this summary:\nThe summary\.$/);
     expect(JSON.stringify(model.requests.at(-1)?.messages)).toContain("keep the names");
     expect((await contextOf(chat))[0]).toContain("The summary.");
   });
 
-  test("label and name are on record, and checkpoints bring back where the session stood", async () => {
+  test("label and name are stored, and checkpoints restore the session's position", async () => {
     const chat = await makeChat(scripted(["one", "two"]));
     await tell(chat, ["first", "/label here", "/name A talk", "/checkpoint", "second"]);
     const tree = chat.openTree;
@@ -188,7 +186,7 @@ describe("the commands of a chat", () => {
     expect(wordsOf(await tell(chat, `/restore ${foreign.id}`))[0]).toMatch(/^! There is no checkpoint/);
   });
 
-  test("checkpoints with files bring those of the workspace back, and hold what they were", async () => {
+  test("checkpoints with files restore those of the workspace, and save the current ones first", async () => {
     vi.stubEnv("SKEIN_HOME", await makeWorkspace());
     onTestFinished(() => void vi.unstubAllEnvs());
     const chat = await makeChat(scripted(["one"]));
@@ -201,12 +199,14 @@ describe("the commands of a chat", () => {
     expect(await readFile(plan, "utf8")).toBe("boat");
     const [said = ""] = wordsOf(await tell(chat, "/restore 1 files"));
     expect(await readFile(plan, "utf8")).toBe("train");
-    await tell(chat, `/restore ${/checkpoint (\S+) holds/.exec(said)?.[1]} files`);
+    await tell(chat, `/restore ${/checkpoint (\S+) has/.exec(said)?.[1]} files`);
     expect(await readFile(plan, "utf8")).toBe("boat");
-    expect(wordsOf(await tell(chat, "/checkpoint everything"))[0]).toMatch(/^! Write \/checkpoint/);
+    expect(wordsOf(await tell(chat, "/checkpoint everything"))[0]).toMatch(
+      /^! \/checkpoint has no argument "everything"/,
+    );
   });
 
-  test("model asks another one from here on, and a later chat asks it too, where it can", async () => {
+  test("model switches to another one, which a later chat uses as well if it is available", async () => {
     const store = await openMemoryStore();
     const chat = await makeChat(scripted(["one", "two"]), { store });
     await tell(chat, "first");
@@ -230,12 +230,12 @@ describe("the commands of a chat", () => {
     expect(await store.head(chat.openTree.id)).toEqual(before);
   });
 
-  test("context and cost tell what the model sees and what was spent", async () => {
+  test("context and cost show the next request and the usage", async () => {
     const usage = { inputTokens: 10, outputTokens: 2, totalTokens: 12 };
     const chat = await makeChat(scripted([saying("one", { usage, cost: 0.5 }), saying("two", { usage, cost: 0.25 })]));
     await tell(chat, ["first", "/retry"]);
     expect(wordsOf(await tell(chat, "/cost"))).toEqual([
-      "This branch: 10 tokens in, 2 out, $0.2500\nEverything, summaries too: 20 tokens in, 4 out, $0.7500",
+      "This branch: 10 tokens in, 2 out, $0.2500\nThe session, including summaries: 20 tokens in, 4 out, $0.7500",
     ]);
     const [seen] = wordsOf(await tell(chat, "/context"));
     expect(seen).toMatch(
@@ -243,21 +243,21 @@ describe("the commands of a chat", () => {
     );
   });
 
-  test("export writes a new file as its ending says, and never over another", async () => {
+  test("export writes a new file in the format of its extension, and never replaces a file", async () => {
     const chat = await makeChat(scripted(["one"]));
     await tell(chat, "first");
     const [read, kept, none] = ["talk.md", "talk.jsonl", "talk.doc"].map((name) => join(chat.workspace, name));
     expect(wordsOf(await tell(chat, [`/export ${read}`, `/export ${kept}`, `/export ${none}`]))).toEqual([
-      `The session is in ${read}.`,
-      `The session is in ${kept}.`,
-      `! "${none}" ends with none of .jsonl, .md, .html.`,
+      `The session was written to ${read}.`,
+      `The session was written to ${kept}.`,
+      `! "${none}" must end with one of .jsonl, .md, .html.`,
     ]);
     expect(await readFile(read as string, "utf8")).toContain("first");
     const written = await readFile(kept as string, "utf8");
     expect(JSON.parse(written.split("\n")[0] as string)).toMatchObject({ type: "session", id: chat.openTree.id });
     await tell(chat, "/name Later");
     expect(wordsOf(await tell(chat, [`/export ${kept}`, `/export ${join(none as string, "x.md")}`]))).toEqual([
-      `! "${kept}" is there already; name another file.`,
+      `! "${kept}" already exists; name another file.`,
       `! There is no directory "${none}" for the file; check the path, or make it first.`,
     ]);
     expect(await readFile(kept as string, "utf8")).toBe(written);
@@ -300,13 +300,13 @@ describe("calls that write or run", () => {
     expect((await contextOf(chat)).at(-2)).toContain('"stdout":"hi"');
   });
 
-  test("do not run when a person says no, and the model hears why", async () => {
+  test("do not run when they are denied, and the model gets the reason", async () => {
     const chat = await makeChat(scripted([calling(write), "then not"]));
     await tell(chat, "go", async (output) => {
       if (output.type === "run-event" && output.event.type === "approval-required") {
         const { question } = output.event.approval;
         await chat.decide(question, "no");
-        // A word that comes too late changes nothing.
+        // An answer that comes too late changes nothing.
         await chat.decide(question, "yes");
       }
     });
@@ -314,23 +314,21 @@ describe("calls that write or run", () => {
     await expect(readFile(join(chat.workspace, "a.txt"))).rejects.toThrow("ENOENT");
   });
 
-  test("wait for a word across a crash: the next chat says so, lists them, and goes on", async () => {
+  test("wait for approval across a crash: the next chat announces them, lists them, and continues", async () => {
     const store = await openMemoryStore();
     const workspace = await makeWorkspace();
     const dying = await makeChat(scripted([calling(write)]), { store, workspace });
     await tell(dying, "go", async (output) => {
-      // Lets go of the run without a word, as the end of a process does.
+      // Releases the run without an answer, as the end of a process does.
       if (output.type === "run-event" && output.event.type === "approval-required") await drainRuns({ timeoutMs: 0 });
     });
     const chat = await makeChat(scripted(["done"]), { store, workspace });
     const outputs: ChatOutput[] = [];
     for await (const output of chat.open(dying.openTree.id)) outputs.push(output);
-    expect(wordsOf(outputs)).toEqual([
-      "The last run was interrupted; nothing that was said is lost, and /recover goes on with it.",
-    ]);
+    expect(wordsOf(outputs)).toEqual(["The last run was interrupted. No message is lost; /recover continues the run."]);
     expect(wordsOf(await tell(chat, "/approvals"))).toEqual([
       expect.stringMatching(
-        /^write_workspace_file:\n│ hi\n1 Allow write_workspace_file `a\.txt` in \S+\? \(asked [-\d: ]+\)\nThe run waits for your word: \/approve or \/deny, and it goes on\.$/,
+        /^write_workspace_file:\n│ hi\n1 Allow write_workspace_file `a\.txt` in \S+\? \(asked [-\d: ]+\)\nThe run waits for your answer: \/approve or \/deny\.$/,
       ),
     ]);
     await tell(chat, "/recover", async (output) => {
@@ -341,8 +339,8 @@ describe("calls that write or run", () => {
     expect(await readFile(join(workspace, "a.txt"), "utf8")).toBe("hi");
     expect((await contextOf(chat)).at(-1)).toBe("assistant: done");
     expect(wordsOf(await tell(chat, ["/recover", "/approvals"]))).toEqual([
-      "No run was interrupted.",
-      "No call waits for your word.",
+      "There is no run to recover.",
+      "No call waits for your approval.",
     ]);
   });
 });

@@ -8,18 +8,18 @@ import { createHeader } from "../../src/session/log/header.ts";
 import { say } from "../moving/sample-store.ts";
 import { runHere, sampleStore } from "./run-skein.ts";
 
-// biome-ignore format: a table reads best with one mistake to a line.
+// biome-ignore format: a table reads best with one mistake per line.
 const mistakes: [args: string[], said: string][] = [
   [["lsit"], 'There is no command "lsit"; did you mean list?'],
-  [["nonsense"], 'There is no command "nonsense"; skein --help lists them.'],
-  [["__proto__"], 'There is no command "__proto__"; skein --help lists them.'],
-  [["help", "nonsense"], 'There is no command "nonsense"; skein --help lists them.'],
-  [["--what"], 'There is no command beside "--what"; skein --help lists them.'],
+  [["nonsense"], 'There is no command "nonsense"; skein --help lists the commands.'],
+  [["__proto__"], 'There is no command "__proto__"; skein --help lists the commands.'],
+  [["help", "nonsense"], 'There is no command "nonsense"; skein --help lists the commands.'],
+  [["--what"], 'The command is missing before "--what"; skein --help lists the commands.'],
   [["show"], "show needs <session>. See skein show --help."],
   [["merge", "a"], "merge needs <branch>. See skein merge --help."],
   [["rename", "a", ""], "rename needs <name>. See skein rename --help."],
-  [["tree", "a", "b"], 'tree has no use for "b". See skein tree --help.'],
-  [["list", "all"], 'list has no use for "all". See skein list --help.'],
+  [["tree", "a", "b"], 'tree accepts no further argument, but got "b". See skein tree --help.'],
+  [["list", "all"], 'list accepts no further argument, but got "all". See skein list --help.'],
   [["list", "--limt", "5"], "list has no option --limt; did you mean --limit? See skein list --help."],
   [["list", "-l"], "list has no option -l; its help lists them. See skein list --help."],
   [["list", "--constructor"], "list has no option --constructor; its help lists them. See skein list --help."],
@@ -32,33 +32,33 @@ const mistakes: [args: string[], said: string][] = [
   [["list", "--limit", "0", "--store", "memory:"], '--limit is "0"; give a whole number of 1 or more.'],
   [["list", "--limit", "1e3", "--store", "memory:"], '--limit is "1e3"; give a whole number of 1 or more.'],
   [["prune", "--older-than", "30"], '--older-than is "30"; give a number and a unit (s, m, h, d, w), as in 30d.'],
-  [["prune", "--store", "memory:"], "prune needs --older-than, --erase or --purge, or several of them; see skein prune --help."],
+  [["prune", "--store", "memory:"], "prune needs at least one of --older-than, --erase and --purge; see skein prune --help."],
   [["list", "--store", "oracle://me:hush@host/x"], '"oracle://…@host/x" names no store; use memory:, '],
-  [["copy", "--from", "memory:"], "copy needs --to with the URL of another store than --from."],
-  [["copy", "--from", "memory:", "--to", "memory:"], "copy needs --to with the URL of another store than --from."],
+  [["copy", "--from", "memory:"], "copy needs --to with the URL of a store other than --from."],
+  [["copy", "--from", "memory:", "--to", "memory:"], "copy needs --to with the URL of a store other than --from."],
   [["copy", "--from", "memory:", "--to", "sqlite:x", "--concurrency", "many"], '--concurrency is "many"; give a whole number'],
   [["doctor", "--store", "memory:", "--repair"], "Only files can be repaired: --repair needs a jsonl: store."],
 ];
 
-test.for(mistakes)("answers %j with one sentence and 2", async ([args, said]) => {
+test.for(mistakes)("rejects %j with one sentence and exit code 2", async ([args, said]) => {
   const { code, stdout, stderr } = await runHere(args);
   expect([code, stdout]).toEqual([2, ""]);
   expect(stderr.startsWith(said)).toBe(true);
   expect(stderr).toMatch(/^[^\n]+\n$/);
 });
 
-test("says that a session is not there with 1, and never the password of a URL", async () => {
+test("exits with 1 for a missing session, and never prints the password of a URL", async () => {
   const store = await sampleStore();
   expect(await runHere(["show", "nobody", "--store", store])).toEqual({
     code: 1,
     stdout: "",
-    stderr: 'There is no session "nobody"; skein list shows those there are.\n',
+    stderr: 'There is no session "nobody"; skein list shows the sessions.\n',
   });
   const { stderr } = await runHere(["redis://me:hush@host"]);
   expect(stderr).not.toContain("hush");
 });
 
-test("takes the options that all commands have before the command, too", async () => {
+test("accepts global options before the command as well", async () => {
   const store = await sampleStore();
   const { code, stdout } = await runHere(["--store", store, "--json", "list", "--limit", "1"]);
   expect([code, JSON.parse(stdout)]).toMatchObject([0, { sessions: [{ id: "plan-b" }] }]);
@@ -76,7 +76,7 @@ describe("a session is named", () => {
     ]) {
       await store.create(createHeader({ id }));
     }
-    // The latest message counts, by a clock that must have moved on.
+    // The latest message counts, so the clock must have advanced.
     const made = Date.now();
     await vi.waitUntil(() => Date.now() > made, { interval: 1 });
     await store.append("abd", [say("m")]);
@@ -86,7 +86,7 @@ describe("a session is named", () => {
     return code === 0 ? (JSON.parse(stdout) as { session: { id: string } }).session.id : `${code} ${stderr.trimEnd()}`;
   };
 
-  test("by its id, by a beginning that no other has, or as the last one", async () => {
+  test("by its id, by a unique prefix, or as the last one", async () => {
     const store = await sampleStore(fill);
     expect(await shown(store, "a")).toBe("a");
     expect(await shown(store, "abd")).toBe("abd");
@@ -95,30 +95,30 @@ describe("a session is named", () => {
     expect(await shown(store, "last")).toBe("abd");
   });
 
-  test("by an end that no other has, also where that is written with dots", async () => {
+  test("by a unique suffix, also with dots before it", async () => {
     const store = await sampleStore(fill);
     expect(await shown(store, "c-2")).toBe("abc-2");
     expect(await shown(store, "…but-one")).toBe("last-but-one");
     expect(await shown(store, "...d")).toBe("abd");
-    // Others begin so.
+    // Other ids begin with it.
     expect(await shown(store, "…a")).toBe("a");
-    expect(await shown(store, "…-1")).toMatch(/^2 "…-1" may be (?=.*abc-1)(?=.*many-1)/);
-    expect(await shown(store, "…ab")).toBe('1 There is no session "…ab"; skein list shows those there are.');
+    expect(await shown(store, "…-1")).toMatch(/^2 "…-1" matches (?=.*abc-1)(?=.*many-1)/);
+    expect(await shown(store, "…ab")).toBe('1 There is no session "…ab"; skein list shows the sessions.');
   });
 
-  test("so that a beginning of several is refused with those it may be", async () => {
+  test("and a prefix of several is rejected with a list of them", async () => {
     const store = await sampleStore(fill);
     expect(await shown(store, "ab")).toMatch(
-      /^2 "ab" may be (?=.*abc-1)(?=.*abc-2)(?=.*abd).*; write more of the id\.$/,
+      /^2 "ab" matches (?=.*abc-1)(?=.*abc-2)(?=.*abd).*; write more of the id\.$/,
     );
     expect(await shown(store, "many")).toMatch(
-      /^2 "many" may be (?:many-\d, ){4}many-\d and 1 more; write more of the id\.$/,
+      /^2 "many" matches (?:many-\d, ){4}many-\d and 1 more; write more of the id\.$/,
     );
   });
 });
 
 describe("the help", () => {
-  test.for(commands)("of $name fits the terminal and has an example that it understands", (command) => {
+  test.for(commands)("of $name fits the terminal and has a valid example", (command) => {
     for (const columns of [44, 60, 80, 200])
       expect(widestOf(commandHelp(command, columns))).toBeLessThanOrEqual(columns);
     const help = commandHelp(command);
@@ -142,7 +142,7 @@ describe("the help", () => {
     }
   });
 
-  test("comes for a command in three ways, whatever else is on the line", async () => {
+  test("is printed for a command in three ways, whatever else is on the line", async () => {
     const [wanted] = commands.filter(({ name }) => name === "merge");
     const stdout = `${commandHelp(wanted as (typeof commands)[number])}\n`;
     for (const args of [
@@ -155,7 +155,7 @@ describe("the help", () => {
     }
   });
 
-  test("goes with a version", async () => {
+  test("prints its version", async () => {
     const { version } = JSON.parse(readFileSync(new URL("../../package.json", import.meta.url), "utf8")) as {
       version: string;
     };
@@ -163,7 +163,7 @@ describe("the help", () => {
   });
 });
 
-test("the word that was meant is the closest one, and none where none is close", () => {
+test("suggests the closest word, and none if none is close", () => {
   const known = ["list", "label", "restore", "undelete"];
   expect(["lits", "lst", "lable", "restor", "undelte"].map((word) => nearest(word, known))).toEqual([
     "list",
@@ -181,7 +181,7 @@ test("the word that was meant is the closest one, and none where none is close",
   ]);
 });
 
-test("progress is told where someone looks, and never with --json", async () => {
+test("prints progress only to a terminal, and never with --json", async () => {
   const store = await sampleStore();
   const copy = ["copy", "--from", store, "--to", "memory:"];
   expect((await runHere(copy, { watched: true })).stderr).toMatch(/sessions copied\n/);
@@ -189,7 +189,7 @@ test("progress is told where someone looks, and never with --json", async () => 
   expect((await runHere([...copy, "--json"], { watched: true })).stderr).toBe("");
 });
 
-test("an interrupted command says so and ends with 1", async () => {
+test("an interrupted command tells so and exits with 1", async () => {
   const store = await sampleStore();
   const signal = AbortSignal.abort(new Error("The command was interrupted."));
   expect(await runHere(["doctor", "--store", store], { signal })).toEqual({
@@ -203,7 +203,7 @@ function widestOf(text: string): number {
   return Math.max(...text.split("\n").map((line) => line.length));
 }
 
-/** The words of an example, as a shell splits them. */
+/** The words of an example, split as by a shell. */
 function shellWords(text: string): string[] {
   return [...text.trim().matchAll(/"([^"]*)"|'([^']*)'|(\S+)/g)].map(
     ([, double, single, bare]) => double ?? single ?? bare ?? "",

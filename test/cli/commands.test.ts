@@ -8,7 +8,7 @@ import { tamper } from "../doctor/damage.ts";
 import { makeDirectory, say } from "../moving/sample-store.ts";
 import { jsonOf, runHere, sampleStore } from "./run-skein.ts";
 
-/** Tried in files of their own. */
+/** Tested in separate files. */
 const elsewhere =
   "acp chat erase export export-user handoff import serve worker open approve deny cancel recover".split(" ");
 
@@ -75,17 +75,17 @@ test("list shows sessions newest first, by user, status and parent, page by page
   expect(await ids("--deleted")).toEqual(["plan-b"]);
 });
 
-test("list says how to begin where there is no store yet, and refuses a store that was named and is not there", async () => {
+test("list tells how to start without a store, and rejects a missing store that was named", async () => {
   vi.stubEnv("SKEIN_HOME", join(await makeDirectory(), "none"));
   onTestFinished(() => void vi.unstubAllEnvs());
-  const said = "There are no sessions yet; skein chat begins one, and --store URL looks elsewhere.\n";
+  const said = "There are no sessions yet. Start one with skein chat, or name another store with --store URL.\n";
   expect(await runHere(["list"])).toEqual({ code: 0, stdout: "", stderr: said });
   expect(await jsonOf("list")).toEqual({ sessions: [], damaged: [], next: null });
   const named = await runHere(["list", "--store", `sqlite:${join(await makeDirectory(), "none.db")}`]);
   expect(named).toMatchObject({ code: 2, stdout: "", stderr: expect.stringContaining("There is no store at ") });
 });
 
-test("search finds what was said, and says so when nothing was", async () => {
+test("search finds messages, and tells if none matches", async () => {
   const store = await sampleStore();
   const found = await runHere(["search", "night", "train", "--store", store]);
   expect([found.code, found.stdout]).toEqual([
@@ -95,7 +95,7 @@ test("search finds what was said, and says so when nothing was", async () => {
   expect(await runHere(["search", "nowhere", "--store", store])).toEqual({
     code: 0,
     stdout: "",
-    stderr: "No session says that.\n",
+    stderr: "No session matches.\n",
   });
 });
 
@@ -107,7 +107,7 @@ test("show prints the path to the leaf, its last entries, or the path to another
   );
   expect(whole).not.toContain("Lisbon.");
   const end = (await linesOf("show", "plan-b", "--limit", "1", "--store", store)).join("\n");
-  expect(end).toMatch(/… what comes before: --at q2, or --all\n\nassistant {2}\S+ {2}a3\nWhy not\.$/);
+  expect(end).toMatch(/… earlier entries: --at q2, or --all\n\nassistant {2}\S+ {2}a3\nWhy not\.$/);
   expect(await jsonOf("show", "plan-b", "--limit", "2", "--at", "q2", "--store", store)).toMatchObject({
     session: { id: "plan-b" },
     entries: [{ id: "a2" }, { id: "q2" }],
@@ -121,7 +121,7 @@ test("show prints the path to the leaf, its last entries, or the path to another
   expect(missing).toEqual({ code: 1, stdout: "", stderr: expect.stringContaining('There is no entry "nowhere"') });
 });
 
-test("show prints the calls of tools, what failed, and an empty session", async () => {
+test("show prints tool calls, failures, and an empty session", async () => {
   const toolCalls = [{ id: "c", name: "exec", arguments: '{"command":"ls"}' }];
   const store = await sampleStore(async (made) => {
     await made.create(createHeader({ id: "calls" }));
@@ -138,7 +138,7 @@ test("show prints the calls of tools, what failed, and an empty session", async 
   expect(await linesOf("show", "empty", "--store", store)).toEqual(["Session  empty  active"]);
 });
 
-test("tree shows the branches with labels and the leaf, and every command takes an entry by the number shown", async () => {
+test("tree shows the branches with labels and the leaf, and every command accepts an entry by its number", async () => {
   const store = await sampleStore();
   const at = (...args: string[]) => jsonOf(...args, "--store", store);
   expect(await at("label", "plan", "1", "warm")).toMatchObject({ entryId: "a1" });
@@ -160,7 +160,7 @@ test("tree shows the branches with labels and the leaf, and every command takes 
   const missing = await runHere(["label", "plan", "9", "x", "--store", store]);
   expect([missing.code, missing.stderr]).toEqual([
     1,
-    'There is no entry "9" in session plan; its tree shows the numbers of those there are.\n',
+    'There is no entry "9" in session plan; skein tree shows the numbers of its entries.\n',
   ]);
   const { leafId, nodes } = await jsonOf("tree", "plan", "--store", store);
   expect([leafId, nodes]).toMatchObject([
@@ -173,11 +173,11 @@ test("tree shows the branches with labels and the leaf, and every command takes 
   ]);
 });
 
-test("label and rename write, take away, and refuse what makes no sense without writing", async () => {
+test("label and rename set and remove, and reject contradictory arguments without writing", async () => {
   const store = await sampleStore();
   expect(await linesOf("label", "plan", "leaf", "end", "--store", store)).toEqual(["Entry a2 is labelled end."]);
   expect(await linesOf("label", "plan", "a2", "--remove", "--store", store)).toEqual(["Entry a2 has no label."]);
-  expect(await linesOf("rename", "plan", "A trip", "--store", store)).toEqual(["Session plan is called A trip."]);
+  expect(await linesOf("rename", "plan", "A trip", "--store", store)).toEqual(["Session plan is named A trip."]);
   for (const args of [["leaf"], ["leaf", "x", "--remove"]]) {
     expect((await runHere(["label", "plan", ...args, "--store", store])).code).toBe(2);
   }
@@ -201,7 +201,7 @@ test("fork begins at the leaf, at an entry or at a checkpoint", async () => {
   expect(missing).toMatchObject({ code: 1, stderr: 'There is no checkpoint "nowhere".\n' });
 });
 
-test("merge says what it would do, does it, and does nothing twice", async () => {
+test("merge previews, appends, and appends nothing twice", async () => {
   const store = await sampleStore();
   const merge = (...args: string[]) => linesOf("merge", "plan", "plan-b", "--store", store, ...args);
   const would = ["+ message q2", "+ message a3", "Session plan would get 2 entries."];
@@ -222,21 +222,23 @@ test("merge says what it would do, does it, and does nothing twice", async () =>
   expect(await runHere(["merge", "plan", "plan-b", "--turn", "q2", "--store", store])).toMatchObject({ code: 2 });
 });
 
-test("compact replaces the older part of the context by a summary, and takes it back", async () => {
+test("compact replaces the older part of the context by a summary, and undoes that", async () => {
   const store = await sampleStore();
   const compact = (...args: string[]) => linesOf("compact", "plan-b", "--store", store, ...args);
   expect(await compact()).toEqual(["Session plan-b is short enough; there is nothing to compact."]);
   expect(await compact("--keep-recent-tokens", "1")).toEqual([
-    expect.stringMatching(/^The context of session plan-b, \d+ tokens, begins with a summary now\.$/),
+    expect.stringMatching(
+      /^The context of session plan-b, \d+ tokens, was compacted to a summary and the latest messages\.$/,
+    ),
   ]);
   const shown = (await linesOf("show", "plan-b", "--store", store)).join("\n");
   expect(shown).toMatch(/\ncompaction of \d+ tokens: /);
-  expect(await compact("--undo")).toEqual(["The last compaction of session plan-b does not count any more."]);
+  expect(await compact("--undo")).toEqual(["The last compaction of session plan-b was undone."]);
   const wrong = await runHere(["compact", "plan", "--model", "nowhere/x", "--store", store]);
   expect(wrong).toMatchObject({ code: 2, stderr: expect.stringContaining("anthropic, offline, openai") });
 });
 
-test("restore moves the leaf back, and erases nothing", async () => {
+test("restore moves the leaf back, and deletes nothing", async () => {
   const store = await sampleStore();
   const { checkpoint } = (await jsonOf("checkpoint", "plan", "--store", store)) as { checkpoint: { id: string } };
   await using opened = await openStore(store);
@@ -251,7 +253,7 @@ test("restore moves the leaf back, and erases nothing", async () => {
   expect(await opened.getEntry("plan", "later")).not.toBeNull();
 });
 
-test("checkpoint and restore take the files of the session's directory along, or of the one that is named", async () => {
+test("checkpoint and restore include the files of the session's directory, or of the one that is named", async () => {
   vi.stubEnv("SKEIN_HOME", await makeDirectory());
   onTestFinished(() => void vi.unstubAllEnvs());
   const store = await sampleStore();
@@ -269,7 +271,7 @@ test("checkpoint and restore take the files of the session's directory along, or
   const [, said] = await linesOf("restore", id, "--files", "--workspace", workspace, "--store", store);
   expect([await readFile(plan, "utf8"), said]).toEqual([
     "boat",
-    expect.stringMatching(/^Its files are those of then; checkpoint \S+ holds what they were\.$/),
+    expect.stringMatching(/^Its files were restored; checkpoint \S+ has the files from before\.$/),
   ]);
 
   await using opened = await openStore(store);
@@ -282,7 +284,7 @@ test("checkpoint and restore take the files of the session's directory along, or
   expect(ask).toMatchObject({ stdout: "", stderr: expect.stringContaining("add --files") });
 });
 
-test("stats adds up by day, model and user, within a time", async () => {
+test("stats sums up by day, model and user, within a period", async () => {
   const store = await sampleStore();
   const lines = await linesOf("stats", "--by", "user", "--by", "model", "--store", store);
   expect(lines).toEqual([
@@ -301,7 +303,7 @@ test("stats adds up by day, model and user, within a time", async () => {
   expect(wrong).toMatchObject({ code: 2, stderr: expect.stringContaining('--from is "yesterday"; give a date') });
 });
 
-test("delete takes several sessions or none, and undelete brings them back with their checkpoints", async () => {
+test("delete removes all given sessions or none, and undelete restores them with their checkpoints", async () => {
   const store = await sampleStore();
   await jsonOf("checkpoint", "plan", "--store", store);
   const wrong = await runHere(["delete", "plan", "nowhere", "--store", store]);
@@ -311,11 +313,11 @@ test("delete takes several sessions or none, and undelete brings them back with 
     "deleted: plan-b",
   ]);
   expect(await runHere(["show", "last", "--store", store])).toMatchObject({ code: 1, stdout: "" });
-  expect(await linesOf("undelete", "plan", "plan-", "--store", store)).toEqual(["back: plan", "back: plan-b"]);
+  expect(await linesOf("undelete", "plan", "plan-", "--store", store)).toEqual(["restored: plan", "restored: plan-b"]);
   expect(await jsonOf("checkpoints", "plan", "--store", store)).toMatchObject({ checkpoints: [{ sessionId: "plan" }] });
 });
 
-test("prune deletes what is old enough, archives it first, and purges it when told to", async () => {
+test("prune archives and deletes old sessions, and purges them on request", async () => {
   const store = await sampleStore();
   const prune = (...args: string[]) => jsonOf("prune", "--store", store, ...args);
   expect(await prune("--older-than", "1d")).toMatchObject({ deleted: [] });
@@ -342,7 +344,7 @@ test("prune deletes what is old enough, archives it first, and purges it when to
   expect((await runHere(["prune", "--older-than", "1d", "--store", store, "--archive", store])).code).toBe(2);
 });
 
-test("sweep ends what was idle for too long, and nothing else does", async () => {
+test("only sweep expires sessions that were idle for too long", async () => {
   const store = await sampleStore(async (made) => {
     for (const id of ["new", "old"]) await made.create(createHeader({ id }));
   });

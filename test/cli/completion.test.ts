@@ -15,7 +15,7 @@ function isMissing(shell: string): boolean {
   return spawnSync(shell, ["--version"]).error !== undefined;
 }
 
-/** A file with the script of a shell, as the program prints it. */
+/** A file with the completion script of a shell, as the program prints it. */
 async function scriptFile(shell: string): Promise<string> {
   const { code, stdout } = await runHere(["completion", shell]);
   expect(code).toBe(0);
@@ -24,10 +24,10 @@ async function scriptFile(shell: string): Promise<string> {
   return path;
 }
 
-test("bash completes commands, their options, and what these take", async (context) => {
+test("bash completes commands, options and their values", async (context) => {
   if (isMissing("bash")) skipBecause(context, "bash is not installed");
   const path = await scriptFile("bash");
-  // Each line is what was typed so far, its last word being the one to complete.
+  // Each line is what was typed so far; its last word is to be completed.
   const typed = [
     "skein unde",
     "skein list --st",
@@ -55,7 +55,7 @@ test("bash completes commands, their options, and what these take", async (conte
   ]);
 });
 
-test.for(SHELLS)("%s can read its script", async (shell, context) => {
+test.for(SHELLS)("%s accepts its script", async (shell, context) => {
   if (isMissing(shell)) skipBecause(context, `${shell} is not installed`);
   const { stderr } = await run(shell, ["-n", await scriptFile(shell)]);
   expect(stderr).toBe("");

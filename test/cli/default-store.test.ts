@@ -9,7 +9,7 @@ import { startTestServer, TOKENS, tokenOf } from "../http/server-support.ts";
 import { makeDirectory } from "../moving/sample-store.ts";
 import { runHere } from "./run-skein.ts";
 
-/** A user who has never used Skein: an empty home, and nothing in the environment. */
+/** A user who has never used Skein: an empty home, and no environment variables. */
 async function newUser(): Promise<string> {
   const home = await makeDirectory();
   vi.stubEnv("HOME", home);
@@ -29,7 +29,7 @@ async function filesIn(directory: string): Promise<string[]> {
 
 const helper = () => createAgent({ name: "helper", prompt: "You help.", model: scripted(["Hello.", "Bye."]) });
 
-test("what a program keeps by default, skein list and a server on the default store show", async () => {
+test("skein list and a server show what a program stored in the default store", async () => {
   const home = await newUser();
   const manager = await openManager({ workspace: join(home, "work") });
   const { sessionId } = await manager.run(helper(), "Say hello.");
@@ -46,7 +46,7 @@ test("what a program keeps by default, skein list and a server on the default st
   expect(body).toMatchObject({ items: [{ header: { id: sessionId } }] });
 });
 
-test("a program's session is one that skein chat --continue finds by its directory", async () => {
+test("skein chat --continue finds the session of a program by its directory", async () => {
   const home = await newUser();
   const manager = await openManager({ workspace: home });
   const { sessionId } = await manager.run(createAgent({ prompt: "You help.", model: offline() }), "list the files");
@@ -55,12 +55,12 @@ test("a program's session is one that skein chat --continue finds by its directo
   expect(JSON.parse(ended.stdout)).toMatchObject({ sessions: [{ id: sessionId, cwd: home, userId: "local" }] });
 });
 
-test("list says where session files are that a run kept outside of the store, with the command that lists them", async () => {
+test("list names the directory of session files outside the store, with the command that lists them", async () => {
   const home = await newUser();
   const { sessionId } = await helper().run(Session.fromUserMessage("Say hello."), { persist: true });
   const hint =
-    "There are no sessions in this store, and 1 session file in ~/.skein/sessions; skein list --store jsonl:~/.skein/sessions lists them.\n";
-  // Before the default store is there, and when it is there and empty.
+    "There are no sessions in this store, but 1 session file in ~/.skein/sessions; skein list --store jsonl:~/.skein/sessions lists them.\n";
+  // Before the default store exists, and when it exists and is empty.
   expect(await runHere(["list"])).toMatchObject({ code: 0, stderr: hint });
   await using _manager = await openManager();
   expect(await runHere(["list"])).toMatchObject({ code: 0, stderr: hint });
@@ -71,7 +71,7 @@ test("list says where session files are that a run kept outside of the store, wi
   expect((await stat(join(home, ".skein", "sessions"))).isDirectory()).toBe(true);
 });
 
-test("an export makes its file, and the directory above it with --create only", async () => {
+test("an export creates its file, and the directory above it only with --create", async () => {
   const home = await newUser();
   const manager = await openManager();
   const { sessionId } = await manager.run(helper(), "Say hello.");

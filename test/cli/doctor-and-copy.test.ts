@@ -11,13 +11,13 @@ import { runHere } from "./run-skein.ts";
 
 const skein = (...args: readonly string[]) => runHere(args);
 
-test("doctor says that nothing is wrong, or what is, and ends accordingly", async () => {
+test("doctor prints its findings or that there are none, and sets the exit code", async () => {
   const path = join(await makeDirectory(), "skein.db");
   const store = await openSqliteStore({ path });
   await fill(store);
   await store.close();
   const whole = await skein("doctor", "--store", `sqlite:${path}`);
-  expect([whole.code, whole.stdout]).toEqual([0, "3 sessions with 128 entries: nothing is wrong.\n"]);
+  expect([whole.code, whole.stdout]).toEqual([0, "3 sessions with 128 entries: no problem found.\n"]);
 
   tamper(path, "UPDATE sessions SET user_id = 'eve' WHERE id = 'a'");
   const found = await skein("doctor", "--store", `sqlite:${path}`);
@@ -34,7 +34,7 @@ test("doctor says that nothing is wrong, or what is, and ends accordingly", asyn
   expect((await skein("doctor", "--store", `sqlite:${path}`, "--session", "beta")).code).toBe(0);
 });
 
-test("doctor repairs damaged files when asked to, and keeps the bytes it takes out", async () => {
+test("doctor repairs damaged files on request, and saves the removed bytes", async () => {
   const directory = await makeDirectory();
   const store = await openJsonlStore({ directory });
   await store.create(createHeader({ id: "a" }));
@@ -54,7 +54,7 @@ test("doctor repairs damaged files when asked to, and keeps the bytes it takes o
   expect((await skein("doctor", "--store", `sqlite:${directory}/x.db`, "--repair")).code).toBe(2);
 });
 
-test("copy moves a store to another kind, and goes on when it is run again", async () => {
+test("copy copies to another kind of store, and continues when it is run again", async () => {
   const directory = await makeDirectory();
   await using from = await openSqliteStore({ path: join(directory, "from.db") });
   await fillStore(from);
@@ -73,7 +73,7 @@ test("copy moves a store to another kind, and goes on when it is run again", asy
   expect((await digestOf(to, "gone"))?.version).toBe(1);
 });
 
-test("a store that is not there is refused, and not made by looking", async () => {
+test("a missing store is rejected, and not created by reading", async () => {
   const directory = await makeDirectory();
   for (const url of [`sqlite:${directory}/nothing.db`, `jsonl:${directory}/nothing`]) {
     const { code, stdout, stderr } = await skein("doctor", "--store", url);
@@ -83,7 +83,7 @@ test("a store that is not there is refused, and not made by looking", async () =
   expect(await readdir(directory)).toEqual([]);
 });
 
-test("doctor lets nothing through that could steer a terminal", async () => {
+test("doctor replaces control characters in its output", async () => {
   const path = join(await makeDirectory(), "skein.db");
   const store = await openSqliteStore({ path });
   await store.create(createHeader({ id: "a", userId: "eve\u202e\u0085\u009b2J" }));

@@ -35,12 +35,12 @@ async function traces(): Promise<readonly string[]> {
   return await tracesOf(store, WORD);
 }
 
-test("erase says what it will do and asks, and does nothing without a yes", async () => {
+test("erase prints its plan and asks, and does nothing without a yes", async () => {
   const args = ["erase", "--user", ADA, "--store", url];
   expect(await runHere([...args, "--dry-run"])).toMatchObject({
     code: 0,
     stdout: expect.stringMatching(
-      /^would be erased: 3 sessions, .*\n(?:kept: .*\n)*kept: words of own in fork, a fork of bob/,
+      /^would be erased: 3 sessions, .*\n(?:kept: .*\n)*kept: entries of own in fork, a fork of bob/,
     ),
   });
   expect(await runHere(args)).toMatchObject({ code: 2, stderr: expect.stringContaining("give --yes") });
@@ -50,21 +50,21 @@ test("erase says what it will do and asks, and does nothing without a yes", asyn
   expect(await traces()).toEqual([]);
 });
 
-test("erase prints its report as JSON, and rewrites the file when it is told to", async () => {
+test("erase prints its report as JSON, and rewrites the file on request", async () => {
   const args = ["erase", "--user", ADA, "--forks", "erase", "--rewrite", "--yes", "--store", url];
   expect(await jsonOf(...args)).toMatchObject({ dryRun: false, sessions: 3, keptByForks: [] });
   expect((await readFile(join(directory, "skein.db"))).includes(WORD)).toBe(false);
-  // libsql closes a file when its statements are collected, and the last to close removes the log.
+  // libsql closes a file when its statements are garbage collected, and the last connection to close deletes the log.
   const log = await readFile(join(directory, "skein.db-wal")).catch(() => Buffer.alloc(0));
   expect(log.includes(WORD)).toBe(false);
   expect(await runHere(["erase", "--store", url])).toMatchObject({ code: 2 });
   expect(await runHere(["doctor", "--snapshots", "--store", url])).toMatchObject({ code: 0, stderr: "" });
 });
 
-test("erase tells how far it is", async () => {
+test("erase prints its progress", async () => {
   const args = ["erase", "--user", ADA, "--yes", "--store", url];
   const { stderr } = await runHere(args, { watched: true });
-  expect(stderr).toMatch(/sessions looked at|\[#*-*\] \d+ of \d+ sessions erased/);
+  expect(stderr).toMatch(/sessions examined|\[#*-*\] \d+ of \d+ sessions erased/);
 });
 
 test("export-user writes an archive that tar opens and whose sessions can be imported", async () => {
@@ -88,7 +88,7 @@ test("export-user writes an archive that tar opens and whose sessions can be imp
   expect(await store.count({ userId: ADA })).toBe(3);
 });
 
-test("doctor finds snapshots that no checkpoint holds", async () => {
+test("doctor finds snapshots that no checkpoint refers to", async () => {
   const snapshots = join(directory, "home", "snapshots");
   expect(await readdir(snapshots)).toHaveLength(1);
   expect(await runHere(["doctor", "--snapshots", "--store", url])).toMatchObject({ code: 0, stderr: "" });
@@ -98,15 +98,15 @@ test("doctor finds snapshots that no checkpoint holds", async () => {
     await store.deleteCheckpoint(checkpoint?.id ?? "");
   }
   const { code, stdout } = await runHere(["doctor", "--snapshots", "--store", url]);
-  expect([code, stdout]).toEqual([1, expect.stringContaining("is held by no checkpoint")]);
+  expect([code, stdout]).toEqual([1, expect.stringContaining("is not referred to by any checkpoint")]);
 });
 
-test("delete frees the files that a checkpoint of the session holds", async () => {
+test("delete removes the file snapshots of the session's checkpoints", async () => {
   await runHere(["delete", "own", "--store", url]);
   expect(await readdir(join(directory, "home", "snapshots"))).toEqual([]);
 });
 
-test("prune erases what is old enough, without a trash", async () => {
+test("prune --erase erases old sessions without keeping them as deleted", async () => {
   await using store = await openSqliteStore({ path: join(directory, "skein.db") });
   await openManager(store).close("calm-fork");
   const args = ["prune", "--erase", "0s", "--status", "closed", "--store", url];

@@ -25,13 +25,13 @@ async function fill(store: SessionStore): Promise<void> {
   await new SkeinSession(store, { sessionId: "hike" }).addItems(items);
 }
 
-test("list shows which framework keeps its thread in a session, under the name of the thread", async () => {
+test("list shows the framework and the thread of a session", async () => {
   const { stdout } = await runHere(["list", "--store", await sampleStore(fill)]);
   expect(stdout).toMatch(/^trip .*LangGraph trip: Book a room\.$/m);
   expect(stdout).toMatch(/^hike .*OpenAI Agents hike: Which way to the lake\?$/m);
 });
 
-test("show folds what a framework recorded beside the turns, and prints it with --records", async () => {
+test("show counts the records of a framework beside the turns, and prints them with --records", async () => {
   const store = await sampleStore(fill);
   const [hike, trip] = [
     await runHere(["show", "hike", "--store", store]),

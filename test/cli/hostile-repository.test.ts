@@ -11,12 +11,12 @@ import { forgeStore, type HostileRepository, makeRepository, serve, skein } from
 const NOTHING = { inside: false, outside: false };
 const NOT_LISTED =
   /is not listed as your own store: runs, approvals and sandboxes .* have no force\. Add --trust-store/;
-const NOT_USED = /\.skein\/skein\.db is not used any more .*; open it with --store sqlite:\.\/\.skein\/skein\.db/;
+const NOT_USED = /\.skein\/skein\.db is no longer used by default; open it with --store sqlite:\.\/\.skein\/skein\.db/;
 const isIsolating = (await findIsolation({ isolation: "auto" })) !== null;
-/** What a trusted store may do: its command runs, and isolation that the header switched off holds all the same. */
+/** The effects in a trusted store: its command runs, and is isolated although the header turns isolation off. */
 const RAN = { inside: true, outside: !isIsolating };
 
-/** Waits until a server has begun a run: what was due when it started was due before. */
+/** Waits until a server has started a run; what was due at its start was due before. */
 async function untilServed({ url, token }: Awaited<ReturnType<typeof serve>>): Promise<void> {
   const client = createClient({ url, token });
   const { id } = (await client.sessions.create({})).header;
@@ -24,7 +24,7 @@ async function untilServed({ url, token }: Awaited<ReturnType<typeof serve>>): P
   for await (const _event of client.runs.events(id, runId));
 }
 
-/** Every way to let something of a store happen, with what the command line names. */
+/** Every way to execute something of a store, by the command line. */
 const ATTEMPTS: Readonly<
   Record<string, (repository: HostileRepository, named: readonly string[]) => Promise<{ readonly stderr: string }>>
 > = {
@@ -57,7 +57,7 @@ const ATTEMPTS: Readonly<
 };
 
 describe("a store that a cloned repository brings along", () => {
-  test.for(Object.keys(ATTEMPTS))("is not opened by %s unless it is named", async (name) => {
+  test.for(Object.keys(ATTEMPTS))("is not opened by %s without being named", async (name) => {
     const repository = await makeRepository();
     const { stderr } = await (ATTEMPTS[name] as (typeof ATTEMPTS)[string])(repository, []);
     expect([repository.ran(), stderr]).toEqual([NOTHING, expect.stringMatching(NOT_USED)]);
@@ -73,7 +73,7 @@ describe("a store that a cloned repository brings along", () => {
   });
 
   test.for(Object.keys(ATTEMPTS))(
-    "goes on in %s with --trust-store, isolated though its header says off",
+    "continues in %s with --trust-store, isolated although its header turns that off",
     async (name) => {
       const repository = await makeRepository("answered", undefined, name === "serve" ? "assistant" : "skein");
       const { stderr } = await (ATTEMPTS[name] as (typeof ATTEMPTS)[string])(repository, [
@@ -87,7 +87,7 @@ describe("a store that a cloned repository brings along", () => {
     },
   );
 
-  test("has neither runs nor questions, and nothing in it can be approved or cancelled", async () => {
+  test("shows no runs and questions, and nothing in it can be approved or cancelled", async () => {
     const repository = await makeRepository("parked");
     const { directory: cwd, home } = repository;
     const named = ["--store", "sqlite:.skein/skein.db"];
@@ -103,7 +103,7 @@ describe("a store that a cloned repository brings along", () => {
       const { code, stderr } = await skein([...args, ...named], { cwd, home });
       expect([args, code, stderr]).toEqual([args, 1, expect.stringMatching(NOT_LISTED)]);
     }
-    // Nothing was written: with trust, the same question still waits for an answer, and counts then.
+    // Nothing was written: with trust, the same question is still open and can be answered.
     const approved = await skein(["approve", "forged", "--trust-store", ...named], { cwd, home });
     expect(approved.code).toBe(0);
     const listed = ["recover", "--all", "--no-config", ...named];
@@ -123,37 +123,37 @@ describe("a store that a cloned repository brings along", () => {
     await expect(stat(join(home, ".skein"))).rejects.toMatchObject({ code: "ENOENT" });
   });
 
-  test("is copied as words, so that a copy in one's own store has no force either", async () => {
+  test("is copied without trust, so that its runs have no force in one's own store either", async () => {
     const repository = await makeRepository();
     const { directory: cwd, home } = repository;
     const own = `sqlite:${join(home, "own.db")}`;
     const copied = await skein(["copy", "--from", "sqlite:.skein/skein.db", "--to", own], { cwd, home });
     expect([copied.code, copied.stderr]).toEqual([0, expect.stringMatching(NOT_LISTED)]);
-    expect(copied.stderr).toContain("copied without it, they never have any force in the copy.");
+    expect(copied.stderr).toContain("otherwise they have no force in the copy either.");
     const again = await skein(["copy", "--from", "sqlite:.skein/skein.db", "--to", own], { cwd, home });
     expect([again.code, again.stdout]).toEqual([0, expect.stringContaining("0 entries were written")]);
     const went = await skein(["recover", "--all", "--no-config", "--ask", "never", "--store", own], { cwd, home });
     expect([went.stdout, went.stderr, repository.ran()]).toEqual([
-      "No run waits to begin or to go on.\n",
+      "There is no run to recover.\n",
       expect.not.stringMatching(NOT_LISTED),
       NOTHING,
     ]);
   });
 
-  test("can be written to: what is said in this process counts, and in the next one it is words again", async () => {
+  test("can be written to: entries of this process count, but in the next process they are untrusted", async () => {
     const { directory: cwd, home, ran } = await makeRepository();
     const named = ["--no-config", "--ask", "never", "--store", "sqlite:.skein/skein.db"];
     const talk = await skein(["chat", "forged", ...named], { cwd, home, input: "run touch said\n" });
     expect([talk.code, await stat(join(cwd, "said")).then(() => true)]).toEqual([0, true]);
     const next = await skein(["recover", "--all", ...named], { cwd, home });
-    expect([next.stdout, ran()]).toEqual(["No run waits to begin or to go on.\n", NOTHING]);
+    expect([next.stdout, ran()]).toEqual(["There is no run to recover.\n", NOTHING]);
   });
 });
 
-describe("whose a store is", () => {
+describe("the trust in a store", () => {
   const RECOVER = ["recover", "--all", "--no-config", "--ask", "never"];
 
-  /** What a command line says and does about a forged store that lies somewhere. */
+  /** What a command line prints and executes for a forged store at some path. */
   async function recovering(repository: HostileRepository, args: readonly string[], env: Record<string, string> = {}) {
     const { stderr } = await skein([...RECOVER, ...args], { cwd: repository.directory, home: repository.home, env });
     return { told: NOT_LISTED.test(stderr), ran: repository.ran(), stderr };
@@ -167,12 +167,12 @@ describe("whose a store is", () => {
     ["a path with dots in it", "sqlite:./.skein/../.skein/./skein.db"],
     ["a symlinked directory", "sqlite:link/skein.db"],
     ["a symlinked file", "sqlite:linked.db"],
-  ] as const)("is not decided by how it is named: %s", async ([, url]) => {
+  ] as const)("does not depend on the form of its path: %s", async ([, url]) => {
     const repository = await makeRepository();
     await symlink(".skein", join(repository.directory, "link"));
     await symlink(".skein/skein.db", join(repository.directory, "linked.db"));
     expect(await recovering(repository, ["--store", url])).toMatchObject(UNTRUSTED);
-    // Listed by one name, it is known by every other.
+    // Trusted under one path, it is trusted under every other.
     await skein(["runs", "--store", "sqlite:.skein/skein.db", "--trust-store"], {
       cwd: repository.directory,
       home: repository.home,
@@ -181,20 +181,20 @@ describe("whose a store is", () => {
   });
 
   test.for(["file:.skein/skein.db", "./.skein/skein.db", "sqlite://.skein/skein.db"])(
-    "%s names no store, and nothing of it is opened",
+    "%s is not the URL of a store, and nothing is opened",
     async (url) => {
       const repository = await makeRepository();
       expect(await recovering(repository, ["--store", url])).toMatchObject({ told: false, ran: NOTHING });
     },
   );
 
-  test("a directory of session files is words until it is listed", async () => {
+  test("a directory of session files is untrusted until it is listed", async () => {
     const repository = await makeRepository("answered", (directory) => `jsonl:${join(directory, "sessions")}`);
     expect(await recovering(repository, ["--store", "jsonl:./sessions/"])).toMatchObject(UNTRUSTED);
     expect(await recovering(repository, ["--store", "jsonl:sessions", "--trust-store"])).toMatchObject(OWN);
   });
 
-  test("what lies in Skein's home is its user's, but not what a link there leads to", async () => {
+  test("a store in Skein's home is trusted, but not the target of a link there", async () => {
     const repository = await makeRepository();
     const skeinHome = join(repository.home, ".skein");
     await mkdir(skeinHome);
@@ -205,18 +205,18 @@ describe("whose a store is", () => {
     expect(await recovering(repository, ["--store", `sqlite:${join(skeinHome, "x.db")}`])).toMatchObject(OWN);
   });
 
-  test("a default store that is a link to another file is words, too", async () => {
+  test("a default store that is a link to another file is untrusted", async () => {
     const repository = await makeRepository();
     await mkdir(join(repository.home, ".skein"));
     await symlink(repository.storePath, join(repository.home, ".skein/skein.db"));
     expect(await recovering(repository, [])).toMatchObject(UNTRUSTED);
   });
 
-  test("another store at a listed path is asked about again, and so is a listed one that was moved", async () => {
+  test("another store at a listed path needs trust again, and so does a listed store that was moved", async () => {
     const repository = await makeRepository();
     const { directory: cwd, home, storePath } = repository;
     const own = ["--store", "sqlite:own.db"];
-    // One that the program makes is listed.
+    // A store that the program creates is listed.
     await skein(["chat", "--no-config", ...own], { cwd, home, input: "hello\n" });
     expect((await skein(["runs", ...own], { cwd, home })).stderr).toBe("");
     await rename(join(cwd, "own.db"), join(cwd, "moved.db"));
@@ -225,7 +225,7 @@ describe("whose a store is", () => {
     expect(await recovering(repository, own)).toMatchObject(UNTRUSTED);
   });
 
-  test("SKEIN_STORE names one's own store, and the default one; a relative path in it says no more than --store", async () => {
+  test("trusts an absolute SKEIN_STORE, which is also the default; a relative path there is no better than --store", async () => {
     const repository = await makeRepository();
     expect(await recovering(repository, [], { SKEIN_STORE: "sqlite:./.skein/skein.db" })).toMatchObject(UNTRUSTED);
     expect(await recovering(repository, [], { SKEIN_STORE: `sqlite:${repository.storePath}` })).toMatchObject(OWN);
@@ -240,7 +240,7 @@ describe("whose a store is", () => {
     expect([ran, stderr]).toEqual([NOTHING, expect.stringContaining("set it to an absolute path")]);
   });
 
-  test("a database with a trigger is not opened unless it is one's own: it could change what is written", async () => {
+  test("a database with a trigger is only opened if it is trusted, as it could change what is written", async () => {
     const repository = await makeRepository();
     const database = await openSqlite(repository.storePath);
     database.exec("CREATE TRIGGER spy AFTER INSERT ON entries BEGIN UPDATE entries SET body = body; END");
@@ -251,7 +251,7 @@ describe("whose a store is", () => {
     expect(await recovering(repository, [...named, "--trust-store"])).toMatchObject(OWN);
   });
 
-  test("a database with a generated column is not opened unless it is one's own: it can say something else than was written", async () => {
+  test("a database with a generated column is only opened if it is trusted, as it can return other data than were written", async () => {
     const repository = await makeRepository();
     const database = await openSqlite(repository.storePath);
     database.exec(
@@ -262,7 +262,7 @@ describe("whose a store is", () => {
     expect([ran, stderr]).toEqual([NOTHING, expect.stringContaining('has the generated column "said"')]);
   });
 
-  test("the list is its user's alone, several processes can add to it at once, and one that others can write counts for nothing", async () => {
+  test("the list is private, several processes can add to it in parallel, and one that others can write counts as empty", async () => {
     const repository = await makeRepository();
     const { directory: cwd, home } = repository;
     const names = ["a", "b", "c", "d"];
@@ -283,7 +283,7 @@ describe("whose a store is", () => {
     expect((await skein(["runs", "--store", "sqlite:a"], { cwd, home })).stderr).toMatch(NOT_LISTED);
   });
 
-  test("a store that is not listed is told its id by nobody but its user: reading it writes nothing", async () => {
+  test("an untrusted store gets an id only from its user: reading it writes nothing", async () => {
     const { directory: cwd, home, storePath } = await makeRepository();
     await skein(["runs", "--store", "sqlite:.skein/skein.db"], { cwd, home });
     await using store = await openStore(`sqlite:${storePath}`);

@@ -11,23 +11,23 @@ import { openStore } from "../../src/stores/open-store.ts";
 import { makeDirectory } from "../moving/sample-store.ts";
 import { builtProgram, type Ended } from "./run-skein.ts";
 
-/** A repository that someone else wrote, with a store in it, and a user who has cloned it. */
+/** A repository with a store, written by an attacker, and a user who has cloned it. */
 export interface HostileRepository {
   readonly directory: string;
-  /** The store as the repository has it at `.skein/skein.db`. */
+  /** The path of the store in the repository, `.skein/skein.db`. */
   readonly storePath: string;
-  /** The user's home, with nothing in it. */
+  /** The user's home, empty. */
   readonly home: string;
-  /** Whether the command of the store has run at all, and whether it has reached beyond the repository. */
+  /** Whether the store's command has run, and whether it has written outside of the repository. */
   ran(): { readonly inside: boolean; readonly outside: boolean };
 }
 
-/** How far the run that the store records has come: its question is answered, or waits. */
+/** The state of the recorded run: its question is answered, or open. */
 export type ForgedState = "answered" | "parked";
 
 /**
- * Makes a repository with a store in which a run waits to go on with a shell command, approved by nobody, without isolation.
- * The command makes a file in the repository and one beside it, which isolation would keep it from.
+ * Creates a repository with a store in which a run waits to continue with a shell command, approved by no user, without
+ * isolation. The command creates a file in the repository and one beside it, which isolation would prevent.
  */
 export async function makeRepository(
   state: ForgedState = "answered",
@@ -97,7 +97,7 @@ export interface Start {
   readonly env?: Readonly<Record<string, string | undefined>>;
 }
 
-/** Starts the built program as the user of a home does, without a terminal. */
+/** Starts the built program for the user of a home, without a terminal. */
 function start(args: readonly string[], { cwd, home, env = {} }: Start): ChildProcess {
   const clean = {
     ...process.env,
@@ -131,11 +131,11 @@ export interface Served {
   readonly url: string;
   readonly token: string;
   stderr(): string;
-  /** Stops it, and waits until what it runs has ended. */
+  /** Stops it, and waits until its runs have ended. */
   stop(): Promise<void>;
 }
 
-/** Serves with tools for the files of the current directory. */
+/** Starts a server with tools for the files of the current directory. */
 export async function serve(args: readonly string[], options: Start): Promise<Served> {
   const child = start(["serve", "--json", "--port", "0", "--no-config", "--workspace", ".", ...args], options);
   let stderr = "";

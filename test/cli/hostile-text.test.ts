@@ -25,7 +25,7 @@ afterAll(async () => {
   await rm(directory, { recursive: true, force: true });
 });
 
-/** Texts that are full of what could steer a terminal. */
+/** Texts with many control characters. */
 const hostile = fc
   .array(
     fc.oneof(
@@ -100,7 +100,7 @@ test("no control character of a transcript reaches the output, as text or as JSO
   );
 });
 
-test("in colours, only the program's own reach the output", async () => {
+test("with colours, only the program's own colour codes reach the output", async () => {
   await fc.assert(
     fc.asyncProperty(hostile, async (text) => {
       const id = await writeHostile(text);
@@ -113,7 +113,7 @@ test("in colours, only the program's own reach the output", async () => {
         expect(stdout).toContain("\u001b[");
         const plain = await runHere([...args, "--store", url, "--no-color"], { colours: true });
         expect(plain.stdout).not.toContain("\u001b");
-        // Without its own colours it says the same.
+        // Without the colour codes, the output is the same.
         const rest = [1, 2, 32, 0].reduce((text, code) => text.replaceAll(`\u001b[${code}m`, ""), stdout);
         expect(rest).toBe(plain.stdout);
       }
@@ -122,7 +122,7 @@ test("in colours, only the program's own reach the output", async () => {
   );
 });
 
-test("a terminal lets lines, tabs and its own colours through, whoever forgot to clean a text", () => {
+test("a terminal passes only lines, tabs and its own colours, even if a text was not sanitized", () => {
   const hostile = "a\u001b[2J\u202eb\u0000\tc\nd\r\u009b";
   for (const colours of [false, true]) {
     let written = "";

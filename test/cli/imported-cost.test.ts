@@ -15,7 +15,7 @@ import { runHere, sampleStore } from "./run-skein.ts";
 
 registerPrices({ "acme/priced": { input: 1000, output: 0 } });
 
-/** Imports a session of another program with an answer of this model, which took 1,000 tokens, as the lines of a file. */
+/** Imports a session of another program with an answer of this model with 1,000 tokens, as the lines of a file. */
 async function importAnswer(store: SessionStore, id: string, model: string, counts = true): Promise<void> {
   const source = openMemoryStore();
   await source.create(createHeader({ id, userId: "ann" }));
@@ -37,7 +37,7 @@ async function fill(store: SessionStore): Promise<void> {
   await importAnswer(store, "theirs", "priced", false);
 }
 
-test("stats shows imported work as a figure of its own, with a cost that is marked as computed", async () => {
+test("stats shows imported sessions separately, with a cost that is marked as computed", async () => {
   const store = await sampleStore(fill);
   const { stdout } = await runHere(["stats", "--by", "model", "--store", store]);
   const rows = stdout.split("\n").map((line) => line.trim().replace(/ {2,}/g, "  "));
@@ -45,10 +45,10 @@ test("stats shows imported work as a figure of its own, with a cost that is mark
   expect(rows).toContain("all  1  1  0  7  0.5000");
   expect(rows).toContain("acme/priced, imported  –  1  0  1000  ~1.0000");
   expect(rows).toContain("all, imported  –  2  0  1000  ~1.0000");
-  expect(stdout).toMatch(/~ is computed from list prices and not on record/);
+  expect(stdout).toMatch(/~ is not recorded, but computed from list prices/);
 });
 
-test("stats shows a dash for a cost that nobody knows, and never 0.0000", async () => {
+test("stats shows a dash for an unknown cost, and never 0.0000", async () => {
   const store = await sampleStore((made) => importAnswer(made, "mine", "unpriced"));
   const { stdout } = await runHere(["stats", "--store", store]);
   expect(stdout).toMatch(/acme\/unpriced, imported +– +1 +0 +1000 +–/);
@@ -56,7 +56,7 @@ test("stats shows a dash for a cost that nobody knows, and never 0.0000", async 
   expect(stdout).not.toContain("0.0000");
 });
 
-test("a computed cost is stored nowhere", async () => {
+test("a computed cost is never stored", async () => {
   const url = await sampleStore((made) => importAnswer(made, "mine", "priced"));
   await runHere(["stats", "--store", url]);
   await using store = await openSqliteStore({ path: url.slice("sqlite:".length) });
@@ -68,7 +68,7 @@ test("a computed cost is stored nowhere", async () => {
   expect((await store.head("mine"))?.cost).toBe(0);
 });
 
-test("a server gives imported work as a figure of its own, and says of a session what its cost would be", async () => {
+test("a server returns imported sums separately, and the computed cost of a session", async () => {
   await using store = openMemoryStore();
   await fill(store);
   await importAnswer(store, "unknown", "unpriced");
@@ -83,7 +83,7 @@ test("a server gives imported work as a figure of its own, and says of a session
   expect(await get("/api/sessions/own/analytics")).toMatchObject({ shownCost: 0.5, costComputed: false });
 });
 
-test("what was imported counts against no budget", async () => {
+test("imported usage counts against no budget", async () => {
   await using store = openMemoryStore();
   await importAnswer(store, "mine", "priced");
   const session = await (await SessionTree.on(store, "mine")).toSession();

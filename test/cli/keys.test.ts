@@ -11,7 +11,7 @@ import { openModelServer, wireFixture } from "../model-server.ts";
 import { builtProgram } from "./run-skein.ts";
 
 const KEY = "planted-1f9d0c7b2a";
-/** What a program may hold in its environment, by any name. */
+/** Secrets in the environment of a program, under various names. */
 const SECRETS = {
   OPENAI_API_KEY: KEY,
   ANTHROPIC_API_KEY: KEY,
@@ -20,8 +20,8 @@ const SECRETS = {
   PLAIN_NAME: KEY,
 };
 /**
- * Looks for the key in its own environment and in that of every process that it may look at. It says no more, as long
- * outputs are cut, and does not hold the key itself.
+ * Searches for the key in its own environment and in that of every process that it may read. It prints little, as long
+ * outputs are cut, and does not contain the key itself.
  */
 const SNOOP = [
   "env | grep LANG",
@@ -37,7 +37,7 @@ const onLinux = (name: string, run: () => Promise<void>): void =>
     await run();
   });
 
-/** The program with keys in its environment, in a workspace that has a command which looks for them. */
+/** Starts the program with keys in its environment, in a workspace with a command that searches for them. */
 async function startWithKeys(
   command: string,
   { args = [], variables = {} }: { readonly args?: readonly string[]; readonly variables?: NodeJS.ProcessEnv } = {},
@@ -55,7 +55,7 @@ async function startWithKeys(
   return { child, stderr: () => stderr };
 }
 
-/** A directory with all programs but the one that would isolate commands, which hides keys by itself. */
+/** A directory with all programs except the one that isolates commands, which would hide the keys. */
 async function programsWithoutBubblewrap(): Promise<string> {
   const directory = await makeDirectory();
   for (const place of ["/usr/bin", "/bin"]) {
@@ -66,7 +66,7 @@ async function programsWithoutBubblewrap(): Promise<string> {
   return directory;
 }
 
-onLinux("a command of the chat finds no key of the environment, in no process that it may look at", async () => {
+onLinux("a command of the chat finds no key in the environment of any process that it may read", async () => {
   const { child, stderr } = await startWithKeys("chat");
   let stdout = "";
   child.stdout.on("data", (chunk: Buffer) => {
@@ -75,7 +75,7 @@ onLinux("a command of the chat finds no key of the environment, in no process th
   child.stdin.end("run sh snoop.sh\n");
   const [code] = await once(child, "close");
   expect(code).toBe(0);
-  // That commands are not isolated, and nothing of keys.
+  // It warns that commands are not isolated, and not about keys.
   expect(stderr()).toMatch(/^\(node:\d+\) \[SKEIN_NOT_ISOLATED\] [^\n]*\n(?:\(Use [^\n]*\n)?$/);
   expect(stdout).toContain("looked at");
   expect(stdout).toContain("LANG=C.UTF-8");
@@ -83,7 +83,7 @@ onLinux("a command of the chat finds no key of the environment, in no process th
 });
 
 onLinux(
-  "a command of the server finds none either, though the server has the models that a key is set for",
+  "a command of the server finds no key either, although the server offers the models of a provider with a key",
   async () => {
     const { child } = await startWithKeys("serve", { args: ["--port", "0", "--agent", "assistant=offline"] });
     for await (const line of createInterface(child.stdout)) {

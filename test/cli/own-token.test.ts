@@ -10,20 +10,20 @@ import { findLocalServer } from "../../src/http/index.ts";
 import { skipBecause } from "../skip.ts";
 import { builtProgram, runHere } from "./run-skein.ts";
 
-/** The account that owns nothing. */
+/** An account without files. */
 const NOBODY = 65_534;
 
 interface Served {
   readonly child: ChildProcess;
   readonly line: string;
-  /** What it has said on the error output. */
+  /** The error output so far. */
   stderr(): string;
 }
 
-/** A home of this user's alone, gone after the test, in which servers are looked for. */
+/** A private home, deleted after the test, in which servers are recorded. */
 async function makeHome(): Promise<string> {
   const directory = await mkdtemp(join(tmpdir(), "skein-own-"));
-  // What others cannot do must not be for want of a way there.
+  // Accessible directories above it, so that only the permissions of the files themselves are tested.
   await chmod(directory, 0o755);
   vi.stubEnv("SKEIN_HOME", join(directory, "home"));
   onTestFinished(async () => {
@@ -33,7 +33,7 @@ async function makeHome(): Promise<string> {
   return join(directory, "home");
 }
 
-/** Starts the built program as a server, and gives the first line that it prints. */
+/** Starts the built program as a server, and returns its first line. */
 async function serve(...args: readonly string[]): Promise<Served> {
   const env = { ...process.env, OPENAI_API_KEY: "", ANTHROPIC_API_KEY: "" };
   const given = ["serve", "--store", "memory:", "--port", "0", ...args];
@@ -53,7 +53,7 @@ async function end({ child }: Served, signal: NodeJS.Signals): Promise<void> {
   await gone;
 }
 
-/** What a program of another account prints and fails with. */
+/** The output and the error output of a program under another account. */
 function asNobody(program: string, ...args: readonly string[]): Promise<{ stdout: string; stderr: string }> {
   return new Promise((resolve) => {
     execFile(program, [...args], { uid: NOBODY, gid: NOBODY, cwd: "/", env: {} }, (_error, stdout, stderr) =>
@@ -62,7 +62,7 @@ function asNobody(program: string, ...args: readonly string[]): Promise<{ stdout
   });
 }
 
-test("serve prints its address with a token that lets its user in, keeps it where only they can read it, and takes it away", async () => {
+test("serve prints its address with a token for its user, stores it in a private file, and deletes that at the end", async () => {
   const home = await makeHome();
   const served = await serve();
   const [, url = "", token = ""] = /(http:\/\/127\.0\.0\.1:\d+)\/#token=(skein_[\w-]{43});/.exec(served.line) ?? [];
@@ -77,10 +77,14 @@ test("serve prints its address with a token that lets its user in, keeps it wher
   await end(served, "SIGTERM");
   expect(await readdir(join(home, "servers"))).toEqual([]);
   expect(await findLocalServer()).toBeNull();
-  expect(await runHere(["open"])).toMatchObject({ code: 1, stdout: "", stderr: expect.stringMatching(/^No server/) });
+  expect(await runHere(["open"])).toMatchObject({
+    code: 1,
+    stdout: "",
+    stderr: expect.stringMatching(/^None of your servers/),
+  });
 });
 
-test("open lists the servers that run, the latest first, and forgets those that were killed", async () => {
+test("open lists running servers, latest first, and drops killed ones", async () => {
   const home = await makeHome();
   const servers = [await serve("--json"), await serve("--json"), await serve("--json")];
   const told = servers.map(({ line }) => JSON.parse(line) as { url: string; token: string });
@@ -97,7 +101,7 @@ test("open lists the servers that run, the latest first, and forgets those that 
   expect(await readdir(join(home, "servers"))).toHaveLength(2);
 });
 
-test("another account of the machine is a stranger to the server, and finds its token nowhere", async (context) => {
+test("another account of the machine is rejected by the server, and cannot find its token", async (context) => {
   if (process.getuid?.() !== 0) skipBecause(context, "only root can act as another account");
   const home = await makeHome();
   const { child, line } = await serve("--json");
@@ -120,7 +124,7 @@ test("another account of the machine is a stranger to the server, and finds its 
   expect(seen.stdout).not.toContain("skein_");
 });
 
-test("a server whose user has no place of their own still serves, and says that it cannot be found", async () => {
+test("a server without a private directory still serves, and tells that skein open cannot find it", async () => {
   const home = await makeHome();
   await mkdir(home);
   await writeFile(join(home, "servers"), "");
@@ -128,16 +132,16 @@ test("a server whose user has no place of their own still serves, and says that 
   const server = JSON.parse(line) as { url: string; token: string };
   expect((await createClient(server).me()).userId).toBe("local");
   expect(await findLocalServer()).toBeNull();
-  expect(stderr()).toMatch(/^The token cannot be kept for skein open, so copy the address: .+\n$/);
+  expect(stderr()).toMatch(/^skein open will not find this server, so copy the address: .+\n$/);
   expect(stderr()).not.toContain(server.token);
 });
 
-test("with --open-to-this-machine there is no token, and everyone on the machine is the administrator", async () => {
+test("with --open-to-this-machine there is no token, and everyone on the machine has administrator rights", async () => {
   await makeHome();
   const served = await serve("--json", "--open-to-this-machine");
   const { line } = served;
   expect(served.stderr()).toMatch(
-    /^--open-to-this-machine: every account and every program of this machine can use this server without a token, .*\.\n$/,
+    /^--open-to-this-machine: every account and every program on this machine can use this server without a token, .*\.\n$/,
   );
   const told = JSON.parse(line) as { url: string };
   expect(Object.keys(told)).toEqual(["url"]);

@@ -12,7 +12,7 @@ const run = promisify(execFile);
 /** Runs a command line on a pseudo-terminal; part of util-linux. */
 const terminalProgram = "script";
 
-/** A store whose only session is longer than any pipe holds. */
+/** A store whose only session is larger than the buffer of a pipe. */
 function longStore(): Promise<string> {
   return sampleStore(async (store) => {
     await store.create(createHeader({ id: "long" }));
@@ -28,7 +28,7 @@ test("ends with 0, 1 or 2 as documented, with the result on the standard output 
     runProcess("show", "nobody", "--store", store),
     runProcess("show", "--store", store),
   ]);
-  expect(well).toEqual({ code: 0, stdout: "Session plan-b is called B.\n", stderr: "" });
+  expect(well).toEqual({ code: 0, stdout: "Session plan-b is named B.\n", stderr: "" });
   expect(missing).toMatchObject({
     code: 1,
     stdout: "",
@@ -37,7 +37,7 @@ test("ends with 0, 1 or 2 as documented, with the result on the standard output 
   expect(mistake).toMatchObject({ code: 2, stdout: "", stderr: "show needs <session>. See skein show --help.\n" });
 });
 
-test("uses the store in its home, and makes none by looking", async () => {
+test("uses the store in its home, and creates none by reading", async () => {
   const store = await sampleStore();
   const home = store.slice("sqlite:".length, -"/skein.db".length);
   const list = (at: string) =>
@@ -48,7 +48,7 @@ test("uses the store in its home, and makes none by looking", async () => {
   expect(existsSync(`${home}/nowhere`)).toBe(false);
 });
 
-test("prints all of a long result into a pipe, and ends quietly when the reader has seen enough", async () => {
+test("prints a long result completely into a pipe, and exits silently when the reader closes it", async () => {
   const store = await longStore();
   const whole = run(process.execPath, [builtProgram(), "show", "long", "--all", "--store", store], { maxBuffer: 1e7 });
   const cut = [

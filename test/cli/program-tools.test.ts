@@ -12,7 +12,7 @@ import { builtProgram, type Ended, runHere } from "./run-skein.ts";
 const MCP_SERVER = fileURLToPath(new URL("../mcp-server.mjs", import.meta.url));
 const LIBRARY = pathToFileURL(join(builtProgram(), "../../index.js")).href;
 
-/** A module with tools that only read and say what they were called with. */
+/** A module with read-only tools that return their arguments. */
 function moduleOf(...names: readonly string[]): string {
   const parameters = '{ type: "object", properties: { text: { type: "string" } }, required: ["text"] }';
   const lines = names.map(
@@ -22,7 +22,7 @@ function moduleOf(...names: readonly string[]): string {
   return [`import { defineTool } from ${JSON.stringify(LIBRARY)};`, ...lines, ""].join("\n");
 }
 
-/** A config with a tool `greet`, and with a server whose tools are called `notes_…`, one of which nobody need be asked about. */
+/** A config with a tool `greet`, and an MCP server with tools `notes_…`, one of which needs no approval. */
 function config(): string {
   const server = { command: process.execPath, args: [MCP_SERVER], prefix: "notes_", trust: { pid: "reads" } };
   return `${moduleOf("greet")}export default { tools: [greet], mcp: [${JSON.stringify(server)}] };\n`;
@@ -40,7 +40,7 @@ async function run(cwd: string, args: readonly string[], lines: readonly string[
   return { code, stdout, stderr };
 }
 
-/** Whether a process is there; one that has just ended may take a moment to go. */
+/** Whether a process has ended; that may take a moment. */
 async function isGone(pid: number): Promise<boolean> {
   await vi.waitUntil(() => {
     try {
@@ -61,18 +61,18 @@ test("chat calls tools of modules, of the config and of MCP servers, which end w
     "call find_order with 4711",
     "call greet with Ann",
     "call notes_pid",
-    // Nobody has vouched for this one.
+    // This tool is not trusted.
     'call echo with {"text":"hello"}',
   ]);
-  expect(stderr).toBe(`Loading ${join(cwd, "skein.config.mjs")}, which runs as you; --no-config leaves it out.\n`);
+  expect(stderr).toBe(`Loading ${join(cwd, "skein.config.mjs")}, which runs with your rights; --no-config skips it.\n`);
   expect(stdout).toContain("find_order says 4711");
   expect(stdout).toContain("greet says Ann");
-  expect(stdout).toContain("Nobody is there to agree to it");
+  expect(stdout).toContain("No person can approve it here");
   const [, pid] = /notes_pid .*→ (\d+)/.exec(stdout) ?? [];
   expect([code, await isGone(Number(pid))]).toEqual([0, true]);
 });
 
-test("a model can neither read nor write the config, and without it its tools are not there", async () => {
+test("a model can neither read nor write the config, and without it the tools are missing", async () => {
   const cwd = await makeDirectory();
   await writeFile(join(cwd, "skein.config.mjs"), config());
   const lines = ["read skein.config.mjs", "write evil to skein.config.ts", "call greet with Ann"];
@@ -113,28 +113,23 @@ test("serve gives its agents the same tools, and its MCP servers end with it", a
 const refusals: [files: Record<string, string>, args: string[], code: number, said: RegExp][] = [
   [{}, ["--tools", "none.mjs"], 2, /^There is no file "none.mjs"; name a module that exports tools\.\n$/],
   [{ "a.mjs": "throw new Error('no luck')" }, ["--tools", "a.mjs"], 2, /^"a.mjs" cannot be loaded: no luck\n$/],
-  [{ "a.mjs": "export const x = 1" }, ["--tools", "a.mjs"], 2, /^"a.mjs" exports no tool; [^\n]*\n$/],
+  [{ "a.mjs": "export const x = 1" }, ["--tools", "a.mjs"], 2, /^"a.mjs" must export a tool: [^\n]*\n$/],
   [
     { "a.mjs": moduleOf("one"), "b.mjs": moduleOf("one") },
     ["--tools", "a.mjs", "--tools", "b.mjs"],
     2,
-    /^Two tools are called one, of "a.mjs" and of "b.mjs"; rename one, [^\n]*\n$/,
+    /^Two tools are named one, in "a.mjs" and in "b.mjs"; rename one, [^\n]*\n$/,
   ],
-  [{ "a.mjs": moduleOf("run_code") }, ["--tools", "a.mjs"], 2, /^Two tools are called run_code, of the workspace and /],
+  [{ "a.mjs": moduleOf("run_code") }, ["--tools", "a.mjs"], 2, /^Two tools are named run_code, in the workspace and /],
+  [{ "skein.config.mjs": "export default { tool: [] }" }, [], 2, /has the unknown field "tool"; [^\n]*\n$/],
   [
-    { "skein.config.mjs": "export default { tool: [] }" },
+    { "skein.config.mjs": "export const tools = []" },
     [],
     2,
-    /says "tool", which is nothing of a config; [^\n]*\n$/,
+    /skein.config.mjs has no config as its default export; [^\n]*\n$/,
   ],
-  [{ "skein.config.mjs": "export const tools = []" }, [], 2, /skein.config.mjs exports no config; [^\n]*\n$/],
-  [{ "skein.config.mjs": "export default { mcp: [{}] }" }, [], 2, /in skein.config is no MCP server; [^\n]*\n$/],
-  [
-    { "skein.config.mjs": "export default { tools: [{}] }" },
-    [],
-    2,
-    /One of the tools of skein.config is none; [^\n]*\n$/,
-  ],
+  [{ "skein.config.mjs": "export default { mcp: [{}] }" }, [], 2, /in skein.config is not an MCP server; [^\n]*\n$/],
+  [{ "skein.config.mjs": "export default { tools: [{}] }" }, [], 2, /A tool of skein.config is invalid; [^\n]*\n$/],
   [
     {},
     ["--mcp", `${process.execPath} '${MCP_SERVER}' --broken`],
@@ -144,7 +139,7 @@ const refusals: [files: Record<string, string>, args: string[], code: number, sa
 ];
 
 test.for(refusals)(
-  "chat with %j and %j ends with %i and one sentence, and makes no store",
+  "chat with %j and %j exits with %i and one sentence, and creates no store",
   async ([files, args, code, said]) => {
     const cwd = await makeDirectory();
     for (const [name, text] of Object.entries(files)) await writeFile(join(cwd, name), text);
@@ -165,7 +160,7 @@ test.for(refusals)(
   },
 );
 
-test("a config in TypeScript is loaded where Node can, and refused with what to do where it cannot", async () => {
+test("a config in TypeScript is loaded if Node can do so, else rejected with advice", async () => {
   const cwd = await makeDirectory();
   const typed = `${moduleOf("greet")}const tools: readonly unknown[] = [greet];\nexport default { tools };\n`;
   await writeFile(join(cwd, "skein.config.ts"), typed);
@@ -174,12 +169,12 @@ test("a config in TypeScript is loaded where Node can, and refused with what to 
   else expect([code, stderr]).toEqual([2, expect.stringMatching(/cannot load TypeScript; use Node 22\.18 or later, /)]);
 });
 
-test("serve refuses tools beside a file of agents, and a store in a directory that is not there, unless it is to make it", async () => {
+test("serve rejects tools beside --agents, and a store in a missing directory without --create", async () => {
   const serve = (...args: string[]) => runHere(["serve", "--port", "0", ...args], { signal: AbortSignal.abort() });
   const agents = await serve("--agents", "./agents.mjs", "--mcp", "x");
   expect(agents).toMatchObject({
     code: 2,
-    stderr: "With --agents, the file of --agents says what can be called; leave out --mcp.\n",
+    stderr: "With --agents, the module of --agents defines the tools; leave out --mcp.\n",
   });
   const directory = await makeDirectory();
   const store = `sqlite:${join(directory, "none/skein.db")}`;

@@ -11,25 +11,25 @@ import type { SessionStore } from "../../src/session/store.ts";
 import { openSqliteStore } from "../../src/stores/sqlite/index.ts";
 import { makeDirectory, say } from "../moving/sample-store.ts";
 
-/** How a run of the program ended, and what it said. */
+/** The exit code and the outputs of a program. */
 export interface Ended {
   readonly code: number;
   readonly stdout: string;
   readonly stderr: string;
 }
 
-/** How the program is run in this process. */
+/** The options of a run in this process. */
 export interface RunHere {
   readonly colours?: boolean;
   readonly watched?: boolean;
-  /** How wide the terminal is. */
+  /** The width of the terminal. */
   readonly columns?: number;
   readonly signal?: AbortSignal;
-  /** What whoever sits at the terminal answers; left out where nobody does. */
+  /** The answer to every question; left out without a terminal. */
   readonly answer?: string;
-  /** Told what is printed, as it comes. */
+  /** Called with each piece of the output. */
   readonly onOutput?: (text: string) => void;
-  /** Whether the program is told that the stores on the command line are its user's: tests make them in code (default true). */
+  /** Whether stores on the command line are trusted with --trust-store: tests create them in code (default true). */
   readonly trusts?: boolean;
 }
 
@@ -53,7 +53,7 @@ export async function runHere(args: readonly string[], options: RunHere = {}): P
   return { code, stdout, stderr };
 }
 
-/** The same command line, with the word that the stores in it are its user's where a command can be told so. */
+/** The command line with --trust-store, if the command has that option and names a store. */
 function trusting(args: readonly string[]): readonly string[] {
   const command = commands.find(({ name }) => args.includes(name));
   const named = args.some((arg) => /^--(store|from|to|archive)(=|$)/.test(arg));
@@ -61,7 +61,7 @@ function trusting(args: readonly string[]): readonly string[] {
   return [...args, "--trust-store"];
 }
 
-/** The object that a command prints, whose fields must be the documented ones. */
+/** The JSON output of a command; its fields must be documented. */
 export async function jsonOf(...args: readonly string[]): Promise<Record<string, unknown>> {
   const { code, stdout, stderr } = await runHere([...args, "--json"]);
   expect([args, code, stderr]).toEqual([args, 0, ""]);
@@ -79,7 +79,7 @@ export function builtProgram(): string {
   return built;
 }
 
-/** Runs the built program as a user does. */
+/** Runs the built program in a separate process. */
 export function runProcess(...args: readonly string[]): Promise<Ended> {
   return new Promise((resolve) => {
     execFile(process.execPath, ["--no-warnings", builtProgram(), ...trusting(args)], (error, stdout, stderr) => {
@@ -88,7 +88,10 @@ export function runProcess(...args: readonly string[]): Promise<Ended> {
   });
 }
 
-/** A store with a session `plan` of two branches and its fork `plan-b`, gone after the test; its URL. */
+/**
+ * Creates a store with a session `plan` of two branches and its fork `plan-b`, deleted after the test; resolves to its
+ * URL.
+ */
 export async function sampleStore(fill: (store: SessionStore) => Promise<void> = fillSample): Promise<string> {
   const path = join(await makeDirectory(), "skein.db");
   await using store = await openSqliteStore({ path });

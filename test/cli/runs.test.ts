@@ -17,7 +17,7 @@ interface Place {
   readonly workspace: string;
 }
 
-/** A store with a session for each user, in each of which a run is asked for; nobody has begun any of them. */
+/** A store with a session for each user, each with a requested run that has not started. */
 async function requested(...users: readonly string[]): Promise<Place> {
   const workspace = await makeDirectory();
   const path = join(await makeDirectory(), "skein.db");
@@ -31,7 +31,7 @@ async function requested(...users: readonly string[]): Promise<Place> {
   return { store: `sqlite:${path}`, workspace };
 }
 
-/** The same, and a process has taken the runs up, asked what it had to ask, and gone. */
+/** The same after a process has started the runs, parked them with a question, and ended. */
 async function parked(...users: readonly string[]): Promise<Place> {
   const place = await requested(...users);
   for (const user of users) await recover(place, `of-${user}`);
@@ -52,16 +52,19 @@ async function linesOf({ store }: Place, ...args: readonly string[]): Promise<st
   return stdout.trimEnd().split("\n");
 }
 
-test("one process asks for a run, another begins it and parks, a third approves, and a fourth goes on to the end", async () => {
+test("one process requests a run, another starts and parks it, a third approves, and a fourth finishes it", async () => {
   const place = await requested("ann");
   const asked = await recover(place, "of-ann");
-  expect([asked.code, asked.stdout]).toEqual([0, expect.stringContaining("The run waits for an answer")]);
+  expect([asked.code, asked.stdout]).toEqual([
+    0,
+    expect.stringContaining("The run is parked until its questions are answered"),
+  ]);
   expect(existsSync(join(place.workspace, "ann.txt"))).toBe(false);
   const approved = await runProcess("approve", "of-ann", "--note", "checked", "--store", place.store);
   expect(approved).toEqual({
     code: 0,
     stdout: expect.stringMatching(
-      /^Approved: write_workspace_file \{"path":"ann\.txt".* in \S+\.\nA server .* skein recover of-ann does so here\.\n$/,
+      /^Approved: write_workspace_file \{"path":"ann\.txt".* in \S+\.\nA server .* run skein recover of-ann\.\n$/,
     ),
     stderr: "",
   });
@@ -74,11 +77,11 @@ test("one process asks for a run, another begins it and parks, a third approves,
   expect(shown).toMatch(/^user {2}\S+ {2}run:run-ann\/input {2}by ann$/m);
 });
 
-test("a word that was given for one directory lets nothing run in another: there it is asked anew", async () => {
+test("an approval for one directory does not hold in another: the call is asked about again", async () => {
   const place = await parked("ann");
   const elsewhere = { ...place, workspace: await makeDirectory() };
   await linesOf(place, "approve", "of-ann");
-  expect((await recover(elsewhere, "of-ann")).stdout).toContain("The run waits for an answer");
+  expect((await recover(elsewhere, "of-ann")).stdout).toContain("The run is parked until its questions are answered");
   expect(existsSync(join(elsewhere.workspace, "ann.txt"))).toBe(false);
   expect((await linesOf(place, "approvals"))[1]).toContain(`in ${elsewhere.workspace}`);
   await linesOf(place, "approve", "of-ann");
@@ -86,7 +89,7 @@ test("a word that was given for one directory lets nothing run in another: there
   expect(existsSync(join(elsewhere.workspace, "ann.txt"))).toBe(true);
 });
 
-test("a call that is denied does not run, and the model hears why", async () => {
+test("a denied call does not run, and the model gets the reason", async () => {
   const place = await parked("ann");
   const denied = await jsonAt(place, "deny", "of-ann", "--reason", "Not today.", "--note", "a test");
   expect(denied).toMatchObject({ sessionId: "of-ann", runId: "run-ann", approved: false, waiting: 0 });
@@ -98,7 +101,7 @@ test("a call that is denied does not run, and the model hears why", async () => 
   );
 });
 
-test("a session with several questions has them listed, and each is answered by its number or the beginning of its id", async () => {
+test("lists several questions of a session, and answers each by its number or a prefix of its id", async () => {
   const path = join(await makeDirectory(), "skein.db");
   const place = { store: `sqlite:${path}`, workspace: await makeDirectory() };
   await using store = await openSqliteStore({ path });
@@ -120,17 +123,17 @@ test("a session with several questions has them listed, and each is answered by 
   const unnamed = await runHere(["approve", "s", "--store", place.store]);
   expect(unnamed).toMatchObject({ code: 2, stdout: "" });
   expect(unnamed.stderr).toMatch(
-    /^Session s waits for 2 answers: name one of 1 \(.*touch one.*\), 2 \(.*touch two.*\)\.\n$/,
+    /^Session s has 2 open questions: name one of 1 \(.*touch one.*\), 2 \(.*touch two.*\)\.\n$/,
   );
   const nowhere = await runHere(["deny", "s", "3", "--store", place.store]);
-  expect(nowhere).toMatchObject({ code: 1, stderr: expect.stringMatching(/^No run of session s asks "3"; /) });
+  expect(nowhere).toMatchObject({ code: 1, stderr: expect.stringMatching(/^Session s has no open question "3"; /) });
   expect(await jsonAt(place, "approve", "s", "2")).toMatchObject({ question: questions[1]?.question, waiting: 1 });
   expect((await linesOf(place, "approve", "s", String(questions[0]?.question)))[0]).toMatch(/touch one/);
   expect((await recover(place, "s", "--model", "offline")).code).toBe(0);
   expect(["one", "two"].map((name) => existsSync(join(place.workspace, name)))).toEqual([true, true]);
 });
 
-test("a run that asks and has not parked is listed with its question, and is answered where it is at work", async () => {
+test("lists the question of a run that has not parked, and delivers the answer to the process that runs it", async () => {
   const path = join(await makeDirectory(), "skein.db");
   const place = { store: `sqlite:${path}`, workspace: await makeDirectory() };
   await using store = await openSqliteStore({ path });
@@ -146,12 +149,12 @@ test("a run that asks and has not parked is listed with its question, and is ans
   expect((await linesOf(place, "runs"))[1]).toMatch(/^s .* running .*an answer: write_workspace_file$/);
   expect((await linesOf(place, "list"))[1]).toContain("active, asks");
   expect((await linesOf(place, "show", "s")).join("\n")).toContain("waits for an answer: see skein approvals.");
-  expect((await linesOf(place, "approve", "s"))[1]).toBe("The run goes on.");
+  expect((await linesOf(place, "approve", "s"))[1]).toBe("The run continues.");
   expect((await run).status).toBe("finished");
   expect(existsSync(join(place.workspace, "a.txt"))).toBe(true);
 });
 
-test("approvals lists what waits in every session, list marks those sessions, and show says what is open", async () => {
+test("approvals lists the questions of all sessions, list marks those sessions, and show names their open runs", async () => {
   const place = await parked("ann", "ben");
   expect(await linesOf(place, "approvals")).toEqual([
     expect.stringMatching(/^SESSION +NO +TOOL +ARGUMENTS +REACHES +ASKED +EXPIRES$/),
@@ -177,10 +180,10 @@ test("approvals lists what waits in every session, list marks those sessions, an
   expect((await linesOf(place, "list"))[1]).toMatch(/^of-\w+ .* active, asks +\d/);
   expect((await linesOf(place, "show", "of-ben"))[1]).toBe("Run run-ben waits for an answer: see skein approvals.");
   const few = await runHere(["approvals", "--limit", "1", "--store", place.store]);
-  expect(few.stderr).toBe("There are more; ask for them with a larger --limit.\n");
+  expect(few.stderr).toBe("There are more; give a larger --limit.\n");
 });
 
-test("runs tells how each run stands, by whom and what it waits for, of all sessions or of one", async () => {
+test("runs lists the state of each run, who requested it, and what it waits for, for all sessions or one", async () => {
   const place = await parked("ann");
   const path = place.store.slice("sqlite:".length);
   await using store = await openSqliteStore({ path });
@@ -206,7 +209,7 @@ test("runs tells how each run stands, by whom and what it waits for, of all sess
   expect(await jsonAt(place, "runs", "of-ann", "--state", "requested")).toEqual({ runs: [], more: false });
 });
 
-test("cancel stops a run that waits, names the ones that could be meant, and says when none is open", async () => {
+test("cancel stops a waiting run, lists the candidates of an ambiguous id, and tells if no run is open", async () => {
   const place = await parked("ann");
   expect(await jsonAt(place, "cancel", "of-ann", "run-", "--reason", "No need.")).toEqual({
     sessionId: "of-ann",
@@ -217,7 +220,7 @@ test("cancel stops a run that waits, names the ones that could be meant, and say
   const late = await runHere(["approve", "of-ann", "--store", place.store]);
   expect(late).toMatchObject({
     code: 1,
-    stderr: expect.stringMatching(/^No run of session of-ann waits for an answer;/),
+    stderr: expect.stringMatching(/^No call of session of-ann waits for approval;/),
   });
   await using store = await openSqliteStore({ path: place.store.slice("sqlite:".length) });
   const head = await store.head("of-ann");

@@ -12,14 +12,14 @@ import { SessionError } from "../../src/session/errors.ts";
 import type { SessionStore } from "../../src/session/store.ts";
 import { openMemoryStore } from "../../src/stores/memory/index.ts";
 
-/** A directory that is gone after the test. */
+/** A directory that is deleted after the test. */
 export async function makeWorkspace(): Promise<string> {
   const directory = await mkdtemp(join(tmpdir(), "skein-chat-"));
   onTestFinished(() => rm(directory, { recursive: true, force: true }));
   return directory;
 }
 
-/** A chat with a model, in a store and a directory of its own unless they are given. */
+/** A chat with a model, by default in a new store and directory. */
 export async function makeChat(
   model: Model,
   extras: Partial<ChatInit> & { readonly store?: SessionStore } = {},
@@ -40,7 +40,7 @@ export async function makeChat(
   return chat;
 }
 
-/** What a chat says to some lines, calls with `decide` answered by it. */
+/** The outputs of a chat for some lines; `decide` answers its questions. */
 export async function tell(
   chat: ChatSession,
   lines: string | readonly string[],
@@ -48,7 +48,7 @@ export async function tell(
 ): Promise<ChatOutput[]> {
   const outputs: ChatOutput[] = [];
   for (const line of [lines].flat()) {
-    for await (const output of chat.take(line)) {
+    for await (const output of chat.handleLine(line)) {
       outputs.push(output);
       await onOutput(output);
     }
@@ -56,14 +56,14 @@ export async function tell(
   return outputs;
 }
 
-/** The chat's own words, problems with an exclamation mark before them. */
+/** The notices of a chat, and its problems with an exclamation mark before them. */
 export function wordsOf(outputs: readonly ChatOutput[]): string[] {
   return outputs.flatMap((output) =>
     output.type === "notice" ? [output.text] : output.type === "problem" ? [`! ${output.text}`] : [],
   );
 }
 
-/** The events of the runs in what a chat said. */
+/** The run events in the outputs of a chat. */
 export function eventsIn(outputs: readonly ChatOutput[]): RunEvent[] {
   return outputs.flatMap((output) => (output.type === "run-event" ? [output.event] : []));
 }

@@ -15,7 +15,7 @@ import { builtProgram, runHere, sampleStore } from "./run-skein.ts";
 interface Started {
   readonly child: ChildProcess;
   readonly url: string;
-  /** What it made for whoever started it. */
+  /** The token that it made for its user. */
   readonly token: string;
 }
 
@@ -25,12 +25,12 @@ beforeAll(async () => {
   return () => rm(home, { recursive: true });
 });
 
-/** Starts the built program as a server, and gives it once it listens; it is gone after the test. */
+/** Starts the built program as a server, resolves when it listens, and stops it after the test. */
 async function startServer(...args: readonly string[]): Promise<Started> {
   return startServerIn({}, ...args);
 }
 
-/** The same, with these variables of the environment. */
+/** The same with environment variables. */
 async function startServerIn(
   variables: Readonly<Record<string, string>>,
   ...args: readonly string[]
@@ -47,7 +47,7 @@ async function startServerIn(
   throw new Error(`The server ended before it listened: ${stderr}`);
 }
 
-test("serve listens, serves the sessions of its store, and ends with 0 on SIGTERM and on SIGINT", async () => {
+test("serve listens, serves the sessions of its store, and exits with 0 on SIGTERM and on SIGINT", async () => {
   const store = await sampleStore();
   const ends = (["SIGTERM", "SIGINT"] as const).map(async (signal) => {
     const { child, ...server } = await startServer("--store", store);
@@ -62,7 +62,7 @@ test("serve listens, serves the sessions of its store, and ends with 0 on SIGTER
   ]);
 });
 
-test("serve lets in who has a token of its file, and only them", async () => {
+test("serve accepts only the tokens of its file", async () => {
   const file = join(await makeDirectory(), "tokens");
   const token = async (...args: string[]) => {
     const { stdout } = await runHere(["token", "--json", "--token-file", file, ...args]);
@@ -94,7 +94,7 @@ test("serve gives its agents tools for the workspace, and asks before those that
   expect((await client.runs.get(id, run.runId)).status).toBe("finished");
 });
 
-test("a question of a run that the server has at work is answered from another process by its only name, the session", async () => {
+test("another process answers the question of an active run of the server, naming only the session", async () => {
   const workspace = await makeDirectory();
   const store = `sqlite:${join(await makeDirectory(), "skein.db")}`;
   const client = createClient(await startServer("--store", store, "--workspace", workspace));
@@ -110,14 +110,14 @@ test("a question of a run that the server has at work is answered from another p
     const { code, stdout } = await runHere(["approve", id, "--store", store]);
     expect([code, stdout]).toEqual([
       0,
-      expect.stringMatching(/^Approved: write_workspace_file .*\nThe run goes on\.\n$/),
+      expect.stringMatching(/^Approved: write_workspace_file .*\nThe run continues\.\n$/),
     ]);
   }
   expect((await client.runs.get(id, runId)).status).toBe("finished");
   expect(await readFile(join(workspace, "a.txt"), "utf8")).toBe("hello");
 });
 
-test("serve posts that a run has parked, without what it asks about, and refuses what is no address", async () => {
+test("serve posts to the webhook that a run has parked, without its question, and rejects an invalid URL", async () => {
   const posted: string[] = [];
   const hook = createHttpServer((request, response) => {
     request.on("data", (chunk: Buffer) => posted.push(chunk.toString())).on("end", () => response.end());
@@ -142,13 +142,13 @@ test("serve without a workspace has agents without tools", async () => {
   expect([agents, groups]).toEqual([[{ name: "assistant", model: "offline/offline", tools: [] }], []]);
 });
 
-test("serve offers the models of providers that a key is set for, and always the one that needs none", async () => {
+test("serve offers the models of providers with a key, and always the offline model", async () => {
   const server = await startServerIn({ ANTHROPIC_API_KEY: "not-a-key" }, "--store", "memory:");
   const providers = (await createClient(server).catalogue()).models.map(({ id }) => id.split("/")[0]);
   expect(new Set(providers)).toEqual(new Set(["offline", "anthropic"]));
 });
 
-test("serve makes sample sessions once, one of them with many rounds of tools, and a group to talk with", async () => {
+test("serve creates sample sessions once, one of them with many tool rounds, and offers a sample group", async () => {
   const store = `sqlite:${join(await makeDirectory(), "skein.db")}`;
   const names = async (): Promise<string[]> => {
     const { child, ...server } = await startServer("--store", store, "--samples");
@@ -188,26 +188,26 @@ test("serve gives a browser the studio", async () => {
   expect(answer.headers.get("content-security-policy")).toContain("default-src 'self'");
 });
 
-// biome-ignore format: a table reads best with one mistake to a line.
+// biome-ignore format: a table reads best with one mistake per line.
 const refusals: [why: string, args: string[], code: number, said: RegExp][] = [
   ["another machine without tokens", ["--host", "0.0.0.0"], 2, /token/],
-  ["a token file and no door at all", ["--token-file", "/nowhere/tokens", "--open-to-this-machine"], 2, /^--open-to-this-machine lets everyone in/],
+  ["a token file and no door at all", ["--token-file", "/nowhere/tokens", "--open-to-this-machine"], 2, /^Give either --open-to-this-machine or --token-file/],
   ["a token file that is not there", ["--token-file", "/nowhere/tokens"], 2, /^The token file "\/nowhere\/tokens" cannot be read; check the path\.\n$/],
-  ["an agent without a model", ["--agent", "clerk"], 2, /^--agent is "clerk"; give each agent once, as in clerk=offline\.\n$/],
-  ["two agents of one name", ["--agent", "a=offline", "--agent", "a=offline"], 2, /^--agent is "a=offline"; give each agent once/],
+  ["an agent without a model", ["--agent", "clerk"], 2, /^--agent is "clerk"; give NAME=MODEL with a name that no other agent has, as in clerk=offline\.\n$/],
+  ["two agents of one name", ["--agent", "a=offline", "--agent", "a=offline"], 2, /^--agent is "a=offline"; give NAME=MODEL/],
   ["a model that nobody has", ["--agent", "a=nowhere/x"], 2, /nowhere/],
   ["a workspace that is not there", ["--workspace", "/nowhere/at/all"], 2, /^There is no directory "\/nowhere\/at" for the workspace; check the path, or let --create make it \(in code, create: true\)\.\n$/],
   ["a value of --ask that does not exist", ["--ask", "some"], 2, /--ask/],
   ["a port that is no number", ["--port", "http"], 2, /^--port is "http"; give a whole number of 0 or more\.\n$/],
 ];
 
-test.for(refusals)("serve refuses %s", async ([, args, code, said]) => {
+test.for(refusals)("serve rejects %s", async ([, args, code, said]) => {
   const ended = await runHere(["serve", "--store", "memory:", "--port", "0", ...args]);
   expect([ended.code, ended.stdout]).toEqual([code, ""]);
   expect(ended.stderr).toMatch(said);
 });
 
-test("serve says in one sentence that its port is taken, and stops when it is interrupted", async () => {
+test("serve prints one sentence if its port is taken, and stops when it is interrupted", async () => {
   const interrupt = new AbortController();
   let listening: (url: string) => void = () => {};
   const url = new Promise<string>((resolve) => {

@@ -7,7 +7,7 @@ import { runHere, sampleStore } from "./run-skein.ts";
 
 afterEach(() => vi.unstubAllEnvs());
 
-/** A store with a session of Ann that nobody has touched since 2001. */
+/** A store with a session of Ann that was not used since 2001. */
 async function storeWithOldSession(): Promise<string> {
   const store = await sampleStore(async (made) => {
     await made.create(createHeader({ id: "old", userId: "ann" }));
@@ -16,7 +16,7 @@ async function storeWithOldSession(): Promise<string> {
   return store;
 }
 
-/** Serves with a token file until the session was asked for; what the start printed, and the session's status. */
+/** Runs serve with a token file and requests the session; the output of the start, and the session's status. */
 async function statusUnderServe(): Promise<{ readonly printed: string; readonly status: string }> {
   const store = await storeWithOldSession();
   const file = join(await makeDirectory(), "tokens");
@@ -45,27 +45,27 @@ async function statusUnderServe(): Promise<{ readonly printed: string; readonly 
   }
 }
 
-test("serve --token-file expires no session, and says at the start which caps its users meet", async () => {
+test("serve --token-file expires no session, and prints the limits of its users at the start", async () => {
   const { printed, status } = await statusUnderServe();
   expect(status).toBe("active");
-  expect(printed).toMatch(/A user may have 100 open sessions of 1000 turns each; .* no session expires/);
+  expect(printed).toMatch(/A user may have 100 open sessions of 1000 turns each; .* sessions do not expire/);
 });
 
-test("serve --token-file expires sessions where SKEIN_SESSION_TTL says so, and has the caps of the environment", async () => {
+test("serve --token-file expires sessions by SKEIN_SESSION_TTL, and has the limits of the environment", async () => {
   vi.stubEnv("SKEIN_SESSION_TTL", "3600");
   vi.stubEnv("SKEIN_MAX_SESSIONS_PER_USER", "3");
   const { printed, status } = await statusUnderServe();
   expect(status).toBe("expired");
-  expect(printed).toMatch(/A user may have 3 open sessions .* idle for 3600 s expires for good/);
+  expect(printed).toMatch(/A user may have 3 open sessions .* idle for 3600 s expires and cannot be reactivated/);
 });
 
-test("sweep expires nothing unless it is told what is too long, whatever the environment says", async () => {
+test("sweep expires nothing without --idle, whatever the environment sets", async () => {
   vi.stubEnv("SKEIN_SESSION_TTL", "60");
   const store = await storeWithOldSession();
   expect(await runHere(["sweep", "--store", store])).toEqual({
     code: 2,
     stdout: "",
-    stderr: expect.stringMatching(/^Sessions expire for good, so say how long is too long: --idle 24h/),
+    stderr: expect.stringMatching(/^sweep needs --idle, as in --idle 24h/),
   });
   const listed = await runHere(["list", "--status", "active", "--json", "--store", store]);
   expect(JSON.parse(listed.stdout)).toMatchObject({ sessions: [{ id: "old" }] });

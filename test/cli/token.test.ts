@@ -12,7 +12,7 @@ async function linesOf(...args: readonly string[]): Promise<string[]> {
   return stdout.trimEnd().split("\n");
 }
 
-test("token prints a token once with its hash, or keeps the hash in a file that only its owner reads", async () => {
+test("token prints a token once with its hash, or adds the hash to a private file", async () => {
   const [made, line] = await linesOf("token", "--user", "ann", "--admin");
   expect(JSON.parse(line as string)).toEqual({ hash: hashToken(made as string), userId: "ann", admin: true });
   const file = join(await makeDirectory(), "tokens");
@@ -42,7 +42,7 @@ test("token prints a token once with its hash, or keeps the hash in a file that 
   expect((await runHere(["token", "--may", "everything"])).code).toBe(2);
 });
 
-test("a token file with a line that is none is refused with its number, and without what is in it", async () => {
+test("a token file with an invalid line is rejected with the line number, without its content", async () => {
   const file = join(await makeDirectory(), "tokens");
   const hash = hashToken("t");
   for (const line of [

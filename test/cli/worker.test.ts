@@ -14,7 +14,7 @@ import { skipBecause } from "../skip.ts";
 import { idle, phasesOf } from "../workers/fleet-support.ts";
 import { builtProgram, runProcess } from "./run-skein.ts";
 
-/** A file of one agent, which answers a greeting, and anything else with calls without end. */
+/** A module with one agent, which answers a greeting, and anything else with endless calls. */
 async function agentsFile(directory: string, name: string): Promise<string> {
   const built = pathToFileURL(join(builtProgram(), "../../index.js")).href;
   const file = join(directory, "agents.mjs");
@@ -43,7 +43,7 @@ async function agentsFile(directory: string, name: string): Promise<string> {
   return file;
 }
 
-/** The first line that a program prints; fails with its complaints when it ends without one. */
+/** The first line that a program prints; throws with its error output if it ends without one. */
 async function firstLineOf({ stdout }: ChildProcessWithoutNullStreams, errors: () => string): Promise<string> {
   const lines = createInterface(stdout);
   const [line] = await Promise.race([once(lines, "line"), once(lines, "close")]);
@@ -51,7 +51,7 @@ async function firstLineOf({ stdout }: ChildProcessWithoutNullStreams, errors: (
   return line;
 }
 
-test("worker runs what is asked for, hands over what goes on at SIGTERM, and ends with 0", async (context) => {
+test("worker executes requested runs, hands over active ones at SIGTERM, and exits with 0", async (context) => {
   if (redisSkip !== null) skipBecause(context, redisSkip);
   const directory = await makeDirectory();
   const name = `helper-${process.pid}`;
@@ -95,7 +95,7 @@ test("worker runs what is asked for, hands over what goes on at SIGTERM, and end
   expect(await store.leaseOf(open)).toBeNull();
 });
 
-test("worker begins nothing in a store that is not listed as its user's, and says so", async (context) => {
+test("worker starts nothing in an untrusted store, and tells so", async (context) => {
   if (redisSkip !== null) skipBecause(context, redisSkip);
   const directory = await makeDirectory();
   const name = `stranger-${process.pid}`;
@@ -137,13 +137,13 @@ test("worker begins nothing in a store that is not listed as its user's, and say
   expect(await phasesOf(store, sessionId)).toEqual(["started", "finished"]);
 });
 
-test("worker says in one sentence what is wrong with its options, and ends with 2", async () => {
+test("worker prints one sentence about invalid options, and exits with 2", async () => {
   const directory = await makeDirectory();
   const agents = await agentsFile(directory, "helper");
   const store = ["--store", `sqlite:${join(directory, "skein.db")}`];
   const whole = [...store, "--queue", "redis://127.0.0.1:1", "--agents", agents];
   const wrong: readonly (readonly [readonly string[], RegExp])[] = [
-    [store, /^A worker needs --queue and --agents/],
+    [store, /^worker needs --queue and --agents/],
     [[...store, "--queue", "ftp://me:secret@host", "--agents", agents], /names no queue; give redis:\/\/host:6379/],
     [
       [...store, "--queue", "redis://127.0.0.1:1", "--agents", join(directory, "none.mjs")],

@@ -91,7 +91,7 @@ test("export replaces a file only when it is told to", async () => {
   await writeFile(inDirectory("talk.md"), "mine");
   const refused = await skein("export", "talk", "--store", store, "--output", inDirectory("talk.md"));
   expect([refused.code, refused.out]).toEqual([2, ""]);
-  expect(refused.err).toMatch(/is there already; give --force to replace it\.\n$/);
+  expect(refused.err).toMatch(/already exists; give --force to replace it\.\n$/);
   expect(await readFile(inDirectory("talk.md"), "utf8")).toBe("mine");
   expect((await skein("export", "talk", "--store", store, "--output", inDirectory("talk.md"), "--force")).code).toBe(0);
   expect(await readFile(inDirectory("talk.md"), "utf8")).toMatch(/^---\n/);
@@ -121,8 +121,7 @@ test("export leaves nothing behind when it is interrupted", async () => {
   expect((await readdir(directory)).filter((name) => name.includes("talk"))).toEqual([]);
 });
 
-const AS_WORDS =
-  "It was imported as words: what it approved or was running does not count; --trust takes it as your own.\n";
+const AS_WORDS = "Approvals and runs of the file have no force; import your own files with --trust to keep them.\n";
 
 test("import creates the session of a file, for another user when asked to", async () => {
   const file = inDirectory("talk.jsonl");

@@ -57,7 +57,7 @@ test("after kill -9 inside a tool, another program is refused and the same one g
   const refused = await runHere(["recover", id, "--store", `sqlite:${path}`, "--workspace", workspace]);
   expect([refused.code, refused.stdout + refused.stderr]).toEqual([
     1,
-    expect.stringMatching(/is for agent "clerk", and here is "skein"/),
+    expect.stringMatching(/is for agent "clerk", but this is "skein"/),
   ]);
   await using manager = new SessionManager({ store });
   await expect(manager.recover(id, { clerk: done("clerk") })).rejects.toMatchObject({
@@ -130,7 +130,7 @@ describe("a run that its process left", () => {
     const [named, unnamed] = [await withDeadCall(store, "clerk"), await withDeadCall(store, undefined)];
     for (const [id, why] of [
       [named, /is for agent "clerk"/],
-      [unnamed, /was begun by an agent that its log does not name/],
+      [unnamed, /was started by an agent that its log does not name/],
     ] as const) {
       const before = await digestOf(store, id);
       const chat = await makeChat(scripted(["I am offline."]), { store });
@@ -181,5 +181,8 @@ test("without a key, chat, recover and compact of a session that a model answere
   }
   expect(await digestOf(store, id)).toEqual(before);
   const { code, stderr } = await runHere(["chat", id, ...at]);
-  expect([code, stderr]).toEqual([2, expect.stringMatching(/belongs to .*; say where the tools act with --workspace/)]);
+  expect([code, stderr]).toEqual([
+    2,
+    expect.stringMatching(/belongs to .*; give --workspace with the directory for the tools/),
+  ]);
 });

@@ -87,7 +87,7 @@ test("handoff writes a session where the program looks for it, never overwrites 
   vi.stubEnv("OPENRATH_HOME", join(directory, "openrath"));
   const library = await skein("handoff", "last", "--to", "openrath");
   expect(linesOf(library.out).at(-1)).toBe(
-    "No command of openrath goes on with it: open that file from your own program.",
+    "openrath has no command that continues it: open the file from your own program.",
   );
 });
 
@@ -98,7 +98,7 @@ test("secrets of an imported file are reported when it is exported", async () =>
   await skein("import", file);
   const output = join(directory, "out.jsonl");
   const { out } = await skein("export", "last", "--to", "pi", "--output", output);
-  expect(out).toContain("It holds 1 text that looks like a secret; --sanitize takes them out.");
+  expect(out).toContain("It holds 1 text that looks like a secret; --sanitize removes them.");
   await skein("export", "last", "--to", "pi", "--output", output, "--force", "--sanitize");
   expect(await readFile(output, "utf8")).not.toContain(secret);
 });

@@ -100,7 +100,7 @@ test("import prints the unknown kinds of lines and the count of each", async () 
   await writeFile(join(directory, "two.jsonl"), `${goldenText("pi-0.73.1.jsonl")}{"type":"trance","id":"x"}\n`);
   const { code, out } = await skein("import", directory);
   expect(code).toBe(0);
-  expect(out).toContain("Of kinds that this version does not know, and kept as they are: dream (2), trance (1).");
+  expect(out).toContain("Lines of kinds that this version does not know, kept unchanged: dream (2), trance (1).");
   await writeFile(join(directory, "one.jsonl"), [...lines, dream("x3")].join("\n"));
   const again = JSON.parse((await skein("import", "--from", "claude-code", directory, "--json")).out);
   expect(again.kinds).toMatchObject({ dream: 3 });

@@ -2,12 +2,15 @@ import { callParts, reachText, shownText } from "../../agent/approval-text.ts";
 import type { Approval } from "../../index.ts";
 import { printable } from "../terminal.ts";
 
-/** Longer texts stand above the question. */
+/** Longer texts are printed above the question. */
 const INLINE_CHARACTERS_MAX = 100;
-/** Of what is written to a file, so much is shown; of a command, all of it. */
+/** How much of a text that a call would write to a file is shown. Commands are always shown whole. */
 const CONTENT_CHARACTERS_SHOWN = 1000;
 
-/** What a person is asked about a call, and what they must read before, where that is more than fits into a question. */
+/**
+ * The question that a person is asked about a call, and the text to print above it if the call does not fit into the
+ * question.
+ */
 export function approvalQuestion(approval: Approval): { readonly text: string | null; readonly question: string } {
   const { kind, text, path, rest } = callParts(approval);
   const name = printable(approval.name);
@@ -24,7 +27,7 @@ export function approvalQuestion(approval: Approval): { readonly text: string | 
     ...(isCut ? [`… ${text.length - shown.length} more characters`] : []),
     ...(rest === null ? [] : ["with", ...shownText(rest).split("\n")]),
   ];
-  // The line at the side keeps a text from looking like the question, or like an answer of the chat.
+  // The line at the left keeps a text from looking like the question, or like output of the chat.
   return { text: [`${name}:`, ...lines.map((line) => `│ ${line}`)].join("\n"), question };
 }
 

@@ -1,19 +1,19 @@
 import type { RunEvent } from "../../index.ts";
 import { printable } from "../terminal.ts";
 
-/** What whoever follows a run is told beside its answer; null for an event that says nothing beside it. */
+/** The notice that is shown beside an answer for an event of a run; null for an event without one. */
 export function asideOf(event: RunEvent): string | null {
   switch (event.type) {
     case "compaction":
-      return `The older part of the context, ${event.tokensBefore} tokens, was summarised.`;
+      return `The older part of the context, ${event.tokensBefore} tokens, was replaced by a summary.`;
     case "model-retry":
-      return `${printable(event.error.message, 200)} Trying again.`;
+      return `${printable(event.error.message, 200)} Retrying.`;
     case "leaf-moved":
-      return "The session was moved elsewhere meanwhile; this run stays on its own branch.";
+      return "The session moved to another branch meanwhile; this run continues on its own branch.";
     case "events-dropped":
-      return `${event.count} events came too fast to be shown.`;
+      return `${event.count} events were dropped: they came faster than they could be shown.`;
     case "run-parked":
-      return "The run waits for an answer and goes on after it; skein approvals lists what it asks.";
+      return "The run is parked until its questions are answered; skein approvals lists them.";
     default:
       return null;
   }

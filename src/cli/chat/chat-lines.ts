@@ -4,32 +4,33 @@ import type { Word } from "./chat-turns.ts";
 
 const HISTORY_LINES_MAX = 500;
 
-/** Where the lines of a chat come from. */
+/** The streams that a chat reads lines from and prints its prompt to. */
 export interface ChatLinesInit {
   readonly input: NodeJS.ReadableStream;
-  /** Where the prompt and what is typed are shown; null where nobody types. */
+  /** Shows the prompt and echoes what is typed; null if no person types. */
   readonly terminal: NodeJS.WritableStream | null;
-  /** Stops what is under way; whether there was anything. */
+  /** Aborts the current work; returns whether there was any. */
   interrupt(): boolean;
 }
 
-interface Waiting {
+interface PendingRead {
   readonly prompt: () => string;
   readonly resolve: (line: string | null) => void;
   readonly confirms: boolean;
 }
 
 /**
- * The lines that a person types, or that come through a pipe.
+ * Reads the lines that a person types or that come through a pipe.
  *
- * - At a terminal, Ctrl-C stops what is under way; at the prompt the first one says how to leave, and the second leaves.
- * - What is typed while something is under way is taken afterwards, and never as the answer to a question.
+ * - At a terminal, Ctrl-C stops the current work. At the prompt the first Ctrl-C prints how to leave, and the second
+ *   one leaves.
+ * - Lines typed during work are queued. They are never read as the answer to a question.
  */
 export class ChatLines implements Disposable {
   readonly #init: ChatLinesInit;
   readonly #reader: Interface;
   readonly #typedAhead: string[] = [];
-  #waiting: Waiting | null = null;
+  #pending: PendingRead | null = null;
   #warned = false;
   #closed = false;
 
@@ -41,18 +42,21 @@ export class ChatLines implements Disposable {
       ...(terminal === null ? {} : { output: terminal, terminal: true, completer: completeCommand }),
       historySize: HISTORY_LINES_MAX,
     });
-    this.#reader.on("line", (line) => this.#take(line));
+    this.#reader.on("line", (line) => this.#accept(line));
     this.#reader.on("close", () => this.#end());
     this.#reader.on("SIGINT", () => this.#interrupted());
   }
 
-  /** The next line; null when no more come. */
+  /** The next line; null after the last one. */
   async next(prompt: () => string): Promise<string | null> {
     const line = this.#typedAhead.shift();
     return line ?? this.#wait({ prompt, confirms: false });
   }
 
-  /** A person's word on a question. */
+  /**
+   * Asks a yes-or-no question; `"nobody"` if no person can answer, `"stopped"` if the input ends or the work is
+   * aborted.
+   */
   async confirm(question: string): Promise<Word> {
     if (this.#init.terminal === null) return "nobody";
     for (;;) {
@@ -63,7 +67,7 @@ export class ChatLines implements Disposable {
     }
   }
 
-  /** Takes no more lines. */
+  /** Stops reading. */
   close(): void {
     this.#reader.close();
   }
@@ -72,29 +76,29 @@ export class ChatLines implements Disposable {
     this.close();
   }
 
-  #wait({ prompt, confirms }: Omit<Waiting, "resolve">): Promise<string | null> {
+  #wait({ prompt, confirms }: Omit<PendingRead, "resolve">): Promise<string | null> {
     if (this.#closed) return Promise.resolve(null);
     return new Promise((resolve) => {
-      this.#waiting = { prompt, resolve, confirms };
+      this.#pending = { prompt, resolve, confirms };
       this.#showPrompt();
     });
   }
 
-  #take(line: string): void {
+  #accept(line: string): void {
     this.#warned = false;
-    if (this.#waiting === null) this.#typedAhead.push(line);
+    if (this.#pending === null) this.#typedAhead.push(line);
     else this.#answer(line);
   }
 
   #answer(line: string | null): void {
-    const waiting = this.#waiting;
-    this.#waiting = null;
-    waiting?.resolve(line);
+    const pending = this.#pending;
+    this.#pending = null;
+    pending?.resolve(line);
   }
 
   #end(): void {
     this.#closed = true;
-    // Through a pipe, all lines may have come before the first is answered.
+    // Through a pipe, all lines may have arrived before the first is answered, so running work is not aborted.
     if (this.#init.terminal !== null) {
       this.#init.terminal.write("\n");
       this.#init.interrupt();
@@ -104,7 +108,7 @@ export class ChatLines implements Disposable {
 
   #interrupted(): void {
     if (this.#init.interrupt()) {
-      if (this.#waiting?.confirms === true) this.#answer(null);
+      if (this.#pending?.confirms === true) this.#answer(null);
       return;
     }
     if (this.#warned) {
@@ -112,21 +116,21 @@ export class ChatLines implements Disposable {
       return;
     }
     this.#warned = true;
-    // What was typed so far goes: to the end of the line, and all before it.
+    // Clears what was typed: moves the cursor to the end of the line, then deletes everything before it.
     this.#reader.write(null, { ctrl: true, name: "e" });
     this.#reader.write(null, { ctrl: true, name: "u" });
-    this.#init.terminal?.write("\nCtrl-C again leaves, and so do Ctrl-D and /quit.\n");
+    this.#init.terminal?.write("\nPress Ctrl-C again to leave, or Ctrl-D, or type /quit.\n");
     this.#showPrompt();
   }
 
   #showPrompt(): void {
-    if (this.#init.terminal === null || this.#waiting === null) return;
-    this.#reader.setPrompt(this.#waiting.prompt());
+    if (this.#init.terminal === null || this.#pending === null) return;
+    this.#reader.setPrompt(this.#pending.prompt());
     this.#reader.prompt(true);
   }
 }
 
-/** The commands that a line may become. */
+/** The command names that complete a line. */
 function completeCommand(line: string): [completions: string[], completed: string] {
   const names = line.startsWith("/") ? Object.keys(CHAT_COMMANDS).map((name) => `/${name} `) : [];
   return [names.filter((name) => name.startsWith(line)), line];

@@ -1,21 +1,26 @@
-import type { Approval, RunEvent } from "../../index.ts";
+import type { Approval, JsonObject, RunEvent } from "../../index.ts";
 
-/** What a chat says. Texts are as they came: whoever shows them takes out what could steer a terminal. */
+/** What a chat prints. Texts are not sanitized: the printer removes what could control a terminal. */
 export type ChatOutput =
-  /** Which session the next turn goes to. */
+  /** The session that the next turn is appended to. */
   | { readonly type: "session-opened"; readonly sessionId: string; readonly model: string }
-  /** The chat's own words, on one line or several. */
+  /** A message of the chat itself, on one or several lines. */
   | { readonly type: "notice"; readonly text: string }
-  /** Why something was not done. */
+  /** Why a line or a command was refused or failed. */
   | { readonly type: "problem"; readonly text: string }
-  /** What happens in the turn that is under way. */
+  /** An event of the current turn. */
   | { readonly type: "run-event"; readonly event: RunEvent }
-  /** What a parked run asks, which goes on after it; whoever is there decides before they ask for the next output. */
+  /** A question of a parked run. Answer it before the next output is requested; the run continues after its answers. */
   | { readonly type: "question"; readonly approval: Approval }
   /** The user wants to leave. */
   | { readonly type: "chat-ended" };
 
-/** The chat's own words. */
+/** A message of the chat itself. */
 export function notice(text: string): ChatOutput {
   return { type: "notice", text };
+}
+
+/** The output of a chat as a JSON object. An event of a run is printed as it is. */
+export function chatJson(output: ChatOutput): JsonObject {
+  return (output.type === "run-event" ? output.event : output) as JsonObject;
 }

@@ -4,31 +4,29 @@ import { printable, printableText } from "../terminal.ts";
 import { asideOf } from "./aside-of.ts";
 import type { ChatOutput } from "./chat-output.ts";
 import { describeResult } from "./describe-result.ts";
-import { describeSpending } from "./describe-spending.ts";
-import { PrintableStream } from "./printable-stream.ts";
-import { RoundCalls } from "./round-calls.ts";
+import { describeUsage } from "./describe-usage.ts";
 
 const ARGUMENTS_CHARACTERS_MAX = 100;
 
-/** Where a chat's words go. */
+/** Where a printer writes. */
 export interface PrinterOutput {
-  /** Takes a part of the output; resolves when there is room for more. */
+  /** Writes a part of the output; resolves when the stream has room for more. */
   write(text: string): void | Promise<void>;
-  /** Takes a sentence that says why something was not done. */
+  /** Writes an error sentence. */
   fail(text: string): void;
-  /** Sets a text apart, where colours are shown. */
+  /** Dims a text, if colours are shown. */
   dim(text: string): string;
 }
 
 /**
- * Prints what a chat says for people to read: the answer as it comes, thinking dim, each call on one line with what came
- * of it, and what a turn has spent. Nothing that a model or a tool said can steer the terminal.
+ * Prints the output of a chat for people: the answer as it streams, thinking dimmed, each call on one line with its
+ * result, and the tokens and cost of a turn. Control characters in texts of a model or a tool never reach the terminal.
  */
 export class ChatPrinter {
   readonly #output: PrinterOutput;
   readonly #calls = new RoundCalls();
   #text = new PrintableStream();
-  /** What the line under way is part of, if it is not finished. */
+  /** What the unfinished line belongs to; null if the last line is finished. */
   #line: "answer" | "thinking" | { readonly callId: string } | null = null;
   #answered = false;
   #spent: { usage: Usage; cost: number | null } = { usage: NO_USAGE, cost: null };
@@ -37,7 +35,7 @@ export class ChatPrinter {
     this.#output = output;
   }
 
-  /** Shows one output. */
+  /** Prints one output. */
   async print(output: ChatOutput): Promise<void> {
     switch (output.type) {
       case "run-event":
@@ -53,7 +51,7 @@ export class ChatPrinter {
     }
   }
 
-  /** Finishes the line under way. */
+  /** Ends the unfinished line. */
   async endLine(): Promise<void> {
     if (this.#line === null) return;
     this.#line = null;
@@ -83,13 +81,13 @@ export class ChatPrinter {
         this.#spend(event.usage, event.cost);
         return;
       case "round-finished":
-        // A model that does not stream says everything at once.
+        // A model that does not stream sends its whole answer with this event.
         if (!this.#answered) await this.#stream("answer", textOf(event.message.content));
         return this.endLine();
       case "run-finished":
-        return this.#finish(event.truncated);
+        return this.#printFinish(event.truncated);
       case "run-failed":
-        return this.#fail(event.error);
+        return this.#printFailure(event.error);
       default: {
         const aside = asideOf(event);
         if (aside !== null) await this.#aside(aside);
@@ -106,7 +104,7 @@ export class ChatPrinter {
   }
 
   async #startCall(callId: string, name: string): Promise<void> {
-    // Calls side by side would write into each other's lines: those are told when they are over.
+    // Parallel calls would write into each other's lines: they are printed when they are finished.
     if (this.#calls.count > 1) return;
     await this.endLine();
     this.#line = { callId };
@@ -114,10 +112,10 @@ export class ChatPrinter {
   }
 
   async #finishCall(callId: string, message: ToolMessage): Promise<void> {
-    const goesOn = typeof this.#line === "object" && this.#line?.callId === callId;
-    if (!goesOn) await this.endLine();
+    const continuesLine = typeof this.#line === "object" && this.#line?.callId === callId;
+    if (!continuesLine) await this.endLine();
     this.#line = null;
-    const start = goesOn ? "" : this.#callText(callId, message.name);
+    const start = continuesLine ? "" : this.#callText(callId, message.name);
     await this.#output.write(`${start}${this.#output.dim(` → ${describeResult(message)}`)}\n`);
   }
 
@@ -134,22 +132,22 @@ export class ChatPrinter {
     };
   }
 
-  async #finish(truncated: boolean): Promise<void> {
-    await this.#tellSpending();
-    if (truncated) await this.#aside("The turn was cut short; say what to go on with.");
+  async #printFinish(truncated: boolean): Promise<void> {
+    await this.#printUsage();
+    if (truncated) await this.#aside("The answer was cut off at a limit; say what to continue with.");
   }
 
-  async #fail({ code, message }: RunError): Promise<void> {
-    await this.#tellSpending();
+  async #printFailure({ code, message }: RunError): Promise<void> {
+    await this.#printUsage();
     if (code === "ABORTED") return this.#whole("Stopped.");
     this.#output.fail(message);
   }
 
-  async #tellSpending(): Promise<void> {
+  async #printUsage(): Promise<void> {
     await this.endLine();
     const { usage, cost } = this.#spent;
     this.#spent = { usage: NO_USAGE, cost: null };
-    if (usage !== NO_USAGE) await this.#aside(describeSpending(usage, cost));
+    if (usage !== NO_USAGE) await this.#aside(describeUsage(usage, cost));
   }
 
   async #aside(text: string): Promise<void> {
@@ -159,5 +157,55 @@ export class ChatPrinter {
   async #whole(text: string): Promise<void> {
     await this.endLine();
     await this.#output.write(`${text}\n`);
+  }
+}
+
+/** Collects the calls of a round from their streamed pieces. */
+class RoundCalls {
+  readonly #calls = new Map<number, { id: string; arguments: string }>();
+  readonly #started = new Map<string, string>();
+
+  get count(): number {
+    return this.#calls.size;
+  }
+
+  add({ index, id, arguments: piece }: Extract<RunEvent, { type: "tool-call-delta" }>): void {
+    const call = this.#calls.get(index) ?? { id: "", arguments: "" };
+    this.#calls.set(index, { id: id ?? call.id, arguments: call.arguments + (piece ?? "") });
+  }
+
+  start({ callId, arguments: given }: Extract<RunEvent, { type: "tool-started" }>): void {
+    this.#started.set(callId, JSON.stringify(given));
+  }
+
+  /** A call's arguments: as the model streamed them, else as the tool got them; empty if neither is known. */
+  argumentsOf(callId: string): string {
+    const streamed = [...this.#calls.values()].find(({ id }) => id === callId)?.arguments ?? "";
+    return streamed === "" ? (this.#started.get(callId) ?? "") : streamed;
+  }
+
+  clear(): void {
+    this.#calls.clear();
+    this.#started.clear();
+  }
+}
+
+/** Sanitizes a streamed text for a terminal; handles characters that are split between two pieces. */
+class PrintableStream {
+  #held = "";
+
+  /** The sanitized piece; its end may be held back until the next piece arrives. */
+  add(piece: string): string {
+    const text = this.#held + piece;
+    // Half of a surrogate pair, or a carriage return that a line feed may follow.
+    this.#held = /[\ud800-\udbff\r]$/.exec(text)?.[0] ?? "";
+    return printableText(text.slice(0, text.length - this.#held.length));
+  }
+
+  /** The rest that was held back. */
+  end(): string {
+    const rest = printableText(this.#held);
+    this.#held = "";
+    return rest;
   }
 }

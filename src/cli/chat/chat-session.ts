@@ -24,65 +24,65 @@ import { CHAT_COMMANDS } from "./chat-commands.ts";
 import { type ChatOutput, notice } from "./chat-output.ts";
 import { type Answerer, CHAT_AGENT, type ChatQuestions, ChatTurns, type OtherAgents, type Word } from "./chat-turns.ts";
 import { modelName } from "./model-name.ts";
-import { describeOpenRuns } from "./open-run-words.ts";
+import { describeOpenRuns } from "./describe-open-runs.ts";
 
 const OFFLINE_ANSWERS =
-  "No model was named, so the offline model answers, which is a program with fixed answers; --model PROVIDER/MODEL names another.";
+  "No model is chosen, so the offline model answers: it is not a language model and only gives fixed answers. Choose a model with --model PROVIDER/MODEL.";
 const DEFAULT_PROMPT =
   "You are an agent at a command line. Look at the files of the workspace before you answer, and answer briefly.";
-/** What a model is told of a call that was not allowed. */
+/** The reason that the model gets for a denied call. */
 const REASONS = {
   no: "The user does not want that.",
-  nobody: "Nobody is there to agree to it; --ask says which calls need approval.",
+  nobody: "No person can approve it here; --ask sets which calls need approval.",
 };
-/** How a word comes too late: the run may have ended, or someone else may have answered, while it was on its way. */
+/** Errors that mean an answer came too late: the run has ended, or another person has answered. */
 const TOO_LATE: readonly string[] = ["RUN_ENDED", "ENTRY_EXISTS", "QUESTION_NOT_FOUND", "CONFLICT"];
 
-/** What a chat is made of. */
+/** What a chat is created from. */
 export interface ChatInit {
   readonly manager: SessionManager;
-  /** Makes the model of a name such as `openai/gpt-5-mini`. */
+  /** Creates the model of a name such as `openai/gpt-5-mini`. */
   readonly models: (name: string) => Model;
   /** The directory that the tools act in, and that new sessions belong to. */
   readonly workspace: string;
-  /** Which calls run without a question. */
+  /** Which calls need approval. */
   readonly ask: AskPolicy;
-  /** What becomes of calls that need a person's word. */
+  /** What happens to calls that need approval. */
   readonly questions: ChatQuestions;
-  /** What the agent can call beside the workspace tools. */
+  /** Tools of the agent beside the workspace tools. */
   readonly tools?: readonly Tool[];
-  /** The model to ask (default: the session's last one; one that needs no key where nothing has answered yet). */
+  /** The model to ask (default: the session's last model, or the offline model in a session without answers). */
   readonly model?: string;
-  /** Agents that may go on with runs beside that of the chat (default: none). */
+  /** Other agents whose runs may be recovered here (default: none). */
   readonly others?: OtherAgents;
-  /** The instructions (default: the session's own, else those of every chat). */
+  /** The instructions of the agent (default: those of the session, else `DEFAULT_PROMPT`). */
   readonly system?: string;
 }
 
 /**
- * A conversation at a command line, without the command line: it takes lines and says what comes of them.
+ * A chat without its terminal: it gets lines of input and yields what to print.
  *
- * - A line that ends with `\` goes on in the next one. One that begins with `/` and a word is a command, others are said to the
- *   model.
- * - A session is made when the first turn needs one. Everything else is on record before it is told.
- * - A refusal is told as a `problem`, and the chat goes on.
+ * - A line that ends with `\\` is continued by the next one. A line that begins with `/` and a word is a command; any
+ *   other line is sent to the model.
+ * - A session is created when the first turn needs one. Everything else is appended to the log before it is printed.
+ * - A refusal is yielded as a `problem`, and the chat continues.
  */
 export class ChatSession implements AsyncDisposable {
   readonly manager: SessionManager;
   readonly turns: ChatTurns = new ChatTurns();
   readonly workspace: string;
-  /** Which calls of the next turns run without a question. */
+  /** Which calls of the next turns need approval. */
   ask: AskPolicy;
-  /** What the last listing showed, for commands that take a number of it. */
+  /** The ids of the last listings, for commands that accept a number instead of an id. */
   readonly listed: { sessions: readonly string[]; checkpoints: readonly string[] } = { sessions: [], checkpoints: [] };
   readonly #init: ChatInit;
   #tree: SessionTree | null = null;
   #modelName: string;
-  /** The model of that name, or why it cannot be had. */
+  /** The model of that name, or the error if it cannot be created. */
   #model: Model | SessionError;
   #modelIsChosen: boolean;
-  #begun: string[] = [];
-  /** What a parked run asks at present. */
+  #pendingLines: string[] = [];
+  /** The question of a parked run that is being asked now. */
   #asked: WaitingQuestion | null = null;
 
   constructor(init: ChatInit) {
@@ -100,57 +100,57 @@ export class ChatSession implements AsyncDisposable {
     return this.#tree;
   }
 
-  /** The same. @throws {SessionError} `INVALID_OPTION` before the first one. */
+  /** The session that turns go to. @throws {SessionError} `INVALID_OPTION` before the first turn. */
   get openTree(): SessionTree {
     if (this.#tree !== null) return this.#tree;
-    throw new SessionError("INVALID_OPTION", "Nothing has been said yet; say something first.");
+    throw new SessionError("INVALID_OPTION", "There is no session yet; write a message first.");
   }
 
-  /** What answers. @throws {SessionError} where that is the session's own model, which cannot be had here. */
+  /** The model that answers. @throws {SessionError} if the session's own model cannot be created here. */
   get model(): Model {
     if (this.#model instanceof SessionError) throw this.#model;
     return this.#model;
   }
 
-  /** The name of that model, as `provider/id`, also where it cannot be had. */
+  /** The model's name as `provider/id`, also if the model cannot be created. */
   get modelName(): string {
     return this.#modelName;
   }
 
-  /** What becomes of calls that need a person's word. */
+  /** What happens to calls that need approval. */
   get questions(): ChatQuestions {
     return this.#init.questions;
   }
 
-  /** Whether the next line belongs to the last one. */
+  /** True if the next line continues the last one. */
   get continues(): boolean {
-    return this.#begun.length > 0;
+    return this.#pendingLines.length > 0;
   }
 
-  /** Calls that wait for a person's word, in the turn under way or before a run goes on. */
+  /** Calls that wait for approval, in the current turn or before a run is recovered. */
   get pendingApprovals(): readonly Approval[] {
     return this.#asked === null ? this.turns.pendingApprovals : [approvalOf(this.#asked)];
   }
 
-  /** Takes a line of input and tells what comes of it. */
-  async *take(line: string): AsyncGenerator<ChatOutput> {
+  /** Handles a line of input and yields the output. */
+  async *handleLine(line: string): AsyncGenerator<ChatOutput> {
     if (line.endsWith("\\")) {
-      this.#begun.push(line.slice(0, -1));
+      this.#pendingLines.push(line.slice(0, -1));
       return;
     }
-    const text = [...this.#begun, line].join("\n").trim();
-    this.#begun = [];
+    const text = [...this.#pendingLines, line].join("\n").trim();
+    this.#pendingLines = [];
     if (text === "") return;
-    yield* this.refusing(this.perform(text));
+    yield* this.catchRefusals(this.perform(text));
   }
 
-  /** Does a command, or says the text where it is none. */
+  /** Runs a command; sends any other text to the model. */
   perform(text: string): AsyncGenerator<ChatOutput> {
     const [, name, argument = ""] = /^\/(\w+)(?:\s+(.*))?$/s.exec(text) ?? [];
     return name === undefined ? this.say(text) : this.#command(name, argument.trim());
   }
 
-  /** Says something to the model and tells what comes of it. */
+  /** Sends a user message to the model and yields the answer as it streams. */
   async *say(content: Content): AsyncGenerator<ChatOutput> {
     const isNew = this.#tree === null;
     const tree = this.#tree ?? (await this.create());
@@ -159,7 +159,7 @@ export class ChatSession implements AsyncDisposable {
     yield* this.turns.answer(tree, content, await this.answererFor(tree));
   }
 
-  /** Makes a session for the turns to come. */
+  /** Creates the session for the next turns. */
   async create(): Promise<SessionTree> {
     const { workspace, system = DEFAULT_PROMPT } = this.#init;
     const { sessionId } = await this.manager.create({
@@ -172,35 +172,38 @@ export class ChatSession implements AsyncDisposable {
     return this.#tree;
   }
 
-  /** Forgets the lines of an input that was not finished. */
-  forgetBegun(): void {
-    this.#begun = [];
+  /** Discards the lines of an unfinished input. */
+  discardPendingLines(): void {
+    this.#pendingLines = [];
   }
 
-  /** Goes on in a session that is there, and says how it was left. One that cannot be opened leaves the chat where it was. */
+  /**
+   * Switches to a stored session and tells about its open runs. If the session cannot be opened, the chat stays in the
+   * current one.
+   */
   async *open(sessionId: string): AsyncGenerator<ChatOutput> {
     const tree = yield* this.enter(sessionId);
-    yield* this.#tellHowLeft(await tree.refresh());
+    yield* this.#noticeOpenRuns(await tree.refresh());
     if (this.#model instanceof SessionError) yield { type: "problem", text: this.#model.message };
   }
 
-  /** Goes on in a session that is there, with the model that last answered in it. */
+  /** Switches to a stored session, with the model that last answered in it. */
   async *enter(sessionId: string): AsyncGenerator<ChatOutput, SessionTree> {
     const tree = await this.manager.open(sessionId);
     await this.#tree?.close();
     this.#tree = tree;
     this.listed.checkpoints = [];
-    await this.#takeModelOf(await tree.refresh());
+    await this.#useModelOf(await tree.refresh());
     yield this.#opened(tree);
     return tree;
   }
 
-  /** Stops what is under way; whether there was anything. */
+  /** Aborts the current work; returns whether there was any. */
   interrupt(): boolean {
     return this.turns.interrupt();
   }
 
-  /** Gives a person's word on a call. A question that no longer waits for it is left alone. */
+  /** Answers a question about a call. Does nothing if the question is no longer open. */
   async decide(question: string, word: Word): Promise<void> {
     if (!this.pendingApprovals.some((approval) => approval.question === question)) return;
     if (word === "stopped") return void this.interrupt();
@@ -215,29 +218,35 @@ export class ChatSession implements AsyncDisposable {
     }
   }
 
-  /** Goes on with the run that is due in the session, or says why none is. Whoever is there is asked first what it asks. */
+  /**
+   * Recovers the session's run, or tells why there is none to recover. The open questions of a parked run are asked
+   * first.
+   */
   recover(tree: SessionTree): AsyncGenerator<ChatOutput> {
     return this.turns.stoppable((signal) => this.#recover(tree, signal));
   }
 
   async *#recover(tree: SessionTree, signal: AbortSignal): AsyncGenerator<ChatOutput> {
     const head = await tree.refresh();
-    if (head.openRuns.length === 0) return yield notice("No run was interrupted.");
+    if (head.openRuns.length === 0) return yield notice("There is no run to recover.");
     await this.#checkAgent(head);
     if (this.questions === "asked") yield* this.#askParked(head, signal);
     const last = (await tree.toSession()).transcript.rows.at(-1)?.message;
     const isWhole = last?.role === "assistant" && (last.toolCalls ?? []).length === 0;
-    // All that is left to do then is to put the end of the run on record.
+    // Only the end of the run is missing from the log then.
     if (isWhole && head.openRuns.every(({ state }) => state === "started")) {
-      yield notice("The last answer is whole; say what comes next.");
+      yield notice("The last answer is complete; write the next message.");
     }
     const models = (name: string): Model => (this.#modelIsChosen ? this.model : this.#init.models(name));
     const by = await this.answererFor(tree);
-    const went = yield* this.turns.recover(this.manager, tree, by, { ...this.#others, models });
-    if (!went) yield* this.#tellHowLeft(await tree.refresh());
+    const recovered = yield* this.turns.recover(this.manager, tree, by, { ...this.#others, models });
+    if (!recovered) yield* this.#noticeOpenRuns(await tree.refresh());
   }
 
-  /** Before anyone is asked anything. @throws {SessionError} `AGENT_NOT_FOUND` for a run that is for an agent which is not here. */
+  /**
+   * Checked before any question is asked. @throws {SessionError} `AGENT_NOT_FOUND` if the run is for an agent that is
+   * not available here.
+   */
   async #checkAgent(head: SessionHead): Promise<void> {
     const { store } = this.manager;
     const run = nextRun(head.openRuns, new Date().toISOString()) ?? (head.openRuns[0] as OpenRun);
@@ -250,8 +259,8 @@ export class ChatSession implements AsyncDisposable {
     throw new SessionError(
       "AGENT_NOT_FOUND",
       name === null
-        ? `${which} was begun by an agent that its log does not name; name the one that is to go on, as in skein recover --agent ${CHAT_AGENT}.`
-        : `${which} is for agent ${show(name)}, and here is ${show(CHAT_AGENT)}: go on with it in the program that has it, or give skein recover its agents with --agents FILE; skein cancel ends it.`,
+        ? `${which} was started by an agent that its log does not name; name the agent that recovers it, as in skein recover --agent ${CHAT_AGENT}.`
+        : `${which} is for agent ${show(name)}, but this is ${show(CHAT_AGENT)}: recover it in the program that has that agent, or with skein recover --agents FILE; skein cancel ends it.`,
     );
   }
 
@@ -272,7 +281,7 @@ export class ChatSession implements AsyncDisposable {
     }
   }
 
-  /** Asks another model from here on. */
+  /** Switches to another model for the next turns. */
   async useModel(name: string): Promise<void> {
     const model = this.#init.models(name);
     await this.#tree?.appendModelChange(model.provider, model.id);
@@ -281,7 +290,7 @@ export class ChatSession implements AsyncDisposable {
     this.#modelIsChosen = true;
   }
 
-  /** What answers the next turn of the session. */
+  /** The settings of the agent that answers the next turn. */
   async answererFor(tree: SessionTree): Promise<Answerer> {
     const { system, workspace, questions, tools = [] } = this.#init;
     const { systemPrompt } = await tree.store.settings(tree.id, (await tree.refresh()).path);
@@ -295,8 +304,8 @@ export class ChatSession implements AsyncDisposable {
     };
   }
 
-  /** Tells a refusal as a problem, after which the chat goes on. */
-  async *refusing(outputs: AsyncIterable<ChatOutput>): AsyncGenerator<ChatOutput> {
+  /** Yields a refusal as a `problem` instead of throwing it. */
+  async *catchRefusals(outputs: AsyncIterable<ChatOutput>): AsyncGenerator<ChatOutput> {
     try {
       yield* outputs;
     } catch (error) {
@@ -327,8 +336,11 @@ export class ChatSession implements AsyncDisposable {
     return { type: "session-opened", sessionId: id, model: this.#modelName };
   }
 
-  /** Asks the model that the session was last answered by, unless the user has chosen one; never the offline one instead. */
-  async #takeModelOf(head: SessionHead): Promise<void> {
+  /**
+   * Uses the model that last answered in the session, unless the user has chosen one. Never replaces it by the offline
+   * model.
+   */
+  async #useModelOf(head: SessionHead): Promise<void> {
     if (this.#modelIsChosen) return;
     const { store } = this.manager;
     const begun = head.openRuns.find(({ state }) => state !== "requested");
@@ -344,13 +356,13 @@ export class ChatSession implements AsyncDisposable {
     }
   }
 
-  async *#tellHowLeft(head: SessionHead): AsyncGenerator<ChatOutput> {
+  async *#noticeOpenRuns(head: SessionHead): AsyncGenerator<ChatOutput> {
     const text = describeOpenRuns(await openRunsOf(this.manager.store, head));
     if (text !== null) yield notice(text);
   }
 }
 
-/** Whether a chat goes on after an error: what we refuse, and what the file system does. */
+/** True for errors that a chat reports and survives: those of Skein, and those of the file system. */
 function isRefusal(error: unknown): error is Error {
   return error instanceof SessionError || (error instanceof Error && "syscall" in error);
 }

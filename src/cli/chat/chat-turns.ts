@@ -1,3 +1,4 @@
+import { setTimeout as delay } from "node:timers/promises";
 import {
   type Agent,
   type Approval,
@@ -8,9 +9,11 @@ import {
   resumeSession,
   runSessionLoop,
   Session,
+  SessionBusyError,
   SessionError,
   type SessionManager,
   type SessionRun,
+  type SessionStore,
   type SessionTree,
   type Tool,
   type AskPolicy,
@@ -19,63 +22,65 @@ import { workspaceTools } from "../../tools/workspace-tools.ts";
 import { restrictedSpec } from "../../sandboxes/stricter-spec.ts";
 import { forgetConsent } from "../../agent/persist/resume-state.ts";
 import type { OpenRun } from "../../session/log/open-runs.ts";
-import type { ChatOutput } from "./chat-output.ts";
-import { untilFree } from "./until-free.ts";
+import { type ChatOutput, notice } from "./chat-output.ts";
 
 /**
- * What becomes of calls that need a person's word: someone is there to be asked; or nobody is, and they are refused, whatever
- * is on record of them; or the run parks until they have an answer.
+ * What happens to calls that need approval: `asked` asks the person at the terminal; `refused` denies them, whatever
+ * approvals are in the log; `parked` parks the run until they are answered.
  */
 export type ChatQuestions = "asked" | "refused" | "parked";
 
-/** What a person says to a question; `"nobody"` when none is there, `"stopped"` when the turn is stopped instead. */
+/** The answer to a question; `"nobody"` if no person can be asked, `"stopped"` if the turn was aborted instead. */
 export type Word = "yes" | "no" | "nobody" | "stopped";
 
-/** What the agent of chats is called in logs; those of the editor and of `skein recover` are the same one. */
+/** The name of the chat's agent in logs; the agents of `skein acp` and `skein recover` have the same name. */
 export const CHAT_AGENT = "skein";
 
-/** Agents that may go on with a run beside that of the chat. */
+/** Agents beside that of the chat whose runs may be recovered. */
 export interface OtherAgents {
   readonly agents: ReadonlyMap<string, Agent>;
-  /** The one to go on with a run whose log names none. */
+  /** The agent for a run whose log names none. */
   readonly unnamed: string | null;
 }
 
-/** What answers a turn. */
+/** The settings of the agent that answers a turn. */
 export interface Answerer {
-  /** @throws {SessionError} where the session's model cannot be had here. */
+  /** @throws {SessionError} if the session's model cannot be created here. */
   readonly model: Model;
   readonly prompt: string;
-  /** Which calls run without a question. */
+  /** Which calls need approval. */
   readonly ask: AskPolicy;
-  /** What becomes of calls that need a person's word. */
+  /** What happens to calls that need approval. */
   readonly questions: ChatQuestions;
   /** The directory that the tools act in. */
   readonly workspace: string;
-  /** What it can call beside the workspace tools. */
+  /** Tools beside the workspace tools. */
   readonly tools: readonly Tool[];
 }
 
-/** How far back the questions of a run are looked for. */
+/** How many entries are read backwards to find the questions of a run. */
 const LOOKED_BACK_MAX = 1000;
 
+/** How often a lease is read while waiting for its end. */
+const LEASE_POLL_MS = 250;
+
 interface Started {
-  /** Where the run's tools act; let go of when the run is over. */
+  /** The session that holds the sandbox of the run's tools; its sandbox is closed when the run ends. */
   readonly source: Session;
   readonly run: SessionRun;
 }
 
-/** The turns of a chat, one at a time, each of which can be stopped. */
+/** Runs the turns of a chat, one at a time; each can be aborted. */
 export class ChatTurns {
   #work: AbortController | null = null;
   #run: SessionRun | null = null;
 
-  /** The calls of the turn under way that wait for a person's word. */
+  /** The calls of the current turn that wait for approval. */
   get pendingApprovals(): readonly Approval[] {
     return this.#run?.pendingApprovals ?? [];
   }
 
-  /** Says something and follows the answer. */
+  /** Sends a user message and yields the events of the answer. */
   async *answer(tree: SessionTree, content: Content, by: Answerer): AsyncGenerator<ChatOutput> {
     const { prompt } = by;
     yield* this.#follow(tree, async (signal) => {
@@ -86,8 +91,8 @@ export class ChatTurns {
   }
 
   /**
-   * Goes on with the run that is due in a session, if one is, with the agent that its log names; whether one was. `models`
-   * makes what its request names.
+   * Recovers the run that is due in a session, with the agent that its log names; returns false if none is due.
+   * `models` creates the model that the run's request names.
    */
   async *recover(
     manager: SessionManager,
@@ -104,7 +109,7 @@ export class ChatTurns {
       let source: Session | null = null;
       const elsewhere = await isAskedElsewhere(tree, by.workspace);
       const place = (input: Session): Session => {
-        // A word that was given for one directory is none for another: whoever gave it is asked anew.
+        // An approval holds for one directory only: in another one, the call is asked about again.
         if (elsewhere) forgetConsent(input.transcript);
         source = placeOf(by, tree)(input);
         return source;
@@ -115,8 +120,8 @@ export class ChatTurns {
     });
   }
 
-  /** Goes on from an entry: with calls that have no result, or with a question that has no answer. */
-  async *goOn(tree: SessionTree, by: Answerer, from: string): AsyncGenerator<ChatOutput> {
+  /** Continues from an entry: runs calls that have no result, or answers a message that has no answer. */
+  async *continueFrom(tree: SessionTree, by: Answerer, from: string): AsyncGenerator<ChatOutput> {
     const { prompt } = by;
     yield* this.#follow(tree, async (signal) => {
       await tree.branch(from);
@@ -130,7 +135,7 @@ export class ChatTurns {
     });
   }
 
-  /** Does something that `interrupt` can stop; inside of other such work it is a part of that. */
+  /** Makes work abortable by `interrupt`. Nested work shares the controller of the outer work. */
   async *stoppable<T>(work: (signal: AbortSignal) => AsyncGenerator<ChatOutput, T>): AsyncGenerator<ChatOutput, T> {
     const around = this.#work;
     const controller = around ?? new AbortController();
@@ -142,13 +147,13 @@ export class ChatTurns {
     }
   }
 
-  /** Stops what is under way; whether there was anything. */
+  /** Aborts the current work; returns whether there was any. */
   interrupt(): boolean {
     this.#work?.abort(new SessionError("ABORTED", "Stopped."));
     return this.#work !== null;
   }
 
-  /** Gives a person's word on a call that waits for it: why it is refused, or null where it may run. */
+  /** Approves a call, or denies it with a reason; a null reason approves. */
   async decide(question: string, reason: string | null): Promise<void> {
     if (reason === null) await this.#run?.approve(question);
     else await this.#run?.deny(question, reason);
@@ -160,7 +165,7 @@ export class ChatTurns {
   ): AsyncGenerator<ChatOutput, boolean> {
     const turns = this;
     return this.stoppable(async function* (signal) {
-      yield* untilFree(tree.store, tree.id, signal);
+      yield* waitForLease(tree.store, tree.id, signal);
       const started = await start(signal);
       if (started === null) return false;
       const { source, run } = started;
@@ -169,11 +174,11 @@ export class ChatTurns {
         for await (const event of run) yield { type: "run-event", event };
       } finally {
         turns.#run = null;
-        // Nobody reads on: a run that nobody can stop must not go on.
+        // The caller has stopped reading, so nothing could abort the run any more: abort it here.
         if (run.pending) run.abort();
         await run.synchronize().then(
           (session) => session.closeSandbox(),
-          // A failure was told as an event.
+          // The failure was already yielded as an event.
           () => {},
         );
         await source.closeSandbox();
@@ -183,12 +188,12 @@ export class ChatTurns {
   }
 }
 
-/** Whether the calls that a session has no result of were asked about as calls in another directory. */
+/** True if the calls without a result were asked about as calls in another directory. */
 async function isAskedElsewhere({ store, id }: SessionTree, workspace: string): Promise<boolean> {
   const calls = new Set<string>();
   for await (const entry of store.read(id, { reverse: true, limit: LOOKED_BACK_MAX })) {
     if (entry.type === "message" && entry.message.role === "assistant") return false;
-    // Of a call that was asked about again, the last question counts.
+    // A call may be asked about twice; the last question counts.
     if (entry.type !== "approval" || entry.asked === undefined || calls.has(entry.callId)) continue;
     calls.add(entry.callId);
     const { reach } = entry.asked as { readonly reach?: Approval["reach"] };
@@ -197,7 +202,7 @@ async function isAskedElsewhere({ store, id }: SessionTree, workspace: string): 
   return false;
 }
 
-/** Lets the tools of a session act in the workspace; where nobody is there, no word on record lets a call run either. */
+/** Places the session's tools in the workspace. If no person can be asked, recorded approvals are ignored as well. */
 function placeOf(by: Answerer, tree: SessionTree): (session: Session) => Session {
   return (session) => {
     if (by.questions === "refused") forgetConsent(session.transcript);
@@ -205,7 +210,7 @@ function placeOf(by: Answerer, tree: SessionTree): (session: Session) => Session
   };
 }
 
-/** The same place for every session, but where its log recorded a stricter one, commands reach no more than there. */
+/** Places a session in the workspace. If its log records a stricter sandbox, those restrictions are kept. */
 function inWorkspace({ workspace }: Answerer, { header }: SessionTree): (session: Session) => Session {
   return (session) => {
     const recorded = session.sandboxPlacement ?? header.sandbox;
@@ -216,4 +221,26 @@ function inWorkspace({ workspace }: Answerer, { header }: SessionTree): (session
 function optionsOf({ model, ask, questions, tools }: Answerer): LoopOptions & { readonly model: Model } {
   const park = questions === "parked" ? { afterMs: 0 } : (false as const);
   return { model, ask, park, tools: [...workspaceTools, ...tools], builtInTools: false };
+}
+
+/**
+ * Waits until the lease of a killed run has ended.
+ *
+ * @throws {SessionBusyError} if the run is alive: it has renewed its lease, or another run has the lease.
+ */
+async function* waitForLease(store: SessionStore, sessionId: string, signal: AbortSignal): AsyncGenerator<ChatOutput> {
+  const held = await store.leaseOf(sessionId);
+  if (held === null) return;
+  const seconds = Math.max(1, Math.ceil((Date.parse(held.expiresAt) - Date.now()) / 1000));
+  yield notice(
+    `Another run has this session. Waiting: if its program was killed, the session is free in ${seconds} seconds.`,
+  );
+  for (;;) {
+    await delay(LEASE_POLL_MS, undefined, { signal }).catch(() => signal.throwIfAborted());
+    const lease = await store.leaseOf(sessionId);
+    if (lease === null) return;
+    if (lease.token !== held.token || lease.expiresAt !== held.expiresAt) {
+      throw new SessionBusyError(sessionId, `run ${lease.runId}`);
+    }
+  }
 }

@@ -4,7 +4,7 @@ import { printable } from "../terminal.ts";
 
 const CHARACTERS_MAX = 80;
 
-/** What came of a call, in a few words on one line. */
+/** The result of a call in a few words, on one line. */
 export function describeResult({ content, isError }: Pick<ToolMessage, "content" | "isError">): string {
   if (isError === true) return `failed: ${printable(resultText({ content, isError }), CHARACTERS_MAX)}`;
   const text = textOf(content);
@@ -18,7 +18,7 @@ export function describeResult({ content, isError }: Pick<ToolMessage, "content"
   return printable(text, CHARACTERS_MAX);
 }
 
-/** What came of a call, for a person to read: why it failed, what a command printed, else the result as it is. */
+/** The result of a call as text: the reason of a failure, the output of a command, else the result as it is. */
 export function resultText({ content, isError }: Pick<ToolMessage, "content" | "isError">): string {
   const text = textOf(content);
   const fields = parseJsonObject(text) ?? {};

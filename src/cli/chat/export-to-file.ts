@@ -9,15 +9,19 @@ import { makeParent, namedPath } from "../../stores/named-path.ts";
 const FORMAT_OF: Readonly<Record<string, ExportFormat>> = { ".jsonl": "jsonl", ".md": "markdown", ".html": "html" };
 
 /**
- * Writes a session to a new file, as its ending says.
+ * Writes a session to a new file, in the format of the file's extension.
  *
- * @throws {SessionError} `INVALID_OPTION` for another ending, a directory that is missing, or a file that is there already, which stays as it is.
+ * @throws {SessionError} `INVALID_OPTION` for another extension, for a missing directory, or if the file exists; an
+ * existing file is not changed.
  */
 export async function exportToFile(tree: SessionTree, named: string, signal: AbortSignal): Promise<void> {
   const path = namedPath(named);
   const format = FORMAT_OF[extname(path).toLowerCase()];
   if (format === undefined) {
-    throw new SessionError("INVALID_OPTION", `${show(path)} ends with none of ${Object.keys(FORMAT_OF).join(", ")}.`);
+    throw new SessionError(
+      "INVALID_OPTION",
+      `${show(path)} must end with one of ${Object.keys(FORMAT_OF).join(", ")}.`,
+    );
   }
   await makeParent(path, { what: "the file" });
   const file = await openNew(path);
@@ -39,6 +43,6 @@ async function openNew(path: string): Promise<FileHandle> {
     return await openPrivateFile(path, "wx");
   } catch (cause) {
     if ((cause as NodeJS.ErrnoException).code !== "EEXIST") throw cause;
-    throw new SessionError("INVALID_OPTION", `${show(path)} is there already; name another file.`, { cause });
+    throw new SessionError("INVALID_OPTION", `${show(path)} already exists; name another file.`, { cause });
   }
 }

@@ -5,72 +5,71 @@ import { openManager } from "../open-manager.ts";
 import { TOOL_OPTIONS } from "../options/program-tools.ts";
 import { ASK_OPTIONS, askOption } from "../options/ask-option.ts";
 import { workspaceAt } from "../options/workspace-option.ts";
-import { chatJson } from "./chat-json.ts";
 import { ChatLines } from "./chat-lines.ts";
-import type { ChatOutput } from "./chat-output.ts";
+import { type ChatOutput, chatJson } from "./chat-output.ts";
 import { ChatPrinter } from "./chat-printer.ts";
 import { type ChatInit, ChatSession } from "./chat-session.ts";
 import type { ChatQuestions, OtherAgents } from "./chat-turns.ts";
 import { modelName } from "./model-name.ts";
 import type { ChatFrontEnd } from "./run-chat.ts";
 
-/** The options of a command whose agent is that of a chat. */
+/** The options of a command that runs the chat's agent. */
 export const AGENT_OPTIONS: Readonly<Record<string, CommandOption>> = {
   model: {
-    what: "which model answers; without it the session's last one, or in a new session the offline one, which needs no key",
+    what: "the model that answers (default: the session's last model; in a new session the offline model, which needs no key)",
     value: "PROVIDER/MODEL",
   },
   system: { what: "the agent's instructions", value: "TEXT" },
   ...ASK_OPTIONS,
 };
 
-/** The options of a command that answers as a chat does. */
+/** The options of a command that runs the chat's agent in a workspace. */
 export const CHAT_OPTIONS: Readonly<Record<string, CommandOption>> = {
   ...AGENT_OPTIONS,
   workspace: {
-    what: "the directory that the tools act in, made where it is missing (default: this one; a session of another asks first)",
+    what: "the directory that the tools work in, created if missing (default: the current one; asks first if the session belongs to another)",
     value: "DIRECTORY",
   },
   ...TOOL_OPTIONS,
 };
 
-/** What each field of the objects that a chat prints with `--json` holds. */
+/** The fields of the objects that a chat prints with `--json`. */
 export const CHAT_JSON: Readonly<Record<string, string>> = {
-  type: "what happened: session-opened, notice, problem, or an event of a run, one object on each line",
-  text: "what was said, for text-delta, thinking-delta, notice and problem",
-  sessionId: "the session's id, for session-opened",
-  runId: "the run that an event belongs to",
-  error: "code, message and details, for run-failed and model-retry",
+  type: "session-opened, notice, problem, or the type of a run event; each object is on its own line",
+  text: "the text of a text-delta, thinking-delta, notice or problem",
+  sessionId: "the session id of a session-opened",
+  runId: "the id of the run that an event belongs to",
+  error: "code, message and details of a run-failed or model-retry",
 };
 
-/** What a chat is made of that the command line says. */
+/** The parts of a chat that the options of the command line set. */
 export function chatInit(context: CommandContext): Pick<ChatInit, "models" | "ask" | "model" | "system"> {
   const { values } = context;
   const [model, system] = [textOption(values, "model"), textOption(values, "system")];
   return { models: (name) => createModel(name), ask: askOption(context), ...defined({ model, system }) };
 }
 
-/** A chat at this program's terminal, or through its pipe. */
+/** A chat at this program's terminal, or over its standard input. */
 export interface OpenedChat extends AsyncDisposable {
   readonly session: ChatSession;
   readonly frontEnd: ChatFrontEnd;
-  /** Whether someone sits at a terminal. */
+  /** True if a person types at a terminal. */
   readonly atTerminal: boolean;
 }
 
-/** What a chat is held with beside what the command line says. */
+/** The parts of a chat that the options do not set. */
 export interface ChatSetup {
-  /** What the agent can call beside the workspace tools. */
+  /** Tools of the agent beside the workspace tools. */
   readonly tools: readonly Tool[];
-  /** What becomes of questions where nobody is there. */
+  /** What happens to questions if no person can be asked. */
   readonly unattended: ChatQuestions;
-  /** What may go on with runs of other agents. */
+  /** Other agents whose runs may be recovered. */
   readonly others?: OtherAgents;
-  /** Models that the command line does not name. */
+  /** Models that are not created by name. */
   readonly models?: readonly Model[];
 }
 
-/** Opens a chat as a command line asks for it. */
+/** Opens a chat for a command line. */
 export async function openChat(
   context: CommandContext,
   store: SessionStore,
@@ -110,7 +109,7 @@ export async function openChat(
 }
 
 function stop(session: ChatSession): boolean {
-  session.forgetBegun();
+  session.discardPendingLines();
   return session.interrupt();
 }
 

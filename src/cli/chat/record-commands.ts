@@ -17,21 +17,21 @@ import { show } from "../../session/errors.ts";
 import { AT_TERMINAL } from "../open-manager.ts";
 import { describeQuestion, pickQuestion, questionsOf } from "../open-questions.ts";
 import { printable } from "../terminal.ts";
-import { type ChatCommand, idFrom, saying } from "./chat-command.ts";
+import { type ChatCommand, idFrom, textCommand } from "./chat-command.ts";
 import { type ChatOutput, notice } from "./chat-output.ts";
 import type { ChatSession } from "./chat-session.ts";
 import { exportToFile } from "./export-to-file.ts";
 import { modelName } from "./model-name.ts";
-import { describeQuestions } from "./open-run-words.ts";
-import { describeSpending } from "./describe-spending.ts";
+import { describeQuestions } from "./describe-open-runs.ts";
+import { describeUsage } from "./describe-usage.ts";
 
-/** The commands that mark places, tell what the model sees and what it cost, and go on with what was interrupted. */
+/** The commands for checkpoints, approvals, context, cost, export and recovery. */
 export const RECORD_COMMANDS: Readonly<Record<string, ChatCommand>> = {
   checkpoint: {
     usage: "/checkpoint [files]",
-    summary: "Mark where the session stands; with the word files, hold those of the workspace, too.",
+    summary: "Make a checkpoint of the session; with the word files, also of the workspace files.",
     on: "session",
-    run: saying(async (chat, given, { id }) => {
+    run: textCommand(async (chat, given, { id }) => {
       if (given !== "" && given !== "files") throw notFiles(given);
       const made = await (given === ""
         ? chat.manager.checkpoint(id)
@@ -41,9 +41,9 @@ export const RECORD_COMMANDS: Readonly<Record<string, ChatCommand>> = {
   },
   checkpoints: {
     usage: "/checkpoints",
-    summary: "List the checkpoints, those made automatically too.",
+    summary: "List the checkpoints, including automatic ones.",
     on: "session",
-    run: saying(async (chat, _argument, { id, store }) => {
+    run: textCommand(async (chat, _argument, { id, store }) => {
       const checkpoints = await store.listCheckpoints(id);
       chat.listed.checkpoints = checkpoints.map((checkpoint) => checkpoint.id);
       if (checkpoints.length === 0) return "There are no checkpoints; /checkpoint makes one.";
@@ -57,10 +57,10 @@ export const RECORD_COMMANDS: Readonly<Record<string, ChatCommand>> = {
   },
   restore: {
     usage: "/restore <checkpoint or number> [files]",
-    summary: "Go back to a checkpoint; nothing is erased. With the word files, bring back those that it holds, too.",
+    summary: "Go back to a checkpoint; nothing is deleted. With the word files, also restore its files.",
     argument: "needed",
     on: "session",
-    run: saying(async (chat, given, { id, store }) => {
+    run: textCommand(async (chat, given, { id, store }) => {
       const files = /\sfiles$/.exec(given);
       const named = files === null ? given : given.slice(0, files.index).trimEnd();
       const checkpointId = idFrom(chat.listed.checkpoints, named);
@@ -71,35 +71,35 @@ export const RECORD_COMMANDS: Readonly<Record<string, ChatCommand>> = {
         return `Back at checkpoint ${checkpointId}.`;
       }
       const { kept } = await restoreWithFiles(chat.manager, checkpointId, inWorkspace(chat));
-      return `Back at checkpoint ${checkpointId}, with its files; checkpoint ${kept.id} holds what they were.`;
+      return `Back at checkpoint ${checkpointId} and its files; checkpoint ${kept.id} has the files from before.`;
     }),
   },
   approvals: {
     usage: "/approvals",
-    summary: "List the calls that wait for your word.",
+    summary: "List the calls that wait for your approval.",
     on: "session",
-    run: saying(async (_chat, _argument, tree) => {
+    run: textCommand(async (_chat, _argument, tree) => {
       const waiting = questionsOf(await openRunsOf(tree.store, await tree.refresh()));
-      return waiting.length === 0 ? "No call waits for your word." : describeQuestions(waiting);
+      return waiting.length === 0 ? "No call waits for your approval." : describeQuestions(waiting);
     }),
   },
   approve: {
     usage: "/approve [number] [note]",
-    summary: "Let a call run that waits for your word, and go on.",
+    summary: "Approve a waiting call and continue the run.",
     on: "session",
     run: (chat, given, tree) => answer(chat, tree, given, true),
   },
   deny: {
     usage: "/deny [number] [reason]",
-    summary: "Refuse a call that waits for your word, and go on.",
+    summary: "Deny a waiting call and continue the run.",
     on: "session",
     run: (chat, given, tree) => answer(chat, tree, given, false),
   },
   context: {
     usage: "/context",
-    summary: "Show what the model sees next, and how many tokens that is.",
+    summary: "Show the messages of the next request, with their tokens.",
     on: "session",
-    run: saying(async (chat, _argument, tree) => {
+    run: textCommand(async (chat, _argument, tree) => {
       const { prompt } = await chat.answererFor(tree);
       const { messages } = await tree.buildContext();
       const sent: readonly Message[] = [{ role: "system", content: prompt }, ...messages];
@@ -111,41 +111,44 @@ export const RECORD_COMMANDS: Readonly<Record<string, ChatCommand>> = {
   },
   cost: {
     usage: "/cost",
-    summary: "Show what this branch and the whole session have spent.",
+    summary: "Show the tokens and cost of this branch and of the whole session.",
     on: "session",
-    run: saying(async (_chat, _argument, tree) => {
+    run: textCommand(async (_chat, _argument, tree) => {
       const { path, usage, cost } = await tree.refresh();
       const line = (what: string, spent: { readonly usage: Usage; readonly cost: number }) =>
-        `${what}: ${describeSpending(spent.usage, spent.cost)}`;
-      return [line("This branch", path), line("Everything, summaries too", { usage, cost })].join("\n");
+        `${what}: ${describeUsage(spent.usage, spent.cost)}`;
+      return [line("This branch", path), line("The session, including summaries", { usage, cost })].join("\n");
     }),
   },
   export: {
     usage: "/export <file>",
-    summary: "Write the session to a new file: .md and .html to read, .jsonl to import.",
+    summary: "Write the session to a new file: .md or .html for people, .jsonl for skein import.",
     argument: "needed",
     on: "session",
     run: (chat, path, tree) =>
       chat.turns.stoppable(async function* (signal) {
         await exportToFile(tree, path, signal);
-        yield notice(`The session is in ${path}.`);
+        yield notice(`The session was written to ${path}.`);
       }),
   },
   recover: {
     usage: "/recover",
-    summary: "Go on with a run that was interrupted, has its answers, or waits to begin.",
+    summary: "Continue a run that was interrupted or answered, or start one that waits.",
     on: "session",
     run: (chat, _argument, tree) => chat.recover(tree),
   },
 };
 
-/** The tools of a chat act in its workspace, wherever the session was before. */
+/** The tools of a chat work in its workspace, whichever directory the session belonged to. */
 function inWorkspace({ workspace }: ChatSession): SessionFilesOptions {
   return { placeOf: () => ({ backend: "local", spec: workspace }) };
 }
 
 function notFiles(given: string): SessionError {
-  return new SessionError("INVALID_OPTION", `Write /checkpoint or /checkpoint files, not ${show(given)}.`);
+  return new SessionError(
+    "INVALID_OPTION",
+    `/checkpoint has no argument ${show(given)}; write /checkpoint or /checkpoint files.`,
+  );
 }
 
 function describeMessage(message: Message): string {
@@ -154,7 +157,7 @@ function describeMessage(message: Message): string {
   return `${String(messageTokens(message)).padStart(7)}  ${message.role}: ${said}`;
 }
 
-/** Answers a question of a run that nobody has, and goes on with the run once all have an answer. */
+/** Answers a question of a parked run; continues the run after its last answer. */
 async function* answer(
   chat: ChatSession,
   tree: SessionTree,

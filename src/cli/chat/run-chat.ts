@@ -4,13 +4,13 @@ import type { ChatLines } from "./chat-lines.ts";
 import { type ChatOutput, notice } from "./chat-output.ts";
 import type { ChatSession } from "./chat-session.ts";
 
-/** What a chat is held with. */
+/** The input and output of a chat. */
 export interface ChatFrontEnd {
   readonly lines: ChatLines;
   show(output: ChatOutput): void | Promise<void>;
 }
 
-/** Holds a chat until its lines end or the user leaves; whether everything that was asked for was done. */
+/** Runs a chat until its input ends or the user leaves; resolves to false if anything failed. */
 export async function runChat(
   chat: ChatSession,
   frontEnd: ChatFrontEnd,
@@ -20,13 +20,15 @@ export async function runChat(
   for (;;) {
     const line = await frontEnd.lines.next(() => (chat.continues ? "… " : "> "));
     // Lines that ended in the middle of an input still make one.
-    const followed = await followChat(chat, frontEnd, chat.take(line ?? ""));
-    done &&= followed.done;
-    if (followed.left || line === null) return done;
+    const shown = await followChat(chat, frontEnd, chat.handleLine(line ?? ""));
+    done &&= shown.done;
+    if (shown.left || line === null) return done;
   }
 }
 
-/** Shows what a chat says and asks what it asks, until that is all; whether it was done, and whether the user leaves. */
+/**
+ * Shows the outputs of a chat and asks its questions; resolves to whether all went well, and whether the user leaves.
+ */
 export async function followChat(
   chat: ChatSession,
   frontEnd: ChatFrontEnd,

@@ -3,23 +3,23 @@ import { type EntryOf, SessionError, type SessionTree, textOf } from "../../inde
 import { printTree } from "../print-tree.ts";
 import { findEntry } from "../options/session-reference.ts";
 import { createTerminal, printable } from "../terminal.ts";
-import { type ChatCommand, saying } from "./chat-command.ts";
+import { type ChatCommand, textCommand } from "./chat-command.ts";
 import { notice } from "./chat-output.ts";
 
-/** The commands that look at the session's tree and move in it. */
+/** The commands that show the session's tree and move in it. */
 export const TREE_COMMANDS: Readonly<Record<string, ChatCommand>> = {
   tree: {
     usage: "/tree",
-    summary: "Show all branches, each entry with its number.",
+    summary: "Show all branches; each entry has a number.",
     on: "session",
-    run: saying((_chat, _argument, tree) => drawTree(tree)),
+    run: textCommand((_chat, _argument, tree) => drawTree(tree)),
   },
   branch: {
     usage: "/branch <entry or number>",
-    summary: "Go on from another entry; what came after it stays on its own branch.",
+    summary: "Continue from another entry; what followed it stays on its own branch.",
     argument: "needed",
     on: "session",
-    run: saying(async (_chat, given, tree) => {
+    run: textCommand(async (_chat, given, tree) => {
       const entry = await findEntry(tree.store, await tree.refresh(), given);
       await tree.branch(entry.id);
       return `The next turn follows entry ${entry.seq}.`;
@@ -29,24 +29,24 @@ export const TREE_COMMANDS: Readonly<Record<string, ChatCommand>> = {
     usage: "/undo",
     summary: "Go back to before your last turn.",
     on: "session",
-    run: saying(async (_chat, _argument, tree) => {
+    run: textCommand(async (_chat, _argument, tree) => {
       const { parentId, message } = await lastUserTurn(tree);
       await tree.branch(parentId);
-      return `Back to before: ${printable(textOf(message.content), 80)}`;
+      return `Back before: ${printable(textOf(message.content), 80)}`;
     }),
   },
   retry: {
     usage: "/retry",
-    summary: "Get another answer to your last turn; the first stays on its own branch.",
+    summary: "Get another answer to your last message; the first one stays on its own branch.",
     on: "session",
     async *run(chat, _argument, tree) {
       const { id } = await lastUserTurn(tree);
-      yield* chat.turns.goOn(tree, await chat.answererFor(tree), id);
+      yield* chat.turns.continueFrom(tree, await chat.answererFor(tree), id);
     },
   },
   fork: {
     usage: "/fork [name]",
-    summary: "Go on in a new session that begins with this one.",
+    summary: "Continue in a new session that begins with the messages of this one.",
     on: "session",
     async *run(chat, name, tree) {
       const { sessionId } = await chat.manager.fork(tree.id, name || "fork", { turns: false });
@@ -55,14 +55,14 @@ export const TREE_COMMANDS: Readonly<Record<string, ChatCommand>> = {
   },
   compact: {
     usage: "/compact [instructions]",
-    summary: "Replace the older part of the context by a summary; the log keeps every word.",
+    summary: "Summarize the older part of the context; the log keeps every message.",
     on: "session",
     run: (chat, instructions, tree) =>
       chat.turns.stoppable(async function* (signal) {
-        const wishes = instructions === "" ? {} : { instructions };
-        const entry = await compact(tree, { model: chat.model, signal, ...wishes });
-        if (entry?.type !== "compaction") yield notice("Nothing is old enough to be summarised yet.");
-        else yield notice(`${entry.tokensBefore} tokens were summarised:\n${entry.summary}`);
+        const given = instructions === "" ? {} : { instructions };
+        const entry = await compact(tree, { model: chat.model, signal, ...given });
+        if (entry?.type !== "compaction") yield notice("The context is too short to be summarized.");
+        else yield notice(`${entry.tokensBefore} tokens were replaced by this summary:\n${entry.summary}`);
       }),
   },
   label: {
@@ -70,7 +70,7 @@ export const TREE_COMMANDS: Readonly<Record<string, ChatCommand>> = {
     summary: "Put a label on the last entry.",
     argument: "needed",
     on: "session",
-    run: saying(async (_chat, label, tree) => {
+    run: textCommand(async (_chat, label, tree) => {
       const leaf = await tree.getLeaf();
       if (leaf === null) throw new SessionError("INVALID_OPTION", "There is no entry here to put a label on.");
       await tree.setLabel(leaf.id, label);
@@ -82,9 +82,9 @@ export const TREE_COMMANDS: Readonly<Record<string, ChatCommand>> = {
     summary: "Name the session.",
     argument: "needed",
     on: "session",
-    run: saying(async (_chat, name, tree) => {
+    run: textCommand(async (_chat, name, tree) => {
       await tree.setName(name);
-      return `The session is called ${printable(name)}.`;
+      return `The session is named ${printable(name)}.`;
     }),
   },
 };
@@ -100,5 +100,5 @@ async function drawTree(tree: SessionTree): Promise<string> {
 async function lastUserTurn(tree: SessionTree): Promise<EntryOf<"message">> {
   const turn = (await tree.getBranch()).findLast((entry) => entry.type === "message" && entry.message.role === "user");
   if (turn?.type === "message") return turn;
-  throw new SessionError("INVALID_OPTION", "You have not said anything on this branch.");
+  throw new SessionError("INVALID_OPTION", "This branch has no message of yours.");
 }

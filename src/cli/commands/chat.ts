@@ -11,16 +11,16 @@ import { findSession, SESSION_ARGUMENT } from "../options/session-reference.ts";
 /** Talks with an agent in a session. */
 export const chat: Command = {
   name: "chat",
-  summary: "Talk with an agent that works on the files of a directory.",
+  summary: "Chat with an agent that works on the files of a directory.",
   details:
-    "Without a session a new one is made with the first turn. Each line is a turn; one that begins with a slash is a command, and /help lists them. Through a pipe, each line is answered in turn, and calls that need a person's word are refused. The tools of --tools and --mcp, and those of skein.config.mjs in the current directory, come beside those of the workspace; their code runs in this program, as you.",
+    "Without a session, the first message creates a new one. Each line is a message; a line that begins with a slash is a command, and /help lists the commands. Through a pipe, the lines are answered one after the other, and calls that need approval are denied. Besides the workspace tools, the agent has the tools of --tools and --mcp, and those of skein.config.mjs in the current directory; their code runs in this program, with your rights.",
   arguments: [{ ...SESSION_ARGUMENT, optional: true }],
-  options: { continue: { what: "go on in the latest session of the directory" }, ...CHAT_OPTIONS },
+  options: { continue: { what: "continue the latest session of the directory" }, ...CHAT_OPTIONS },
   examples: [
-    { line: "skein chat", what: "talk with the model that needs no key" },
-    { line: "skein chat --continue --model openai/gpt-5-mini", what: "go on here with another model" },
+    { line: "skein chat", what: "chat with the offline model, which needs no key" },
+    { line: "skein chat --continue --model openai/gpt-5-mini", what: "continue here with another model" },
     { line: 'skein chat --tools ./tools.mjs --mcp "npx -y some-mcp-server ."', what: "with tools of your own" },
-    { line: 'echo "list the files" | skein chat', what: "ask one thing and leave" },
+    { line: 'echo "list the files" | skein chat', what: "ask one question and leave" },
   ],
   json: CHAT_JSON,
   store: "made",
@@ -40,7 +40,7 @@ export const chat: Command = {
   },
 };
 
-/** The session to go on in, or null for a new one. */
+/** The session to continue; null for a new one. */
 async function sessionFor(
   store: SessionStore,
   context: CommandContext,
@@ -58,8 +58,8 @@ async function sessionFor(
 }
 
 /**
- * Whether the tools may act in the directory: where the session says so itself, or the command line, or a person at the
- * terminal. What an imported session says is the word of its file.
+ * Whether the tools may work in the directory: the session belongs to it, the command line names it, or the person at
+ * the terminal agrees. The directory that an imported session names is not trusted.
  */
 async function mayWorkHere(
   { values }: CommandContext,
@@ -69,16 +69,19 @@ async function mayWorkHere(
   const { workspace } = session;
   const own = inherited === undefined;
   if (textOption(values, "workspace") !== undefined || (own && cwd === workspace)) return true;
-  const belongs = own ? "belongs to" : "was imported, and says that it belongs to";
+  const belongs = own ? "belongs to" : "was imported and claims to belong to";
   const where = `Session ${id} ${cwd === null ? "belongs to no directory" : `${belongs} ${show(cwd)}`}`;
-  if (atTerminal) return (await frontEnd.lines.confirm(`${where}. Let the tools act in ${show(workspace)}?`)) === "yes";
+  if (atTerminal)
+    return (await frontEnd.lines.confirm(`${where}. Let the tools work in ${show(workspace)}?`)) === "yes";
   throw new SessionError(
     "INVALID_OPTION",
-    `${where}, and this is ${show(workspace)}; say where the tools act with --workspace.`,
+    `${where}, but this is ${show(workspace)}; give --workspace with the directory for the tools.`,
   );
 }
 
-/** Goes on in a session. Where nobody is there to name another model, one that cannot be had is an error at the start. */
+/**
+ * Continues a session. If no person can choose another model, a model that cannot be created is an error right away.
+ */
 async function* goOn(session: ChatSession, { header }: SessionHead, atTerminal: boolean): AsyncGenerator<ChatOutput> {
   for await (const output of session.open(header.id)) {
     if (!atTerminal) void session.model;

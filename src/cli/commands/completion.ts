@@ -1,11 +1,11 @@
 import type { Command, CommandOption } from "../command.ts";
 import { optionsOf } from "../parse-command-line.ts";
 
-/** Teaches a shell to complete command lines. @param commands all others of the program. */
+/** The command that prints a shell's completion script. @param commands all other commands. */
 export function completion(commands: readonly Command[]): Command {
   const own: Command = {
     name: "completion",
-    summary: "Print a script that teaches a shell to complete skein command lines.",
+    summary: "Print a completion script for a shell.",
     arguments: [{ name: "shell", choices: SHELLS, what: "bash, zsh or fish" }],
     options: {},
     examples: [
@@ -25,13 +25,13 @@ export function completion(commands: readonly Command[]): Command {
   return own;
 }
 
-/** The shells that can be taught to complete command lines. */
+/** The shells with a completion script. */
 export const SHELLS = ["bash", "zsh", "fish"] as const;
 
-/** A script that teaches a shell to complete the commands, their options and what these take. */
+/** The completion script of a shell: commands, options and their values. */
 function completionScript(shell: (typeof SHELLS)[number], commands: readonly Command[]): string {
   if (shell === "fish") return fishScript(commands);
-  // zsh can run a completion that was written for bash.
+  // zsh can run a completion script for bash.
   const before =
     shell === "zsh"
       ? "#compdef skein\nautoload -U +X compinit && compinit\nautoload -U +X bashcompinit && bashcompinit\n"
@@ -60,7 +60,7 @@ complete -o default -F _skein skein
 `;
 }
 
-/** What may follow an option that takes a value. */
+/** The completions of an option's value. */
 function bashValues(command: Command): string[] {
   return Object.entries(optionsOf(command)).flatMap(([name, option]) => {
     const { value, choices } = option;
@@ -68,7 +68,7 @@ function bashValues(command: Command): string[] {
     if (value === undefined) return [];
     if (choices !== undefined)
       return [`${pattern} COMPREPLY=($(compgen -W "${choices.join(" ")}" -- "$current")); return ;;`];
-    // Nothing is offered where only the user knows what to write; for files the shell has its own way.
+    // No completions for a free text; for paths, the shell completes files itself.
     return isPath(option) ? [`${pattern} return ;;`] : [`${pattern} compopt +o default 2>/dev/null; return ;;`];
   });
 }

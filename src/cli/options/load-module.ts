@@ -6,12 +6,12 @@ import { show } from "../../session/errors.ts";
 import { hideFromSandboxes } from "../../session/sandbox/sandbox-hidden-paths.ts";
 
 /**
- * What a module of the user's exports; `what` says in a refusal what it was to export.
+ * Imports a module of the user; `what` is what it should export, for error messages.
  *
- * Its code runs in this process with all that the user may do. So tools neither see it nor change it: what a model wrote there
- * would run when the program is next started.
+ * Its code runs in this process with all rights of the user. So the file is hidden from the sandboxes of tools: a model
+ * must not write code there that would run at the next start.
  *
- * @throws {SessionError} `INVALID_OPTION` when there is none, or it cannot be loaded.
+ * @throws {SessionError} `INVALID_OPTION` if the file is missing or cannot be loaded.
  */
 export async function loadModule(path: string, what: string): Promise<Readonly<Record<string, unknown>>> {
   const file = resolve(path);

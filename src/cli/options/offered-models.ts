@@ -1,12 +1,12 @@
 import { createModel, type Model, SessionError } from "../../index.ts";
 
-/** A few models of each provider, the ablest first. */
+/** Some models of each provider, the most capable first. */
 const IDS: Readonly<Record<string, readonly string[]>> = {
   anthropic: ["claude-opus-5", "claude-sonnet-4-6", "claude-haiku-4-5"],
   openai: ["gpt-5.5", "gpt-5.4", "gpt-5.4-mini"],
 };
 
-/** The models that can be asked for here: the one that needs no key, and those of providers that a key is set for. */
+/** The models that can be chosen here: the offline model, and those of providers whose key is set. */
 export function offeredModels(): readonly Model[] {
   return [createModel("offline"), ...Object.entries(IDS).flatMap(([provider, ids]) => withKey(provider, ids))];
 }

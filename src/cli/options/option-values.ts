@@ -4,7 +4,10 @@ import { type CommandValues, textOption, type CommandOption } from "../command.t
 
 const SECONDS_OF: Readonly<Record<string, number>> = { s: 1, m: 60, h: 3600, d: 86_400, w: 604_800 };
 
-/** An option's whole number, or undefined when it was not given. @throws {SessionError} `INVALID_OPTION` otherwise. */
+/**
+ * The whole number of an option; undefined if it was not given. @throws {SessionError} `INVALID_OPTION` for anything
+ * else.
+ */
 export function countOption(values: CommandValues, name: string, min = 1): number | undefined {
   const text = textOption(values, name);
   if (text === undefined) return undefined;
@@ -13,7 +16,10 @@ export function countOption(values: CommandValues, name: string, min = 1): numbe
   throw new SessionError("INVALID_OPTION", `--${name} is ${show(text)}; give a whole number of ${min} or more.`);
 }
 
-/** An option's span of time in seconds, as in `30d`, or undefined. @throws {SessionError} `INVALID_OPTION` otherwise. */
+/**
+ * The duration of an option, as in `30d`, in seconds; undefined if it was not given. @throws {SessionError}
+ * `INVALID_OPTION` for anything else.
+ */
 export function ageOption(values: CommandValues, name: string, min = 0): number | undefined {
   const text = textOption(values, name);
   if (text === undefined) return undefined;
@@ -26,18 +32,18 @@ export function ageOption(values: CommandValues, name: string, min = 0): number 
   );
 }
 
-/** The moment that an option's span of time lies back, or undefined when it was not given. */
+/** The time before now by an option's duration; undefined if it was not given. */
 export function momentOption(values: CommandValues, name: string): Date | undefined {
   const seconds = ageOption(values, name);
   if (seconds === undefined) return undefined;
   const moment = new Date(Date.now() - seconds * 1000);
-  // Before the year 0 a date is written in another form, which no store could compare.
+  // Dates before the year 0 have another ISO format, which stores could not compare.
   if (moment.getUTCFullYear() >= 0) return moment;
-  throw new SessionError("INVALID_OPTION", `--${name} reaches back further than dates do; give a shorter time.`);
+  throw new SessionError("INVALID_OPTION", `--${name} is too long a time; give a shorter one.`);
 }
 
-/** How a model is named on the command line. */
+/** The option that chooses a model. */
 export const MODEL_OPTION: CommandOption = {
   value: "PROVIDER/MODEL",
-  what: "which model",
+  what: "the model",
 };

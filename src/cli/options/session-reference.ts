@@ -10,13 +10,13 @@ const CANDIDATES_MAX = 5;
 /** How a session is named on the command line. */
 export const SESSION_ARGUMENT: CommandArgument = {
   name: "session",
-  what: 'the session: its id, a beginning or an end of it that no other has, or "last" for the one with the latest message',
+  what: 'the session: its id, a unique prefix or suffix of it, or "last" for the session with the latest message',
 };
 
 /** How an entry is named on the command line. */
 export const ENTRY_NAMES = 'its number in skein tree, its id, or "leaf"';
 
-/** What a session is called in a listing: its name or first words, and of a fork the branch. */
+/** The title of a session in a listing: its name or first words; for a fork, also the name of its branch. */
 export function titleOf({ header, name, firstMessage }: SessionHead): string {
   const kept = frameworkOf(header);
   const began = [
@@ -29,12 +29,12 @@ export function titleOf({ header, name, firstMessage }: SessionHead): string {
 }
 
 /**
- * The session that was named: by its id, by a beginning or an end of it that no other session has, or by "last".
+ * Finds the session that was named: by its id, by a prefix or suffix that no other session has, or by "last".
  *
- * A whole id costs one look at the store; a part of one is looked for among all sessions. Ids begin with the time, so that
- * those of one day differ at the end; `…4b446e` is an end and nothing else.
+ * A whole id costs one lookup; a part of an id is searched among all sessions. Ids begin with the time, so those of one
+ * day differ at the end; `…4b446e` is matched as a suffix only.
  *
- * @throws {SessionError} `SESSION_NOT_FOUND`, or `INVALID_OPTION` that names the candidates when there are several.
+ * @throws {SessionError} `SESSION_NOT_FOUND`, or `INVALID_OPTION` with the candidates if several match.
  */
 export async function findSession(store: SessionStore, reference: string): Promise<SessionHead> {
   const exact = await headIfAny(store, reference);
@@ -42,28 +42,28 @@ export async function findSession(store: SessionStore, reference: string): Promi
   if (reference === "last") {
     const [latest] = (await store.list({ limit: 1 })).items;
     if (latest !== undefined) return latest;
-    throw new SessionError("SESSION_NOT_FOUND", "There is no session yet, so that none is the last one.");
+    throw new SessionError("SESSION_NOT_FOUND", "There is no session yet.");
   }
-  return onlyOne(reference, await candidatesOf(store, reference, false), "skein list shows those there are");
+  return onlyOne(reference, await candidatesOf(store, reference, false), "skein list shows the sessions");
 }
 
-/** The deleted session that was named, by its id or by a part of it that no other deleted one has. */
+/** Finds the deleted session that was named, by its id or by a unique part of it. */
 export async function findDeletedSession(store: SessionStore, reference: string): Promise<SessionHead> {
   const found = await candidatesOf(store, reference, true);
-  return onlyOne(reference, found, "skein list --deleted shows those that can be brought back");
+  return onlyOne(reference, found, "skein list --deleted shows the deleted sessions");
 }
 
-/** The entry that was named as `ENTRY_NAMES` says. @throws {SessionError} `UNKNOWN_ENTRY` when there is none. */
+/** Finds the entry that was named as `ENTRY_NAMES` says. @throws {SessionError} `UNKNOWN_ENTRY` if there is none. */
 export async function findEntry(store: SessionStore, head: SessionHead, reference: string): Promise<Entry> {
   const entry = await entryIfAny(store, head, reference);
   if (entry !== null) return entry;
   throw new SessionError(
     "UNKNOWN_ENTRY",
-    `There is no entry ${show(reference)} in session ${head.header.id}; its tree shows the numbers of those there are.`,
+    `There is no entry ${show(reference)} in session ${head.header.id}; skein tree shows the numbers of its entries.`,
   );
 }
 
-/** As `findEntry`, or null where the session has no such entry. */
+/** As `findEntry`, but null if there is no such entry. */
 export async function entryIfAny(store: SessionStore, head: SessionHead, reference: string): Promise<Entry | null> {
   const { id } = head.header;
   const named = await store.getEntry(id, reference);
@@ -79,13 +79,13 @@ async function headIfAny(store: SessionStore, reference: string): Promise<Sessio
   try {
     return await store.head(reference);
   } catch (error) {
-    // A part of an id need not be one.
+    // A part of an id may not be a valid id.
     if (error instanceof SessionError && error.code === "INVALID_ID") return null;
     throw error;
   }
 }
 
-/** The session of that id alone, or those whose ids begin or end so. */
+/** The session with that id alone, or all whose ids have that prefix or suffix. */
 async function candidatesOf(store: SessionStore, reference: string, deleted: boolean): Promise<SessionHead[]> {
   const [, end] = /^(?:…|\.\.\.)(.+)$/s.exec(reference) ?? [];
   const fits = (id: string): boolean =>
@@ -110,6 +110,6 @@ function onlyOne(reference: string, [first, ...others]: readonly SessionHead[], 
   const rest = more > 0 ? ` and ${more} more` : "";
   throw new SessionError(
     "INVALID_OPTION",
-    `${show(reference)} may be ${named.join(", ")}${rest}; write more of the id.`,
+    `${show(reference)} matches ${named.join(", ")}${rest}; write more of the id.`,
   );
 }

@@ -6,9 +6,9 @@ import { makeWorkspace, namedPath } from "../../stores/named-path.ts";
 import type { CommandValues } from "../command.ts";
 
 /**
- * The full path of the directory to work in that `--workspace` names; it is made where only its last part is missing.
+ * The full path of the `--workspace` directory, which is created if missing.
  *
- * @throws {SessionError} `INVALID_OPTION` when what is above it is missing, too, unless `--create` is given.
+ * @throws {SessionError} `INVALID_OPTION` if its parent directory is missing as well and `--create` is not given.
  */
 export async function workspaceAt(path: string, values: CommandValues): Promise<string> {
   const directory = namedPath(path);
@@ -16,10 +16,10 @@ export async function workspaceAt(path: string, values: CommandValues): Promise<
   return directory;
 }
 
-/** The full path of a directory that already has files to work on. @throws {SessionError} `INVALID_OPTION` when it is not there. */
+/** The full path of an existing directory. @throws {SessionError} `INVALID_OPTION` if it is missing. */
 export async function existingWorkspaceAt(path: string, option: string): Promise<string> {
   const directory = resolve(path);
   const found = await stat(directory).catch(() => null);
   if (found?.isDirectory() === true) return directory;
-  throw new SessionError("INVALID_OPTION", `There is no directory ${show(path)} to work in; check ${option}.`);
+  throw new SessionError("INVALID_OPTION", `There is no directory ${show(path)}; check ${option}.`);
 }

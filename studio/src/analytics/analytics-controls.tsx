@@ -3,14 +3,14 @@ import { METRICS, type Metric } from "./metric.ts";
 import { type Period, PERIODS, problemOf } from "./period.ts";
 import "./analytics-controls.css";
 
-/** What someone wants to look at. */
+/** The choices of the analytics page. */
 export interface AnalyticsChoice {
   readonly period: Period;
   readonly userId: string;
   readonly metric: Metric;
 }
 
-/** Chooses the period, the user and what is counted. */
+/** The controls for the period, the user and the metric. */
 export function AnalyticsControls({
   choice,
   onChange,

@@ -1,5 +1,5 @@
 import { type ReactNode, useRef, useState } from "react";
-import { Shown } from "../request/shown.tsx";
+import { RequestBoundary } from "../request/request-boundary.tsx";
 import { formatCount } from "../sessions/list/amounts.ts";
 import { BackLink } from "../shell/back-link.tsx";
 import { useTitle } from "../shell/use-title.ts";
@@ -12,7 +12,7 @@ import { Totals } from "./totals.tsx";
 import { useAnalytics, useCallAnalytics } from "./use-analytics.ts";
 import "./analytics.css";
 
-/** What sessions add up to over a period, and how fast they were: by day, by model, by user and by tool. */
+/** The sums of a period: by day, model, user and tool, with latencies. */
 export function AnalyticsPage(): ReactNode {
   const [choice, setChoice] = useState<AnalyticsChoice>({
     period: { kind: "last", days: 30 },
@@ -33,7 +33,7 @@ export function AnalyticsPage(): ReactNode {
       <BackLink />
       <h1>Analytics</h1>
       <AnalyticsControls choice={choice} onChange={setChoice} users={users} />
-      <Shown requested={sums} what="the sums">
+      <RequestBoundary requested={sums} what="the sums">
         {(data) => (
           <div className="analytics-parts" aria-busy={sums.loading}>
             {sums.error !== null && (
@@ -65,7 +65,7 @@ export function AnalyticsPage(): ReactNode {
             )}
           </div>
         )}
-      </Shown>
+      </RequestBoundary>
     </div>
   );
 }
@@ -74,7 +74,7 @@ function daysIn(rows: readonly { readonly day?: string }[]): readonly string[] {
   return rows.flatMap(({ day }) => (day === undefined ? [] : [day]));
 }
 
-/** Every user that was in the sums so far: once one is chosen, the sums name no other. */
+/** Every user seen in the sums so far: once a user is chosen, the sums contain no other. */
 function useSeenUsers(users: readonly (string | null)[]): readonly string[] {
   const seen = useRef(new Set<string>());
   for (const user of users) if (user !== null) seen.current.add(user);

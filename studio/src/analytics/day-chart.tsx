@@ -16,7 +16,7 @@ const LABEL_WIDTH_PX = 64;
 const DAY = new Intl.DateTimeFormat("en", { month: "short", day: "numeric", timeZone: "UTC" });
 const MONTH = new Intl.DateTimeFormat("en", { year: "numeric", month: "short", timeZone: "UTC" });
 
-/** A metric day by day, as a drawing and as a table. */
+/** A metric by day, as a chart and as a table. */
 export function DayChart({
   days,
   rows,
@@ -99,7 +99,7 @@ function summaryOf(days: readonly string[], byDay: ReadonlyMap<string, Analytics
       (best, each) => (best === null || metric.totalOf(each.row) > metric.totalOf(best.row) ? each : best),
       null,
     );
-  if (busiest === null) return `${metric.name} by day: nothing in this time.`;
+  if (busiest === null) return `${metric.name} by day: no data in this period.`;
   const most = `The most was ${metric.format(metric.totalOf(busiest.row))} on ${busiest.day}.`;
   return `${metric.name} by day from ${days[0]} to ${days.at(-1)}. ${most} The table below has every day.`;
 }

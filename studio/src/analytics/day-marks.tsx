@@ -1,7 +1,7 @@
 import type { ReactNode } from "react";
 import type { AnalyticsRow, Metric } from "./metric.ts";
 
-/** With more days than this, bars would be too thin to tell apart, and lines are drawn. */
+/** Above this number of days, lines are drawn: bars would be too thin to tell apart. */
 const BARS_MAX = 100;
 
 /** The bars or lines of a chart by day. */

@@ -2,7 +2,7 @@ import { type ReactNode, useState } from "react";
 import { formatCost, formatCount, formatDuration } from "../sessions/list/amounts.ts";
 import { type AnalyticsRow, unsplitTokens } from "./metric.ts";
 
-/** The numbers of every day on which something happened, the latest first. */
+/** The numbers of each day with activity, latest first. */
 export function DayTable({
   rows,
   labelledBy,
@@ -16,7 +16,7 @@ export function DayTable({
     <details className="analytics-details" onToggle={(event) => setOpen(event.currentTarget.open)}>
       <summary>As a table</summary>
       {open && (
-        // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls has to be reachable by keyboard.
+        // biome-ignore lint/a11y/noNoninteractiveTabindex: a scrollable element must be reachable by keyboard.
         <section className="analytics-scroll" tabIndex={0} aria-labelledby={labelledBy}>
           <table className="analytics-table" aria-labelledby={labelledBy}>
             <thead>
@@ -56,7 +56,7 @@ const COLUMNS: readonly { readonly name: string; readonly text: (row: AnalyticsR
   { name: "Tool calls", text: ({ toolCalls }) => formatCount(toolCalls) },
   { name: "Input tokens", text: ({ usage }) => formatCount(usage.inputTokens) },
   { name: "Output tokens", text: ({ usage }) => formatCount(usage.outputTokens) },
-  { name: "Not split", text: ({ usage }) => formatCount(unsplitTokens(usage)) },
+  { name: "Unspecified", text: ({ usage }) => formatCount(unsplitTokens(usage)) },
   { name: "Tokens", text: ({ usage }) => formatCount(usage.totalTokens) },
   { name: "Cost", text: ({ cost }) => formatCost(cost) },
   { name: "Median latency", text: ({ latency }) => (latency === undefined ? "–" : formatDuration(latency.medianMs)) },

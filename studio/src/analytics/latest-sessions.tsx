@@ -1,16 +1,16 @@
 import { type ReactNode, useId } from "react";
 import type { Client, ListedSession } from "skein/client";
-import { Shown } from "../request/shown.tsx";
+import { RequestBoundary } from "../request/request-boundary.tsx";
 import { useClient } from "../request/use-client.ts";
 import { useRevised } from "../request/use-revised.ts";
 import { COMPUTED_COST, formatCost, formatCount, formatDuration } from "../sessions/list/amounts.ts";
 import { titleOf } from "../sessions/session-look.ts";
 import { addressOf } from "../shell/route.ts";
 
-/** How many sessions are looked at; each is a request. */
+/** How many sessions are measured; each needs a request. */
 const SESSIONS_MAX = 10;
 
-/** How many sessions are gone through for some of the period. */
+/** How many sessions are listed at most to find some of the period. */
 const LISTED_MAX = 500;
 
 interface Asked {
@@ -30,7 +30,7 @@ export function LatestSessions({
   messages,
 }: {
   readonly asked: Asked;
-  /** How many messages there were; with more of them the sessions are asked for again. */
+  /** The number of messages; when it changes, the sessions are measured again. */
   readonly messages: number;
 }): ReactNode {
   const client = useClient();
@@ -41,18 +41,18 @@ export function LatestSessions({
       <h2 id={id} className="analytics-heading">
         The latest sessions
       </h2>
-      <Shown requested={measured} what="the latest sessions">
+      <RequestBoundary requested={measured} what="the latest sessions">
         {(rows) =>
           rows.length === 0 ? (
-            <p className="soft">Nothing in this time.</p>
+            <p className="soft">No data in this period.</p>
           ) : (
-            // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls has to be reachable by keyboard.
+            // biome-ignore lint/a11y/noNoninteractiveTabindex: a scrollable element must be reachable by keyboard.
             <section className="analytics-scroll" tabIndex={0} aria-labelledby={id}>
               <MeasuredTable rows={rows} labelledBy={id} />
             </section>
           )
         }
-      </Shown>
+      </RequestBoundary>
     </div>
   );
 }

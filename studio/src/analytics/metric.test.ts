@@ -11,7 +11,7 @@ const row = (key: Partial<AnalyticsRow>): AnalyticsRow => ({
 });
 const latency = { answers: 3, medianMs: 200, p95Ms: 900 };
 
-test("a row gets the latency of its own day or user, and one that nobody measured gets none", () => {
+test("gives each row the latency of its day or user, and none to a row without a measurement", () => {
   const days = withLatency([row({ day: "2024-01-01" }), row({ day: "2024-01-02" })], "day", [
     { day: "2024-01-02", ...latency },
   ]);
@@ -20,14 +20,14 @@ test("a row gets the latency of its own day or user, and one that nobody measure
   expect(users.map((each) => each.latency?.medianMs)).toEqual([200, undefined]);
 });
 
-test("the bar of a latency is as high as its 95th percentile, with the median in it", () => {
+test("draws a latency bar up to the 95th percentile, with the median in it", () => {
   const metric = METRICS.find(({ id }) => id === "latency");
   const measured = { ...row({}), latency };
   expect(metric?.series.map(({ amountOf }) => amountOf(measured))).toEqual([200, 700]);
   expect(metric?.totalOf(row({}))).toBe(0);
 });
 
-test("the parts of the tokens add up to their sum, also where an answer only has a sum", () => {
+test("the token parts add up to the sum, also for an answer with a sum only", () => {
   const tokens = METRICS.find(({ id }) => id === "tokens");
   for (const usage of [
     { inputTokens: 3, outputTokens: 4, totalTokens: 7 },

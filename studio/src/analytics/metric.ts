@@ -1,40 +1,40 @@
 import type { AnalyticsView, Client } from "skein/client";
 import { formatCompact, formatCost, formatCount, formatDuration, formatMoney } from "../sessions/list/amounts.ts";
 
-/** How long answers took and which tools were called, as the server says it. */
+/** Latencies of answers and calls by tool, as the server returns them. */
 export type CallFigures = Awaited<ReturnType<Client["callAnalytics"]>>;
 
-/** How long answers took. */
+/** Latencies of answers. */
 export type Latency = NonNullable<CallFigures["latency"]>;
 
-/** One sum of the server, with how long the answers in it took where that is known. */
+/** A row of sums from the server, with the latency of its answers if it is known. */
 export type AnalyticsRow = AnalyticsView["rows"][number] & { readonly latency?: Latency };
 
-/** A part of a metric that is drawn in a colour of its own. */
+/** A part of a metric, drawn in one colour. */
 export interface Series {
   readonly name: string;
-  /** The colour, as a variable of the design tokens. */
+  /** The colour, as a CSS variable of the design tokens. */
   readonly colour: string;
   readonly amountOf: (row: AnalyticsRow) => number;
 }
 
-/** Something that is counted. */
+/** Something that a chart can show. */
 export interface Metric {
   readonly id: string;
   readonly name: string;
-  /** What is drawn on top of each other. */
+  /** The parts that are stacked. */
   readonly series: readonly Series[];
   readonly totalOf: (row: AnalyticsRow) => number;
   readonly format: (value: number) => string;
   readonly formatShort: (value: number) => string;
 }
 
-/** Tokens of which nobody said whether they were read or written. */
+/** Tokens that the provider reported as neither input nor output. */
 export function unsplitTokens({ inputTokens, outputTokens, totalTokens }: AnalyticsRow["usage"]): number {
   return Math.max(0, totalTokens - inputTokens - outputTokens);
 }
 
-/** What can be looked at. */
+/** The metrics to choose from. */
 export const METRICS: readonly [Metric, ...Metric[]] = [
   {
     id: "tokens",
@@ -42,7 +42,7 @@ export const METRICS: readonly [Metric, ...Metric[]] = [
     series: [
       { name: "Input", colour: "var(--accent)", amountOf: ({ usage }) => usage.inputTokens },
       { name: "Output", colour: "var(--tool)", amountOf: ({ usage }) => usage.outputTokens },
-      { name: "Not split", colour: "var(--ink-soft)", amountOf: ({ usage }) => unsplitTokens(usage) },
+      { name: "Unspecified", colour: "var(--ink-soft)", amountOf: ({ usage }) => unsplitTokens(usage) },
     ],
     totalOf: ({ usage }) => usage.totalTokens,
     format: formatCount,
@@ -57,7 +57,7 @@ export const METRICS: readonly [Metric, ...Metric[]] = [
       {
         name: "95th percentile",
         colour: "var(--tool)",
-        // Drawn on top of the median.
+        // Stacked on the median.
         amountOf: ({ latency }) => (latency === undefined ? 0 : latency.p95Ms - latency.medianMs),
       },
     ],
@@ -70,7 +70,7 @@ export const METRICS: readonly [Metric, ...Metric[]] = [
   single("sessions", "Sessions", ({ sessions }) => sessions, formatCount, formatCompact),
 ];
 
-/** Rows with how long the answers in them took. */
+/** The rows with the latencies of their answers. */
 export function withLatency<K extends "day" | "model" | "user">(
   rows: readonly AnalyticsRow[],
   key: K,

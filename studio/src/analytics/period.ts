@@ -1,26 +1,26 @@
 const DAY_MS = 24 * 60 * 60 * 1000;
 
-/** The most days that a chart is drawn for; older ones are in the table of the server's rows only. */
+/** The maximum number of days in a chart; older ones are only in the table. */
 const DAYS_MAX = 3660;
 
-/** A span of time to look at; days are those of UTC, as the server counts them. */
+/** A period; its days are in UTC, as the server counts them. */
 export type Period =
   | { readonly kind: "last"; readonly days: number }
   | { readonly kind: "all" }
-  /** Both days are part of it; an empty one leaves that side open. */
+  /** Both days are included; an empty one leaves that end open. */
   | { readonly kind: "custom"; readonly first: string; readonly last: string };
 
-/** The spans to choose from; `custom` asks for the days. */
+/** The periods to choose from; `custom` lets the user enter the days. */
 export const PERIODS: readonly { readonly value: string; readonly name: string }[] = [
   { value: "7", name: "Last 7 days" },
   { value: "30", name: "Last 30 days" },
   { value: "90", name: "Last 90 days" },
   { value: "365", name: "Last 12 months" },
   { value: "all", name: "All time" },
-  { value: "custom", name: "From … to …" },
+  { value: "custom", name: "Custom …" },
 ];
 
-/** The times that a period lies between, `from` inclusive and `to` exclusive. */
+/** The times of a period, `from` inclusive and `to` exclusive. */
 export function timesOf(period: Period, nowMs: number): { readonly from?: string; readonly to?: string } {
   if (period.kind === "all") return {};
   if (period.kind === "last") {
@@ -34,7 +34,7 @@ export function timesOf(period: Period, nowMs: number): { readonly from?: string
   };
 }
 
-/** Every day of a period as `YYYY-MM-DD`, so that days on which nothing happened are there too. */
+/** Every day of a period as `YYYY-MM-DD`, including days without activity. */
 export function daysOf(period: Period, seen: readonly string[], nowMs: number): readonly string[] {
   const { from, to } = timesOf(period, nowMs);
   const known = seen.map(parseDay).filter((day) => day !== null);
@@ -45,11 +45,11 @@ export function daysOf(period: Period, seen: readonly string[], nowMs: number): 
   return Array.from({ length: count }, (_, index) => isoOf(last - (count - 1 - index) * DAY_MS).slice(0, 10));
 }
 
-/** What is wrong with the days that someone chose; null when nothing is. */
+/** Why a custom period is invalid; null if it is valid. */
 export function problemOf(period: Period): string | null {
   if (period.kind !== "custom") return null;
   const [first, last] = [parseDay(period.first), parseDay(period.last)];
-  return first !== null && last !== null && first > last ? "The first day comes after the last." : null;
+  return first !== null && last !== null && first > last ? "The first day is after the last day." : null;
 }
 
 function parseDay(day: string): number | null {

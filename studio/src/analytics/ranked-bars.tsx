@@ -2,22 +2,22 @@ import { type ReactNode, useId } from "react";
 
 const ROWS_MAX = 50;
 
-/** Something with a name, and how much of it there is. */
+/** A named amount. */
 export interface RankedItem {
   readonly name: string;
   readonly amount: number;
-  /** The amount as people read it. */
+  /** The amount, formatted. */
   readonly text: string;
 }
 
-/** Amounts by something that has a name, the largest first: a table whose rows have bars. */
+/** A table of named amounts with bars, largest first. */
 export function RankedBars({
   title,
   columns,
   items,
 }: {
   readonly title: string;
-  /** What the names and the amounts are. */
+  /** The headings of the two columns. */
   readonly columns: readonly [string, string];
   readonly items: readonly RankedItem[];
 }): ReactNode {
@@ -30,7 +30,7 @@ export function RankedBars({
         {title}
       </h2>
       {ranked.length === 0 ? (
-        <p className="soft">Nothing in this time.</p>
+        <p className="soft">No data in this period.</p>
       ) : (
         <table className="analytics-table analytics-ranked" aria-labelledby={id}>
           <thead className="only-for-readers">

@@ -6,7 +6,7 @@ import { type AnalyticsRow, type CallFigures, type Metric, withLatency } from ".
 import { RankedBars, type RankedItem } from "./ranked-bars.tsx";
 import type { Sums } from "./use-analytics.ts";
 
-/** The sums of a period as charts: by day, by model and by user, and the tools by name. */
+/** The sums of a period as charts: by day, model and user, and the calls by tool. */
 export function SumCharts({
   sums: { byDay, byModel, byUser },
   calls,
@@ -14,7 +14,7 @@ export function SumCharts({
   metric,
 }: {
   readonly sums: Sums;
-  /** Null while they are on their way. */
+  /** Null while they are loading. */
   readonly calls: CallFigures | null;
   readonly days: readonly string[];
   readonly metric: Metric;

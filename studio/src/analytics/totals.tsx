@@ -2,13 +2,13 @@ import type { ReactNode } from "react";
 import { COMPUTED_COST, formatCompact, formatCost, formatCount, formatDuration } from "../sessions/list/amounts.ts";
 import { type AnalyticsRow, type Latency, unsplitTokens } from "./metric.ts";
 
-/** What everything adds up to, as figures. */
+/** The totals of a period. */
 export function Totals({
   row,
   latency,
 }: {
   readonly row: AnalyticsRow | undefined;
-  /** Null where no run answered; undefined while that is not known. */
+  /** Null if no run has answered; undefined while it is loading. */
   readonly latency: Latency | null | undefined;
 }): ReactNode {
   const usage = row?.usage ?? { inputTokens: 0, outputTokens: 0, totalTokens: 0 };
@@ -21,7 +21,7 @@ export function Totals({
         full={formatCount(usage.totalTokens)}
         more={splitOf(usage)}
       />
-      {/* Its room is kept while it is on its way. */}
+      {/* Reserves its space while it is loading. */}
       <Figure
         name="Median latency"
         value={latency == null ? "–" : formatDuration(latency.medianMs)}
@@ -29,7 +29,7 @@ export function Totals({
       />
       {row?.imported !== undefined && (
         <Figure
-          name="Imported, in no other figure"
+          name="Imported (not in other numbers)"
           value={`${formatCompact(row.imported.usage.totalTokens)} tokens`}
           full={row.imported.costComputed ? COMPUTED_COST : undefined}
           more={`${formatCount(row.imported.messages)} messages, ${formatCost(row.imported.cost, row.imported.costComputed)}`}
@@ -72,9 +72,9 @@ function Figure({
   );
 }
 
-/** What of the tokens was read and written, and the rest, so that the parts add up. */
+/** The input and output tokens, and the rest, so that the parts add up. */
 function splitOf(usage: AnalyticsRow["usage"]): string {
   const rest = unsplitTokens(usage);
   const parts = `${formatCompact(usage.inputTokens)} in, ${formatCompact(usage.outputTokens)} out`;
-  return rest === 0 ? parts : `${parts}, ${formatCompact(rest)} not split`;
+  return rest === 0 ? parts : `${parts}, ${formatCompact(rest)} unspecified`;
 }

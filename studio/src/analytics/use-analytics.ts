@@ -4,13 +4,13 @@ import { type Requested, useRequest } from "../request/use-request.ts";
 import { useRevised } from "../request/use-revised.ts";
 import type { AnalyticsRow, CallFigures } from "./metric.ts";
 
-/** How often the sums are asked for again while someone can see them. */
+/** How often the sums are reloaded while the page is visible. */
 const POLL_MS = 20_000;
 
-/** How soon a server is asked again that did not answer. */
+/** How soon a failed request is repeated. */
 const RETRY_MS = 3000;
 
-/** The sums of a period, as the server made them. */
+/** The sums of a period, as the server returns them. */
 export interface Sums {
   readonly total: AnalyticsRow | undefined;
   readonly byDay: readonly AnalyticsRow[];
@@ -18,14 +18,14 @@ export interface Sums {
   readonly byUser: readonly AnalyticsRow[];
 }
 
-/** What sums are asked for. */
+/** The filter of the sums. */
 export interface SumsRequest {
   readonly from?: string;
   readonly to?: string;
   readonly userId?: string;
 }
 
-/** The sums of a period. Those that were there before stay until the new ones come. */
+/** Loads the sums of a period; the earlier ones are kept until the new ones arrive. */
 export function useAnalytics(asked: SumsRequest): Requested<Sums> {
   const client = useClient();
   const requested = useRequest(JSON.stringify(asked), async (signal): Promise<Sums> => {
@@ -35,7 +35,7 @@ export function useAnalytics(asked: SumsRequest): Requested<Sums> {
     return { total: all[0], byDay, byModel, byUser };
   });
   const { loading, reload } = requested;
-  // A new try clears the error, and each one would make the note of it blink.
+  // A new attempt clears the error, which would make its message blink.
   const kept = useRef<{ sums: Sums | null; error: Error | null }>({ sums: null, error: null });
   if (requested.data !== null) kept.current.sums = requested.data;
   if (!loading) kept.current.error = requested.error;
@@ -55,7 +55,7 @@ export function useAnalytics(asked: SumsRequest): Requested<Sums> {
   return { ...requested, error, data: requested.data ?? (error === null ? kept.current.sums : null) };
 }
 
-/** How long answers took and which tools were called; asked for again when there are more messages. */
+/** Loads the latencies and the calls by tool; reloads them when the number of messages changes. */
 export function useCallAnalytics(asked: SumsRequest, messages: number): Requested<CallFigures> {
   const client = useClient();
   return useRevised(JSON.stringify(asked), messages, (signal) => client.callAnalytics(asked, { signal }));

@@ -1,6 +1,6 @@
 import { type RefObject, useLayoutEffect, useRef, useState } from "react";
 
-/** How wide an element is, so that a drawing fills it without being stretched. */
+/** Measures the width of an element, so that a drawing fills it without being stretched. */
 export function useWidth<E extends Element>(): readonly [RefObject<E | null>, number] {
   const ref = useRef<E>(null);
   const [width, setWidth] = useState(0);

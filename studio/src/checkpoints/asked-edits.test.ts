@@ -18,7 +18,7 @@ const write = (id: string, path: string) => ({
   arguments: JSON.stringify({ path, content: `${id}\n` }),
 });
 
-test("gathers the changes of a file in their order, and leaves out calls that failed or change nothing", () => {
+test("collects the changes of each file in order, without failed calls and calls that change nothing", () => {
   const files = askedEdits([
     turn({ toolCalls: [write("1", "b.txt"), write("2", "a.txt"), { id: "3", name: "read_file", arguments: "{}" }] }),
     turn({ role: "tool", toolCallId: "2", isError: true }),

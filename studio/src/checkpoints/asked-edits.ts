@@ -1,13 +1,13 @@
 import type { SessionTurn } from "../../../src/session/state/state.ts";
 import { type FileEdit, fileEditOf } from "../transcript/content/file-edit.ts";
 
-/** A file that tools were asked to change, with each change in its order. */
+/** A file that tool calls asked to change, with the changes in order. */
 export interface AskedFile {
   readonly path: string;
   readonly edits: readonly FileEdit[];
 }
 
-/** The files that the calls in some turns ask to change, by path; calls whose answer is a failure changed nothing. */
+/** The files that calls in some turns asked to change, by path; failed calls are left out. */
 export function askedEdits(turns: readonly SessionTurn[]): readonly AskedFile[] {
   const failed = new Set(turns.filter(({ isError }) => isError === true).map(({ toolCallId }) => toolCallId));
   const files = new Map<string, FileEdit[]>();

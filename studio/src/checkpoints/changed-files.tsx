@@ -7,14 +7,14 @@ import { editOf, whyNotShown } from "./file-change.ts";
 
 const PAGE = 100;
 
-/** The files that two checkpoints hold differently, each with what is different in it. */
+/** The files that differ between two checkpoints, each with its changes. */
 export function ChangedFiles({ files: { changes, truncated } }: { readonly files: FileChanges }): ReactNode {
   const [shown, setShown] = useState(PAGE);
   const count = `${changes.length.toLocaleString("en")}${truncated ? " and more" : ""}`;
   return (
     <div>
       <h3>Files {changes.length > 0 && <span className="soft">({count})</span>}</h3>
-      {changes.length === 0 && <p className="small soft">No file is different.</p>}
+      {changes.length === 0 && <p className="small soft">No file differs.</p>}
       <ul className="checkpoints-turns small" aria-label="Files that differ">
         {changes.slice(0, shown).map((change) => (
           <Changed key={change.path} change={change} />

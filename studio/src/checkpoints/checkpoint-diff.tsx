@@ -3,7 +3,7 @@ import type { SessionTurn } from "../../../src/session/state/state.ts";
 import type { Checkpoint } from "../../../src/session/store.ts";
 import { visibleText } from "../markdown/visible-text.ts";
 import { contentText } from "../request/message-text.ts";
-import { Shown } from "../request/shown.tsx";
+import { RequestBoundary } from "../request/request-boundary.tsx";
 import { useClient } from "../request/use-client.ts";
 import { useMay } from "../request/use-me.ts";
 import { useRequest } from "../request/use-request.ts";
@@ -16,7 +16,7 @@ import "./checkpoint-diff.css";
 const PAGE = 50;
 const LINE_CHARACTERS = 300;
 
-/** What is different between two checkpoints: turns, variables, totals, settings and files. */
+/** The differences between two checkpoints: turns, variables, totals, settings and files. */
 export function CheckpointDiffPanel({
   sessionId,
   from,
@@ -41,14 +41,14 @@ export function CheckpointDiffPanel({
         <bdi>{nameOf(from)}</bdi> <span aria-hidden="true">→</span>
         <span className="only-for-readers">to</span> <bdi>{nameOf(to)}</bdi>
       </h2>
-      <Shown requested={diff} what="the difference">
+      <RequestBoundary requested={diff} what="the difference">
         {({ changes, forward }) => (
           <>
-            {isNothing(changes) && <p className="soft">The log says the same at both.</p>}
+            {isNothing(changes) && <p className="soft">There is no difference in the log.</p>}
             <Values title="Totals" changes={changes.totals} />
-            <Turns title="Turns that were added" sign="+" sessionId={sessionId} turns={changes.added} />
+            <Turns title="Added turns" sign="+" sessionId={sessionId} turns={changes.added} />
             <Turns
-              title="Turns that are not on the path any more"
+              title="Turns that are no longer on the path"
               sign="−"
               sessionId={sessionId}
               turns={changes.removed}
@@ -59,7 +59,7 @@ export function CheckpointDiffPanel({
             <CheckpointFiles diff={forward} turns={changes.added} />
           </>
         )}
-      </Shown>
+      </RequestBoundary>
     </>
   );
 }

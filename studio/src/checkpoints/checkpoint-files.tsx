@@ -8,7 +8,7 @@ import { Fold } from "../transcript/content/fold.tsx";
 import { type AskedFile, askedEdits } from "./asked-edits.ts";
 import { ChangedFiles } from "./changed-files.tsx";
 
-/** The files that differ, where that is known; otherwise those that the added turns asked to change. */
+/** The files that differ; if that is unknown, those that the added turns asked to change. */
 export function CheckpointFiles({
   diff,
   turns,
@@ -24,7 +24,7 @@ export function CheckpointFiles({
       <h3>Files</h3>
       <p className="small soft">
         {may.files ? whyUnknown(diff) : MAY_NOT.files}
-        {asked.length > 0 && " In the turns that were added, tools were asked to change:"}
+        {asked.length > 0 && " Tool calls in the added turns asked to change:"}
       </p>
       <ul className="checkpoints-turns small">
         {asked.map((file) => (
@@ -37,8 +37,8 @@ export function CheckpointFiles({
 
 function whyUnknown({ from, to }: Pick<CheckpointDiff, "from" | "to">): string {
   const holding = [from, to].filter(({ sandboxSnapshot }) => sandboxSnapshot !== undefined).length;
-  if (holding === 0) return "Neither holds files.";
-  return holding === 1 ? "Only one of the two holds files." : "Their files cannot be compared here.";
+  if (holding === 0) return "Neither checkpoint holds files.";
+  return holding === 1 ? "Only one checkpoint holds files." : "Their files cannot be compared here.";
 }
 
 function Asked({ file: { path, edits } }: { readonly file: AskedFile }): ReactNode {

@@ -4,19 +4,19 @@ import { useAction } from "../request/use-action.ts";
 import { MAY_NOT, useMay } from "../request/use-me.ts";
 import { useClient } from "../request/use-client.ts";
 
-/** What can be done with a checkpoint once a question is answered. */
+/** The actions on a checkpoint that need a confirmation. */
 export type CheckpointAct = "restore" | "delete";
 
 interface QuestionProps {
   readonly what: CheckpointAct;
   readonly checkpoint: Checkpoint;
   readonly hasPlace: boolean;
-  /** Called when it is done, with the checkpoint that holds the files of before where there is one. */
+  /** Called after the action, with the checkpoint that saved the files from before, if there is one. */
   readonly onDone: (kept: Checkpoint | null) => void;
   readonly onCancel: () => void;
 }
 
-/** Asks whether to go back to a checkpoint or to remove it, says what happens then, and does it. */
+/** Asks for confirmation to restore or delete a checkpoint, explains the effect, and does it. */
 export function CheckpointQuestion({ what, checkpoint, hasPlace, onDone, onCancel }: QuestionProps): ReactNode {
   const client = useClient();
   const may = useMay();
@@ -34,12 +34,12 @@ export function CheckpointQuestion({ what, checkpoint, hasPlace, onDone, onCance
     <div className="checkpoints-question" role="group" aria-label={`Confirm: ${what} the checkpoint`}>
       <p className="small">
         {what === "restore"
-          ? "The session goes back to this point, and the next message continues from here. Nothing is erased: what came since stays as a branch."
-          : `The checkpoint is removed${holdsFiles ? ", with the files that it holds" : ""}. The entries of the session stay.`}
+          ? "The session goes back to this point, and the next message continues from here. Nothing is deleted: later entries stay as a branch."
+          : `The checkpoint is removed${holdsFiles ? ", with its files" : ""}. The entries of the session are kept.`}
       </p>
       {what === "restore" && canRestoreFiles && <FilesChoice files={files} onChange={setFiles} />}
       {what === "restore" && !canRestoreFiles && (
-        <p className="small">Files stay as they are: {whyFilesStay(holdsFiles, hasPlace)}</p>
+        <p className="small">Files are not changed: {whyFilesStay(holdsFiles, hasPlace)}</p>
       )}
       {refused && <p className="small">{MAY_NOT.files}</p>}
       {act.error !== null && (
@@ -67,8 +67,8 @@ export function CheckpointQuestion({ what, checkpoint, hasPlace, onDone, onCance
 }
 
 function whyFilesStay(holdsFiles: boolean, hasPlace: boolean): string {
-  if (!holdsFiles) return "it holds none.";
-  return hasPlace ? MAY_NOT.files : "there is no place to bring them back to.";
+  if (!holdsFiles) return "the checkpoint holds none.";
+  return hasPlace ? MAY_NOT.files : "the session has no directory to restore them to.";
 }
 
 function FilesChoice({
@@ -82,8 +82,8 @@ function FilesChoice({
     <label className="checkpoints-with-files small">
       <input type="checkbox" checked={files} onChange={(event) => onChange(event.target.checked)} />
       <span>
-        Bring its files back, too: the place where the session's tools act then holds these files and no others. What is
-        there now is kept in another checkpoint first.
+        Also restore its files: the directory where the session's tools work then holds exactly these files. The current
+        files are saved in another checkpoint first.
       </span>
     </label>
   );

@@ -14,13 +14,13 @@ interface RowProps {
   readonly checkpoint: TimelineCheckpoint;
   readonly chosen: boolean;
   readonly onChoose: (id: string, chosen: boolean) => void;
-  /** Whether the session's tools act somewhere. */
+  /** Whether the session has a directory where its tools work. */
   readonly hasPlace: boolean;
-  /** Called with the checkpoint that holds the files of before, where files were brought back. */
+  /** Called with the checkpoint that saved the files from before, if files were restored. */
   readonly onChanged: (kept: Checkpoint | null) => void;
 }
 
-/** One checkpoint: when and where, and what can be done with it. */
+/** One checkpoint with its time, position and actions. */
 export function CheckpointRow({ sessionId, checkpoint, chosen, hasPlace, onChoose, onChanged }: RowProps): ReactNode {
   const [asking, setAsking] = useState<CheckpointAct | null>(null);
   const titleId = useId();

@@ -2,7 +2,7 @@ import { type ReactNode, useState } from "react";
 import type { CheckpointTimeline } from "skein/client";
 import type { Checkpoint } from "../../../src/session/store.ts";
 import { visibleText } from "../markdown/visible-text.ts";
-import { Shown } from "../request/shown.tsx";
+import { RequestBoundary } from "../request/request-boundary.tsx";
 import { useClient } from "../request/use-client.ts";
 import { useRevised } from "../request/use-revised.ts";
 import type { SessionProps } from "../session/session-props.ts";
@@ -13,7 +13,7 @@ import { CreateCheckpointForm } from "./create-checkpoint-form.tsx";
 import "./checkpoints.css";
 
 const PAGE = 50;
-/** The server gives at most this many at once. */
+/** The maximum number that the server returns at a time. */
 const SHOWN_MAX = 1000;
 
 /** The checkpoints of a session. */
@@ -36,11 +36,11 @@ export function CheckpointsView({ session, live }: SessionProps): ReactNode {
           <strong dir="auto">{visibleText(noteOf(kept) ?? kept.id)}</strong>; restore it with its files to undo this.
         </output>
       )}
-      <Shown requested={loaded} what="the checkpoints">
+      <RequestBoundary requested={loaded} what="the checkpoints">
         {(timeline) =>
           timeline.total === 0 ? (
             <p className="checkpoints-none soft">
-              No checkpoints yet. One marks where the session stands, so that it can be compared and returned to.
+              No checkpoints yet. A checkpoint saves the session's position, to compare it or go back to it later.
             </p>
           ) : (
             <Timeline
@@ -55,7 +55,7 @@ export function CheckpointsView({ session, live }: SessionProps): ReactNode {
             />
           )
         }
-      </Shown>
+      </RequestBoundary>
     </div>
   );
 }
@@ -63,7 +63,7 @@ export function CheckpointsView({ session, live }: SessionProps): ReactNode {
 interface TimelineProps {
   readonly sessionId: string;
   readonly timeline: CheckpointTimeline;
-  /** Asks for earlier ones; null where no more are to be had. */
+  /** Loads earlier ones; null if there are no more. */
   readonly onMore: (() => void) | null;
   readonly hasPlace: boolean;
   readonly onChanged: (kept: Checkpoint | null) => void;
@@ -72,11 +72,11 @@ interface TimelineProps {
 function Timeline({ sessionId, timeline, hasPlace, onMore, onChanged }: TimelineProps): ReactNode {
   const { items: checkpoints, total } = timeline;
   const [chosen, setChosen] = useState<readonly string[]>([]);
-  // The older one is what is compared from.
+  // The older one is the base of the comparison.
   const [to, from] = checkpoints.filter(({ id }) => chosen.includes(id));
   const choose = (id: string, isChosen: boolean): void => {
     const others = chosen.filter((other) => other !== id && checkpoints.some((one) => one.id === other));
-    // Of three, the one that was chosen first is let go.
+    // When a third one is chosen, the first is deselected.
     setChosen(isChosen ? [...others, id].slice(-2) : others);
   };
   return (
@@ -104,7 +104,7 @@ function Timeline({ sessionId, timeline, hasPlace, onMore, onChanged }: Timeline
       <section className="checkpoints-diff" aria-label="Difference between two checkpoints">
         {from === undefined || to === undefined ? (
           <p className="soft">
-            {to === undefined ? "Choose two checkpoints" : "Choose one more checkpoint"} to see what is different.
+            {to === undefined ? "Choose two checkpoints" : "Choose one more checkpoint"} to see the differences.
           </p>
         ) : (
           <CheckpointDiffPanel key={`${from.id} ${to.id}`} sessionId={sessionId} from={from} to={to} />

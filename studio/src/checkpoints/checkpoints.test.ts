@@ -3,14 +3,14 @@ import { noteOf, positionText } from "./checkpoint-position.ts";
 import { editOf, whyNotShown } from "./file-change.ts";
 import { isNothing, stateChanges, valueText } from "./state-changes.ts";
 
-test("the position of a checkpoint is told by the active path", () => {
-  expect(positionText({ leafId: "b", stepsBack: 0 })).toBe("where the session stands now");
+test("describes the position of a checkpoint on the active path", () => {
+  expect(positionText({ leafId: "b", stepsBack: 0 })).toBe("at the session's current position");
   expect(positionText({ leafId: "a", stepsBack: 1 })).toBe("1 entry back on the active path");
   expect(positionText({ leafId: "x", stepsBack: null })).toBe("on another branch");
   expect(positionText({ leafId: null, stepsBack: null })).toBe("before the first entry");
 });
 
-test("a note is a text that says something", () => {
+test("accepts only a non-empty text as a note", () => {
   expect(noteOf({ metadata: { note: "before the train" } })).toBe("before the train");
   expect(noteOf({ metadata: { note: " " } })).toBeNull();
   expect(noteOf({ metadata: { note: 3 } })).toBeNull();
@@ -19,7 +19,7 @@ test("a note is a text that says something", () => {
 describe("the changes between two states", () => {
   const turn = (turnId: string) => ({ turnId, role: "user", content: turnId, timestamp: "", metadata: {} });
 
-  test("say what each value was and what it is", () => {
+  test("contain the old and the new value", () => {
     const changes = stateChanges(
       { fields: { set: { turnCount: 3, updatedAt: "later" } }, variables: { set: { a: 1, b: 2 }, unset: ["c"] } },
       { fields: { set: { turnCount: 1, updatedAt: "before" } }, variables: { set: { b: 0, c: "x" }, unset: ["a"] } },
@@ -33,18 +33,18 @@ describe("the changes between two states", () => {
     ]);
   });
 
-  test("hold the turns that only one of them has", () => {
+  test("contain the turns that only one of them has", () => {
     const splice = (insert: readonly object[]) => ({ turns: { from: 1, splices: [{ at: 0, remove: 1, insert }] } });
     const changes = stateChanges(splice([turn("new")]) as never, splice([turn("old")]) as never);
     expect(changes.added.map(({ turnId }) => turnId)).toEqual(["new"]);
     expect(changes.removed.map(({ turnId }) => turnId)).toEqual(["old"]);
   });
 
-  test("are nothing where the diffs are empty", () => {
+  test("are empty if the diffs are empty", () => {
     expect(isNothing(stateChanges({}, {}))).toBe(true);
   });
 
-  test("take a variable by its own name only", () => {
+  test("ignore inherited properties such as constructor", () => {
     const [change] = stateChanges(
       { variables: { set: { constructor: 1 } } },
       { variables: { unset: ["constructor"] } },
@@ -53,14 +53,14 @@ describe("the changes between two states", () => {
   });
 });
 
-test("a value is shown as what it is", () => {
+test("formats values by their type", () => {
   expect(valueText(0.5, true)).toBe("$0.50");
   expect(valueText({ a: 1 })).toBe('{"a":1}');
   expect(valueText(undefined)).toBe("none");
 });
 
 describe("a changed file", () => {
-  test("has lines to show where what it said and says is known and different", () => {
+  test("has lines to show if its old and new text are known and different", () => {
     expect(editOf({ path: "a", change: "changed", before: "x", after: "y" })).toMatchObject({
       oldText: "x",
       newText: "y",
@@ -69,9 +69,9 @@ describe("a changed file", () => {
     expect(editOf({ path: "a", change: "removed", before: "x" })).toMatchObject({ oldText: "x", newText: "" });
   });
 
-  test("otherwise says why there are none", () => {
+  test("otherwise gives the reason", () => {
     const mode = { path: "a", change: "changed", before: "x", after: "x" } as const;
-    expect([editOf(mode), whyNotShown(mode)]).toEqual([null, "Only its mode is different."]);
+    expect([editOf(mode), whyNotShown(mode)]).toEqual([null, "Only its file mode differs."]);
     for (const change of ["added", "removed", "changed"] as const) {
       expect([editOf({ path: "a", change }), whyNotShown({ path: "a", change })]).toEqual([
         null,

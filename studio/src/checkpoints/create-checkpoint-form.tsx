@@ -5,12 +5,12 @@ import { useClient } from "../request/use-client.ts";
 
 interface FormProps {
   readonly sessionId: string;
-  /** Whether the session's tools act somewhere; null while that is not known. */
+  /** Whether the session has a directory where its tools work; null while that is unknown. */
   readonly hasPlace: boolean | null;
   readonly onCreated: () => void;
 }
 
-/** Makes a checkpoint where the session stands, with its files where it has any. */
+/** Creates a checkpoint at the current position, optionally with the files. */
 export function CreateCheckpointForm({ sessionId, hasPlace, onCreated }: FormProps): ReactNode {
   const client = useClient();
   const may = useMay();
@@ -43,7 +43,7 @@ export function CreateCheckpointForm({ sessionId, hasPlace, onCreated }: FormPro
       {hasPlace === false || !may.files ? (
         <p className="checkpoints-with-files small soft">
           It holds no files:{" "}
-          {may.files ? "neither the session nor the server has a place where tools act." : MAY_NOT.files}
+          {may.files ? "neither the session nor the server has a directory where tools work." : MAY_NOT.files}
         </p>
       ) : (
         <label className="checkpoints-with-files small">
@@ -53,7 +53,7 @@ export function CreateCheckpointForm({ sessionId, hasPlace, onCreated }: FormPro
             disabled={hasPlace === null}
             onChange={(event) => setFiles(event.target.checked)}
           />{" "}
-          With its files, as they are now in the place where its tools act
+          With the current files of the directory where its tools work
         </label>
       )}
       {create.error !== null && (

@@ -3,16 +3,16 @@ import type { SessionTurn } from "../../../src/session/state/state.ts";
 import type { KeyDiff, StateDiff } from "../../../src/session/state/state-diff.ts";
 import { formatCost } from "../sessions/list/amounts.ts";
 
-/** A value that two states have differently; undefined where one has none. */
+/** A value that differs between two states; undefined where a state lacks it. */
 export interface ValueChange {
   readonly name: string;
   readonly before: JsonValue | undefined;
   readonly after: JsonValue | undefined;
-  /** Whether it is an amount of US dollars. */
+  /** Set for an amount of US dollars. */
   readonly money?: true;
 }
 
-/** What is different between two states, with what it was and what it is. */
+/** The differences between two states, with old and new values. */
 export interface StateChanges {
   readonly added: readonly SessionTurn[];
   readonly removed: readonly SessionTurn[];
@@ -38,8 +38,8 @@ const FIELDS: Readonly<Record<string, string>> = {
 };
 
 /**
- * Puts two diffs of the same states together, one for each direction: a diff only says what a value becomes, and so each
- * says what the other leaves out.
+ * Combines the two diffs between the same states, one for each direction: a diff only holds the new values, so the
+ * reverse diff provides the old ones.
  */
 export function stateChanges(forward: JsonObject, backward: JsonObject): StateChanges {
   const [to, from] = [forward as StateDiff, backward as StateDiff];
@@ -54,12 +54,12 @@ export function stateChanges(forward: JsonObject, backward: JsonObject): StateCh
   };
 }
 
-/** Whether two states are the same in all that is shown. */
+/** Whether two states are equal in everything that is shown. */
 export function isNothing(changes: StateChanges): boolean {
   return Object.values(changes).every((list: readonly unknown[]) => list.length === 0);
 }
 
-/** A value as a reader expects it. */
+/** A value, formatted for people. */
 export function valueText(value: JsonValue | undefined, money = false): string {
   if (value === undefined || value === null) return "none";
   if (typeof value === "number") return money ? formatCost(value) : value.toLocaleString("en");
@@ -80,7 +80,7 @@ function ownValue(diff: KeyDiff | undefined, name: string): JsonValue | undefine
   return Object.hasOwn(set, name) ? set[name] : undefined;
 }
 
-/** The changes that have a name for readers, in the order of the names; the rest is the server's own account. */
+/** The changes of fields with a readable name, in the order of `names`; other fields are internal to the server. */
 function named(changes: readonly ValueChange[], names: Readonly<Record<string, string>>): readonly ValueChange[] {
   return Object.entries(names).flatMap(([field, name]) =>
     changes

@@ -9,24 +9,24 @@ function row(kind: string, text: string, id = `${kind}-${text}`): TurnRow {
 const shown = (left: readonly TurnRow[], right: readonly TurnRow[]): string[] =>
   alignTurns(left, right).map((pair) => `${pair.left?.text ?? "-"}${pair.same ? "=" : "|"}${pair.right?.text ?? "-"}`);
 
-test("puts the same role beside the same role, in order", () => {
+test("pairs turns of the same role, in order", () => {
   const left = [row("user", "a"), row("assistant", "b")];
   const right = [row("user", "x"), row("tool", "t"), row("assistant", "y")];
   expect(shown(left, right)).toEqual(["a|x", "-|t", "b|y"]);
 });
 
-test("prefers what is the same in both, as turns are that were merged", () => {
+test("prefers equal turns, as after a merge", () => {
   const left = [row("user", "own"), row("assistant", "answer"), row("user", "q", "1"), row("assistant", "a", "2")];
   const right = [row("user", "q", "1"), row("assistant", "a", "2")];
   expect(shown(left, right)).toEqual(["own|-", "answer|-", "q=q", "a=a"]);
 });
 
-test("shows the rest of the longer side alone, and nothing for two empty sides", () => {
+test("leaves the rest of the longer side unpaired, and returns nothing for two empty sides", () => {
   expect(shown([row("user", "a")], [row("user", "a", "other"), row("assistant", "b")])).toEqual(["a=a", "-|b"]);
   expect(shown([], [])).toEqual([]);
 });
 
-test("does not take calls with other arguments for the same", () => {
+test("treats calls with different arguments as different", () => {
   const call = (text: string): TurnRow => ({
     ...row("assistant", "", text),
     calls: [{ id: "1", name: "run", arguments: text }],
@@ -34,7 +34,7 @@ test("does not take calls with other arguments for the same", () => {
   expect(alignTurns([call("a")], [call("b")])[0]?.same).toBe(false);
 });
 
-test("pairs sides by position that are too long for anything better", () => {
+test("pairs very long sides by position", () => {
   const many = (id: string): TurnRow[] =>
     Array.from({ length: 1200 }, (_, index) => row("user", `${index}`, `${id}${index}`));
   expect(alignTurns(many("a"), many("b"))).toHaveLength(1200);

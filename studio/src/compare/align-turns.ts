@@ -1,18 +1,18 @@
 import type { TurnRow } from "./turn-row.ts";
 
-/** Two turns that stand beside each other; null where a side has none. */
+/** Two turns side by side; null where a side has none. */
 export interface TurnPair {
   readonly left: TurnRow | null;
   readonly right: TurnRow | null;
-  /** Whether both say the same. */
+  /** Whether both have the same content. */
   readonly same: boolean;
 }
 
-/** The table of the alignment has at most this many cells; longer sides are paired by position. */
+/** The maximum size of the alignment table; longer sides are paired by position. */
 const CELLS_MAX = 1_000_000;
 const SAME_SCORE = 4;
 
-/** Puts the turns of two branches beside each other, in order: the same beside the same, else role beside role. */
+/** Aligns the turns of two branches in order: equal turns first, else turns of the same role. */
 export function alignTurns(left: readonly TurnRow[], right: readonly TurnRow[]): readonly TurnPair[] {
   if ((left.length + 1) * (right.length + 1) > CELLS_MAX) return byPosition(left, right);
   const width = right.length + 1;

@@ -4,7 +4,7 @@ import { useClient } from "../request/use-client.ts";
 import { goTo } from "../shell/route.ts";
 import type { Side } from "./read-comparison.ts";
 
-/** Says how two ways of one session are brought together, and makes the fork that this takes. */
+/** Explains how two branches of one session are merged, and makes the fork that this needs. */
 export function BranchAdvice({
   side: { session },
   ancestorId,
@@ -30,9 +30,9 @@ export function BranchAdvice({
   return (
     <>
       <p className="soft">
-        Both sides are branches of one session: only one of them is active at a time, and what comes next is said on
-        that one. To work on two ways at once and bring them together, fork the session: the fork is a session of its
-        own, and what it says can be merged back here.
+        Both sides are branches of one session: only one of them is active at a time, and new messages are added to that
+        one. To work on both at once and merge them later, fork the session: the fork is a separate session, and its
+        turns can be merged back into this one.
       </p>
       <form className="compare-fork" onSubmit={submit}>
         <label htmlFor={field}>Name of the fork</label>
@@ -44,7 +44,7 @@ export function BranchAdvice({
           onChange={(event) => setName(event.target.value)}
         />
         <button type="submit" className="button" disabled={name.trim() === "" || fork.busy}>
-          Fork where they part
+          Fork at the common ancestor
         </button>
       </form>
       {fork.error !== null && (

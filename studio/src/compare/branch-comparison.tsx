@@ -1,5 +1,5 @@
 import { type ReactNode, useState } from "react";
-import { Shown } from "../request/shown.tsx";
+import { RequestBoundary } from "../request/request-boundary.tsx";
 import { useClient } from "../request/use-client.ts";
 import { useRevised } from "../request/use-revised.ts";
 import { ColumnHead } from "./column-head.tsx";
@@ -12,10 +12,10 @@ import "./branch-comparison.css";
 
 const NODES_FIRST = 60;
 const NODES_MORE = 120;
-/** The server gives at most this many nodes of a path at once. */
+/** The maximum number of nodes of a path that the server returns at a time. */
 const NODES_MAX = 1000;
 
-/** Two sides from where they part, what they have set differently, and what can be done with them. */
+/** Two sides from their common ancestor on, the settings that differ, and the actions on them. */
 export function BranchComparison({
   left,
   right,
@@ -25,9 +25,9 @@ export function BranchComparison({
 }: {
   readonly left: Side;
   readonly right: Side;
-  /** Names the choice of the sides, which stays while they grow. */
+  /** Identifies the chosen sides; unchanged while they grow. */
   readonly moving: string;
-  /** Called when another branch was made the active one. */
+  /** Called when another branch was activated. */
   readonly onMove: () => void;
   readonly onChange: () => void;
 }): ReactNode {
@@ -39,7 +39,7 @@ export function BranchComparison({
     readComparison(client, left, right, { nodesMax, signal }),
   );
   return (
-    <Shown requested={requested} what="the comparison">
+    <RequestBoundary requested={requested} what="the comparison">
       {(comparison) => (
         <>
           <CommonPart key={key} side={left} comparison={comparison} />
@@ -66,7 +66,7 @@ export function BranchComparison({
           <MergePanel left={left} right={right} comparison={comparison} onChange={onChange} />
         </>
       )}
-    </Shown>
+    </RequestBoundary>
   );
 }
 
@@ -74,12 +74,12 @@ function Turns({ comparison: { pairs, leftTurns, rightTurns } }: { readonly comp
   if (pairs.length === 0) {
     return (
       <p className="compare-none soft">
-        {leftTurns + rightTurns === 0 ? "Both sides say the same." : "Nothing was said since they parted."}
+        {leftTurns + rightTurns === 0 ? "Both sides are equal." : "There are no turns after the common ancestor."}
       </p>
     );
   }
   return (
-    <ol className="compare-turns" aria-label="Turns since they parted">
+    <ol className="compare-turns" aria-label="Turns after the common ancestor">
       {pairs.map((pair) => (
         <TurnPairRow key={`${pair.left?.id ?? ""}|${pair.right?.id ?? ""}`} pair={pair} />
       ))}

@@ -7,7 +7,7 @@ import { branchTitle, leavesOf } from "./paths.ts";
 import type { Side } from "./read-comparison.ts";
 import { sessionTitle } from "./read-relatives.ts";
 
-/** What a side is, and what can be done with it alone. */
+/** The heading of a side, with its actions. */
 export function ColumnHead({
   letter,
   side: { session, tree, leafId },
@@ -37,7 +37,7 @@ export function ColumnHead({
       </h2>
       <p className="small soft">
         <a href={addressOf({ page: "session", id, view: "talk", options })}>{visibleText(sessionTitle(session))}</a>
-        {` · ${turns} ${turns === 1 ? "turn" : "turns"} of its own `}
+        {` · ${turns} ${turns === 1 ? "turn" : "turns"} only here `}
         {active && leavesOf(tree).length > 1 && <span className="tag">active branch</span>}
       </p>
       {!active && (

@@ -1,15 +1,15 @@
 import { type ReactNode, useState } from "react";
-import { Shown } from "../request/shown.tsx";
+import { RequestBoundary } from "../request/request-boundary.tsx";
 import { useClient } from "../request/use-client.ts";
 import { useRequest } from "../request/use-request.ts";
 import type { Comparison, Side } from "./read-comparison.ts";
 import { TurnCard } from "./turn-card.tsx";
 import { turnRowOf } from "./turn-row.ts";
 
-/** The end of the common beginning is enough to know where one is; the transcript has the rest. */
+/** The last entries are enough to recognize the common part; the transcript has the rest. */
 const NODES_MAX = 100;
 
-/** What both sides begin with, folded. */
+/** The common part of both sides, collapsed. */
 export function CommonPart({
   side,
   comparison: { ancestorId, commonTurns },
@@ -39,10 +39,10 @@ function CommonTurns({ side, ancestorId }: { readonly side: Side; readonly ances
     client.sessions.path(id, { leafId: ancestorId, limit: NODES_MAX }, { signal }),
   );
   return (
-    <Shown requested={page} what="the common turns">
+    <RequestBoundary requested={page} what="the common turns">
       {({ items, next }) => (
         <>
-          {next !== null && <p className="small soft">The last {NODES_MAX} entries of them:</p>}
+          {next !== null && <p className="small soft">The last {NODES_MAX} of these entries:</p>}
           <ol className="compare-common-turns" aria-label="Turns in common">
             {items
               .map(turnRowOf)
@@ -55,6 +55,6 @@ function CommonTurns({ side, ancestorId }: { readonly side: Side; readonly ances
           </ol>
         </>
       )}
-    </Shown>
+    </RequestBoundary>
   );
 }

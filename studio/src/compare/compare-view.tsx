@@ -1,6 +1,6 @@
 import type { ReactNode } from "react";
 import type { TreeView } from "skein/client";
-import { Shown } from "../request/shown.tsx";
+import { RequestBoundary } from "../request/request-boundary.tsx";
 import { useClient } from "../request/use-client.ts";
 import type { SessionProps } from "../session/session-props.ts";
 import { goTo } from "../shell/route.ts";
@@ -25,16 +25,16 @@ export function CompareView(props: SessionProps): ReactNode {
     ]);
     return { tree, relatives };
   });
-  // A fork is a session of its own and says nothing to this one, so its maker has to ask again.
+  // A new fork appends nothing to this session, so its branches must be reloaded.
   const change = (): void => {
     live.reload();
     requested.reload();
   };
   return (
     <section className="compare" aria-label="Compare and merge">
-      <Shown requested={requested} what="the branches">
+      <RequestBoundary requested={requested} what="the branches">
         {({ tree, relatives }) => <Sides {...props} tree={tree} relatives={relatives} onChange={change} />}
-      </Shown>
+      </RequestBoundary>
     </section>
   );
 }
@@ -54,7 +54,7 @@ function Sides({
   const leftId = options.left !== undefined && known.has(options.left) ? options.left : tree.leafId;
   const withId = options.with ?? defaultWith(tree, relatives, leftId);
   const left = { session, tree, leafId: leftId };
-  // When another branch becomes the active one, the sides stay where they are.
+  // Keeps both sides when another branch is activated.
   const stay = (): void => {
     if (leftId !== null && withId !== null) {
       goTo({ page: "session", id: session.header.id, view: "compare", options: { left: leftId, with: withId } });
@@ -68,8 +68,8 @@ function Sides({
         <div className="empty">
           <h2>There is only one branch</h2>
           <p className="soft">
-            Branch from an earlier turn in the transcript, or fork the session, and both ways can be seen side by side
-            here. Any other session can be compared by its id.
+            Branch from an earlier turn in the transcript, or fork the session, to compare both here. You can also
+            compare any other session by its id.
           </p>
         </div>
       )}
@@ -99,7 +99,7 @@ function Sides({
   );
 }
 
-/** What is most likely wanted: another branch, else a fork, else where the session came from. */
+/** The most likely side: another branch, else a fork, else the session's parent. */
 function defaultWith(tree: TreeView, { forks, parent }: Relatives, leftId: string | null): string | null {
   const leaf = leavesOf(tree).find(({ id }) => id !== leftId);
   return leaf?.id ?? forks[0]?.header.id ?? parent?.header.id ?? null;

@@ -1,23 +1,23 @@
-/** A piece of a text: what both texts have, or what only this one has. */
+/** A piece of a text, which either both texts or only this one contains. */
 export interface Piece {
   readonly text: string;
   readonly own: boolean;
 }
 
-/** Two texts in pieces, word by word. */
+/** Two texts, split into pieces by words. */
 export interface WordComparison {
   readonly left: readonly Piece[];
   readonly right: readonly Piece[];
 }
 
-/** Texts longer than this are shown as they are: nobody reads marks in them, and finding them takes long. */
+/** Longer texts get no marks: they would be slow to compute, and hard to read. */
 const CHARACTERS_MAX = 20_000;
-/** The table of the comparison has at most this many cells. */
+/** The maximum size of the comparison table. */
 const CELLS_MAX = 1_000_000;
-/** Texts that share fewer of their words than this say different things, and marks would be noise. */
+/** Below this share of common words, texts are too different for useful marks. */
 const SHARED_MIN = 0.15;
 
-/** Finds the words that only one of two texts has. */
+/** Finds the words that only one of two texts contains. */
 export function compareWords(left: string, right: string): WordComparison {
   if (left === right || left.length > CHARACTERS_MAX || right.length > CHARACTERS_MAX) return plain(left, right);
   const [a, b] = [wordsOf(left), wordsOf(right)];
@@ -44,7 +44,7 @@ function count(words: readonly string[]): number {
   return words.filter((word) => /\w/.test(word)).length;
 }
 
-/** The places of a longest common subsequence; null when it would take too long. */
+/** The index pairs of a longest common subsequence; null if it would take too long to compute. */
 function common(a: readonly string[], b: readonly string[]): (readonly [number, number])[] | null {
   let head = 0;
   while (head < a.length && head < b.length && a[head] === b[head]) head++;
@@ -79,7 +79,7 @@ function middle(a: readonly string[], b: readonly string[]): (readonly [number, 
   return places;
 }
 
-/** Joins what belongs together; a space between two words of one side's own is its own too. */
+/** Joins adjacent words; a space between two words that only one side contains is marked as well. */
 function piecesOf(words: readonly string[], shared: ReadonlySet<number>): readonly Piece[] {
   const pieces: { text: string; own: boolean }[] = [];
   words.forEach((word, index) => {

@@ -4,13 +4,13 @@ import type { ValueDifference } from "./setting-differences.ts";
 
 const CHARACTERS_MAX = 1000;
 
-/** The variables that the two sides have different. */
+/** The variables and settings that differ. */
 export function DifferentValues({ differences }: { readonly differences: readonly ValueDifference[] }): ReactNode {
   if (differences.length === 0) return null;
   return (
     <section className="compare-values" aria-label="Variables that differ">
       <h2>Variables that differ</h2>
-      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reachable by keyboard. */}
+      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: a scrollable element must be reachable by keyboard. */}
       <div className="compare-scroll" tabIndex={0}>
         <table>
           <thead>

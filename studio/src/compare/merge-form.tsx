@@ -8,14 +8,14 @@ import { MergeStrategyFields } from "./merge-strategy-fields.tsx";
 import type { Side } from "./read-comparison.ts";
 import { sessionTitle } from "./read-relatives.ts";
 
-/** How a merge is to be done. */
+/** The options of a merge. */
 export interface MergeChoice {
   readonly strategy: "append" | "selective" | "summary";
   readonly turnIds: ReadonlySet<string>;
   readonly model: string;
 }
 
-/** Chooses how to merge a fork, shows what that would do, and does it. */
+/** Chooses how to merge a fork, previews the merge, and executes it. */
 export function MergeForm({
   target,
   branch,
@@ -25,9 +25,9 @@ export function MergeForm({
 }: {
   readonly target: Side;
   readonly branch: Side;
-  /** What the fork has more than the session it is merged into, as far as it was read. */
+  /** The nodes of the fork that the target lacks, as far as they were loaded. */
   readonly nodes: readonly TreeNodeView[];
-  /** Whether there are more than were read. */
+  /** Whether there are more nodes than were loaded. */
   readonly more: boolean;
   readonly onChange: () => void;
 }): ReactNode {
@@ -38,7 +38,7 @@ export function MergeForm({
   const targetId = target.session.header.id;
   const request = requestOf(branch.session.header.id, choice);
   const asked = JSON.stringify(request);
-  // What was shown before counts only for what it was shown for.
+  // A preview is only valid for the choice and the session versions it was made for.
   const key = `${asked}|${target.session.version}|${branch.session.version}`;
   const look = useAction(async () => {
     setDone(null);
@@ -55,7 +55,7 @@ export function MergeForm({
   const busy = look.busy || merge.busy;
   const ready = !busy && !incomplete && fresh !== null && fresh.appended.length > 0;
   const error = look.error ?? merge.error;
-  // Where only the sessions moved on, the same is looked at again, unless a model would be asked for it.
+  // If only the sessions have changed, the preview is repeated, unless that would call a model.
   const outdated = preview?.asked === asked && fresh === null && choice.strategy !== "summary";
   const again = outdated && !busy && error === null;
   useEffect(() => {
@@ -64,8 +64,8 @@ export function MergeForm({
   return (
     <div className="compare-merge-form">
       <p>
-        What <strong>{visibleText(sessionTitle(branch.session))}</strong> said since it was forked goes to the end of
-        the active branch of <strong>{visibleText(sessionTitle(target.session))}</strong>. The fork stays as it is.
+        The new turns of <strong>{visibleText(sessionTitle(branch.session))}</strong> are appended to the active branch
+        of <strong>{visibleText(sessionTitle(target.session))}</strong>. The fork is not changed.
       </p>
       <MergeStrategyFields choice={choice} turns={turns} more={more} onChange={setChoice} />
       <p className="compare-merge-actions">
@@ -80,7 +80,7 @@ export function MergeForm({
         >
           {merge.busy ? "Merging …" : "Merge"}
         </button>
-        {fresh === null && done === null && <span className="small soft">See the preview first.</span>}
+        {fresh === null && done === null && <span className="small soft">Preview the merge first.</span>}
       </p>
       {error !== null && (
         <p role="alert" className="compare-refused">

@@ -4,15 +4,15 @@ import { visibleText } from "../markdown/visible-text.ts";
 import { addressOf } from "../shell/route.ts";
 
 const REASONS = {
-  present: "the session has it already",
+  present: "the session already has it",
   unknown: "the fork has no such turn",
-  torn: "it is one half of a tool's call and answer; pick the other half too",
+  torn: "it is only the call or only the result of a tool; pick the other one as well",
 } as const;
-/** Longer lists say only how many more there are. */
+/** Of longer lists, only the number of further items is shown. */
 const ITEMS_MAX = 50;
 const VALUE_CHARACTERS_MAX = 500;
 
-/** What a merge would do, or did. */
+/** The result or the preview of a merge. */
 export function MergeOutcome({
   view: { appended, skipped, conflicts },
   nodes,
@@ -20,7 +20,7 @@ export function MergeOutcome({
   done,
 }: {
   readonly view: MergeView;
-  /** The nodes of the fork, by which turns are known. */
+  /** The nodes of the fork, to describe turns. */
   readonly nodes: readonly TreeNodeView[];
   readonly targetId: string;
   readonly done: boolean;
@@ -30,7 +30,7 @@ export function MergeOutcome({
   const last = appended.at(-1);
   return (
     <div className={done ? "compare-outcome compare-outcome-done" : "compare-outcome"}>
-      <h3>{done ? "Merged" : "This would happen"}</h3>
+      <h3>{done ? "Merged" : "Preview"}</h3>
       {done && (
         <p>
           <a
@@ -47,7 +47,7 @@ export function MergeOutcome({
       )}
       <List
         title={done ? "Appended" : "To append"}
-        none="Nothing is new."
+        none="There is nothing new."
         items={appended.map((id) => ({ id, text: nameOf(id) }))}
       />
       {skipped.length > 0 && (
@@ -60,8 +60,8 @@ export function MergeOutcome({
       {conflicts.length > 0 && (
         <>
           <h4>Conflicts ({conflicts.length})</h4>
-          <p className="small soft">Variables that both changed since they parted. The fork's value is taken.</p>
-          {/* biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reachable by keyboard. */}
+          <p className="small soft">Variables that both sides changed. The fork's value is used.</p>
+          {/* biome-ignore lint/a11y/noNoninteractiveTabindex: a scrollable element must be reachable by keyboard. */}
           <div className="compare-scroll" tabIndex={0}>
             <table aria-label="Conflicts">
               <thead>
@@ -117,7 +117,7 @@ function List({
 }
 
 function describe(node: TreeNodeView | undefined, id: string): string {
-  if (node === undefined) return id.includes("/") ? "what the merge itself adds" : id;
+  if (node === undefined) return id.includes("/") ? "an entry of the merge itself" : id;
   const what = node.preview || node.toolCalls.join(", ") || node.type;
   return what === node.type ? what : `${node.role ?? node.type}: ${what}`;
 }

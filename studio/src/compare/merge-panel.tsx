@@ -1,5 +1,5 @@
 import type { ReactNode } from "react";
-import { Shown } from "../request/shown.tsx";
+import { RequestBoundary } from "../request/request-boundary.tsx";
 import { useClient } from "../request/use-client.ts";
 import { useRequest } from "../request/use-request.ts";
 import { BranchAdvice } from "./branch-advice.tsx";
@@ -8,7 +8,7 @@ import type { Comparison, Side } from "./read-comparison.ts";
 import { isForkOf } from "./read-relatives.ts";
 import "./merge-panel.css";
 
-/** Merges a fork into the session that it comes from, whichever side each of them is. */
+/** Merges a fork into the session it was forked from, whichever side each is on. */
 export function MergePanel({
   left,
   right,
@@ -30,15 +30,15 @@ export function MergePanel({
   return (
     <section className="compare-merge" aria-label="Merge">
       <h2>Merge</h2>
-      <Shown requested={direction} what="how the two are related">
+      <RequestBoundary requested={direction} what="how the two are related">
         {(known) => {
           if (known === "branches")
             return <BranchAdvice side={left} ancestorId={comparison.ancestorId} onChange={onChange} />;
           if (known === "unrelated") {
             return (
               <p className="soft">
-                Neither of these sessions is a fork of the other, so they can be compared and not merged. A merge brings
-                what a fork said into the session that it was forked from.
+                Neither of these sessions is a fork of the other, so they can be compared but not merged. A merge
+                appends the turns of a fork to the session that it was forked from.
               </p>
             );
           }
@@ -55,7 +55,7 @@ export function MergePanel({
             />
           );
         }}
-      </Shown>
+      </RequestBoundary>
     </section>
   );
 }

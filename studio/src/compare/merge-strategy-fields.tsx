@@ -1,6 +1,6 @@
 import type { ReactNode } from "react";
 import type { TreeNodeView } from "skein/client";
-import { Shown } from "../request/shown.tsx";
+import { RequestBoundary } from "../request/request-boundary.tsx";
 import { useClient } from "../request/use-client.ts";
 import { MAY_NOT, useMay } from "../request/use-me.ts";
 import { useRequest } from "../request/use-request.ts";
@@ -13,7 +13,7 @@ const STRATEGIES = [
   { value: "summary", name: "Summary", about: "a summary that a model writes" },
 ] as const;
 
-/** How to merge: the strategy, and what it needs to know. */
+/** The merge strategy and its options. */
 export function MergeStrategyFields({
   choice,
   turns,
@@ -66,7 +66,7 @@ function TurnPicker({
   readonly onChange: (choice: MergeChoice) => void;
 }): ReactNode {
   const pick = (ids: readonly string[]): void => onChange({ ...choice, turnIds: new Set(ids) });
-  if (turns.length === 0) return <p className="soft">The fork has no turns that the other session does not have.</p>;
+  if (turns.length === 0) return <p className="soft">The fork has no new turns.</p>;
   return (
     <fieldset className="compare-picks">
       <legend>Turns to merge</legend>
@@ -79,7 +79,7 @@ function TurnPicker({
         </button>
         <span className="small soft">
           {choice.turnIds.size} of {turns.length}
-          {more && "; later ones can be picked once they are shown above"}
+          {more && "; show more turns above to pick later ones"}
         </span>
       </p>
       <div className="compare-pick-list">
@@ -116,7 +116,7 @@ function ModelPicker({
   const client = useClient();
   const catalogue = useRequest("catalogue", (signal) => client.catalogue({ signal }));
   return (
-    <Shown requested={catalogue} what="the models">
+    <RequestBoundary requested={catalogue} what="the models">
       {({ models }) => (
         <label className="compare-model">
           Model
@@ -125,16 +125,16 @@ function ModelPicker({
             value={choice.model}
             onChange={(event) => onChange({ ...choice, model: event.target.value })}
           >
-            <option value="">the session's own</option>
+            <option value="">the session's model</option>
             {models.map(({ id }) => (
               <option key={id} value={id}>
                 {id}
               </option>
             ))}
           </select>
-          <span className="small soft">The model is asked for the preview and again for the merge.</span>
+          <span className="small soft">The model is called for the preview, and again for the merge.</span>
         </label>
       )}
-    </Shown>
+    </RequestBoundary>
   );
 }

@@ -1,12 +1,12 @@
 import type { ReactNode } from "react";
 import type { SessionView } from "skein/client";
-import { Shown } from "../request/shown.tsx";
+import { RequestBoundary } from "../request/request-boundary.tsx";
 import { useClient } from "../request/use-client.ts";
 import { useRevised } from "../request/use-revised.ts";
 import { useLiveSession } from "../session/use-live-session.ts";
 import type { Side } from "./read-comparison.ts";
 
-/** Follows the session that another is compared with. */
+/** Loads and follows the other session of a comparison. */
 export function OtherSession({
   id,
   children,
@@ -16,13 +16,13 @@ export function OtherSession({
 }): ReactNode {
   const live = useLiveSession(id);
   return (
-    <Shown requested={live} what="the session to compare with">
+    <RequestBoundary requested={live} what="the session to compare with">
       {(session) => (
         <OtherTree session={session} revision={live.revision}>
           {children}
         </OtherTree>
       )}
-    </Shown>
+    </RequestBoundary>
   );
 }
 
@@ -39,8 +39,8 @@ function OtherTree({
   const { id } = session.header;
   const tree = useRevised(id, revision, (signal) => client.sessions.tree(id, { folded: true, signal }));
   return (
-    <Shown requested={tree} what="its branches">
+    <RequestBoundary requested={tree} what="its branches">
       {(known) => children({ session, tree: known, leafId: known.leafId })}
-    </Shown>
+    </RequestBoundary>
   );
 }

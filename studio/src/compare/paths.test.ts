@@ -28,18 +28,18 @@ const tree: TreeView = {
   ],
 };
 
-test("follows a path from the root, and knows none to a node that is not there", () => {
+test("returns the path from the root to a node, and an empty one for an unknown node", () => {
   expect(pathTo(tree, "c").map(({ id }) => id)).toEqual(["a", "b", "c"]);
   expect(pathTo(tree, "nobody")).toEqual([]);
   expect(pathTo(tree, null)).toEqual([]);
 });
 
-test("lists the ends of branches, the active one first and then the latest", () => {
+test("lists the leaves, the active one first, then the latest", () => {
   expect(leavesOf(tree).map(({ id }) => id)).toEqual(["c", "y", "x"]);
   expect(leavesOf({ ...tree, leafId: "b" }).map(({ id }) => id)).toEqual(["b", "y", "x", "c"]);
 });
 
-test("calls a branch by its label, else by what was said last", () => {
+test("names a branch by its label, else by its last message", () => {
   expect(branchTitle(tree, "x")).toBe("plan B");
   expect(branchTitle(tree, "y")).toBe("y");
   expect(branchTitle(tree, null)).toBe("before the first turn");

@@ -1,10 +1,10 @@
 import type { TreeNodeView, TreeView } from "skein/client";
 
-/** The nodes from the root to a node; empty where the tree does not have it. */
+/** The nodes from the root to a node; empty for an unknown node. */
 export function pathTo(tree: TreeView, nodeId: string | null): readonly TreeNodeView[] {
   const byId = new Map(tree.nodes.map((node) => [node.id, node]));
   const path: TreeNodeView[] = [];
-  // Log order puts parents first, so a path cannot be longer than the log.
+  // Ends also for damaged data with a cycle of parents: a path cannot be longer than the tree.
   for (let node = byId.get(nodeId ?? ""); node !== undefined && path.length < byId.size; ) {
     path.push(node);
     node = byId.get(node.parentId ?? "");
@@ -12,7 +12,7 @@ export function pathTo(tree: TreeView, nodeId: string | null): readonly TreeNode
   return path.reverse();
 }
 
-/** The ends of all branches, the active one first, then the latest. */
+/** The leaves of all branches, the active one first, then the latest. */
 export function leavesOf(tree: TreeView): readonly TreeNodeView[] {
   const parents = new Set(tree.nodes.map(({ parentId }) => parentId));
   const leaves = tree.nodes.filter(({ id }) => !parents.has(id) || id === tree.leafId);
@@ -20,7 +20,7 @@ export function leavesOf(tree: TreeView): readonly TreeNodeView[] {
   return leaves.sort((a, b) => (rank(a) === rank(b) ? 0 : rank(b) - rank(a)));
 }
 
-/** What the end of a branch is called: its label, or what was said last on it. */
+/** The title of a branch: its label, or its last message. */
 export function branchTitle(tree: TreeView, leafId: string | null): string {
   const path = pathTo(tree, leafId);
   const leaf = path.at(-1);

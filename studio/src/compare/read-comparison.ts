@@ -11,25 +11,25 @@ export interface Side {
   readonly leafId: string | null;
 }
 
-/** Two branches from where they part. */
+/** Two branches from their common ancestor on. */
 export interface Comparison {
-  /** The last node that both have; null when they have none in common. */
+  /** The last common node; null without one. */
   readonly ancestorId: string | null;
-  /** How many turns they have in common. */
+  /** The number of common turns. */
   readonly commonTurns: number;
   readonly pairs: readonly TurnPair[];
-  /** How many turns each side has since they parted. */
+  /** The number of turns of each side after the common ancestor. */
   readonly leftTurns: number;
   readonly rightTurns: number;
-  /** Whether a side has more nodes than were read. */
+  /** Whether a side has more nodes than were loaded. */
   readonly more: boolean;
   readonly differences: readonly ValueDifference[];
-  /** The nodes of each side since they parted, as far as they were read. */
+  /** The nodes of each side after the common ancestor, as far as they were loaded. */
   readonly leftNodes: readonly TreeNodeView[];
   readonly rightNodes: readonly TreeNodeView[];
 }
 
-/** Reads two branches from their common ancestor on, at most so many nodes of each. */
+/** Loads two branches from their common ancestor on, up to `nodesMax` nodes of each. */
 export async function readComparison(
   client: Client,
   left: Side,

@@ -1,17 +1,17 @@
 import { type Client, ClientError, type ListedSession, type SessionView } from "skein/client";
 
-/** The sessions that a session is most likely compared with. */
+/** The sessions to offer for a comparison. */
 export interface Relatives {
   readonly forks: readonly ListedSession[];
-  /** The session that it was forked from; null where there is none, or none that may be seen. */
+  /** The session that it was forked from; null without one, or if the user may not see it. */
   readonly parent: SessionView | null;
 }
 
-/** As many forks as a list to choose from can hold. */
+/** The maximum number of forks in the list. */
 const FORKS_MAX = 100;
 const CHAIN_MAX = 50;
 
-/** Reads the forks of a session and where it came from. */
+/** Loads the forks and the parent of a session. */
 export async function readRelatives(client: Client, session: SessionView, signal: AbortSignal): Promise<Relatives> {
   const parentId = session.header.forkedFrom?.sessionId ?? null;
   const [{ items: forks }, parent] = await Promise.all([
@@ -21,7 +21,7 @@ export async function readRelatives(client: Client, session: SessionView, signal
   return { forks, parent };
 }
 
-/** Whether a session is a fork of another, or a fork of one of its forks. */
+/** Whether a session is a fork of another, directly or through other forks. */
 export async function isForkOf(
   client: Client,
   fork: ListedSession,
@@ -36,7 +36,7 @@ export async function isForkOf(
   return false;
 }
 
-/** What the person is shown for a session. */
+/** The title of a session. */
 export function sessionTitle(session: ListedSession): string {
   const { branchName } = session.header.forkedFrom ?? {};
   const name = session.name ?? branchName ?? session.firstMessage ?? "New session";

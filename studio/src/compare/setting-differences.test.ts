@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { differencesOf } from "./setting-differences.ts";
 
-test("names the values that differ, and not those with their keys in another order", () => {
+test("lists values that differ, ignoring the order of keys", () => {
   const left = { same: { x: 1, y: 2 }, changed: 1, gone: null };
   const right = { same: { y: 2, x: 1 }, changed: 2 };
   expect(

@@ -1,21 +1,21 @@
 import type { Settings } from "../../../src/session/log/settings.ts";
 
-/** A value that two branches have different, as text; null where a side has none. */
+/** A value that differs between two branches, as text; null where a side lacks it. */
 export interface ValueDifference {
   readonly name: string;
   readonly left: string | null;
   readonly right: string | null;
 }
 
-/** What can be set differently: the variables and the system prompt. */
+/** The compared settings: the variables and the system prompt. */
 export type ComparedSettings = Pick<Settings, "variables" | "systemPrompt">;
 
 type Values = Readonly<Record<string, unknown>>;
 
-/** Not a name that a variable could be shown by. */
+/** The name of the system prompt in the list; a variable's name is never shown like this. */
 const SYSTEM_PROMPT = "System prompt";
 
-/** The values that are not the same on both sides, by name. */
+/** The values that differ, by name. */
 export function differencesOf(ofLeft: ComparedSettings, ofRight: ComparedSettings): readonly ValueDifference[] {
   const [left, right] = [valuesOf(ofLeft), valuesOf(ofRight)];
   const names = [...new Set([...Object.keys(left), ...Object.keys(right)])].sort();
@@ -33,7 +33,7 @@ function textOf(values: Values, name: string): string | null {
   return JSON.stringify(sorted(values[name]), null, 2) ?? null;
 }
 
-/** Objects with their keys in order, as two that differ in it are the same. */
+/** Sorts the keys of objects, so that their order does not count as a difference. */
 function sorted(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(sorted);
   if (typeof value !== "object" || value === null) return value;

@@ -8,7 +8,7 @@ import { type Relatives, sessionTitle } from "./read-relatives.ts";
 const BY_ID = "by-id";
 const TITLE_CHARACTERS = 60;
 
-/** Chooses the two sides; the address keeps the choice. */
+/** Chooses the two sides; the URL keeps the choice. */
 export function SidePicker({
   session,
   tree,
@@ -46,7 +46,7 @@ export function SidePicker({
           {leftId !== null && !known.has(leftId) && (
             <option value={leftId}>{optionText(branchTitle(tree, leftId))}</option>
           )}
-          {leaves.length === 0 && <option value="">nothing was said yet</option>}
+          {leaves.length === 0 && <option value="">no turns yet</option>}
           {branches}
         </select>
       </label>

@@ -5,7 +5,7 @@ import type { Piece } from "./compare-words.ts";
 import type { TurnRow } from "./turn-row.ts";
 
 const CHARACTERS_FIRST = 4000;
-/** More than this of one turn would make the page slow; the transcript and the exports have it all. */
+/** Longer texts would make the page slow; the transcript and the exports have the full text. */
 const CHARACTERS_MAX = 200_000;
 const ARGUMENTS_MAX = 2000;
 
@@ -17,7 +17,7 @@ export function TurnCard({
   same = false,
 }: {
   readonly row: TurnRow;
-  /** The text in pieces, where it is compared with another. */
+  /** The text in pieces if it is compared with another; null otherwise. */
   readonly pieces: readonly Piece[] | null;
   readonly side?: "left" | "right";
   readonly same?: boolean;
@@ -45,7 +45,7 @@ export function TurnCard({
       {length > 0 && (
         <div className="compare-text" dir="auto">
           {shown.map((piece, index) => {
-            // The pieces of a text never change places.
+            // The pieces of a text are never reordered, so the index is a stable key.
             const key = `${index}`;
             const text = visibleText(piece.text);
             return piece.own ? (

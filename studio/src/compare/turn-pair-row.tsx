@@ -3,7 +3,7 @@ import type { TurnPair } from "./align-turns.ts";
 import { compareWords } from "./compare-words.ts";
 import { TurnCard } from "./turn-card.tsx";
 
-/** Two turns beside each other, with the words marked that only one has. */
+/** Two turns side by side; words that only one contains are marked. */
 export const TurnPairRow: (props: { readonly pair: TurnPair }) => ReactNode = memo(({ pair }) => {
   const { left, right, same } = pair;
   const words = useMemo(

@@ -3,12 +3,12 @@ import type { Entry } from "../../../src/session/log/entry.ts";
 import type { ToolCall } from "../../../src/session/message.ts";
 import { spokenText } from "../request/spoken-text.ts";
 
-/** What a comparison shows of one entry of a path. */
+/** What a comparison shows of an entry. */
 export interface TurnRow {
   readonly id: string;
-  /** Who speaks, or what happened: `user`, `assistant`, `tool`, `summary`, … */
+  /** The role, or the kind of entry: `user`, `assistant`, `tool`, `summary`, … */
   readonly kind: string;
-  /** What it is called. */
+  /** The heading. */
   readonly title: string;
   readonly text: string;
   readonly calls: readonly ToolCall[];
@@ -17,7 +17,7 @@ export interface TurnRow {
   readonly cost: ShownCost | null;
 }
 
-/** The row of an entry; null for one that says nothing by itself, such as variables. */
+/** The row of an entry; null for an entry without a text, such as variables. */
 export function turnRowOf(entry: Entry): TurnRow | null {
   switch (entry.type) {
     case "message":

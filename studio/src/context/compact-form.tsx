@@ -4,10 +4,10 @@ import { useAction } from "../request/use-action.ts";
 import { MAY_NOT, useMay } from "../request/use-me.ts";
 import { useClient } from "../request/use-client.ts";
 
-/** What a compaction would do to a session as it was at a version. */
+/** The preview of a compaction, for a version of the session. */
 export interface Preview extends CompactionPreview {
   readonly version: number;
-  /** How much was to be kept; undefined for what the server thinks best. */
+  /** How many tokens are kept; undefined for the server's default. */
   readonly keepRecentTokens: number | undefined;
 }
 
@@ -15,15 +15,15 @@ interface CompactFormProps {
   readonly session: SessionView;
   readonly models: readonly ModelInfo[];
   readonly preview: Preview | null;
-  /** What the messages take that would be left out; null where that cannot be told. */
+  /** The tokens of the messages that would be summarized; null if unknown. */
   readonly droppedTokens: number | null;
-  /** Whether there was a preview that does not hold any more. */
+  /** Whether a preview exists that is no longer valid. */
   readonly outdated: boolean;
   readonly onPreview: (preview: Preview | null) => void;
   readonly onChanged: () => void;
 }
 
-/** Compacts a session: first says what that would do, then does it. */
+/** Compacts a session, with a preview first. */
 export function CompactForm(props: CompactFormProps): ReactNode {
   const { session, models, preview, droppedTokens, outdated, onPreview, onChanged } = props;
   const client = useClient();
@@ -48,7 +48,7 @@ export function CompactForm(props: CompactFormProps): ReactNode {
       ...(model === "" ? {} : { model }),
       ...(said === "" ? {} : { instructions: said }),
     });
-    setNotice(made === null ? "There was nothing to leave out." : "The context is compacted.");
+    setNotice(made === null ? "There was nothing to compact." : "The context is compacted.");
     onChanged();
   });
   const ready = preview !== null && preview.plan !== null && preview.keepRecentTokens === keepRecentTokens;
@@ -64,21 +64,21 @@ export function CompactForm(props: CompactFormProps): ReactNode {
       <p className="small soft">Replaces older messages by a summary that a model writes.</p>
       <form className="context-form" onSubmit={send}>
         <label className="small">
-          Keep about as many recent tokens
+          Recent tokens to keep, about
           <input
             className="field"
             inputMode="numeric"
-            placeholder="as many as is usual"
+            placeholder="default"
             value={keep}
             aria-invalid={!valid}
             onChange={(event) => setKeep(event.target.value)}
           />
         </label>
-        {!valid && <p className="context-problem small">A number of tokens, such as 4000.</p>}
+        {!valid && <p className="context-problem small">Enter a number of tokens, such as 4000.</p>}
         <label className="small">
           Model that writes the summary
           <select className="field" value={model} onChange={(event) => setModel(event.target.value)}>
-            <option value="">The session's own</option>
+            <option value="">The session's model</option>
             {models.map((one) => (
               <option key={one.id} value={one.id}>
                 {one.id}
@@ -91,7 +91,7 @@ export function CompactForm(props: CompactFormProps): ReactNode {
           <textarea
             className="field"
             rows={2}
-            placeholder="What the summary must not lose"
+            placeholder="What the summary must keep"
             value={instructions}
             onChange={(event) => setInstructions(event.target.value)}
           />
@@ -114,7 +114,9 @@ export function CompactForm(props: CompactFormProps): ReactNode {
         {!may.run && <p className="soft">{MAY_NOT.run}</p>}
         {error !== null && <p className="context-problem">{error.message}</p>}
         {notice !== null && <p>{notice}</p>}
-        {outdated && <p className="soft">The session went on since the preview. Look again before you compact.</p>}
+        {outdated && (
+          <p className="soft">The session has changed since the preview. Preview again before you compact.</p>
+        )}
         {preview !== null && <Plan preview={preview} droppedTokens={droppedTokens} />}
       </div>
     </section>
@@ -126,7 +128,7 @@ function Plan({
   droppedTokens,
 }: Pick<CompactFormProps, "droppedTokens"> & { readonly preview: Preview }): ReactNode {
   if (plan === null) {
-    return <p>There is nothing to leave out: all of it is recent. Keep fewer tokens to compact anyway.</p>;
+    return <p>There is nothing to compact: all messages are recent. Keep fewer tokens to compact anyway.</p>;
   }
   const count = (value: number, one: string, many: string): string =>
     `${value.toLocaleString("en")} ${value === 1 ? one : many}`;
@@ -134,9 +136,9 @@ function Plan({
     <p>
       Of {count(plan.tokensBefore, "token", "tokens")}, a summary would replace{" "}
       <strong>{count(plan.droppedEntries, "entry", "entries")}</strong> and keep{" "}
-      <strong>{count(plan.keptEntries, "entry", "entries")}</strong> as they are.
+      <strong>{count(plan.keptEntries, "entry", "entries")}</strong> unchanged.
       {droppedTokens !== null &&
-        ` About ${count(droppedTokens, "token", "tokens")} would go, in the messages that are marked in the list.`}
+        ` About ${count(droppedTokens, "token", "tokens")} would be replaced, in the messages marked in the list.`}
     </p>
   );
 }

@@ -5,7 +5,7 @@ import { useAction } from "../request/use-action.ts";
 import { useClient } from "../request/use-client.ts";
 import { DroppedEntries } from "./dropped-entries.tsx";
 
-/** The compaction at the beginning of a context: its summary, what it left out, and how to take it back. */
+/** The compaction at the start of a context: its summary, the entries that it replaced, and how to undo it. */
 export function CompactionInForce({
   sessionId,
   compaction,
@@ -23,8 +23,8 @@ export function CompactionInForce({
   });
   const count = compaction.droppedEntries;
   return (
-    <section className="context-card" aria-label="Compaction in force">
-      <h3>Compaction in force</h3>
+    <section className="context-card" aria-label="Active compaction">
+      <h3>Active compaction</h3>
       <p className="small">
         The context begins with a summary instead of{" "}
         <strong>
@@ -37,7 +37,7 @@ export function CompactionInForce({
         <LongText text={compaction.summary} />
       </details>
       <details onToggle={(event) => setOpen(event.currentTarget.open)}>
-        <summary>What was left out</summary>
+        <summary>Replaced entries</summary>
         {open && <DroppedEntries sessionId={sessionId} compactionId={compaction.entryId} />}
       </details>
       {undo.error !== null && (

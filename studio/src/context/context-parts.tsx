@@ -7,13 +7,13 @@ import { addressOf } from "../shell/route.ts";
 import { percent, wholeOf } from "./context-share.ts";
 import "./context-parts.css";
 
-/** How many messages are on the page at first, and how many more each time. */
+/** How many messages are shown at first; more are shown in larger steps. */
 const PAGE = 200;
 const LINE_CHARACTERS = 300;
-/** As far back the page goes by itself to show where a compaction would cut. */
+/** How many messages are shown automatically to reach the position of the cut. */
 const CUT_MAX = 2_000;
 
-/** The messages of a context in their order, each with what it takes. The first `dropped` of them would be left out. */
+/** The messages of a context in order, each with its tokens. The first `dropped` would be summarized. */
 export function ContextParts({
   sessionId,
   context,
@@ -29,7 +29,7 @@ export function ContextParts({
   const cut = dropped > 0 && parts.length - dropped < CUT_MAX ? dropped - 1 : parts.length;
   const first = Math.max(0, Math.min(parts.length - shown, cut));
   if (parts.length === 0) {
-    return <p className="context-none soft">Nothing yet: the model would see the next message alone.</p>;
+    return <p className="context-none soft">No messages yet: the model would get only the next message.</p>;
   }
   return (
     <section aria-label="Messages of the context">
@@ -41,7 +41,7 @@ export function ContextParts({
       <ol className="context-parts" start={first + 1}>
         {parts.slice(first).map((part, index) => (
           <Part
-            // A result that stands in for a missing one has no entry; an entry can give several messages.
+            // A placeholder for a missing result has no entry, and an entry can produce several messages.
             key={`${part.entryId} ${first + index}`}
             sessionId={sessionId}
             part={part}
@@ -82,8 +82,8 @@ const Part = memo(function Part(props: PartProps): ReactNode {
             {number}. {who}
             {message.agent !== undefined && ` (${visibleText(message.agent)})`}
           </span>
-          {summary && <span className="tag context-tag">summary of what was left out</span>}
-          {dropped && <span className="tag context-tag">would be summarised</span>}
+          {summary && <span className="tag context-tag">summary of earlier messages</span>}
+          {dropped && <span className="tag context-tag">would be summarized</span>}
           <span className="context-part-tokens small">
             {tokens.toLocaleString("en")}
             <span className="only-for-readers"> tokens,</span> <span className="soft">{percent(share)}</span>
@@ -97,7 +97,7 @@ const Part = memo(function Part(props: PartProps): ReactNode {
           <div className="context-part-text">
             <LongText text={text === "" ? "(no text)" : text} />
             {entryId === null ? (
-              <p className="small soft">Stands in for a result that is missing; it is in no entry.</p>
+              <p className="small soft">Placeholder for a missing result; it is not an entry.</p>
             ) : (
               <a
                 className="small"
@@ -109,7 +109,7 @@ const Part = memo(function Part(props: PartProps): ReactNode {
           </div>
         )}
       </details>
-      {lastDropped && <p className="context-cut small">Kept as it is from here on</p>}
+      {lastDropped && <p className="context-cut small">Kept unchanged from here on</p>}
     </li>
   );
 });

@@ -1,36 +1,36 @@
 import type { CompactionPreview, ContextView } from "skein/client";
 import type { Message } from "../../../src/session/message.ts";
 
-/** What the messages of one role take of a context. */
+/** The share of a context that the messages of one role take. */
 export interface RoleShare {
   readonly role: Message["role"];
   readonly count: number;
   readonly tokens: number;
-  /** Of the whole context, from 0 to 1. */
+  /** The fraction of the whole context, from 0 to 1. */
   readonly share: number;
 }
 
 const ROLES: readonly Message["role"][] = ["system", "user", "assistant", "tool"];
 
-/** What the messages take, each by our own count; the whole context may be counted by the provider, and differ. */
+/** The estimated tokens of the messages. The total of the context may be counted by the provider, and differ. */
 export function tokensOfParts({ parts }: Pick<ContextView, "parts">): number {
   return parts.reduce((sum, { tokens }) => sum + tokens, 0);
 }
 
 /**
- * What a context takes beyond its messages: instructions, tools, and what the provider counts otherwise than we do. Below
- * 0 where the provider counted less than our estimate of the messages.
+ * The tokens of a context beyond its messages: instructions, tools, and the difference between the provider's count and
+ * our estimate. Negative if the provider counted less than our estimate.
  */
 export function tokensBeyondParts(context: Pick<ContextView, "parts" | "tokens">): number {
   return context.tokens - tokensOfParts(context);
 }
 
-/** What shares are shares of. */
+/** The whole that shares refer to. */
 export function wholeOf(context: Pick<ContextView, "parts" | "tokens">): number {
   return Math.max(context.tokens, tokensOfParts(context));
 }
 
-/** What each role takes of a context; roles that say nothing are left out. */
+/** The share of each role; roles without messages are left out. */
 export function sharesByRole(context: Pick<ContextView, "parts" | "tokens">): readonly RoleShare[] {
   const all = wholeOf(context);
   return ROLES.flatMap((role) => {
@@ -40,7 +40,7 @@ export function sharesByRole(context: Pick<ContextView, "parts" | "tokens">): re
   });
 }
 
-/** How many parts, from the first, a compaction would put into its summary; 0 where that cannot be told. */
+/** How many of the first parts a compaction would summarize; 0 if unknown. */
 export function droppedParts(context: Pick<ContextView, "parts">, plan: CompactionPreview["plan"]): number {
   if (plan === null) return 0;
   return Math.max(
@@ -49,7 +49,7 @@ export function droppedParts(context: Pick<ContextView, "parts">, plan: Compacti
   );
 }
 
-/** A share of something as a reader expects it. */
+/** A share as a percentage. */
 export function percent(share: number): string {
   if (share > 0 && share < 0.001) return "< 0.1 %";
   return `${(share * 100).toFixed(share < 0.1 ? 1 : 0)} %`;

@@ -4,7 +4,7 @@ import { LongText } from "../markdown/long-text.tsx";
 import { visibleText } from "../markdown/visible-text.ts";
 import { percent, sharesByRole, tokensBeyondParts, wholeOf } from "./context-share.ts";
 
-/** How large a context is, and what of it each role takes; `limit` is what the model has room for. */
+/** The size of a context and the share of each role; `limit` is the context window of the model. */
 export function ContextSize({
   context,
   limit,
@@ -42,11 +42,11 @@ export function ContextSize({
         ))}
         {beyond > 0 && (
           <li>
-            instructions, tools and the provider's own count {beyond.toLocaleString("en")} tokens (
+            instructions, tools and difference to the provider's count {beyond.toLocaleString("en")} tokens (
             {percent(beyond / wholeOf(context))})
           </li>
         )}
-        {beyond < 0 && <li>less by the provider's own count −{(-beyond).toLocaleString("en")} tokens</li>}
+        {beyond < 0 && <li>the provider counts less by −{(-beyond).toLocaleString("en")} tokens</li>}
       </ul>
       {beyond !== 0 && (
         <p className="small soft">
@@ -58,7 +58,7 @@ export function ContextSize({
   );
 }
 
-/** What goes with the messages: the model, how hard it thinks, the system prompt and the variables. */
+/** The settings of the next request: model, thinking level, system prompt and variables. */
 export function ContextSettings({ context }: { readonly context: ContextView }): ReactNode {
   const { model, thinkingLevel, systemPrompt, variables } = context;
   const names = Object.keys(variables);
@@ -67,7 +67,7 @@ export function ContextSettings({ context }: { readonly context: ContextView }):
       <h3>Settings</h3>
       <dl className="context-facts">
         <dt>Model</dt>
-        <dd>{model === null ? <span className="soft">the agent's own</span> : visibleText(model)}</dd>
+        <dd>{model === null ? <span className="soft">set by the agent</span> : visibleText(model)}</dd>
         <dt>Thinking</dt>
         <dd>{visibleText(thinkingLevel)}</dd>
       </dl>
@@ -75,11 +75,11 @@ export function ContextSettings({ context }: { readonly context: ContextView }):
         <summary>
           System prompt{" "}
           <span className="soft small">
-            {systemPrompt === null ? "the agent's own" : `about ${Math.ceil(systemPrompt.length / 4)} tokens`}
+            {systemPrompt === null ? "set by the agent" : `about ${Math.ceil(systemPrompt.length / 4)} tokens`}
           </span>
         </summary>
         {systemPrompt === null ? (
-          <p className="soft small">The session sets none, so the agent that runs next brings its own.</p>
+          <p className="soft small">The session has none: the agent that runs next uses its own.</p>
         ) : (
           <LongText text={systemPrompt} />
         )}

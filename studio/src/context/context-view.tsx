@@ -1,6 +1,6 @@
 import { type ReactNode, useState } from "react";
 import type { ContextView as Context } from "skein/client";
-import { Shown } from "../request/shown.tsx";
+import { RequestBoundary } from "../request/request-boundary.tsx";
 import { useClient } from "../request/use-client.ts";
 import { useRequest } from "../request/use-request.ts";
 import { useRevised } from "../request/use-revised.ts";
@@ -12,7 +12,7 @@ import { droppedParts, tokensOfParts } from "./context-share.ts";
 import { ContextSettings, ContextSize } from "./context-size.tsx";
 import "./context.css";
 
-/** What the model would see next. */
+/** The context of the next request. */
 export function ContextView(props: SessionProps): ReactNode {
   const client = useClient();
   const { id } = props.session.header;
@@ -20,9 +20,9 @@ export function ContextView(props: SessionProps): ReactNode {
   return (
     <div className="context-view">
       <h2 className="only-for-readers">What the model sees</h2>
-      <Shown requested={context} what="the context">
+      <RequestBoundary requested={context} what="the context">
         {(data) => <Loaded {...props} context={data} onChanged={context.reload} />}
-      </Shown>
+      </RequestBoundary>
     </div>
   );
 }
@@ -34,7 +34,7 @@ function Loaded({ session, context, onChanged }: LoadedProps): ReactNode {
   const catalogue = useRequest("catalogue", (signal) => client.catalogue({ signal }));
   const [preview, setPreview] = useState<Preview | null>(null);
   const models = catalogue.data?.models ?? [];
-  // A plan is of the session as it was: what came since would be dropped or kept unseen.
+  // A plan is only valid for the version it was made for: it does not cover later entries.
   const current = preview?.version === session.version ? preview : null;
   const limit = models.find((model) => model.id === context.model)?.contextWindow ?? null;
   const dropped = droppedParts(context, current?.plan ?? null);

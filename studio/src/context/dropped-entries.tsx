@@ -2,7 +2,7 @@ import { type ReactNode, useState } from "react";
 import type { Entry } from "../../../src/session/log/entry.ts";
 import { contentText, messageText } from "../request/message-text.ts";
 import { visibleText } from "../markdown/visible-text.ts";
-import { Shown } from "../request/shown.tsx";
+import { RequestBoundary } from "../request/request-boundary.tsx";
 import { useClient } from "../request/use-client.ts";
 import { useRequest } from "../request/use-request.ts";
 import { addressOf } from "../shell/route.ts";
@@ -10,7 +10,7 @@ import { addressOf } from "../shell/route.ts";
 const PAGE = 50;
 const LINE_CHARACTERS = 200;
 
-/** The entries that a compaction left out, the latest at the end. */
+/** The entries that a compaction replaced, latest last. */
 export function DroppedEntries({
   sessionId,
   compactionId,
@@ -26,7 +26,7 @@ export function DroppedEntries({
     return client.sessions.path(sessionId, { before, limit }, { signal });
   });
   return (
-    <Shown requested={dropped} what="what was left out">
+    <RequestBoundary requested={dropped} what="the replaced entries">
       {({ items, next }) => (
         <>
           {next !== null && (
@@ -44,10 +44,10 @@ export function DroppedEntries({
               </li>
             ))}
           </ul>
-          {items.length === 0 && <p className="small soft">Nothing stands before what was kept.</p>}
+          {items.length === 0 && <p className="small soft">There is no entry before the kept ones.</p>}
         </>
       )}
-    </Shown>
+    </RequestBoundary>
   );
 }
 

@@ -1,6 +1,6 @@
 import type { ReactNode } from "react";
 import type { FleetView } from "skein/client";
-import { Shown } from "../request/shown.tsx";
+import { RequestBoundary } from "../request/request-boundary.tsx";
 import { useClient } from "../request/use-client.ts";
 import { useRevised } from "../request/use-revised.ts";
 import { useTicks } from "../request/use-ticks.ts";
@@ -10,10 +10,10 @@ import { FleetWaiting } from "./fleet-waiting.tsx";
 import { FleetWorkers } from "./fleet-workers.tsx";
 import "./fleet.css";
 
-/** How often the fleet is looked at while someone can see it. */
+/** How often the page reloads while it is visible. */
 const POLL_MS = 3000;
 
-/** Who runs what, and what waits to be run; kept up to date. */
+/** The workers with their runs, and the runs that wait; refreshed automatically. */
 export function FleetPage(): ReactNode {
   const client = useClient();
   const fleet = useRevised("fleet", useTicks(POLL_MS), (signal) => client.fleet({ signal }));
@@ -22,7 +22,7 @@ export function FleetPage(): ReactNode {
     <div className="fleet">
       <BackLink />
       <h1>Fleet</h1>
-      <Shown requested={fleet} what="the fleet">
+      <RequestBoundary requested={fleet} what="the fleet">
         {(data) => (
           <>
             {fleet.error !== null && (
@@ -35,7 +35,7 @@ export function FleetPage(): ReactNode {
             <FleetWaiting fleet={data} />
           </>
         )}
-      </Shown>
+      </RequestBoundary>
     </div>
   );
 }
@@ -45,6 +45,6 @@ function summaryOf({ workers, waiting }: FleetView): string {
     workers.reduce((total, worker) => total + count(worker), 0);
   const [active, room] = [sum((worker) => worker.active), sum((worker) => worker.concurrency)];
   const who = workers.length === 1 ? "1 worker has" : `${workers.length} workers have`;
-  const waits = waiting === 1 ? "In 1 session a run waits" : `In ${waiting} sessions a run waits`;
-  return `${who} ${active} of ${room} runs. ${waits} for one.`;
+  const waits = waiting === 1 ? "1 session has a run that waits" : `${waiting} sessions have a run that waits`;
+  return `${who} ${active} of ${room} runs. ${waits}.`;
 }

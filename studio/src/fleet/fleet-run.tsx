@@ -3,7 +3,7 @@ import { visibleText } from "../markdown/visible-text.ts";
 import { addressOf } from "../shell/route.ts";
 import { formatTime } from "../transcript/content/format.ts";
 
-/** A run in one line: its session, who answers in it, for whom, and since when. */
+/** One line for a run: its session, agent, user and time. */
 export function FleetRun({
   sessionId,
   runner,
@@ -12,10 +12,10 @@ export function FleetRun({
   time,
 }: {
   readonly sessionId: string;
-  /** Who answers, where that is to be said. */
+  /** The agent or group, if it is to be shown. */
   readonly runner?: string;
   readonly userId: string | null;
-  /** What the time means, as in "since". */
+  /** The meaning of the time, such as "since". */
   readonly when: string;
   readonly time: string | null;
 }): ReactNode {

@@ -4,7 +4,7 @@ import { visibleText } from "../markdown/visible-text.ts";
 import { FleetRun } from "./fleet-run.tsx";
 import { groupByRunner } from "./group-by-runner.ts";
 
-/** The runs that nobody has, by who is to answer in them. */
+/** The runs that no worker has, by agent or group. */
 export function FleetWaiting({ fleet }: { readonly fleet: FleetView }): ReactNode {
   const { requested, interrupted } = fleet;
   const groups = groupByRunner([...interrupted.items, ...requested.items]);
@@ -12,7 +12,7 @@ export function FleetWaiting({ fleet }: { readonly fleet: FleetView }): ReactNod
     <section className="fleet-part" aria-labelledby="fleet-waiting">
       <h2 id="fleet-waiting">Waiting</h2>
       {groups.length === 0 ? (
-        <p className="soft">Nothing waits that you may see.</p>
+        <p className="soft">No run that you may see is waiting.</p>
       ) : (
         <ul className="fleet-list">
           {groups.map(({ runner, runs }) => (
@@ -22,7 +22,7 @@ export function FleetWaiting({ fleet }: { readonly fleet: FleetView }): ReactNod
           ))}
         </ul>
       )}
-      {(requested.next ?? interrupted.next) !== null && <p className="soft">There are more; these are the first.</p>}
+      {(requested.next ?? interrupted.next) !== null && <p className="soft">Only the first ones are shown.</p>}
     </section>
   );
 }
@@ -55,10 +55,10 @@ function WaitingFor({ runner, runs }: { readonly runner: string; readonly runs: 
   );
 }
 
-/** Since when a run waits, or until when. */
+/** The time since when, or until when, a run waits. */
 function waitOf({ status, notBefore, requestedAt, startedAt }: RunView): { when: string; time: string | null } {
   if (status === "interrupted")
-    return { when: startedAt === null ? "interrupted" : "interrupted; begun", time: startedAt };
+    return { when: startedAt === null ? "interrupted" : "interrupted; started", time: startedAt };
   if (notBefore !== null && Date.parse(notBefore) > Date.now()) return { when: "not before", time: notBefore };
   return { when: "since", time: requestedAt };
 }

@@ -6,13 +6,13 @@ import { FleetRun } from "./fleet-run.tsx";
 
 type Worker = FleetView["workers"][number];
 
-/** The workers that are there, with what each can run and has. */
+/** The active workers, with their agents and runs. */
 export function FleetWorkers({ workers }: { readonly workers: readonly Worker[] }): ReactNode {
   return (
     <section className="fleet-part" aria-labelledby="fleet-workers">
       <h2 id="fleet-workers">Workers</h2>
       {workers.length === 0 ? (
-        <p className="soft">No worker is there. What is asked for waits until one is.</p>
+        <p className="soft">No worker is active. Requested runs wait until one is started.</p>
       ) : (
         <ul className="fleet-list">
           {workers.map((worker, index) => (

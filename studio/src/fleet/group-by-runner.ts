@@ -1,12 +1,15 @@
 import type { RunView } from "skein/client";
 
-/** Runs that one agent or group is to answer; an empty name is any agent. */
+/** The runs of one agent or group; an empty name means any agent. */
 export interface RunnerRuns {
   readonly runner: string;
   readonly runs: readonly RunView[];
 }
 
-/** Runs by who is to answer in them: the names in order, so that nothing jumps, and below each who waits longest first. */
+/**
+ * Groups runs by agent or group: names sorted, so that the list does not jump, and in each group the longest waiting
+ * run first.
+ */
 export function groupByRunner(runs: readonly RunView[]): readonly RunnerRuns[] {
   const groups = new Map<string, RunView[]>();
   for (const run of runs) {

@@ -2,7 +2,7 @@ import type { ReactNode } from "react";
 import { visibleText } from "../markdown/visible-text.ts";
 import type { Speaker } from "./speakers.ts";
 
-/** Who speaks: a sign in their colour, the name and the role. */
+/** A speaker: coloured sign, name and role. */
 export function AgentBadge({ speaker }: { readonly speaker: Pick<Speaker, "agent" | "role" | "colour"> }): ReactNode {
   const { agent, role } = speaker;
   const name = visibleText(agent ?? "People");
@@ -17,7 +17,7 @@ export function AgentBadge({ speaker }: { readonly speaker: Pick<Speaker, "agent
   );
 }
 
-/** The class that gives a speaker their colour. */
+/** The CSS class with a speaker's colour. */
 export function colourClass({ agent, colour }: Pick<Speaker, "agent" | "colour">): string {
   return agent === null ? "group-colour-people" : `group-colour-${colour}`;
 }

@@ -8,7 +8,7 @@ import type { GroupTurn } from "./group-turn.ts";
 import { type AgentSight, seeAs, type ToldMessage } from "./see-as.ts";
 import type { Speaker } from "./speakers.ts";
 
-/** Only what one agent may see, as it is told of it. */
+/** The messages that one agent of a group gets. */
 export function AgentSightList({
   agent,
   entries,
@@ -28,15 +28,15 @@ export function AgentSightList({
     turns.map((turn) => [turn.id, turn.role === "system" ? undefined : byName.get(turn.agent)]),
   );
   const name = visibleText(agent);
-  if (sight === null) return <p role="alert">What {name} sees cannot be told: the log is damaged.</p>;
+  if (sight === null) return <p role="alert">The messages of {name} cannot be shown: the log is damaged.</p>;
   return (
     <>
       <p className="group-sight" role="status">
-        <strong>{name}</strong> is told {sight.told.length === 1 ? "one message" : `${sight.told.length} messages`};{" "}
+        <strong>{name}</strong> gets {sight.told.length === 1 ? "one message" : `${sight.told.length} messages`};{" "}
         {sight.hidden === 0
-          ? "nothing is kept from it."
-          : `${sight.hidden} ${sight.hidden === 1 ? "turn is" : "turns are"} not for it.`}{" "}
-        <span className="small soft">What others said comes with their name; a turn manager may hide more.</span>
+          ? "no turn is hidden from it."
+          : `${sight.hidden} ${sight.hidden === 1 ? "turn is" : "turns are"} hidden from it.`}{" "}
+        <span className="small soft">Messages of others carry their name; a turn manager may hide more.</span>
       </p>
       <ol className="group-turns" aria-label={`What ${name} sees`}>
         {sight.told.map((told, index) => (
@@ -65,7 +65,7 @@ function Told({
     <article className={`group-turn ${speaker === undefined ? "" : colourClass(speaker)}`}>
       <p className="group-turn-head small">
         {speaker === undefined ? <strong>The group</strong> : <AgentBadge speaker={speaker} />}
-        <span className="tag">{own ? "its own" : `as a message of the ${message.role}`}</span>
+        <span className="tag">{own ? "own message" : `as a message of the ${message.role}`}</span>
       </p>
       {text !== "" && <Markdown text={text} />}
       {calls.length > 0 && <p className="small soft">calls {visibleText(calls.map(({ name }) => name).join(", "))}</p>}
@@ -73,7 +73,7 @@ function Told({
   );
 }
 
-/** A path that begins in the middle, or a log of an unknown kind, must not take the page with it. */
+/** Returns null for a partial path or a damaged log, instead of failing the page. */
 function trySeeAs(agent: string, entries: readonly Entry[], undone: readonly string[]): AgentSight | null {
   try {
     return seeAs(agent, entries, undone);

@@ -17,7 +17,7 @@ const STATUS: Readonly<Record<GroupMove["status"], string>> = {
   stopped: "was stopped",
 };
 
-/** What happens in a run of a group, as it happens; an answer that is done is among the turns. */
+/** The moves of a group's current run, live; finished answers are shown among the turns. */
 export function GroupRunMoves({ watched: { run, state, error } }: { readonly watched: WatchedRun }): ReactNode {
   const client = useClient();
   const may = useMay();

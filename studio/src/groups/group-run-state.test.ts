@@ -7,12 +7,12 @@ const after = (...events: readonly object[]) =>
 const selected = { type: "agent-selected", agent: "writer", move: 1 };
 const text = (said: string) => ({ type: "text-delta", agent: "writer", round: 1, text: said });
 
-test("gathers what the agent says whose turn it is", () => {
+test("collects the text of the agent that is speaking", () => {
   const { moves } = after(selected, text("A "), text("cat."));
   expect(moves).toMatchObject([{ agent: "writer", status: "speaking", text: "A cat." }]);
 });
 
-test("forgets what a model said that has to be asked again", () => {
+test("discards the partial answer when a model is retried", () => {
   const round = { type: "round-started", agent: "writer", round: 1 };
   const retry = { type: "model-retry", agent: "writer", round: 2, attempt: 1, delayMs: 1, error: {} };
   expect(after(selected, round, text("Kept."), round, text("Void"), retry, text(" New.")).moves[0]?.text).toBe(
@@ -20,11 +20,11 @@ test("forgets what a model said that has to be asked again", () => {
   );
 });
 
-test("says how each go ended, and how the group did", () => {
+test("records how each move and the group ended", () => {
   const finished = { type: "agent-finished", agent: "writer", kind: "passed", turnId: null, text: "" };
   const state = after(selected, finished, { type: "group-finished", outcome: { reason: "all-passed" } });
   expect(state.moves[0]?.status).toBe("passed");
-  expect(state).toMatchObject({ failed: false, outcome: "The group is done: nobody had more to say." });
+  expect(state).toMatchObject({ failed: false, outcome: "The group is done: all agents passed." });
   expect(after(selected, { type: "group-failed", error: { message: "" } }).moves[0]?.status).toBe("stopped");
   expect(after({ type: "group-failed", error: { message: "Stopped." } })).toMatchObject({
     failed: true,
@@ -32,7 +32,7 @@ test("says how each go ended, and how the group did", () => {
   });
 });
 
-test("keeps a call waiting until it runs or the group ends", () => {
+test("keeps a call waiting until it is answered or the group ends", () => {
   const asked = {
     type: "approval-required",
     agent: "writer",
@@ -48,6 +48,6 @@ test("keeps a call waiting until it runs or the group ends", () => {
   );
 });
 
-test("passes over what it does not know, and what is said by nobody that was chosen", () => {
+test("ignores unknown events, and text of an agent that was not selected", () => {
   expect(after({ type: "something-new" }, text("lost"))).toEqual(NO_EVENTS);
 });

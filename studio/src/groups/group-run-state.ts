@@ -1,47 +1,47 @@
 import type { WireRunEvent } from "skein/client";
 import type { Approval } from "../../../src/session/log/run-event.ts";
 
-/** One agent's go in a run of a group. */
+/** One agent's move in a run of a group. */
 export interface GroupMove {
   readonly move: number;
   readonly agent: string;
   readonly status: "speaking" | "spoke" | "passed" | "refused" | "failed" | "stopped";
   readonly text: string;
-  /** Where the text of the model's turn begins that is under way; if it has to be asked again, all after it is void. */
+  /** Where the text of the current model call begins; the text after it is discarded when the model is retried. */
   readonly roundStart: number;
-  /** The tool that runs for it now. */
+  /** The tool that is running; null without one. */
   readonly tool: string | null;
 }
 
-/** A call that waits for a person's word. */
+/** A call that waits for approval. */
 export interface WaitingCall {
   readonly agent: string;
   readonly approval: Approval;
 }
 
-/** How a run of a group stands, as its events tell. */
+/** The state of a group's run, reduced from its events. */
 export interface GroupRunState {
   readonly moves: readonly GroupMove[];
   readonly waiting: readonly WaitingCall[];
-  /** How it ended; null while it goes on. */
+  /** How the run ended; null while it is active. */
   readonly outcome: string | null;
   readonly failed: boolean;
 }
 
-/** Before the first event. */
+/** The initial state. */
 export const NO_EVENTS: GroupRunState = { moves: [], waiting: [], outcome: null, failed: false };
 
-/** Earlier moves are in the session by then. */
+/** The maximum number of moves; earlier ones are in the session by then. */
 const MOVES_MAX = 40;
 const CHARACTERS_MAX = 20_000;
 
 const ENDS: Readonly<Record<string, string>> = {
   complete: "The group is done.",
-  "max-rounds": "The group is done: it had its last round.",
-  "all-passed": "The group is done: nobody had more to say.",
+  "max-rounds": "The group is done: it reached its last round.",
+  "all-passed": "The group is done: all agents passed.",
 };
 
-/** The state after one more event. */
+/** The reducer: the state after one more event. */
 export function stepGroupRun(state: GroupRunState, event: WireRunEvent): GroupRunState {
   switch (event.type) {
     case "agent-selected": {
@@ -101,7 +101,7 @@ function change(state: GroupRunState, event: object, step: (move: GroupMove) => 
   return { ...state, moves: state.moves.with(index, step(move)) };
 }
 
-/** Whoever was speaking when a group ended speaks no more. */
+/** Marks a move that was speaking as stopped, as the group has ended. */
 function ended(state: GroupRunState, outcome: string, failed: boolean): GroupRunState {
   const stop = (move: GroupMove): GroupMove =>
     move.status === "speaking" ? { ...move, status: "stopped", tool: null } : move;

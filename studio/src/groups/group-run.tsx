@@ -8,7 +8,7 @@ import { GroupRunMoves } from "./group-run-moves.tsx";
 import { useGroupRun } from "./use-group-run.ts";
 import "./group-run.css";
 
-/** Gives a group of the server something to answer, and shows how it does. */
+/** Starts a run of a group, and shows its progress. */
 export function GroupRun({
   session,
   groups,
@@ -56,7 +56,7 @@ function startedOf({ openRuns }: SessionView): string | null {
 
 function refusalOf({ running, status }: SessionView, going: boolean): string | null {
   if (going) return "The group is at work.";
-  if (running !== null) return "A run has the session now.";
+  if (running !== null) return "Another run is active in this session.";
   return status === "active" ? null : `The session is ${status}.`;
 }
 
@@ -67,7 +67,7 @@ function StartForm({
   onStart,
 }: {
   readonly groups: readonly GroupInfo[];
-  /** Why nothing can be started now. */
+  /** Why no run can be started now; null if one can. */
   readonly refusal: string | null;
   readonly busy: boolean;
   readonly onStart: (group: string, input: string) => Promise<boolean>;

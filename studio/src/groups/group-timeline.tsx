@@ -10,7 +10,10 @@ import "./group-timeline.css";
 const STEP = 22;
 const LANE = 26;
 
-/** Who spoke when: a lane for each, and a mark for each turn. The list of turns below says the same in words. */
+/**
+ * A timeline with a lane for each speaker and a mark for each turn. The list of turns below has the same content as
+ * text.
+ */
 export function GroupTimeline({
   turns,
   speakers,
@@ -25,7 +28,7 @@ export function GroupTimeline({
   const width = Math.max(1, marks.length) * STEP;
   const height = speakers.length * LANE;
   const scroller = useRef<HTMLElement>(null);
-  // The latest is what one looks for first.
+  // Scrolls to the latest turn.
   useEffect(() => {
     if (width > 0) scroller.current?.scrollTo({ left: scroller.current.scrollWidth });
   }, [width]);
@@ -39,9 +42,9 @@ export function GroupTimeline({
       <section
         ref={scroller}
         className="group-track"
-        // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reachable by keyboard.
+        // biome-ignore lint/a11y/noNoninteractiveTabindex: a scrollable element must be reachable by keyboard.
         tabIndex={0}
-        aria-label={`Who spoke when: ${marks.length} turns of ${speakers.length} speakers`}
+        aria-label={`Timeline of speakers: ${marks.length} turns of ${speakers.length} speakers`}
       >
         <svg width={width} height={height} aria-hidden="true">
           {speakers.map(({ agent }, index) => (
@@ -71,7 +74,7 @@ export function GroupTimeline({
   );
 }
 
-/** A full disc is a turn, a small one a step towards it, a ring a pass, a square a failure. */
+/** A full disc is a turn, a small one a step, a ring a pass, a square a failure. */
 function Mark({
   turn: { kind },
   x,

@@ -19,7 +19,7 @@ const KINDS: Readonly<Record<GroupTurn["kind"], string | null>> = {
   note: "note",
 };
 
-/** Everything that was said, with who may see it. */
+/** All turns of a group, each with the agents that may see it. */
 export function GroupTurnList({
   turns,
   speakers,
@@ -66,7 +66,7 @@ function Turn({ turn, speaker }: { readonly turn: GroupTurn; readonly speaker: S
         </span>
       </p>
       {text !== "" && <Markdown text={text} />}
-      {kind === "passed" && text === "" && <p className="soft">had nothing to say</p>}
+      {kind === "passed" && text === "" && <p className="soft">passed</p>}
       {calls.length > 0 && <p className="small soft">calls {visibleText(calls.join(", "))}</p>}
     </article>
   );
@@ -75,10 +75,12 @@ function Turn({ turn, speaker }: { readonly turn: GroupTurn; readonly speaker: S
 function Visibility({ turn: { visibleTo, hiddenFrom } }: { readonly turn: GroupTurn }): ReactNode {
   if (visibleTo !== null) {
     return (
-      <span className="group-private">{visibleTo.length === 0 ? "for nobody" : `only for ${list(visibleTo)}`}</span>
+      <span className="group-private">
+        {visibleTo.length === 0 ? "visible to nobody" : `only visible to ${list(visibleTo)}`}
+      </span>
     );
   }
-  return hiddenFrom === null ? null : <span className="group-private">not for {list(hiddenFrom)}</span>;
+  return hiddenFrom === null ? null : <span className="group-private">hidden from {list(hiddenFrom)}</span>;
 }
 
 function list(names: readonly string[]): string {

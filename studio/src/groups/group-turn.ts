@@ -2,12 +2,12 @@ import type { Entry } from "../../../src/session/log/entry.ts";
 import type { Message } from "../../../src/session/message.ts";
 import { spokenText } from "../request/spoken-text.ts";
 
-/** What someone did in a session of several: said something, worked towards it, or had nothing to say. */
+/** A turn of a session with several agents: a message, a step towards one, a pass, or a note. */
 export interface GroupTurn {
   readonly id: string;
-  /** The agent; null for people, and for what no agent did. */
+  /** The agent; null for people and for entries of no agent. */
   readonly agent: string | null;
-  /** `work` is a step on the way to an answer; `note` is what a summary or an extension says. */
+  /** `work` is a step towards an answer; `note` is a summary or an entry of an extension. */
   readonly kind: "said" | "work" | "passed" | "refused" | "failed" | "ended" | "note";
   readonly role: Message["role"] | null;
   readonly text: string;
@@ -22,16 +22,16 @@ export interface GroupTurn {
 
 type Fields = { readonly [key: string]: unknown };
 
-/** Under this key a group keeps its marks; what they say is a group's own business, so they are read with care. */
+/** The metadata key of groups. Its content is written by groups, so it is validated before use. */
 const GROUP_KEY = "group";
 
 const ENDS: Readonly<Record<string, string>> = {
-  complete: "The conversation came to its end.",
+  complete: "The conversation is complete.",
   "max-rounds": "The conversation ended after its last round.",
-  "all-passed": "The conversation ended: nobody had more to say.",
+  "all-passed": "The conversation ended: all agents passed.",
 };
 
-/** What an entry says about a group; null where it says nothing. */
+/** The group turn of an entry; null for an entry without one. */
 export function groupTurnOf(entry: Entry): GroupTurn | null {
   switch (entry.type) {
     case "message":
@@ -100,7 +100,10 @@ function visibilityOf({ visibleTo, hiddenFrom }: Fields): Pick<GroupTurn, "visib
   return { visibleTo: namesIn(visibleTo), hiddenFrom: namesIn(hiddenFrom) };
 }
 
-/** A text counts as a list of one; anything else that is no list hides the turn from all, as a list without names does. */
+/**
+ * A text counts as a list with one name. Any other value that is not a list hides the turn from all, as an empty list
+ * does.
+ */
 function namesIn(value: unknown): readonly string[] | null {
   if (value === undefined || value === null) return null;
   if (typeof value === "string") return [value];

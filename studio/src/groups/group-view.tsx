@@ -1,7 +1,7 @@
 import type { ReactNode } from "react";
 import type { Catalogue } from "skein/client";
 import type { Entry } from "../../../src/session/log/entry.ts";
-import { Shown } from "../request/shown.tsx";
+import { RequestBoundary } from "../request/request-boundary.tsx";
 import { useClient } from "../request/use-client.ts";
 import { useRevised } from "../request/use-revised.ts";
 import type { SessionProps } from "../session/session-props.ts";
@@ -15,10 +15,10 @@ import { SpeakerTable } from "./speaker-table.tsx";
 import { rolesOf, speakersOf } from "./speakers.ts";
 import "./groups.css";
 
-/** As much of a path as the server gives at once. */
+/** The maximum number of entries of a path that the server returns at a time. */
 const ENTRIES_MAX = 1000;
 
-/** Who spoke in a session of several agents. */
+/** The speakers and turns of a session with several agents. */
 export function GroupView(props: SessionProps): ReactNode {
   const { session, live } = props;
   const client = useClient();
@@ -32,9 +32,9 @@ export function GroupView(props: SessionProps): ReactNode {
   });
   return (
     <section className="group" aria-label="Group">
-      <Shown requested={requested} what="who spoke">
+      <RequestBoundary requested={requested} what="the speakers">
         {(data) => <Group {...props} {...data} />}
-      </Shown>
+      </RequestBoundary>
     </section>
   );
 }
@@ -60,18 +60,18 @@ function Group({
     <>
       {spoke.length === 0 ? (
         <div className="group-none">
-          <h2>No agents have spoken here by name</h2>
+          <h2>No named agents have answered here</h2>
           <p className="soft">
-            A group lets several agents answer in one session, one after the other: who spoke, in which role, and who
-            could see it is shown here.{" "}
+            In a group, several agents answer in one session, one after the other. This page shows who spoke, in which
+            role, and who could see it.{" "}
             {groups.length === 0
-              ? "This server has no groups to start; it is given them when it is created."
+              ? "This server has no groups; configure them when you create it."
               : "Start one of the server's groups below."}
           </p>
         </div>
       ) : (
         <>
-          {cut && <p className="small soft">Counted are the last {ENTRIES_MAX.toLocaleString("en")} entries.</p>}
+          {cut && <p className="small soft">Only the last {ENTRIES_MAX.toLocaleString("en")} entries are counted.</p>}
           <SpeakerTable speakers={speakers} />
           <GroupTimeline turns={turns} speakers={speakers} sessionId={session.header.id} />
         </>

@@ -2,7 +2,7 @@ import type { ReactNode } from "react";
 import { visibleText } from "../markdown/visible-text.ts";
 import { goTo } from "../shell/route.ts";
 
-/** Chooses whose eyes to look with; the address keeps the choice. */
+/** Chooses the agent whose view is shown; the URL keeps the choice. */
 export function SeeAsPicker({
   sessionId,
   agents,
@@ -17,7 +17,7 @@ export function SeeAsPicker({
     goTo({ page: "session", id: sessionId, view: "group", options: agent === "" ? {} : { as: agent } });
   return (
     <div className="group-see">
-      <h2>What was said</h2>
+      <h2>Turns</h2>
       <label className="group-see-label">
         See as
         <select className="field" value={as ?? ""} onChange={(event) => choose(event.target.value)}>

@@ -42,7 +42,7 @@ const path: readonly Entry[] = [
 ];
 const turns = path.map(groupTurnOf).filter((turn) => turn !== null);
 
-test("an agent is told what is for it, with the names of the others, and nothing else", () => {
+test("an agent sees only turns that are visible to it, with the names of the other speakers", () => {
   const { told, hidden } = seeAs("writer", path, []);
   expect(told.slice(0, 2).map(({ entryId }) => entryId)).toEqual(["q", "w"]);
   expect(JSON.stringify(told)).not.toContain("Dull");
@@ -51,7 +51,7 @@ test("an agent is told what is for it, with the names of the others, and nothing
   expect(editor.told.map(({ message }) => message.content)).toContain("critic: Dull.");
 });
 
-test("an agent is told a summary instead of what a compaction left out", () => {
+test("an agent sees a summary in place of compacted turns", () => {
   const compaction: Entry = {
     type: "compaction",
     id: "k",
@@ -68,14 +68,14 @@ test("an agent is told a summary instead of what a compaction left out", () => {
   expect(JSON.stringify(seeAs("critic", [...path, compaction], ["k"]))).toContain("A title?");
 });
 
-test("counts turns, steps, passes, failures and what was spent for everyone who took part", () => {
+test("counts turns, steps, passes, failures, tokens and cost of each speaker", () => {
   const speakers = speakersOf(turns, []);
   expect(speakers.map(({ agent }) => agent)).toEqual([null, "writer", "critic", "editor"]);
   expect(speakers[1]).toMatchObject({ said: 1, tokens: 10, cost: 0.1 });
   expect(speakers[3]).toMatchObject({ said: 0, steps: 1, passed: 1, failed: 1, tokens: 3, cost: 0.01 });
 });
 
-test("takes roles from the group that has most of the agents", () => {
+test("takes the roles from the group that contains most of the agents", () => {
   const groups = [
     { name: "one", agents: [{ name: "writer", role: "clerk" }] },
     {
@@ -90,7 +90,7 @@ test("takes roles from the group that has most of the agents", () => {
   expect(rolesOf(["nobody"], groups).size).toBe(0);
 });
 
-test("says who a turn is for, and takes what is no list for nobody", () => {
+test("returns who may see a turn, and hides a turn with an invalid list from all", () => {
   expect(turns[2]?.visibleTo).toEqual(["editor", "critic"]);
   const odd = groupTurnOf(said("o", { role: "user", content: "", metadata: { visibleTo: 7, hiddenFrom: "critic" } }));
   expect(odd).toMatchObject({ visibleTo: [], hiddenFrom: ["critic"] });

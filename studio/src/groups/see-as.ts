@@ -1,25 +1,25 @@
-// These are the rules that a group itself goes by; they are pure, and another copy of them would come to differ.
+// Uses the visibility rules of the server's groups themselves, which are pure functions: a copy would diverge.
 import { contextItems, rowsFor, visibleTo } from "../../../src/group/agent-view.ts";
 import { RoleIsolation } from "../../../src/group/role-isolation.ts";
 import { contextPath } from "../../../src/session/context/context.ts";
 import type { Entry } from "../../../src/session/log/entry.ts";
 import type { Message } from "../../../src/session/message.ts";
 
-/** One message as an agent is told of it. */
+/** A message as an agent sees it. */
 export interface ToldMessage {
-  /** The entry it comes from; null for what only the agent is told. */
+  /** The entry it comes from; null for a message that is generated for the agent. */
   readonly entryId: string | null;
   readonly message: Message;
 }
 
-/** What an agent would be told if it were its turn now. */
+/** What an agent would see if it spoke next. */
 export interface AgentSight {
   readonly told: readonly ToldMessage[];
-  /** How many turns of the context it is not told of. */
+  /** The number of turns of the context that are hidden from it. */
   readonly hidden: number;
 }
 
-/** What an agent of a group may see of a path, and how it is told. */
+/** The messages of a path that an agent of a group may see, in the form it gets them. */
 export function seeAs(agent: string, path: readonly Entry[], undone: readonly string[]): AgentSight {
   const items = contextItems(contextPath(path, new Set(undone)));
   const seen = visibleTo(agent, items, new RoleIsolation(), { filterVisible: (turns) => turns });

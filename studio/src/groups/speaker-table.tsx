@@ -5,13 +5,13 @@ import type { Speaker } from "./speakers.ts";
 
 const COLUMNS = ["Turns", "Steps", "Passed", "Failed", "Tokens", "Cost"];
 
-/** Who took part, and what that amounts to. */
+/** The speakers, with their sums. */
 export function SpeakerTable({ speakers }: { readonly speakers: readonly Speaker[] }): ReactNode {
   return (
-    // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reachable by keyboard.
+    // biome-ignore lint/a11y/noNoninteractiveTabindex: a scrollable element must be reachable by keyboard.
     <div className="group-scroll" tabIndex={0}>
       <table className="group-speakers">
-        <caption className="only-for-readers">Who spoke</caption>
+        <caption className="only-for-readers">Speakers</caption>
         <thead>
           <tr>
             <th scope="col">Who</th>

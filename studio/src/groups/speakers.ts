@@ -1,12 +1,12 @@
 import type { GroupInfo } from "skein/client";
 import type { GroupTurn } from "./group-turn.ts";
 
-/** Someone who took part, and what that amounts to. */
+/** A speaker, with its sums. */
 export interface Speaker {
   /** The agent's name; null for people. */
   readonly agent: string | null;
   readonly role: string | null;
-  /** Which of the colours is theirs. */
+  /** The index of its colour. */
   readonly colour: number;
   readonly said: number;
   readonly steps: number;
@@ -16,10 +16,10 @@ export interface Speaker {
   readonly cost: number;
 }
 
-/** How many colours there are to tell speakers apart; names tell them apart too. */
+/** The number of colours; they repeat for more speakers. */
 const COLOURS = 6;
 
-/** Who took part, in the order in which they first did; people first. */
+/** The speakers in the order of their first turn; people first. */
 export function speakersOf(turns: readonly GroupTurn[], groups: readonly GroupInfo[]): readonly Speaker[] {
   const byName = new Map<string | null, GroupTurn[]>();
   for (const turn of turns) {
@@ -37,7 +37,7 @@ export function speakersOf(turns: readonly GroupTurn[], groups: readonly GroupIn
   ];
 }
 
-/** The roles of agents by the group of the server that has most of them; a session does not say its group. */
+/** The roles of agents, from the server's group that contains most of them: a session does not record its group. */
 export function rolesOf(agents: readonly string[], groups: readonly GroupInfo[]): ReadonlyMap<string, string> {
   const names = new Set(agents);
   const matching = (group: GroupInfo): number => group.agents.filter(({ name }) => names.has(name)).length;

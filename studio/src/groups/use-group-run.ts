@@ -4,23 +4,23 @@ import { useConnection } from "../request/client.ts";
 import { useClient } from "../request/use-client.ts";
 import { type GroupRunState, NO_EVENTS, stepGroupRun } from "./group-run-state.ts";
 
-/** How long events are gathered before they are shown, so that a fast model does not keep the page busy. */
+/** How long events are buffered before a redraw, so that a fast model does not block the page. */
 const GATHER_MS = 50;
 
-/** A run that is watched. */
+/** A followed run of a group. */
 export interface WatchedRun {
   readonly run: RunView;
   readonly state: GroupRunState;
-  /** Why it cannot be watched any more. */
+  /** Why it cannot be followed any more. */
   readonly error: Error | null;
 }
 
-/** Follows the run of a group from its beginning to its end; null for none, and for the run of a single agent. */
+/** Follows the run of a group to its end; null without a run, and for the run of a single agent. */
 export function useGroupRun(sessionId: string, runId: string | null): WatchedRun | null {
   const client = useClient();
   const [watched, setWatched] = useState<WatchedRun | null>(null);
   const { returns } = useConnection();
-  // A server that is back is asked at once whether it knows the run.
+  // Runs again when the server is reachable again, which then may not know the run.
   useEffect(() => {
     if (runId === null) return;
     const controller = new AbortController();
@@ -41,7 +41,7 @@ export function useGroupRun(sessionId: string, runId: string | null): WatchedRun
       }
     };
     follow().catch((error: Error) => {
-      // What was said before is in the session.
+      // The earlier output is in the session.
       if (!signal.aborted) setWatched((before) => (before?.run.runId === runId ? { ...before, error } : before));
     });
     return () => {

@@ -2,14 +2,14 @@ import { BaseEdge, type Edge, type EdgeProps } from "@xyflow/react";
 import type { ReactNode } from "react";
 import { NODE_HEIGHT, type Point } from "./lay-out-lineage.ts";
 
-/** An arrow of the graph, with the points it goes through. */
+/** An edge of the graph, with the points it goes through. */
 export type BentFlowEdge = Edge<{ readonly bends: readonly Point[] }, "bent">;
 
-/** An arrow from a session to one that was made of it, past those that stand between them. */
+/** An edge from a session to one that was made from it, around the sessions between them. */
 export function BentEdge(props: EdgeProps<BentFlowEdge>): ReactNode {
   const { sourceX, sourceY, targetX, targetY, data, markerEnd, label } = props;
   const bends = data?.bends ?? [];
-  // Straight down beside a session, and in a curve from one layer to the next.
+  // Vertical beside a session, curved from one layer to the next.
   const stops = [
     ...bends.flatMap(({ x, y }) => [
       { x, y },
@@ -24,7 +24,7 @@ export function BentEdge(props: EdgeProps<BentFlowEdge>): ReactNode {
     path += to.x === from.x ? ` L ${to.x},${to.y}` : ` C ${from.x},${middle} ${to.x},${middle} ${to.x},${to.y}`;
     from = to;
   }
-  // Where it passes a session it is alone; near its ends, others may be.
+  // The label is placed where the edge passes a session, as other edges may be near its ends.
   const pass = bends.at(-1);
   const middle = { x: (sourceX + targetX) / 2, y: (sourceY + targetY) / 2 };
   const at = pass === undefined ? middle : { x: pass.x, y: pass.y + NODE_HEIGHT / 2 };

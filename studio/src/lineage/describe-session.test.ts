@@ -20,17 +20,17 @@ const fork: LineageNodeView = {
 };
 const byId = new Map([[plain.id, plain]]);
 
-test("calls a fork by its own name until it is renamed", () => {
+test("names a fork by its branch until it is renamed", () => {
   expect(titleOf(fork, byId)).toBe("try · Plan");
   expect(titleOf({ ...fork, name: "Better plan" }, byId)).toBe("Better plan");
   expect(titleOf({ ...plain, name: null, id: "01a1defd-f23b-74c4" }, byId)).toBe("Session …23b-74c4");
 });
 
-test("says by what a session was made, and that a missing one is missing", () => {
+test("returns how a session was made, and that a missing one is missing", () => {
   expect([plain, fork, { ...plain, lineage: null }].map(kindOf)).toEqual(["session", "fork", "missing"]);
 });
 
-test("adds up what is known of what was spent, and leaves short ids as they are", () => {
+test("sums up the known tokens and costs, and keeps short ids", () => {
   expect(totalOf({ nodes: [plain, fork, { ...plain, usage: null, cost: null }] })).toEqual({ tokens: 4, cost: 1 });
   expect(shortId("short")).toBe("short");
 });

@@ -16,25 +16,25 @@ const KINDS: Readonly<Record<Kind, string>> = {
   op_session_compress: "compress",
 };
 
-/** What a session was made by; what is not there has no kind. */
+/** How a session was made; `missing` if it is not available. */
 export function kindOf({ lineage }: LineageNodeView): string {
   if (lineage === null) return "missing";
   return KINDS[lineage.kind] ?? lineage.kind;
 }
 
-/** What a session is called in a lineage: a fork that still has the name of its source, by its own first. */
+/** The title of a session in a lineage; that of a fork with an inherited name begins with its branch. */
 export function titleOf({ name, branchName, lineage, id }: LineageNodeView, byId: SessionsById): string {
   const inherited = lineage?.parents.some((parent) => byId.get(parent)?.name === name) ?? false;
   if (branchName !== null && name !== null && inherited) return `${branchName} · ${name}`;
   return name ?? branchName ?? `Session ${shortId(id)}`;
 }
 
-/** The end of an id, which tells sessions apart that were made at the same time. */
+/** The end of an id, which distinguishes sessions made at the same time. */
 export function shortId(id: string): string {
   return id.length > 12 ? `…${id.slice(-8)}` : id;
 }
 
-/** What all sessions of a lineage spent together. */
+/** The total tokens and cost of all sessions of a lineage. */
 export function totalOf({ nodes }: Pick<LineageView, "nodes">): { readonly tokens: number; readonly cost: number } {
   let [tokens, cost] = [0, 0];
   for (const node of nodes) {

@@ -10,7 +10,7 @@ function graph(ids: string, ...arrows: string[]): Parameters<typeof layOutLineag
 
 const at = (points: ReadonlyMap<string, Point>, id: string): Point => points.get(id) as Point;
 
-test("puts every session below all of its parents", () => {
+test("places every session below all of its parents", () => {
   const lineage = graph("dcba", "ab", "bc", "ad", "cd");
   const { points } = layOutLineage(lineage);
   for (const { parent, child } of lineage.edges) {
@@ -18,7 +18,7 @@ test("puts every session below all of its parents", () => {
   }
 });
 
-test("lets no two sessions overlap, and none be left of the picture", () => {
+test("no two sessions overlap, and none has a negative x", () => {
   const points = [...layOutLineage(graph("abcdefg", "ab", "ac", "ad", "be", "ce", "df", "dg")).points.values()];
   for (const [index, point] of points.entries()) {
     expect(point.x).toBeGreaterThanOrEqual(0);
@@ -28,12 +28,12 @@ test("lets no two sessions overlap, and none be left of the picture", () => {
   }
 });
 
-test("puts a session in the middle above what came from it", () => {
+test("centers a session above its children", () => {
   const { points } = layOutLineage(graph("abc", "ab", "ac"));
   expect(at(points, "a").x).toBeCloseTo((at(points, "b").x + at(points, "c").x) / 2, 0);
 });
 
-test("leads an arrow past the sessions that stand between its ends", () => {
+test("leads an edge around the sessions between its ends", () => {
   const { points, bends } = layOutLineage(graph("abc", "ab", "bc", "ac"));
   const [bend] = bends.get("a c") ?? [];
   expect(bend?.y).toBe(at(points, "b").y);
@@ -42,12 +42,12 @@ test("leads an arrow past the sessions that stand between its ends", () => {
   expect(bends.get("a b")).toBeUndefined();
 });
 
-test("lays out what is in a cycle too, and knows an empty lineage", () => {
+test("lays out cycles and an empty lineage", () => {
   expect(layOutLineage(graph("ab", "ab", "ba")).points.size).toBe(2);
   expect(layOutLineage(graph("")).points.size).toBe(0);
 });
 
-test("takes little time for two thousand sessions", () => {
+test("is fast for two thousand sessions", () => {
   const nodes = Array.from({ length: 2000 }, (_, index) => ({ id: `${index}` }) as LineageNodeView);
   const edges = nodes.slice(1).map(({ id }, index) => ({ parent: `${Math.floor(index / 3)}`, child: id }));
   const begin = performance.now();
@@ -55,7 +55,7 @@ test("takes little time for two thousand sessions", () => {
   expect(performance.now() - begin).toBeLessThan(1000);
 });
 
-test("takes little time for a long chain whose sessions all come from the first one too", () => {
+test("is fast for a long chain whose sessions all have the first one as a parent, too", () => {
   const nodes = Array.from({ length: 1000 }, (_, index) => ({ id: `${index}` }) as LineageNodeView);
   const edges = nodes.slice(1).flatMap(({ id }, index) => [
     { parent: `${index}`, child: id },

@@ -1,39 +1,39 @@
 import type { LineageView } from "skein/client";
 
-/** A point of the picture; of a session, its upper left corner. */
+/** A point of the graph; for a session, its upper left corner. */
 export interface Point {
   readonly x: number;
   readonly y: number;
 }
 
-/** The size of one session in the picture, in pixels. */
+/** The width of a session in the graph, in pixels. */
 export const NODE_WIDTH = 208;
-/** The height that goes with it. */
+/** The height of a session in the graph, in pixels. */
 export const NODE_HEIGHT = 92;
 const GAP_X = 32;
-/** The room for an arrow that passes a session by. */
+/** The width reserved for an edge that passes a session. */
 const PASS_WIDTH = 24;
-/** From this many on, arrows go straight: in such a picture nobody follows a single one. */
+/** Above this number, edges are straight: so many edges cannot be told apart anyway. */
 const PASSES_MAX = 3000;
 const GAP_Y = 72;
-/** How often the sessions are moved to where their parents and children are; more changes nothing that one sees. */
+/** How often the sessions are moved towards their parents and children; more sweeps make no visible difference. */
 const SWEEPS = 4;
 
-/** Where everything is. */
+/** The positions of all sessions and edges. */
 export interface LineageLayout {
   readonly points: ReadonlyMap<string, Point>;
-  /** By `arrowId`, the points through which an arrow goes that would otherwise run behind sessions between its ends. */
+  /** By `arrowId`, the points of an edge that would otherwise run behind sessions between its ends. */
   readonly bends: ReadonlyMap<string, readonly Point[]>;
 }
 
 type Arrow = LineageView["edges"][number];
 
-/** Names an arrow. */
+/** The id of an edge. */
 export function arrowId({ parent, child }: Arrow): string {
   return `${parent} ${child}`;
 }
 
-/** Places every session below all of its parents, and as near to them as there is room. */
+/** Places every session below all of its parents, and as near to them as possible. */
 export function layOutLineage({ nodes, edges }: Pick<LineageView, "nodes" | "edges">): LineageLayout {
   const ids = nodes.map(({ id }) => id);
   const layers = layersOf(ids, linksOf(ids, edges, "child", "parent"), linksOf(ids, edges, "parent", "child"));
@@ -42,7 +42,7 @@ export function layOutLineage({ nodes, edges }: Pick<LineageView, "nodes" | "edg
   const parents = linksOf(all, arrows, "child", "parent");
   const children = linksOf(all, arrows, "parent", "child");
   const widthOf = (id: string): number => (passes.has(id) ? PASS_WIDTH : NODE_WIDTH);
-  // By their middles, as they are not equally wide.
+  // Compared by their centers, as session and placeholder have different widths.
   const x = new Map<string, number>();
   for (const layer of layers) for (const [index, id] of layer.entries()) x.set(id, index * (NODE_WIDTH + GAP_X));
   for (let sweep = 0; sweep < SWEEPS; sweep++) {
@@ -85,7 +85,7 @@ function withPasses(
     const last = depths.get(edge.child) ?? 0;
     let parent = edge.parent;
     for (let depth = (depths.get(edge.parent) ?? last) + 1; depth < last && passes.size < PASSES_MAX; depth++) {
-      // No id of a session has a space in it.
+      // Unique, as no session id contains a space.
       const child = `${arrowId(edge)} ${depth}`;
       passes.set(child, arrowId(edge));
       layers[depth]?.push(child);
@@ -97,7 +97,7 @@ function withPasses(
   return { arrows, passes };
 }
 
-/** The sessions by their longest way from a beginning. What is in a cycle, which no store writes, comes first. */
+/** The sessions by their longest path from a root. Sessions in a cycle, which no store writes, come first. */
 function layersOf(ids: readonly string[], parents: Links, children: Links): readonly string[][] {
   const waiting = new Map(ids.map((id) => [id, parents.get(id)?.length ?? 0]));
   const depths = new Map<string, number>();
@@ -116,7 +116,7 @@ function layersOf(ids: readonly string[], parents: Links, children: Links): read
   return [...layers].map((layer) => layer ?? []);
 }
 
-/** Moves what is in a layer towards what it is linked with, and apart where it would overlap. */
+/** Moves the sessions of a layer towards their linked sessions, and apart where they would overlap. */
 function settle(layer: readonly string[], links: Links, x: Map<string, number>, widthOf: (id: string) => number): void {
   const wish = (id: string): number => {
     const others = (links.get(id) ?? []).map((other) => x.get(other) ?? 0);
@@ -131,6 +131,6 @@ function settle(layer: readonly string[], links: Links, x: Map<string, number>, 
     moved += point - at;
     next = point + half + GAP_X;
   }
-  // All were pushed to the right; together they go back by as much as that was on average.
+  // Overlaps are resolved by moving to the right; move the whole layer back by the average.
   for (const { id } of wanted) x.set(id, (x.get(id) ?? 0) - moved / wanted.length);
 }

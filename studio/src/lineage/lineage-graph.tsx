@@ -9,11 +9,11 @@ import "@xyflow/react/dist/style.css";
 
 const NODE_TYPES = { session: SessionNode };
 const EDGE_TYPES = { bent: BentEdge };
-/** From this many on, only what is in the window is drawn. */
+/** From this number on, only the visible sessions are rendered. */
 const MANY = 150;
 const FIT = { maxZoom: 1, padding: 0.15 } as const;
 
-/** The sessions of a lineage as a graph: parents above, an arrow for each way from one to another. */
+/** The sessions of a lineage as a graph: parents at the top, an edge from each parent to its child. */
 export function LineageGraph({
   lineage,
   currentId,
@@ -22,7 +22,7 @@ export function LineageGraph({
   readonly currentId: string;
 }): ReactNode {
   const { nodes, edges } = useMemo(() => elementsOf(lineage, currentId), [lineage, currentId]);
-  // A lineage of another shape is looked at anew; one that only spent more stays where it was put.
+  // The view is fitted again only if sessions or edges were added, not for changed sums.
   const shape = lineage.edges.length + lineage.nodes.length;
   return (
     <div className="lineage-graph">

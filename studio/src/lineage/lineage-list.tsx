@@ -7,7 +7,7 @@ import { kindOf, type SessionsById, shortId, titleOf } from "./describe-session.
 
 const COLUMNS = ["Session", "Made by", "From", "Status", "Tokens", "Cost", "Made"];
 
-/** The sessions of a lineage as a table, for those who would rather read than look. */
+/** The sessions of a lineage as a table, as an alternative to the graph. */
 export function LineageList({
   lineage,
   currentId,
@@ -72,7 +72,7 @@ function SessionLink({
     return (
       <>
         <code title={visibleText(node.id)}>{visibleText(shortId(node.id))}</code>{" "}
-        <span className="small soft">not there any more, or not yours to see</span>
+        <span className="small soft">deleted, or not visible to you</span>
       </>
     );
   }

@@ -1,7 +1,7 @@
 import { type ReactNode, useId, useState } from "react";
 import type { LineageView } from "skein/client";
 import { CopyButton } from "../markdown/copy-button.tsx";
-import { Shown } from "../request/shown.tsx";
+import { RequestBoundary } from "../request/request-boundary.tsx";
 import { useClient } from "../request/use-client.ts";
 import { useRevised } from "../request/use-revised.ts";
 import { saveFile } from "../share/save-file.ts";
@@ -14,7 +14,7 @@ const FORMATS = [
 
 type Format = (typeof FORMATS)[number];
 
-/** The lineage as text, to copy or to save. */
+/** The lineage as text, to copy or save. */
 export function LineageText({
   sessionId,
   lineage,
@@ -60,7 +60,7 @@ function Text({
     client.sessions.lineageText(sessionId, format.value, { signal }),
   );
   return (
-    <Shown requested={requested} what="the text">
+    <RequestBoundary requested={requested} what="the text">
       {(text) => (
         <>
           <label htmlFor={field} className="only-for-readers">
@@ -86,6 +86,6 @@ function Text({
           </p>
         </>
       )}
-    </Shown>
+    </RequestBoundary>
   );
 }

@@ -1,6 +1,6 @@
 import { type ReactNode, useEffect } from "react";
 import type { LineageView as Lineage } from "skein/client";
-import { Shown } from "../request/shown.tsx";
+import { RequestBoundary } from "../request/request-boundary.tsx";
 import { useClient } from "../request/use-client.ts";
 import { useRevised } from "../request/use-revised.ts";
 import type { SessionProps } from "../session/session-props.ts";
@@ -14,7 +14,7 @@ import "./lineage.css";
 
 const SHAPES = { graph: "Graph", list: "List" } as const;
 
-/** Where a session came from, and what came from it. */
+/** The ancestors and descendants of a session. */
 export function LineageView({ session, live, options }: SessionProps): ReactNode {
   const client = useClient();
   const { id } = session.header;
@@ -25,7 +25,7 @@ export function LineageView({ session, live, options }: SessionProps): ReactNode
   const shape = options.as === "list" ? "list" : "graph";
   return (
     <section className="lineage" aria-label="Lineage">
-      <Shown requested={requested} what="the lineage">
+      <RequestBoundary requested={requested} what="the lineage">
         {(lineage) => (
           <>
             <div className="lineage-bar">
@@ -53,8 +53,7 @@ export function LineageView({ session, live, options }: SessionProps): ReactNode
             </div>
             {lineage.nodes.length === 1 && (
               <p className="soft">
-                This session stands alone: it was made from no other, and none was made from it. Forks, merges and loops
-                of it will be drawn here.
+                This session has no ancestors and no descendants. Its forks, merges and loops will be shown here.
               </p>
             )}
             {shape === "graph" ? (
@@ -65,12 +64,12 @@ export function LineageView({ session, live, options }: SessionProps): ReactNode
             <LineageText sessionId={id} lineage={lineage} />
           </>
         )}
-      </Shown>
+      </RequestBoundary>
     </section>
   );
 }
 
-/** What is missing first, as only its children know of it; then by age. */
+/** Missing sessions first, as their age is unknown, then the others by age. */
 function inOrder(lineage: Lineage): Lineage {
   return { ...lineage, nodes: lineage.nodes.toSorted((a, b) => ((a.createdAt ?? "") < (b.createdAt ?? "") ? -1 : 1)) };
 }
@@ -96,7 +95,7 @@ function Totals({ lineage }: { readonly lineage: Lineage }): ReactNode {
   );
 }
 
-/** A fork that is made elsewhere says nothing to this session, so it is asked about when someone comes back. */
+/** Reloads when the page becomes visible: a fork made elsewhere does not notify this session. */
 function useWhenLookedAt(reload: () => void): void {
   useEffect(() => {
     const look = (): void => {

@@ -13,12 +13,12 @@ export type SessionFlowNode = Node<
   "session"
 >;
 
-/** One session of the graph: its name, how it was made, how it stands and what it spent. */
+/** A session of the graph: its title, kind, status and tokens. */
 export function SessionNode(props: NodeProps<SessionFlowNode>): ReactNode {
   const { session, current } = props.data;
   const flow = useReactFlow();
   const show = (event: FocusEvent): void => {
-    // Who goes from session to session by keyboard must see where they are.
+    // Scrolls a node with keyboard focus into view.
     if (!event.target.matches(":focus-visible")) return;
     const x = props.positionAbsoluteX + NODE_WIDTH / 2;
     const y = props.positionAbsoluteY + NODE_HEIGHT / 2;
@@ -55,7 +55,7 @@ function Face({ session, title }: { readonly session: LineageNodeView; readonly 
     return (
       <>
         <span className="lineage-node-name">{visibleText(shortId(id))}</span>
-        <span className="small soft">not there any more, or not yours to see</span>
+        <span className="small soft">deleted, or not visible to you</span>
       </>
     );
   }

@@ -1,7 +1,7 @@
 import { isValidElement, type ReactElement, type ReactNode } from "react";
 import { CopyButton } from "./copy-button.tsx";
 
-/** A block of code with the name of its language and a way to copy it. */
+/** A code block with its language and a copy button. */
 export function CodeBlock({ children }: { readonly children?: ReactNode }): ReactNode {
   const language = languageOf(children);
   return (
@@ -10,7 +10,7 @@ export function CodeBlock({ children }: { readonly children?: ReactNode }): Reac
         <span>{language ?? "text"}</span>
         <CopyButton label="Copy code" text={() => plainText(children)} />
       </figcaption>
-      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reachable by keyboard. */}
+      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: a scrollable element must be reachable by keyboard. */}
       <pre tabIndex={0}>{children}</pre>
     </figure>
   );

@@ -2,15 +2,15 @@ import { type ReactNode, useEffect, useState } from "react";
 
 const SHOWN_MS = 1500;
 
-/** Puts a text on the clipboard, and says whether that worked. */
+/** A button that copies a text to the clipboard, and shows whether that worked. */
 export function CopyButton({
   label,
   text,
   className = "button button-plain small",
 }: {
-  /** What the button is called, as in "Copy link". */
+  /** The label of the button, as in "Copy link". */
   readonly label: string;
-  /** The text, made when it is wanted. */
+  /** Returns the text; called on a click. */
   readonly text: () => string;
   readonly className?: string;
 }): ReactNode {
@@ -21,7 +21,7 @@ export function CopyButton({
     return () => clearTimeout(timer);
   }, [said]);
   const copy = (): void => {
-    // Where the page is not served securely there is no clipboard at all.
+    // The clipboard is missing on a page without HTTPS.
     const copied = navigator.clipboard?.writeText(text()) ?? Promise.reject(new Error("There is no clipboard."));
     copied.then(
       () => setSaid("Copied"),

@@ -3,15 +3,15 @@ interface TreeNode {
   readonly children?: readonly TreeNode[];
 }
 
-/** How deep quotes and lists may be in each other before a text is shown as it is. */
+/** The maximum depth of nested quotes and lists; a deeper text is shown as plain text. */
 export const DEPTH_MAX = 60;
 
-/** A remark plugin that refuses a text that nests so deep that drawing it would take the page down. */
+/** A remark plugin that throws for texts nested so deeply that rendering them would crash the page. */
 export function limitDepth(): (tree: TreeNode) => void {
   return (tree) => {
     let level: readonly TreeNode[] = [tree];
     for (let depth = 0; level.length > 0; depth++) {
-      if (depth > DEPTH_MAX) throw new RangeError("The text nests too deep.");
+      if (depth > DEPTH_MAX) throw new RangeError("The text is nested too deep.");
       level = level.flatMap(({ children = [] }) => children);
     }
   };

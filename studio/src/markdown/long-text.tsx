@@ -5,7 +5,7 @@ import "./markdown.css";
 const FIRST_CHARACTERS = 20_000;
 const STEP_CHARACTERS = 200_000;
 
-/** A text as it is, however long: its beginning, and more of it on demand. */
+/** A plain text of any length: its beginning, and more on demand. */
 export function LongText({
   text,
   first = FIRST_CHARACTERS,
@@ -18,7 +18,7 @@ export function LongText({
   const left = text.length - most;
   return (
     <>
-      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reachable by keyboard. */}
+      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: a scrollable element must be reachable by keyboard. */}
       <pre className="markdown-plain" dir="auto" tabIndex={0}>
         {visibleText(left > 0 ? text.slice(0, most) : text)}
         {left > 0 && "…"}

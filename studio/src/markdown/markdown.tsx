@@ -8,10 +8,10 @@ import { safeImage, safeLink } from "./safe-url.ts";
 import { visibleText } from "./visible-text.ts";
 import "./markdown.css";
 
-/** What is longer is shown as it is: nobody reads it as prose, and parsing it would take seconds. */
+/** Longer texts are shown as plain text: parsing them would take seconds. */
 const CHARACTERS_MAX = 60_000;
 
-/** A text that someone or something wrote, with its Markdown. Nothing in it can do anything: HTML is shown as text. */
+/** Renders untrusted Markdown safely: HTML is shown as text. */
 export const Markdown: (props: { readonly text: string }) => ReactNode = memo(function Markdown({
   text,
 }: {
@@ -21,10 +21,10 @@ export const Markdown: (props: { readonly text: string }) => ReactNode = memo(fu
   return rendered === null ? <LongText text={text} /> : <div className="markdown">{rendered}</div>;
 });
 
-/** Null for a text that cannot be drawn as Markdown. */
+/** Null if the text cannot be rendered as Markdown. */
 function render(text: string): ReactNode {
   try {
-    // Called as the plain function that it is, so that what it throws can be caught here.
+    // Called as a function, not as a component, so that errors are caught here.
     return renderMarkdown({
       children: visibleText(text),
       remarkPlugins: [[remarkGfm, { singleTilde: false }], limitDepth],
@@ -49,11 +49,11 @@ const COMPONENTS: Components = {
     typeof src === "string" && src !== "" ? (
       <img src={src} alt={alt ?? ""} className="markdown-image" />
     ) : (
-      <span className="tag">Picture left out{alt ? `: ${alt}` : ""}</span>
+      <span className="tag">Picture not shown{alt ? `: ${alt}` : ""}</span>
     ),
   pre: ({ children }) => <CodeBlock>{children}</CodeBlock>,
   p: ({ children }) => <p dir="auto">{children}</p>,
-  // Headings of a message are not headings of the page; a wide table scrolls on its own.
+  // Headings of a message must not be headings of the page; a wide table scrolls separately.
   h1: ({ children }) => <p className="markdown-heading markdown-heading-1">{children}</p>,
   h2: ({ children }) => <p className="markdown-heading markdown-heading-2">{children}</p>,
   h3: ({ children }) => <p className="markdown-heading">{children}</p>,
@@ -61,7 +61,7 @@ const COMPONENTS: Components = {
   h5: ({ children }) => <p className="markdown-heading">{children}</p>,
   h6: ({ children }) => <p className="markdown-heading">{children}</p>,
   table: ({ children }) => (
-    // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reachable by keyboard.
+    // biome-ignore lint/a11y/noNoninteractiveTabindex: a scrollable element must be reachable by keyboard.
     <div className="markdown-table" tabIndex={0}>
       <table>{children}</table>
     </div>

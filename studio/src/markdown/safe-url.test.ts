@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import { isRaster, safeImage, safeLink } from "./safe-url.ts";
 
 test.for(["https://example.org/a?b=c", "http://127.0.0.1:80", "mailto:someone@example.org", "HTTPS://EXAMPLE.ORG"])(
-  "lets %s be followed",
+  "allows the link %s",
   (url) => {
     expect(safeLink(url)).toBe(url);
   },
@@ -24,7 +24,7 @@ test.for([
   expect(safeLink(url)).toBeNull();
 });
 
-test("shows pictures that are in the text themselves, and only those made of pixels", () => {
+test("allows embedded pictures, and only raster formats", () => {
   expect(safeImage("data:image/png;base64,aGk=")).not.toBeNull();
   expect(safeImage("data:image/svg+xml;base64,aGk=")).toBeNull();
   expect(safeImage("data:image/svg+xml,<svg onload=alert(1)>")).toBeNull();

@@ -1,11 +1,8 @@
 const CONTROLS =
-  // biome-ignore lint/suspicious/noControlCharactersInRegex: finding them is what this is for.
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: this expression is meant to find them.
   /[\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f-\u009f\u202a-\u202e\u2066-\u2069]/g;
 
-/**
- * A text with its control characters made visible, so that a terminal escape or a change of direction is seen as such.
- * Tabs and line ends stay as they are.
- */
+/** Replaces control characters and bidirectional marks by visible text. Tabs and line ends are kept. */
 export function visibleText(text: string): string {
   return text
     .replace(/\r\n/g, "\n")

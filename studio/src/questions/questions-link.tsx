@@ -2,7 +2,7 @@ import type { ReactNode } from "react";
 import { addressOf } from "../shell/route.ts";
 import { countOf, useInbox } from "./use-inbox.ts";
 
-/** Leads to the questions, and says how many wait. */
+/** A link to the questions page, with the number of open questions. */
 export function QuestionsLink({ here }: { readonly here: boolean }): ReactNode {
   const { data } = useInbox();
   const count = data === null ? "0" : countOf(data);

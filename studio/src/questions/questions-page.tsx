@@ -1,7 +1,7 @@
 import { type ReactNode, useEffect } from "react";
 import type { RunView } from "skein/client";
 import { visibleText } from "../markdown/visible-text.ts";
-import { Shown } from "../request/shown.tsx";
+import { RequestBoundary } from "../request/request-boundary.tsx";
 import { useClient } from "../request/use-client.ts";
 import { useRequest } from "../request/use-request.ts";
 import { ApprovalCard } from "../run/approval-card.tsx";
@@ -12,18 +12,18 @@ import { useTitle } from "../shell/use-title.ts";
 import { useInbox } from "./use-inbox.ts";
 import "./questions.css";
 
-/** Everything that waits for an answer, in whichever session: the card, answered right here, and the way to its session. */
+/** All open questions of all sessions, each with its card and a link to its session. */
 export function QuestionsPage(): ReactNode {
   const inbox = useInbox();
   const { reload } = inbox;
   useTitle("Questions");
-  // Whoever comes here wants to know how it is now.
+  // Reloads when the page is opened.
   useEffect(reload, [reload]);
   return (
     <div className="questions">
       <BackLink />
       <h1>Questions</h1>
-      <Shown requested={inbox} what="the questions">
+      <RequestBoundary requested={inbox} what="the questions">
         {({ items, next }) => (
           <>
             {inbox.error !== null && (
@@ -44,10 +44,10 @@ export function QuestionsPage(): ReactNode {
                 ))}
               </ul>
             )}
-            {next !== null && <p className="soft">There are more; they follow when these have their answers.</p>}
+            {next !== null && <p className="soft">There are more; they are shown when these are answered.</p>}
           </>
         )}
-      </Shown>
+      </RequestBoundary>
     </div>
   );
 }

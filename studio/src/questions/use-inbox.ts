@@ -5,26 +5,26 @@ import type { Requested } from "../request/use-request.ts";
 import { useRevised } from "../request/use-revised.ts";
 import { useTicks } from "../request/use-ticks.ts";
 
-/** The runs that wait for an answer, as many as one page shows. */
+/** The first page of runs that wait for approval. */
 export type Inbox = Requested<Page<RunView>>;
 
-/** The most runs that are shown; `next` says that there are more. */
+/** The maximum number of runs; `next` tells that there are more. */
 const RUNS_MAX = 50;
 
-/** How often it is read again while someone can see it. */
+/** How often it is reloaded while the page is visible. */
 const POLL_MS = 10_000;
 
-/** What the whole studio knows of open questions. */
+/** The open questions, shared by all pages. */
 export const InboxContext = createContext<Inbox | null>(null);
 
-/** The runs that wait for an answer. */
+/** The runs that wait for approval. */
 export function useInbox(): Inbox {
   const inbox = useContext(InboxContext);
   if (inbox === null) throw new Error("There is no inbox above this component.");
   return inbox;
 }
 
-/** Reads the runs that wait for an answer, and again every few seconds while the page can be seen. */
+/** Loads the runs that wait for approval, and reloads them every few seconds while the page is visible. */
 export function useReadInbox(): Inbox {
   const client = useClient();
   const ask = (signal: AbortSignal): Promise<Page<RunView>> =>
@@ -32,7 +32,7 @@ export function useReadInbox(): Inbox {
   return useRevised("inbox", useTicks(POLL_MS), ask);
 }
 
-/** How many questions wait; with a plus where there are more than were read. */
+/** The number of open questions; with a plus if there are more than were loaded. */
 export function countOf({ items, next }: Page<RunView>): string {
   const count = items.reduce((sum, { questions }) => sum + questions.length, 0);
   return `${count}${next === null ? "" : "+"}`;

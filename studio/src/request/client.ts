@@ -4,7 +4,7 @@ import { Connection, type ConnectionState } from "./connection.ts";
 
 const TOKEN_KEY = "skein-token";
 
-/** A server that takes longer to say that it is there is not. */
+/** A health check that takes longer counts as failed. */
 const HEALTH_MS_MAX = 5000;
 
 const connection = new Connection(
@@ -18,13 +18,13 @@ const connection = new Connection(
       ),
 );
 
-/** The server that this page came from, asked with a token, or else with the one that is kept. */
+/** A client for the server of this page, with the given token or the stored one. */
 export function connect(token: string | null = keptToken()): Client {
   const asked = { url: serverUrl(), fetch: connection.fetch };
   return createClient(token === null ? asked : { ...asked, token });
 }
 
-/** Whether the server of this page can be reached. */
+/** Whether the server of this page is reachable. */
 export function useConnection(): ConnectionState {
   return useSyncExternalStore(connection.subscribe, connection.read);
 }
@@ -34,12 +34,12 @@ export function keptToken(): string | null {
   return sessionStorage.getItem(TOKEN_KEY);
 }
 
-/** Keeps the API token for as long as this tab is open. */
+/** Stores the API token until this tab is closed. */
 export function keepToken(token: string): void {
   sessionStorage.setItem(TOKEN_KEY, token);
 }
 
-/** Forgets the API token, and what was written but not sent with it. */
+/** Deletes the API token, and the drafts of messages. */
 export function forgetToken(): void {
   sessionStorage.clear();
 }

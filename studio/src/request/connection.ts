@@ -1,23 +1,23 @@
 type Ask = (url: string, init: RequestInit) => Promise<Response>;
 
-/** How often a server is looked for that cannot be reached. */
+/** How often an unreachable server is checked. */
 const LOOK_MS = 1500;
 
-/** What a proxy answers for a server that it cannot reach. */
+/** The statuses with which a proxy reports an unreachable server. */
 const GATEWAY_STATUSES: readonly number[] = [502, 503, 504];
 
-/** Whether the server can be reached. */
+/** Whether the server is reachable. */
 export interface ConnectionState {
   readonly lost: boolean;
-  /** How often the server was back after it could not be reached; what is shown is asked for again then. */
+  /** How often the server became reachable again; each time, all requests are repeated. */
   readonly returns: number;
 }
 
 /**
- * Learns from the requests that are made through it whether the server can be reached.
+ * Tracks from the requests that are made through it whether the server is reachable.
  *
- * - One request that fails is only a doubt: the connection is lost when looking for the server fails too.
- * - A lost server is looked for until it is there.
+ * - One failed request is not enough: the connection counts as lost when a health check fails as well.
+ * - A lost server is checked until it is reachable again.
  */
 export class Connection {
   #state: ConnectionState = { lost: false, returns: 0 };
@@ -27,14 +27,14 @@ export class Connection {
   readonly #lookMs: number;
   readonly #listeners = new Set<() => void>();
 
-  /** `isThere` looks for the server; it does not throw. */
+  /** `isThere` checks the server's health; it must not throw. */
   constructor(ask: Ask, isThere: () => Promise<boolean>, lookMs: number = LOOK_MS) {
     this.#ask = ask;
     this.#isThere = isThere;
     this.#lookMs = lookMs;
   }
 
-  /** Asks as `fetch` does, and takes note of whether there was an answer. */
+  /** Like `fetch`, and records whether there was a response. */
   readonly fetch: Ask = async (url, init) => {
     try {
       const response = await this.#ask(url, init);
@@ -46,10 +46,10 @@ export class Connection {
     }
   };
 
-  /** How it stands now. */
+  /** The current state. */
   readonly read = (): ConnectionState => this.#state;
 
-  /** Calls back whenever it stands differently; gives the function that ends it. */
+  /** Calls the listener on every change of the state; returns the function that unsubscribes. */
   readonly subscribe = (listener: () => void): (() => void) => {
     this.#listeners.add(listener);
     return () => void this.#listeners.delete(listener);

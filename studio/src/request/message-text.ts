@@ -1,6 +1,6 @@
 import type { Content, Message } from "../../../src/session/message.ts";
 
-/** What a content says, as text; of images and files, what they are. */
+/** A content as text; images and files by their kind. */
 export function contentText(content: Content | null): string {
   if (content === null) return "";
   if (typeof content === "string") return content;
@@ -13,7 +13,7 @@ export function contentText(content: Content | null): string {
     .join("\n");
 }
 
-/** What a message says, as text, with the tools that it calls. */
+/** A message as text, with the names of the tools that it calls. */
 export function messageText(message: Message): string {
   const said = contentText(message.content);
   const calls = message.role === "assistant" ? (message.toolCalls ?? []) : [];

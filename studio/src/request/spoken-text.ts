@@ -1,6 +1,6 @@
 import type { Content } from "../../../src/session/message.ts";
 
-/** What a content says to others, as text: images and files by their names, and nothing of thinking. */
+/** The visible content as text: images and files by their names, and without thinking. */
 export function spokenText(content: Content | null): string {
   if (content === null || typeof content === "string") return content ?? "";
   const parts = content.flatMap((part) => {

@@ -1,19 +1,19 @@
 import { useCallback, useRef, useState } from "react";
 
-/** Something that someone does: whether it is under way, and why it did not work. */
+/** An action of the user: whether it is running, and its error. */
 export interface Action<A extends readonly unknown[]> {
   readonly busy: boolean;
   readonly error: Error | null;
-  /** Does it; resolves to whether it worked. Does nothing while it is under way. */
+  /** Runs it; resolves to whether it succeeded. Does nothing while it is running. */
   readonly run: (...args: A) => Promise<boolean>;
-  /** Takes the error away. */
+  /** Clears the error. */
   readonly clear: () => void;
 }
 
-/** Wraps something that changes the server, so that a failure is shown and nothing is done twice. */
+/** Wraps a change on the server: a failure is shown, and a second call during the first is ignored. */
 export function useAction<A extends readonly unknown[]>(work: (...args: A) => Promise<unknown>): Action<A> {
   const [state, setState] = useState<{ busy: boolean; error: Error | null }>({ busy: false, error: null });
-  // What was clicked twice is asked for twice before the page could be drawn.
+  // A ref, as a double click calls twice before the state is rendered.
   const underWay = useRef(false);
   const run = useCallback(
     async (...args: A): Promise<boolean> => {

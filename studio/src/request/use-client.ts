@@ -1,7 +1,7 @@
 import { createContext, useContext } from "react";
 import type { Client } from "skein/client";
 
-/** The client that everything below asks with. */
+/** The client that all components below use. */
 export const ClientContext = createContext<Client | null>(null);
 
 /** The client of the server. */

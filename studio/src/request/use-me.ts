@@ -3,22 +3,22 @@ import type { Me } from "skein/client";
 
 const NOTHING: Me["may"] = { approve: false, run: false, files: false };
 
-/** Who the caller is, and what they may do. */
+/** The signed-in user and their rights. */
 export const MeContext = createContext<Me | null>(null);
 
-/** Who the caller is; null where that is not known. */
+/** The signed-in user; null while unknown. */
 export function useMe(): Me | null {
   return useContext(MeContext);
 }
 
-/** What the caller may do beside reading and writing their sessions. */
+/** The rights of the user beside reading and writing their sessions. */
 export function useMay(): Me["may"] {
   return useMe()?.may ?? NOTHING;
 }
 
-/** Why something cannot be done, by the right that is missing. */
+/** The explanation for each missing right. */
 export const MAY_NOT: Readonly<Record<keyof Me["may"], string>> = {
-  approve: "You may not answer this; it waits for someone who may.",
-  run: "You may read and write here, and not make an agent or a model work.",
-  files: "You may not reach the files of sessions.",
+  approve: "You may not approve calls; someone with that right has to.",
+  run: "You may read and write sessions, but not run agents or models.",
+  files: "You may not access the files of sessions.",
 };

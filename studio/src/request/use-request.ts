@@ -1,18 +1,18 @@
 import { useCallback, useEffect, useRef, useState } from "react";
 import { useConnection } from "./client.ts";
 
-/** Something that was asked for: not there yet, there, or refused. The last answer stays while it is asked for again. */
+/** The state of a request: loading, loaded or failed. Earlier data is kept during a reload. */
 export interface Requested<T> {
   readonly data: T | null;
   readonly error: Error | null;
   readonly loading: boolean;
-  /** Asks again. */
+  /** Repeats the request. */
   readonly reload: () => void;
 }
 
 /**
- * Asks for something when the key changes, when the server is back after it was away, and whenever it is told to.
- * Answers that come too late are dropped.
+ * Sends a request when the key changes, when the server is reachable again, and on `reload`. Late responses are
+ * discarded.
  */
 export function useRequest<T>(key: string, ask: (signal: AbortSignal) => Promise<T>): Requested<T> {
   const [state, setState] = useState<{ key: string; data: T | null; error: Error | null; loading: boolean }>({
@@ -25,12 +25,12 @@ export function useRequest<T>(key: string, ask: (signal: AbortSignal) => Promise
   const { returns } = useConnection();
   const latest = useRef(ask);
   latest.current = ask;
-  // Asking again is what `times` and `returns` are for.
+  // `times` and `returns` are dependencies, as a change of them repeats the request.
   useEffect(() => {
     const controller = new AbortController();
     setState((before) => {
       const data = before.key === key ? before.data : null;
-      // Beside an old answer, it is told until there is a new one: whoever asks often would see it come and go.
+      // An error beside earlier data is kept until there is new data; otherwise it would blink during frequent reloads.
       return { key, data, error: data === null ? null : before.error, loading: true };
     });
     latest.current(controller.signal).then(

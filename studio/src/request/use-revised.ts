@@ -1,12 +1,12 @@
 import { useEffect, useRef } from "react";
 import { type Requested, useRequest } from "./use-request.ts";
 
-/** How long to wait before asking a server again that did not answer. */
+/** How long to wait before a failed request is repeated. */
 const RETRY_MS = 2_000;
 
 /**
- * Asks for something when the key changes, and again whenever the revision changes: one request at a time, so that a busy
- * session neither starves the page nor floods the server. After a failure it tries again by itself.
+ * Sends a request when the key or the revision changes, one at a time, so that a busy session neither starves the page
+ * nor floods the server. A failed request is repeated automatically.
  */
 export function useRevised<T>(
   key: string,

@@ -1,6 +1,6 @@
 import { useEffect, useState } from "react";
 
-/** A number that grows every so many milliseconds while the page can be seen, and when it comes back into sight. */
+/** A counter that grows at an interval while the page is visible, and when it becomes visible again. */
 export function useTicks(everyMs: number): number {
   const [ticks, setTicks] = useState(0);
   useEffect(() => {

@@ -5,10 +5,10 @@ import { useAction } from "../request/use-action.ts";
 import { useClient } from "../request/use-client.ts";
 import { MAY_NOT, useMay } from "../request/use-me.ts";
 import { formatTime } from "../transcript/content/format.ts";
-import { answerQuestion, type Asked } from "./asked.ts";
+import { answerQuestion, type RunQuestion } from "./run-question.ts";
 import "./run.css";
 
-/** Of what is written to a file, so much is shown; of a command, all of it. */
+/** How much of a text that a call would write to a file is shown. Commands are always shown whole. */
 const CONTENT_CHARACTERS_SHOWN = 2000;
 
 const QUESTIONS: Readonly<Record<CallParts["kind"], string>> = {
@@ -19,15 +19,15 @@ const QUESTIONS: Readonly<Record<CallParts["kind"], string>> = {
   arguments: "run with this?",
 };
 
-/** Asks whether a call may run: what it would do, where, and what it could reach from there. */
+/** Asks for approval of a call: what it would do, where, and what it could reach. */
 export function ApprovalCard({
   sessionId,
   asked,
   agent = null,
 }: {
   readonly sessionId: string;
-  readonly asked: Asked;
-  /** The agent of a group that wants to run it. */
+  readonly asked: RunQuestion;
+  /** The agent of a group that calls the tool. */
   readonly agent?: string | null;
 }): ReactNode {
   const [text, setText] = useState("");
@@ -75,7 +75,7 @@ export function ApprovalCard({
   );
 }
 
-function WhatItDoes({ asked, agent }: { readonly asked: Asked; readonly agent: string | null }): ReactNode {
+function WhatItDoes({ asked, agent }: { readonly asked: RunQuestion; readonly agent: string | null }): ReactNode {
   const { kind, text, path, rest } = callParts(asked);
   const isCut = (kind === "content" || kind === "edit") && text.length > CONTENT_CHARACTERS_SHOWN;
   const lines = text.split("\n").length;
@@ -95,7 +95,7 @@ function WhatItDoes({ asked, agent }: { readonly asked: Asked; readonly agent: s
       {(lines > 1 || text.length > 200) && (
         <p className="soft small">
           {lines.toLocaleString("en")} {lines === 1 ? "line" : "lines"}, {text.length.toLocaleString("en")} characters
-          {isCut && "; the beginning is shown, the whole text is in the call above"}
+          {isCut && "; only the beginning is shown, the full text is in the call above"}
         </p>
       )}
       {rest !== null && (
@@ -108,26 +108,26 @@ function WhatItDoes({ asked, agent }: { readonly asked: Asked; readonly agent: s
   );
 }
 
-/** Characters in the order that a shell reads them, whichever direction their script has. */
+/** Always left to right, the order in which a shell reads the characters. */
 function CallText({ text }: { readonly text: string }): ReactNode {
   return (
-    // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reachable by keyboard.
+    // biome-ignore lint/a11y/noNoninteractiveTabindex: a scrollable element must be reachable by keyboard.
     <pre className="run-approval-text" dir="ltr" tabIndex={0}>
       {shownText(text)}
     </pre>
   );
 }
 
-/** When it was asked, and until when an answer counts; an event of a run that is at work says neither. */
-function Since({ asked }: { readonly asked: Asked }): ReactNode {
+/** The times when it was asked and when it expires; events of an active run have neither. */
+function Since({ asked }: { readonly asked: RunQuestion }): ReactNode {
   if (!("askedAt" in asked)) return null;
   const { askedAt, expiresAt } = asked;
   return (
     <p className="small soft">
-      Asked <time dateTime={askedAt}>{formatTime(askedAt)}</time>
+      RunQuestion <time dateTime={askedAt}>{formatTime(askedAt)}</time>
       {expiresAt !== undefined && (
         <>
-          ; without an answer it counts as denied from <time dateTime={expiresAt}>{formatTime(expiresAt)}</time> on
+          ; unanswered, it counts as denied from <time dateTime={expiresAt}>{formatTime(expiresAt)}</time> on
         </>
       )}
       .
@@ -135,12 +135,12 @@ function Since({ asked }: { readonly asked: Asked }): ReactNode {
   );
 }
 
-function Reach({ asked: { effects, reach } }: { readonly asked: Asked }): ReactNode {
-  if (reach === null) return <p className="run-approval-reach">Nothing is known of what it can reach.</p>;
+function Reach({ asked: { effects, reach } }: { readonly asked: RunQuestion }): ReactNode {
+  if (reach === null) return <p className="run-approval-reach">It is unknown what it can reach.</p>;
   return (
     <ul className="run-approval-reach" aria-label="What it can reach">
       <li>{reach.directory === null ? "not on this machine" : <code>in {shownText(reach.directory)}</code>}</li>
-      {/* Tools for files stay in their directory, whatever commands can do. */}
+      {/* File tools stay in their directory, whatever commands can reach. */}
       {effects === "commands" && (
         <>
           <li className={reach.isolated ? "run-approval-good" : "run-approval-bad"}>

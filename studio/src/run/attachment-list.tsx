@@ -1,7 +1,7 @@
 import type { ReactNode } from "react";
 import type { Attachment } from "./attachment.ts";
 
-/** The pictures that will be sent, each with a way to leave it out. */
+/** The pictures to send, each with a button to remove it. */
 export function AttachmentList({
   items,
   onRemove,
@@ -15,12 +15,7 @@ export function AttachmentList({
       {items.map(({ name = "Picture", mediaType, data }, index) => (
         <li key={index}>
           <img src={`data:${mediaType};base64,${data}`} alt={name} />
-          <button
-            type="button"
-            className="button small"
-            aria-label={`Leave out ${name}`}
-            onClick={() => onRemove(index)}
-          >
+          <button type="button" className="button small" aria-label={`Remove ${name}`} onClick={() => onRemove(index)}>
             ×
           </button>
         </li>

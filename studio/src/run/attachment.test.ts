@@ -3,7 +3,7 @@ import { bytesOf, contentOf } from "./attachment.ts";
 
 const picture = { type: "image", mediaType: "image/png", data: "aGVsbG8h", name: "a.png" } as const;
 
-test("says a text alone as text, and with pictures as parts", () => {
+test("sends a text alone as a string, and with pictures as parts", () => {
   expect(contentOf("Hi", [])).toBe("Hi");
   expect(contentOf("Hi", [picture])).toEqual([{ type: "text", text: "Hi" }, picture]);
   expect(contentOf("", [picture])).toEqual([picture]);

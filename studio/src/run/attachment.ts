@@ -1,23 +1,23 @@
 import type { Content, ContentPart } from "../../../src/session/message.ts";
 
-/** The most bytes that the pictures of one message may have together: a request takes 16 MiB, and base64 takes a third more. */
+/** The maximum total size of the pictures of a message: a request may have 16 MiB, and base64 adds a third. */
 export const BYTES_MAX = 11 * 1024 * 1024;
 
-/** A picture that is to be sent. */
+/** A picture to send. */
 export type Attachment = Extract<ContentPart, { type: "image" | "file" }>;
 
-/** How many bytes pictures have together. */
+/** The total size of pictures in bytes. */
 export function bytesOf(attachments: readonly Attachment[]): number {
   return attachments.reduce((sum, { data }) => sum + Math.floor((data.length * 3) / 4), 0);
 }
 
-/** What is said: the text alone, or with pictures. */
+/** The content to send: the text alone, or with pictures. */
 export function contentOf(text: string, attachments: readonly Attachment[]): Content {
   if (attachments.length === 0) return text;
   return [...(text === "" ? [] : [{ type: "text" as const, text }]), ...attachments];
 }
 
-/** Reads a picture. */
+/** Reads a picture file. */
 export async function readAttachment(file: File): Promise<Attachment> {
   const url = await new Promise<string>((resolve, reject) => {
     const reader = new FileReader();

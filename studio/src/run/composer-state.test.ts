@@ -5,7 +5,7 @@ const catalogue = { agents: [{ name: "a", model: "m", tools: [] }], models: [], 
 const active = { status: "active", running: null, openRuns: [] } as const;
 const idle = { id: null };
 
-test("starts a run where nothing goes on, and has a say in one that does", () => {
+test("starts a run if none is active, and sends a message to an active one", () => {
   expect(composerState(active, idle, catalogue, false, true)).toEqual({ can: "start", note: null });
   expect(composerState(active, { id: "r" }, catalogue, false, true)).toEqual({ can: "say" });
 });
@@ -15,25 +15,25 @@ test.for([
   [{ ...active, status: "closed" }, idle, catalogue, /closed/],
   [{ ...active, running: { runId: "r" } }, idle, catalogue, /has this session/],
   [active, idle, { agents: [], models: [], groups: [], hasPlace: false }, /no agent/],
-] as const)("says why nothing can be sent: %#", ([session, run, offered, reason]) => {
+] as const)("gives the reason why nothing can be sent: %#", ([session, run, offered, reason]) => {
   expect(composerState(session, run, offered, false, true)).toMatchObject({
     can: "nothing",
     reason: expect.stringMatching(reason),
   });
 });
 
-test("does not talk into a group", () => {
+test("sends nothing to an active group", () => {
   expect(composerState(active, { id: "r" }, catalogue, true, true)).toMatchObject({ can: "nothing" });
 });
 
-test("says so where the caller may not make an agent work", () => {
+test("gives the reason if the user may not run agents", () => {
   for (const run of [idle, { id: "r" }]) {
     const state = composerState(active, run, catalogue, false, false);
-    expect(state).toMatchObject({ can: "nothing", reason: expect.stringMatching(/not make an agent/) });
+    expect(state).toMatchObject({ can: "nothing", reason: expect.stringMatching(/not run agents/) });
   }
 });
 
-test("says that a question waits, and leaves it to the server to refuse what is said before its answer", () => {
+test("notes an open question, and leaves it to the server to refuse a message before its answer", () => {
   const parked = { ...active, openRuns: [{ runId: "r", state: "parked" }] } as const;
   expect(composerState(parked, idle, catalogue, false, true)).toEqual({
     can: "start",

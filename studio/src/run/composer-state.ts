@@ -2,14 +2,14 @@ import type { Catalogue, SessionView } from "skein/client";
 import { MAY_NOT } from "../request/use-me.ts";
 import type { Run } from "./use-run.ts";
 
-/** What sending does now: start a run, have a say in the one that goes on, or nothing, for a reason. */
+/** What sending a message does now: start a run, send it to the active run, or nothing, with the reason. */
 export type ComposerState =
-  /** `note` says what is better done first. */
+  /** `note` is a hint about what to do first. */
   | { readonly can: "start"; readonly note: string | null }
   | { readonly can: "say" }
   | { readonly can: "nothing"; readonly reason: string };
 
-/** What sending does now. */
+/** Computes what sending a message does now. */
 export function composerState(
   session: Pick<SessionView, "status" | "running" | "openRuns">,
   run: Pick<Run, "id">,
@@ -19,15 +19,16 @@ export function composerState(
 ): ComposerState {
   const nothing = (reason: string): ComposerState => ({ can: "nothing", reason });
   if (!mayRun) return nothing(MAY_NOT.run);
-  if (session.status === "suspended") return nothing("This session is suspended. Resume it to go on.");
-  if (session.status !== "active") return nothing(`This session is ${session.status}. Fork it to go on from a turn.`);
+  if (session.status === "suspended") return nothing("This session is suspended. Resume it to continue.");
+  if (session.status !== "active")
+    return nothing(`This session is ${session.status}. Fork it to continue from a turn.`);
   if (run.id !== null) {
-    return isGroupRun ? nothing("A group is at work. It takes the next message when it is done.") : { can: "say" };
+    return isGroupRun ? nothing("A group is working. You can send the next message when it is done.") : { can: "say" };
   }
-  if (session.running !== null) return nothing("A run has this session. You can go on when it is done.");
+  if (session.running !== null) return nothing("Another run has this session. You can continue when it is done.");
   if (catalogue !== null && catalogue.agents.length === 0 && catalogue.groups.length === 0) {
-    return nothing("This server offers no agent that could answer.");
+    return nothing("This server has no agent.");
   }
   const isParked = session.openRuns.some(({ state }) => state === "parked");
-  return { can: "start", note: isParked ? "A question waits for its answer." : null };
+  return { can: "start", note: isParked ? "A question waits for your answer." : null };
 }

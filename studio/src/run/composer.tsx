@@ -10,7 +10,7 @@ import { contentOf } from "./attachment.ts";
 import { type ComposerState, composerState } from "./composer-state.ts";
 import { Pickers } from "./pickers.tsx";
 import type { RunChoice } from "./run-choice.ts";
-import { type SayHow, SayHowPicker, useSayHow } from "./say-how.tsx";
+import { type Delivery, DeliveryPicker, useDelivery } from "./delivery-picker.tsx";
 import { useAttachments } from "./use-attachments.ts";
 import { useDraft } from "./use-draft.ts";
 import type { Run } from "./use-run.ts";
@@ -19,7 +19,7 @@ import "./composer.css";
 
 const RETRY_MS = 3000;
 
-/** Where one says something: it starts a run, or has a say in the one that goes on. */
+/** The message field: starts a run, or sends a message to the active one. */
 export function Composer({
   session,
   run,
@@ -31,8 +31,8 @@ export function Composer({
   readonly run: Run;
   readonly choice: RunChoice;
   readonly onChoice: (choice: RunChoice) => void;
-  /** Called with what was said to a run that goes on. */
-  readonly onSaid: (how: SayHow, content: Content) => void;
+  /** Called with a message that was sent to the active run. */
+  readonly onSaid: (how: Delivery, content: Content) => void;
 }): ReactNode {
   const client = useClient();
   const catalogue = useRequest("catalogue", (signal) => client.catalogue({ signal }));
@@ -43,7 +43,7 @@ export function Composer({
     return () => clearTimeout(timer);
   }, [notOffered, askAgain]);
   const [text, setText] = useDraft(session.header.id);
-  const [how, setHow] = useSayHow();
+  const [how, setHow] = useDelivery();
   const attachments = useAttachments();
   const file = useRef<HTMLInputElement>(null);
   const isGroup = run.state.speaker !== null || run.state.rounds.some(({ agent }) => agent !== null);
@@ -54,7 +54,7 @@ export function Composer({
       await client.runs[how](session.header.id, content);
     } catch (error) {
       if (!(error instanceof ClientError) || error.code !== "RUN_ENDED") throw error;
-      // The run ended before this page was notified of that; the user still expects an answer.
+      // The run ended before this page was notified; the user still expects an answer.
       return run.start(content, choice);
     }
     onSaid(how, content);
@@ -68,7 +68,7 @@ export function Composer({
     attachments.clear();
   };
   const onKeyDown = (event: KeyboardEvent): void => {
-    // Enter also ends the choice of a character in an input method; that is not meant to send.
+    // Enter also confirms a character of an input method; that must not send.
     if (event.key !== "Enter" || event.shiftKey || event.nativeEvent.isComposing) return;
     event.preventDefault();
     void submit();
@@ -77,7 +77,7 @@ export function Composer({
   return (
     <form
       className="run-composer"
-      aria-label="Say something"
+      aria-label="Message"
       onSubmit={(event) => void submit(event)}
       onDragOver={(event) => event.preventDefault()}
       onDrop={(event) => {
@@ -117,7 +117,7 @@ export function Composer({
         ) : (
           <>
             {state.can === "say" ? (
-              <SayHowPicker how={how} onHow={setHow} />
+              <DeliveryPicker how={how} onHow={setHow} />
             ) : (
               catalogue.data !== null && <Pickers catalogue={catalogue.data} choice={choice} onChoice={onChoice} />
             )}
@@ -152,5 +152,5 @@ export function Composer({
 
 function placeholderOf(state: ComposerState): string {
   if (state.can === "nothing") return "";
-  return (state.can === "start" ? state.note : null) ?? "Say something; Shift+Enter for a new line";
+  return (state.can === "start" ? state.note : null) ?? "Write a message; Shift+Enter for a new line";
 }

@@ -1,21 +1,21 @@
 import { type Client, ClientError, type WireRunEvent } from "skein/client";
-import { hear, NOTHING_HEARD, problemIn, type RunProblem, type RunState } from "./run-state.ts";
+import { NO_EVENTS, problemIn, stepRun, type RunProblem, type RunState } from "./run-state.ts";
 
-/** How long events are gathered before they are drawn. */
+/** How long events are buffered before a redraw. */
 const GATHER_MS = 40;
-/** How often the events of a run are begun anew where the server does not have those any more that follow the last one. */
+/** How often the event stream is restarted if the server no longer has the events after the last one. */
 const JOINS_MAX = 5;
 
-/** Who is told what happens in a run. */
+/** The callbacks of a followed run. */
 export interface RunFollower {
-  heard(change: (state: RunState) => RunState): void;
-  /** Called when something new is in the log. */
+  update(change: (state: RunState) => RunState): void;
+  /** Called after new entries in the log. */
   logged(): void;
-  /** Called once, when the run is over, with why it did not come to its end. */
+  /** Called once at the end of the run, with the problem if it failed. */
   ended(problem: RunProblem | null): void;
 }
 
-/** Follows a run until it is over; the result stops that. */
+/** Follows a run to its end; returns a function that stops following. */
 export function followRun(client: Client, sessionId: string, runId: string, follower: RunFollower): () => void {
   const controller = new AbortController();
   const { signal } = controller;
@@ -27,7 +27,7 @@ export function followRun(client: Client, sessionId: string, runId: string, foll
     const events = gathered;
     gathered = [];
     const now = performance.now();
-    follower.heard((state) => events.reduce((before, event) => hear(before, event, now), state));
+    follower.update((state) => events.reduce((before, event) => stepRun(before, event, now), state));
     if (events.some(({ type }) => type === "round-finished" || type === "tool-finished")) follower.logged();
   };
   const listen = async (): Promise<RunProblem | null> => {
@@ -48,10 +48,10 @@ export function followRun(client: Client, sessionId: string, runId: string, foll
       } catch (error) {
         if (joins < JOINS_MAX && isGap(error)) {
           gathered = [];
-          follower.heard(() => NOTHING_HEARD);
+          follower.update(() => NO_EVENTS);
           continue;
         }
-        // A server that was started anew does not know the run; the log says what became of it.
+        // A restarted server does not know the run; the log has its result.
         problem = error instanceof ClientError && error.problem !== null && error.status !== 404 ? error : null;
         break;
       }

@@ -8,16 +8,16 @@ import { ToolCallView } from "../transcript/content/tool-call-view.tsx";
 import type { LiveRound } from "./run-state.ts";
 import "./run.css";
 
-/** What is being said: the turns of a run that the log does not have yet, drawn as they will be. */
+/** The rounds of a run that are not in the log yet, drawn as turns. */
 export function LiveRounds({
   rounds,
   agent,
   continues,
 }: {
   readonly rounds: readonly LiveRound[];
-  /** The agent that answers, outside of a group. */
+  /** The agent that answers; null in a group. */
   readonly agent: string | null;
-  /** Whether the first of them goes on with the answer above. */
+  /** Whether the first round continues the answer above. */
   readonly continues: boolean;
 }): ReactNode {
   return (
@@ -39,7 +39,7 @@ export function LiveRounds({
 }
 
 function RoundState({ round: { attempt, endedAt } }: { readonly round: LiveRound }): ReactNode {
-  if (endedAt !== null) return <span>broken off</span>;
+  if (endedAt !== null) return <span>interrupted</span>;
   return <span>{attempt === null ? "writing …" : `try ${attempt} …`}</span>;
 }
 

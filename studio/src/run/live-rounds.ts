@@ -1,14 +1,14 @@
 import type { Entry } from "../../../src/session/log/entry.ts";
 import type { AssistantMessage } from "../../../src/session/message.ts";
-import { textOf } from "../transcript/content/said.ts";
+import { textOf } from "../transcript/content/content-text.ts";
 import type { LiveRound } from "./run-state.ts";
 
-/** How many entries at the end of a path are looked through for the rounds of a run. */
+/** How many entries at the end of the path are searched for the rounds of a run. */
 const TAIL = 30;
 
 /**
- * The rounds of a run that the transcript does not show yet. An answer is in the log before its tools run, and a round
- * that is over is in every path that was asked for later.
+ * The rounds of a run that the transcript does not show yet. An answer is in the log before its tools run, and a
+ * finished round is in every path that was requested later.
  */
 export function roundsToShow(
   rounds: readonly LiveRound[],
@@ -22,7 +22,8 @@ export function roundsToShow(
   return rounds.filter(({ endedAt, message, text, calls }) => {
     if (endedAt !== null) return endedAt >= askedAt && !(message !== null && shown.has(keyOf(message)));
     if (calls.length > 0) return !answers.some(({ toolCalls = [] }) => toolCalls.some(({ id }) => id === calls[0]?.id));
-    // What is being said may for a moment be what was said before; at the end of the path it is the same.
+    // A round may start with the same text as an earlier answer; only an equal answer at the end of the path is the
+    // round itself.
     return text === "" || leaf === null || textOf(leaf.content) !== text;
   });
 }

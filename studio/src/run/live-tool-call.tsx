@@ -5,7 +5,7 @@ import { type CallState, ToolCallFold } from "../transcript/content/tool-call-fo
 import { ApprovalCard } from "./approval-card.tsx";
 import { type RunCalls, useRunCalls } from "./run-context.ts";
 
-/** A call that the log has no result of: how the open run says it stands. */
+/** A call without a result in the log; shows its state in the open run. */
 export function LiveToolCall({ call }: { readonly call: ToolCall }): ReactNode {
   const calls = useRunCalls();
   const sessionId = useTalkActions()?.sessionId;

@@ -5,7 +5,9 @@ import { ApprovalCard } from "./approval-card.tsx";
 import { useRunCalls } from "./run-context.ts";
 import type { LiveRound } from "./run-state.ts";
 
-/** The questions that no call of the transcript shows: those of runs inside of tools, and of a run on another branch. */
+/**
+ * The questions that belong to no call in the transcript: those of runs inside tools, and of a run on another branch.
+ */
 export function OtherQuestions({
   sessionId,
   entries,
@@ -14,7 +16,7 @@ export function OtherQuestions({
 }: {
   readonly sessionId: string;
   readonly entries: readonly Entry[];
-  /** What is shown although the log does not have it yet. */
+  /** The rounds that are shown but not in the log yet. */
   readonly rounds: readonly LiveRound[];
   readonly inner: readonly Approval[];
 }): ReactNode {
@@ -26,7 +28,7 @@ export function OtherQuestions({
   ));
 }
 
-/** The ids of the calls that the last answer of a path makes: a run waits for no others. */
+/** The ids of the calls of the last answer on a path: a run only waits for these. */
 function lastCalls(entries: readonly Entry[]): readonly string[] {
   for (let index = entries.length - 1; index >= 0; index--) {
     const entry = entries[index];

@@ -2,7 +2,7 @@ import type { ReactNode } from "react";
 import type { Catalogue } from "skein/client";
 import { FIRST_AGENT, type RunChoice } from "./run-choice.ts";
 
-/** Who is to answer, and with which model. */
+/** Chooses the agent or group, and the model. */
 export function Pickers({
   catalogue,
   choice,
@@ -23,7 +23,7 @@ export function Pickers({
     <>
       <select
         className="field run-picker"
-        aria-label="Who answers"
+        aria-label="Agent"
         value={value}
         onChange={(event) => pick(event.target.value)}
       >
@@ -45,7 +45,9 @@ export function Pickers({
         value={choice.model ?? ""}
         onChange={(event) => onChoice({ ...choice, model: event.target.value === "" ? null : event.target.value })}
       >
-        <option value="">{choice.group === null ? `its own (${agent?.model ?? "?"})` : "each its own"}</option>
+        <option value="">
+          {choice.group === null ? `agent's model (${agent?.model ?? "?"})` : "each agent's model"}
+        </option>
         {models.map(({ id }) => (
           <option key={id} value={id}>
             {id}

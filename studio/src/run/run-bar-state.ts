@@ -1,18 +1,18 @@
 import type { SessionView } from "skein/client";
 import { formatTime } from "../transcript/content/format.ts";
 
-/** How the open run of a session stands, in a sentence, and what can be done about it. */
+/** The state of a session's open run as a sentence, and the possible actions. */
 export interface RunBarState {
   readonly text: string;
-  /** Whether someone has to do something. */
+  /** Whether the user has to act. */
   readonly warns: boolean;
-  /** Whether it can be gone on with from here. */
+  /** Whether the run can be continued from here. */
   readonly goesOn: boolean;
-  /** The run that can be told to stop; null where it was already. */
+  /** The run that can be cancelled; null if it already was. */
   readonly cancels: string | null;
 }
 
-/** How the open run of a session stands; null where none is open. `followed` is the run that is at work. */
+/** The state of a session's open run; null without one. `followed` is the active run. */
 export function barOf(
   { running, openRuns, status }: Pick<SessionView, "running" | "openRuns" | "status">,
   followed: string | null,
@@ -29,32 +29,32 @@ export function barOf(
   });
   if (followed !== null) {
     if (run?.cancelled === true) return bar("The run is being stopped …");
-    if (run?.state === "requested") return bar("The run waits its turn …");
+    if (run?.state === "requested") return bar("The run waits for its turn …");
     if (asks) return bar(waits);
     return bar(`${who} is working …`);
   }
   if (run === undefined || status === "closed" || status === "expired") return null;
   switch (run.state) {
     case "parked":
-      return bar(`${waits} The run goes on after it.`, { warns: true });
+      return bar(`${waits} The run continues after it.`, { warns: true });
     case "answered":
-      return bar("The question has its answer, and the run goes on in a moment.", { goesOn: true });
+      return bar("The question is answered, and the run continues in a moment.", { goesOn: true });
     case "requested":
       return bar(
         run.notBefore === undefined
-          ? "A run waits its turn."
-          : `A run waits; it begins at ${formatTime(run.notBefore)} or later.`,
+          ? "A run waits for its turn."
+          : `A run waits; it starts at ${formatTime(run.notBefore)} or later.`,
       );
     case "started":
-      // Whoever has the session is heard of by the next look at it.
+      // An active run is followed after the next reload of the session.
       if (running !== null) return null;
       return run.cancelled === true
-        ? bar("The run was cancelled, and its process is gone.")
-        : bar("The last run was interrupted before it was done.", { warns: true, goesOn: status === "active" });
+        ? bar("The run was cancelled, and its process has ended.")
+        : bar("The last run was interrupted before it finished.", { warns: true, goesOn: status === "active" });
   }
 }
 
-/** The run that has begun, else the first that waits. */
+/** The run that has started, else the first that waits. */
 function firstOf(openRuns: SessionView["openRuns"]): SessionView["openRuns"][number] | undefined {
   return openRuns.find(({ state }) => state !== "requested") ?? openRuns[0];
 }

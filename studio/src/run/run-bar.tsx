@@ -7,7 +7,7 @@ import { barOf } from "./run-bar-state.ts";
 import type { Run } from "./use-run.ts";
 import "./run.css";
 
-/** How the open run of a session stands, and what can be done about it; nothing where there is nothing to say. */
+/** The state of a session's open run and its actions; renders nothing without one. */
 export function RunBar({
   session,
   run,
@@ -16,9 +16,9 @@ export function RunBar({
 }: {
   readonly session: SessionView;
   readonly run: Run;
-  /** Whether it waits for a person's word. */
+  /** Whether it waits for approval. */
   readonly asks: boolean;
-  /** Says again what the failed run was to answer; null where that is not known. */
+  /** Repeats the message that the failed run should have answered; null if unknown. */
   readonly onRetry: (() => Promise<void>) | null;
 }): ReactNode {
   const may = useMay();
@@ -53,7 +53,7 @@ export function RunBar({
   );
 }
 
-/** Why the last run did not come to its end. */
+/** The problem of the last run. */
 function LastProblem({
   session,
   run,
@@ -67,7 +67,7 @@ function LastProblem({
   return (
     <div className={stopped ? "run-bar" : "run-bar run-bar-bad"} role={stopped ? "status" : "alert"}>
       <span className="run-bar-text">
-        {stopped ? "The run was stopped; what was said stays." : `The run failed: ${run.problem.message}`}
+        {stopped ? "The run was stopped. Its messages are kept." : `The run failed: ${run.problem.message}`}
       </span>
       {problem}
       {again.error !== null && <span role="alert">{again.error.message}</span>}
@@ -83,5 +83,5 @@ function LastProblem({
   );
 }
 
-/** How a run ends that someone stopped. */
+/** The error codes of a stopped run. */
 const STOPPED: ReadonlySet<string | null> = new Set(["ABORTED", "CANCELLED"]);

@@ -1,4 +1,4 @@
-/** Who is to answer: an agent (null: the server's first) with a model (null: the agent's own), or a group. */
+/** Who answers: an agent (null: the server's first) with a model (null: the agent's own), or a group. */
 export interface RunChoice {
   readonly agent: string | null;
   readonly model: string | null;

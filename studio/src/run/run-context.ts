@@ -1,21 +1,21 @@
 import { createContext, useContext } from "react";
-import type { Asked } from "./asked.ts";
+import type { RunQuestion } from "./run-question.ts";
 import type { LiveTool } from "./run-state.ts";
 
-/** The calls of the run that is open, and what it asks. */
+/** The calls and questions of the open run. */
 export interface RunCalls {
-  /** How calls stand, by their ids. */
+  /** The states of calls, by their ids. */
   readonly tools: Readonly<Record<string, LiveTool>>;
-  /** What waits for a person's word. */
-  readonly questions: readonly Asked[];
-  /** Whether a run goes on. */
+  /** The open questions. */
+  readonly questions: readonly RunQuestion[];
+  /** Whether a run is active. */
   readonly running: boolean;
 }
 
-/** The calls of the run that is open. */
+/** The calls of the open run. */
 export const RunCallsContext = createContext<RunCalls | null>(null);
 
-/** The calls of the run that is open; null where none can be. */
+/** The calls of the open run; null outside of a session. */
 export function useRunCalls(): RunCalls | null {
   return useContext(RunCallsContext);
 }

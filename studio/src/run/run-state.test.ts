@@ -2,10 +2,10 @@ import type { WireRunEvent } from "skein/client";
 import { expect, test } from "vitest";
 import type { Entry } from "../../../src/session/log/entry.ts";
 import { roundsToShow } from "./live-rounds.ts";
-import { hear, NOTHING_HEARD, type RunState } from "./run-state.ts";
+import { NO_EVENTS, stepRun, type RunState } from "./run-state.ts";
 
 const told = (...events: readonly unknown[]): RunState =>
-  events.reduce<RunState>((state, event, index) => hear(state, event as WireRunEvent, index), NOTHING_HEARD);
+  events.reduce<RunState>((state, event, index) => stepRun(state, event as WireRunEvent, index), NO_EVENTS);
 const finished = (content: string, agent?: string): unknown => ({
   type: "round-finished",
   round: 1,
@@ -14,7 +14,7 @@ const finished = (content: string, agent?: string): unknown => ({
   ...(agent === undefined ? {} : { agent }),
 });
 
-test("puts together what a model says, thinks and calls", () => {
+test("assembles the text, thinking and calls of a model", () => {
   const { rounds } = told(
     { type: "round-started", round: 1 },
     { type: "thinking-delta", round: 1, text: "Hm." },
@@ -29,7 +29,7 @@ test("puts together what a model says, thinks and calls", () => {
   expect(rounds[0]?.calls[1]).toEqual({ id: "c2", name: "find", arguments: '{"a":1}' });
 });
 
-test("forgets what a model said before it failed and was asked again", () => {
+test("discards the partial answer when a model is retried", () => {
   const { rounds } = told(
     { type: "text-delta", round: 1, text: "Wro" },
     { type: "model-retry", round: 1, attempt: 1, delayMs: 10, error: {} },
@@ -38,7 +38,7 @@ test("forgets what a model said before it failed and was asked again", () => {
   expect(rounds).toMatchObject([{ text: "Right", attempt: 2 }]);
 });
 
-test("keeps the rounds of the agents of a group apart, and does not end with one of them", () => {
+test("separates the rounds of a group's agents, and does not end with one of them", () => {
   const state = told(
     { type: "agent-selected", agent: "writer", move: 1 },
     { type: "text-delta", round: 1, text: "One", agent: "writer" },
@@ -64,15 +64,15 @@ const approval = {
 } as const;
 const asked = { type: "approval-required", round: 1, approval };
 
-test("keeps what a run inside of a tool asks apart from a call of the same id, until it has its answer", () => {
+test("separates the question of a run inside a tool from a call with the same id, until it is answered", () => {
   const inner = { ...approval, question: "q2", innerRunId: "r2" };
   const both = told(asked, { ...asked, approval: inner });
   expect([both.tools["c1"], both.inner]).toEqual([{ state: "waiting", approval }, [inner]]);
   const settled = { type: "approval-settled", runId: "r", round: 1, callId: "c1", question: "q2" } as const;
-  expect(hear(both, settled, 1)).toMatchObject({ tools: both.tools, inner: [] });
+  expect(stepRun(both, settled, 1)).toMatchObject({ tools: both.tools, inner: [] });
 });
 
-test("clears what another process was in the middle of when one takes the run up, and keeps what was said", () => {
+test("discards unfinished rounds when another process claims the run, and keeps finished ones", () => {
   const state = told(
     { type: "run-started", claim: 1 },
     finished("One"),
@@ -85,7 +85,7 @@ test("clears what another process was in the middle of when one takes the run up
   expect(state.tools).toEqual({});
 });
 
-test("shows no question of a run that parked: what is open then is on record", () => {
+test("shows no questions of a parked run, as they are in the log", () => {
   const { tools, ended } = told(asked, { type: "run-parked", questions: [approval] });
   expect([tools, ended]).toEqual([{}, false]);
 });
@@ -94,17 +94,17 @@ test("follows a call from its approval to its result", () => {
   const waiting = told(asked);
   expect(waiting.tools["c1"]).toEqual({ state: "waiting", approval });
   const message = { role: "tool", toolCallId: "c1", name: "pay", content: "Paid." };
-  const done = hear(waiting, { type: "tool-finished", round: 1, callId: "c1", message } as never, 1);
+  const done = stepRun(waiting, { type: "tool-finished", round: 1, callId: "c1", message } as never, 1);
   expect(done.tools["c1"]).toEqual({ state: "done", message });
 });
 
-test("ends with the problem of a run that failed, and with the rounds that it broke off", () => {
+test("ends with the problem and the unfinished rounds of a failed run", () => {
   const problem = { code: "MODEL_FAILED", message: "The model failed." };
   const state = told({ type: "text-delta", round: 1, text: "Hal" }, { type: "run-failed", error: problem });
   expect(state).toMatchObject({ ended: true, problem, rounds: [{ endedAt: 1 }] });
 });
 
-test("shows what a call is given from its start on, without waiting for the end of the round", () => {
+test("shows the arguments of a call from its start, before the round ends", () => {
   const call = { type: "tool-started", round: 1, callId: "c1", name: "pay", arguments: { amount: 3 } };
   const shown = [{ id: "c1", name: "pay", arguments: '{"amount":3}' }];
   expect(told({ type: "round-started", round: 1 }, call).rounds[0]?.calls).toEqual(shown);
@@ -114,12 +114,12 @@ test("shows what a call is given from its start on, without waiting for the end 
   expect(streamed.rounds[0]?.calls[0]?.arguments).toBe('{ "amount": 3 }');
 });
 
-test("takes a call that an earlier run left for none of a new round", () => {
+test("does not add the call of an earlier run to a new round", () => {
   const call = { type: "tool-started", round: 0, callId: "c1", name: "pay", arguments: {} };
   expect(told(call, { type: "round-started", round: 1 }).rounds).toMatchObject([{ calls: [] }]);
 });
 
-test("shows a round until the transcript has it", () => {
+test("shows a round until it is in the transcript", () => {
   const { rounds } = told({ type: "round-started", round: 1 }, finished("Hello"));
   const entry = { type: "message", id: "a", message: { role: "assistant", content: "Hello" } } as Entry;
   expect(roundsToShow(rounds, [], 0)).toHaveLength(1);
@@ -128,7 +128,7 @@ test("shows a round until the transcript has it", () => {
   expect(roundsToShow(told({ type: "round-started", round: 1 }).rounds, [entry], 9)).toHaveLength(1);
 });
 
-test("does not show an answer twice while its tools run, nor hide one that says what was said before", () => {
+test("shows an answer once while its tools run, and does not hide one with the text of an earlier one", () => {
   const call = { id: "c1", name: "find", arguments: "{}" };
   const said = (message: object): Entry => ({ type: "message", id: "a", message }) as Entry;
   const calling = told({ type: "tool-call-delta", round: 1, index: 0, id: "c1", name: "find", arguments: "{}" }).rounds;

@@ -3,47 +3,47 @@ import type { RunError } from "../../../src/session/log/run-event.ts";
 import type { Approval } from "../../../src/session/log/run-event.ts";
 import type { AssistantMessage, ToolCall, ToolMessage } from "../../../src/session/message.ts";
 
-/** One turn of a model as far as it is known. */
+/** A round of a run, as far as its events have arrived. */
 export interface LiveRound {
   /** Unique in the run. */
   readonly key: string;
-  /** The agent of a group; null outside of one. */
+  /** The agent of a group; null outside a group. */
   readonly agent: string | null;
   readonly text: string;
   readonly thinking: string;
   readonly calls: readonly ToolCall[];
-  /** Which try this is, where the model failed before. */
+  /** The number of the attempt, if the model failed before. */
   readonly attempt: number | null;
-  /** The whole answer, once it is there. */
+  /** The complete answer, once it has arrived. */
   readonly message: AssistantMessage | null;
-  /** When it was heard that the round is over; null while it goes on. */
+  /** When the end of the round was received; null while it is active. */
   readonly endedAt: number | null;
 }
 
-/** How a call of the run itself stands. */
+/** The state of a call. */
 export type LiveTool =
   | { readonly state: "waiting"; readonly approval: Approval }
   | { readonly state: "running" }
   | { readonly state: "done"; readonly message: ToolMessage };
 
-/** A run as its events tell it. */
+/** The state of a run, reduced from its events. */
 export interface RunState {
   readonly rounds: readonly LiveRound[];
-  /** By the id of the call. */
+  /** By the call's id. */
   readonly tools: Readonly<Record<string, LiveTool>>;
-  /** What runs inside of tools ask: their calls are in no turn of this session. */
+  /** The questions of runs inside tools; their calls are in no turn of this session. */
   readonly inner: readonly Approval[];
-  /** The agent of a group whose go it is. */
+  /** The agent of a group that is speaking. */
   readonly speaker: string | null;
   readonly ended: boolean;
   readonly problem: RunProblem | null;
 }
 
-/** Why a run did not come to its end. */
+/** Why a run failed. */
 export type RunProblem = Pick<RunError, "code" | "message">;
 
-/** A run of which nothing was heard yet. */
-export const NOTHING_HEARD: RunState = {
+/** The initial state. */
+export const NO_EVENTS: RunState = {
   rounds: [],
   tools: {},
   inner: [],
@@ -52,12 +52,12 @@ export const NOTHING_HEARD: RunState = {
   problem: null,
 };
 
-/** The run after one more event; `now` is when it was heard. */
-export function hear(state: RunState, event: WireRunEvent, now: number): RunState {
+/** The reducer: the state after one more event; `now` is when it arrived. */
+export function stepRun(state: RunState, event: WireRunEvent, now: number): RunState {
   const agent = "agent" in event ? event.agent : null;
   switch (event.type) {
     case "run-started":
-      return taken(state, agent);
+      return claimed(state, agent);
     case "round-started":
       return withRound(state, agent, (round) => round);
     case "text-delta":
@@ -100,15 +100,15 @@ export function hear(state: RunState, event: WireRunEvent, now: number): RunStat
   }
 }
 
-/** Why the run that an event ends did not come to its end; null where it did. */
+/** The problem of a failed run, from its last event; null otherwise. */
 export function problemIn(event: WireRunEvent): RunProblem | null {
   if (event.type === "run-failed" || event.type === "group-failed") return event.error;
   if (event.type !== "group-finished" || event.outcome.reason !== "agent-failed") return null;
   return event.outcome.error;
 }
 
-/** A process has taken the run: what another was in the middle of is void, as is what its tools did and asked inside. */
-function taken(state: RunState, agent: string | null): RunState {
+/** Another process has claimed the run: discards the unfinished round, running tools and questions inside tools. */
+function claimed(state: RunState, agent: string | null): RunState {
   const rounds = state.rounds.filter((round) => round.agent !== agent || round.endedAt !== null);
   return { ...state, rounds, tools: without(state.tools, "running"), inner: [] };
 }
@@ -122,7 +122,7 @@ function endedWith(state: RunState, problem: RunProblem | null, now: number): Ru
   return { ...state, rounds, ended: true, problem, speaker: null };
 }
 
-/** Changes the round that an agent is in; the first word of a new one begins it. */
+/** Changes the agent's unfinished round; the first event of a new round creates it. */
 function withRound(state: RunState, agent: string | null, change: (round: LiveRound) => LiveRound): RunState {
   const at = state.rounds.findLastIndex((round) => round.agent === agent && round.endedAt === null);
   const found = state.rounds[at];
@@ -141,14 +141,14 @@ function withRound(state: RunState, agent: string | null, change: (round: LiveRo
   return { ...state, rounds: [...state.rounds, change(fresh)] };
 }
 
-/** Shows what a call is given from its start on, where the model did not stream it. */
+/** Adds the arguments of a started call, if the model did not stream them. */
 function withCall(
   state: RunState,
   agent: string | null,
   { callId: id, name, arguments: given }: Extract<WireRunEvent, { type: "tool-started" }>,
 ): RunState {
   const isOpen = state.rounds.some((round) => round.agent === agent && round.endedAt === null);
-  // The call of an answer that an earlier run left is in the transcript, and belongs to no round of this one.
+  // A call of an earlier run is in the transcript, and belongs to no round of this one.
   if (!isOpen) return state;
   return withRound(state, agent, (round) => {
     const call = { id, name, arguments: JSON.stringify(given) };
@@ -174,6 +174,6 @@ function withDelta(
   };
   const next = [...calls];
   next[delta.index] = after;
-  // A provider may begin with the second call.
+  // A provider may stream the second call first.
   return Array.from(next, (call, index) => call ?? { id: `call-${index}`, name: "", arguments: "" });
 }

@@ -2,17 +2,17 @@ import { useCallback, useState } from "react";
 import { isRaster } from "../markdown/safe-url.ts";
 import { type Attachment, BYTES_MAX, bytesOf, readAttachment } from "./attachment.ts";
 
-/** The pictures that are to be sent with the next message. */
+/** The pictures to send with the next message. */
 export interface Attachments {
   readonly items: readonly Attachment[];
-  /** Why a file was not taken. */
+  /** Why a file was not accepted. */
   readonly problem: string | null;
   readonly add: (files: readonly File[]) => void;
   readonly remove: (index: number) => void;
   readonly clear: () => void;
 }
 
-/** Keeps the pictures that are to be sent. */
+/** Keeps the pictures to send. */
 export function useAttachments(): Attachments {
   const [items, setItems] = useState<readonly Attachment[]>([]);
   const [problem, setProblem] = useState<string | null>(null);
@@ -21,13 +21,13 @@ export function useAttachments(): Attachments {
     const take = async (): Promise<void> => {
       for (const file of files) {
         if (!isRaster(file.type)) {
-          setProblem(`${file.name} is not a picture that a model can see.`);
+          setProblem(`${file.name} is not a picture in a supported format.`);
           continue;
         }
         const attachment = await readAttachment(file);
         setItems((before) => {
           if (bytesOf([...before, attachment]) <= BYTES_MAX) return [...before, attachment];
-          setProblem(`${file.name} is too much: pictures may have 11 MiB together.`);
+          setProblem(`${file.name} is too large: the pictures of a message may have 11 MiB in total.`);
           return before;
         });
       }

@@ -2,16 +2,16 @@ import { useCallback, useEffect, useRef, useState } from "react";
 import { useClient } from "../request/use-client.ts";
 import type { RunProblem } from "./run-state.ts";
 
-/** Why the last run of a session did not come to its end. */
+/** Why the last run of a session failed. */
 export interface LastProblem {
   readonly problem: RunProblem | null;
-  /** What became of a run that was followed; null at its beginning and where it came to its end. */
+  /** Records the result of a followed run; null at its start and if it succeeded. */
   readonly set: (runId: string, problem: RunProblem | null) => void;
-  /** Takes it away. */
+  /** Clears the problem. */
   readonly dismiss: () => void;
 }
 
-/** Keeps why the last run failed, also of one that was over before it could be followed. */
+/** Keeps the problem of the last run, also of one that ended before it could be followed. */
 export function useLastProblem(sessionId: string, idle: boolean, revision: number): LastProblem {
   const client = useClient();
   const [problem, setProblem] = useState<RunProblem | null>(null);
@@ -29,7 +29,7 @@ export function useLastProblem(sessionId: string, idle: boolean, revision: numbe
       if (run.status === "finished") setProblem(null);
       last.current = run.runId;
     };
-    // Whoever cannot be told is told so by the transcript.
+    // A failure is ignored, as the transcript shows the same.
     look().catch(() => {});
     return () => controller.abort();
   }, [client, sessionId, idle, revision]);

@@ -1,17 +1,17 @@
 import { useCallback, useRef, useState } from "react";
 import type { SessionView } from "skein/client";
 
-/** Which run of a session is followed. */
+/** The run of a session that is followed. */
 export interface RunId {
-  /** Null when none goes on. */
+  /** Null without an active run. */
   readonly id: string | null;
-  /** A run was started from here. */
+  /** Called when a run was started from here. */
   readonly begin: (runId: string) => void;
-  /** A run is over, whatever the session says of it until it is read again. */
+  /** Called when a run has ended, even if the loaded session still names it as active. */
   readonly end: (runId: string) => void;
 }
 
-/** The run that was started from here, or else the one that the session says is at work; a parked one is not. */
+/** The run that was started from here, else the session's active run; a parked run is not active. */
 export function useRunId(session: SessionView): RunId {
   const [own, setOwn] = useState<string | null>(null);
   const [over, setOver] = useState<{ readonly id: string; readonly version: number } | null>(null);
@@ -24,7 +24,7 @@ export function useRunId(session: SessionView): RunId {
   }, []);
   const isParked = session.openRuns.some(({ runId, state }) => runId === own && state === "parked");
   const said = runAtWork(session);
-  // A run that was interrupted goes on under its old id, so that being over is not for good.
+  // An interrupted run continues under its id, so an ended run may become active again.
   const isStale = over !== null && over.id === said && session.version <= over.version;
   return { id: own !== null && !isParked ? own : isStale ? null : said, begin, end };
 }

@@ -6,59 +6,59 @@ import { useClient } from "../request/use-client.ts";
 import type { SessionProps } from "../session/session-props.ts";
 import { followRun } from "./follow-run.ts";
 import type { RunChoice } from "./run-choice.ts";
-import { NOTHING_HEARD, type RunProblem, type RunState } from "./run-state.ts";
+import { NO_EVENTS, type RunProblem, type RunState } from "./run-state.ts";
 import { useLastProblem } from "./use-last-problem.ts";
 import { useRunId } from "./use-run-id.ts";
 
-/** How often a run of another process is asked after: nobody tells when that dies. */
+/** How often the run of another process is checked: no event tells that its process has died. */
 const LOOK_MS = 3000;
-/** The server lets go of a session a moment after the last event of its run. */
+/** The server releases a session a moment after the last event of its run. */
 const LET_GO_MS = 500;
 
-/** The run of a session, whoever started it, and what can be done about it. */
+/** The run of a session, whoever started it, with its actions. */
 export interface Run {
-  /** The run that is followed; null when none goes on. */
+  /** The followed run; null without one. */
   readonly id: string | null;
   readonly state: RunState;
-  /** The agent that answers; null while that is not known, and in a group. */
+  /** The agent that answers; null while unknown, and in a group. */
   readonly agent: string | null;
-  /** Why the last run did not come to its end. */
+  /** Why the last run failed. */
   readonly problem: RunProblem | null;
   readonly start: (input: Content, choice: RunChoice) => Promise<void>;
-  /** Goes on with a run that was interrupted, or that waits to go on. */
+  /** Continues a run that was interrupted, or that waits to continue. */
   readonly recover: () => Promise<void>;
-  /** Tells an open run to stop. */
+  /** Cancels an open run. */
   readonly cancel: (runId: string) => Promise<void>;
-  /** Takes the problem away. */
+  /** Clears the problem. */
   readonly dismiss: () => void;
   /** How many runs were started from here. */
   readonly starts: number;
 }
 
-/** Follows the run of a session, and starts one; `onChange` is called when there is something new in the log. */
+/** Follows the run of a session, and starts one; `onChange` is called after new entries in the log. */
 export function useRun({ session, live }: SessionProps, onChange: () => void): Run {
   const client = useClient();
   const sessionId = session.header.id;
   const { id, begin, end } = useRunId(session);
   const { problem, set: setProblem, dismiss } = useLastProblem(sessionId, id === null, live.revision);
-  const [state, setState] = useState<RunState>(NOTHING_HEARD);
+  const [state, setState] = useState<RunState>(NO_EVENTS);
   const [agent, setAgent] = useState<string | null>(null);
   const [starts, setStarts] = useState(0);
   const { returns } = useConnection();
   const latest = useRef({ reload: live.reload, onChange });
   latest.current = { reload: live.reload, onChange };
 
-  // A server that is back is asked at once whether it knows the run.
+  // Runs again when the server is reachable again, which then may not know the run.
   useEffect(() => {
     if (id === null) return;
-    setState(NOTHING_HEARD);
+    setState(NO_EVENTS);
     setProblem(id, null);
     client.runs.get(sessionId, id).then(
       (run) => setAgent(run.agent),
       () => setAgent(null),
     );
     return followRun(client, sessionId, id, {
-      heard: setState,
+      update: setState,
       logged: () => latest.current.onChange(),
       ended: (why) => {
         end(id);
@@ -98,7 +98,7 @@ export function useRun({ session, live }: SessionProps, onChange: () => void): R
   };
   return {
     id,
-    state: id === null && !state.ended ? NOTHING_HEARD : state,
+    state: id === null && !state.ended ? NO_EVENTS : state,
     agent,
     problem,
     start,

@@ -6,14 +6,14 @@ import { ContextView } from "../context/context-view.tsx";
 import { GroupView } from "../groups/group-view.tsx";
 import { LineageView } from "../lineage/lineage-view.tsx";
 import { visibleText } from "../markdown/visible-text.ts";
-import { Shown } from "../request/shown.tsx";
+import { RequestBoundary } from "../request/request-boundary.tsx";
 import { SessionActions } from "../sessions/session-actions.tsx";
 import { titleOf } from "../sessions/session-look.ts";
 import { BackLink } from "../shell/back-link.tsx";
 import { addressOf, type Route, SESSION_VIEWS, type SessionView as ViewName } from "../shell/route.ts";
 import { useTitle } from "../shell/use-title.ts";
 import { TalkView } from "../transcript/talk-view.tsx";
-import { GoneNote } from "./gone-note.tsx";
+import { DeletedNote } from "./deleted-note.tsx";
 import type { SessionProps } from "./session-props.ts";
 import { useLiveSession } from "./use-live-session.ts";
 import "./session-page.css";
@@ -36,7 +36,7 @@ const VIEWS: Readonly<Record<ViewName, (props: SessionProps) => ReactNode>> = {
   group: GroupView,
 };
 
-/** One session: its name, what can be done with it, and the view that the address asks for. */
+/** The page of one session: its name, its actions, and the view of the URL. */
 export function SessionPage({ route }: { readonly route: Extract<Route, { page: "session" }> }): ReactNode {
   const { id, view, options } = route;
   const live = useLiveSession(id);
@@ -45,10 +45,10 @@ export function SessionPage({ route }: { readonly route: Extract<Route, { page: 
   return (
     <>
       {live.data === null && <BackLink />}
-      <Shown requested={live} what="the session">
+      <RequestBoundary requested={live} what="the session">
         {(session) => (
           <div className="session-page">
-            {isGone(live.error) && <GoneNote id={id} onRestored={live.reload} />}
+            {isGone(live.error) && <DeletedNote id={id} onRestored={live.reload} />}
             <header className="session-header">
               <h1 className="session-title" title={titleOf(session)}>
                 {visibleText(session.name ?? session.firstMessage ?? "New session")}
@@ -61,14 +61,14 @@ export function SessionPage({ route }: { readonly route: Extract<Route, { page: 
             </div>
           </div>
         )}
-      </Shown>
+      </RequestBoundary>
     </>
   );
 }
 
 function ViewLinks({ id, view }: { readonly id: string; readonly view: ViewName }): ReactNode {
   const links = useRef<HTMLElement>(null);
-  // A narrow window does not show all of them.
+  // In a narrow window, the links scroll; show the current one.
   useEffect(() => {
     const shown = links.current?.querySelector(`[data-view="${view}"]`);
     shown?.scrollIntoView({ block: "nearest", inline: "center" });

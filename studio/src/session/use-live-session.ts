@@ -4,16 +4,16 @@ import { useConnection } from "../request/client.ts";
 import { useClient } from "../request/use-client.ts";
 import { type Requested, useRequest } from "../request/use-request.ts";
 
-/** How long entries are gathered before the page takes note of them, so that a busy session does not keep it busy. */
+/** How long new entries are buffered before a redraw, so that a busy session does not block the page. */
 const GATHER_MS = 60;
 
-/** A session that is kept up to date, whoever writes to it. */
+/** A session that follows all changes, whoever makes them. */
 export interface LiveSession extends Requested<SessionView> {
-  /** Grows with everything that happens in the session; what is made of its entries is asked for again then. */
+  /** Grows with every change of the session; data that depends on its entries is then reloaded. */
   readonly revision: number;
 }
 
-/** Follows a session from now on. After the server was away, it goes on where it was. */
+/** Follows a session; continues after the server was unreachable. */
 export function useLiveSession(id: string): LiveSession {
   const client = useClient();
   const requested = useRequest(id, (signal) => client.sessions.get(id, { signal }));
@@ -22,7 +22,7 @@ export function useLiveSession(id: string): LiveSession {
   const { returns } = useConnection();
   const version = requested.data?.version ?? null;
   const known = version !== null;
-  // The version only says where to begin, and a server that is back need not be waited for.
+  // Not dependent on the version, which is only the start position; the watch reconnects by itself.
   useEffect(() => {
     if (version === null) return;
     const controller = new AbortController();
@@ -38,7 +38,7 @@ export function useLiveSession(id: string): LiveSession {
       }
     };
     follow().catch(() => {
-      // Whoever may not watch any more is told by the next request.
+      // If the user has lost access, the next request reports it.
       if (!controller.signal.aborted) note();
     });
     return () => {

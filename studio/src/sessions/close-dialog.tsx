@@ -3,7 +3,7 @@ import type { ListedSession } from "skein/client";
 import { useReturnFocus } from "../shell/use-return-focus.ts";
 import { titleOf } from "./session-look.ts";
 
-/** Asks whether a session is really to be closed, which cannot be undone. */
+/** Asks for confirmation to close a session, which cannot be undone. */
 export function CloseDialog({
   session,
   onClose,
@@ -35,8 +35,8 @@ export function CloseDialog({
           Close this session?
         </h2>
         <p>
-          <bdi>{titleOf(session)}</bdi> takes no more turns then, for good. What was said stays, and it can still be
-          read and forked.
+          <bdi>{titleOf(session)}</bdi> then accepts no more turns. This cannot be undone. Its messages are kept, and it
+          can still be read and forked.
         </p>
         <label>
           Reason (optional)

@@ -8,7 +8,7 @@ import "./session-actions.css";
 
 type EraseReport = Awaited<ReturnType<UsersClient["erase"]>>;
 
-/** Shows what would be erased of a user, erases it once that is confirmed, and shows what was. */
+/** Shows what would be erased of a user, asks for confirmation, erases it, and shows the result. */
 export function EraseDialog({ userId, onClose }: { readonly userId: string; readonly onClose: () => void }): ReactNode {
   const client = useClient();
   const dialog = useRef<HTMLDialogElement>(null);
@@ -51,7 +51,7 @@ export function EraseDialog({ userId, onClose }: { readonly userId: string; read
           <bdi>{userId}</bdi>
           {done === null && "?"}
         </h2>
-        {done === null && <p>This cannot be undone: nothing of it goes to the trash.</p>}
+        {done === null && <p>This cannot be undone: nothing can be restored.</p>}
         {error !== null && <p role="alert">{error.message}</p>}
         {(done ?? planned) ? (
           <Report report={(done ?? planned) as EraseReport} done={done !== null} />
@@ -66,7 +66,7 @@ export function EraseDialog({ userId, onClose }: { readonly userId: string; read
               disabled={erase.busy}
               onChange={(event) => setForks(event.target.checked ? "erase" : "keep")}
             />{" "}
-            Also erase their words where others forked their sessions
+            Also erase their entries in forks of other users
           </label>
         )}
         <div className="sessions-line sessions-end">
@@ -84,25 +84,25 @@ export function EraseDialog({ userId, onClose }: { readonly userId: string; read
   );
 }
 
-/** What is, or was, erased, and what is not. */
+/** What was or would be erased, and what was not. */
 function Report({ report, done }: { readonly report: EraseReport; readonly done: boolean }): ReactNode {
   const { sessions, entries, checkpoints, snapshots, keptByForks, notCovered } = report;
   return (
     <ul aria-label={done ? "What was deleted" : "What would be deleted"}>
       <li>
-        {done ? "Gone" : "Would go"}: sessions {sessions}, entries {entries}, checkpoints {checkpoints}, snapshots{" "}
+        {done ? "Deleted" : "To delete"}: sessions {sessions}, entries {entries}, checkpoints {checkpoints}, snapshots{" "}
         {snapshots}.
       </li>
       {keptByForks.map(({ sessionId, forkId, userId }) => (
         <li key={`${sessionId} ${forkId}`}>
-          Words stay in <bdi>{forkId}</bdi>, a fork of <bdi>{userId ?? "nobody"}</bdi>.
+          Entries are kept in <bdi>{forkId}</bdi>, a fork of <bdi>{userId ?? "no user"}</bdi>.
         </li>
       ))}
       {notCovered.map(({ sessionId, reason, count }) => (
         <li key={`${sessionId} ${reason}`}>
-          {reason === "snapshot" ? `${count} snapshots of ` : `${count} entries in words of others stay in `}
+          {reason === "snapshot" ? `${count} snapshots of ` : `${count} entries quoted by others are kept in `}
           <bdi>{sessionId}</bdi>
-          {reason === "snapshot" ? " cannot be freed from here." : "."}
+          {reason === "snapshot" ? " cannot be removed from here." : "."}
         </li>
       ))}
     </ul>

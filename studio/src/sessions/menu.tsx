@@ -1,7 +1,7 @@
 import { type KeyboardEvent, type ReactNode, useEffect, useId, useRef, useState } from "react";
 import { useDismiss } from "./use-dismiss.ts";
 
-/** Something that a menu offers. */
+/** An item of a menu. */
 export interface MenuItem {
   readonly name: string;
   readonly disabled?: boolean;
@@ -9,7 +9,7 @@ export interface MenuItem {
   readonly act: () => void;
 }
 
-/** A button that opens a list of things to do; arrows lead through it, Escape closes it. */
+/** A button that opens a menu; arrow keys move in it, Escape closes it. */
 export function Menu({
   name,
   label,

@@ -7,7 +7,7 @@ import { announceChange } from "./session-signals.ts";
 
 const NAME_CHARACTERS_MAX = 1000;
 
-/** The name of a session as a field instead of its title; an empty one takes the name off. */
+/** A field for the session's name in place of its title; an empty name removes it. */
 export function RenameForm({
   session,
   onChange,

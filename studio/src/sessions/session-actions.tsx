@@ -12,7 +12,7 @@ import { type SessionLife, useSessionLife } from "./use-session-life.ts";
 import "./sessions.css";
 import "./session-actions.css";
 
-/** What can be done with a session as a whole. */
+/** The actions on a session as a whole. */
 export function SessionActions({
   session,
   onChange,
@@ -23,7 +23,7 @@ export function SessionActions({
   const [open, setOpen] = useState<"rename" | "close" | null>(null);
   const life = useSessionLife(session, onChange);
   const { version, running } = session;
-  // What changes in the session is news for the list.
+  // Notifies the list of changes in this session.
   useEffect(announceChange, [version, running?.runId]);
   return (
     <>

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { markOf, titleOf } from "./session-look.ts";
 
-test("calls a session by what its runs wait for, or what its status says", () => {
+test("derives the mark of a session from its runs, else from its status", () => {
   const running = { runId: "r" };
   const having = (state: "requested" | "started" | "parked" | "answered") => [{ runId: "r", state }];
   expect(markOf({ status: "active", running, openRuns: having("started") })).toBe("running");
@@ -16,13 +16,13 @@ test("calls a session by what its runs wait for, or what its status says", () =>
   expect(markOf({ status: "closed", running: null, openRuns: having("started") })).toBe("closed");
 });
 
-test("calls a session by its name, else by how it began", () => {
+test("titles a session by its name, else by its first message", () => {
   expect(titleOf({ name: "Trip", firstMessage: "Where to?" })).toBe("Trip");
   expect(titleOf({ name: " \n", firstMessage: "Where\n\tto?" })).toBe("Where to?");
   expect(titleOf({ name: null, firstMessage: null })).toBe("New session");
 });
 
-test("makes one short line of whatever someone wrote", () => {
+test("shortens any title to one line", () => {
   expect(titleOf({ name: "\u001b[31mred\u0000 text\u2028x", firstMessage: null })).toBe("[31mred text x");
   expect(titleOf({ name: "photo\u202egnp.exe\u2066", firstMessage: null })).toBe("photognp.exe");
   expect(titleOf({ name: "x".repeat(5_000_000), firstMessage: null })).toHaveLength(200);

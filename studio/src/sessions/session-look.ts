@@ -1,7 +1,7 @@
 import type { ListedSession } from "skein/client";
 import { frameworkOf } from "../../../src/session/framework.ts";
 
-/** How a session stands, as one word. */
+/** The state of a session, as one word. */
 export type SessionMark =
   | "active"
   | "running"
@@ -12,12 +12,12 @@ export type SessionMark =
   | "closed"
   | "expired";
 
-/** The words for the marks, as people read them. */
+/** The names of the marks. */
 export const MARK_NAMES: Readonly<Record<SessionMark, string>> = {
   active: "Active",
   running: "Running",
-  asking: "Waits for an answer",
-  requested: "Waits its turn",
+  asking: "Waits for approval",
+  requested: "Waiting to run",
   interrupted: "Interrupted",
   suspended: "Suspended",
   closed: "Closed",
@@ -26,10 +26,10 @@ export const MARK_NAMES: Readonly<Record<SessionMark, string>> = {
 
 const TITLE_CHARACTERS_MAX = 200;
 
-/** Characters that make the text after them run the other way, so that a title could pass for another. */
+/** Bidirectional marks, with which a title could imitate another one. */
 const DIRECTION_CHANGES = /[\u202a-\u202e\u2066-\u2069]/g;
 
-/** How a session stands, by what is open in it: a run that has started and that nobody has was interrupted. */
+/** The state of a session by its open runs: a started run that no process has was interrupted. */
 export function markOf(session: Pick<ListedSession, "status" | "running" | "openRuns">): SessionMark {
   if (session.running !== null) return asksSomething(session) ? "asking" : "running";
   if (session.status !== "active") return session.status;
@@ -40,7 +40,7 @@ export function markOf(session: Pick<ListedSession, "status" | "running" | "open
   return session.openRuns.length > 0 ? "requested" : "active";
 }
 
-/** Whether a run of a session waits for an answer, parked or not. */
+/** Whether a run of a session waits for approval, parked or not. */
 export function asksSomething({ openRuns }: Pick<ListedSession, "openRuns">): boolean {
   return openRuns.some(
     ({ state, questions = [], innerQuestions = [] }) =>
@@ -48,7 +48,7 @@ export function asksSomething({ openRuns }: Pick<ListedSession, "openRuns">): bo
   );
 }
 
-/** What a session is called: its name, else how it began. */
+/** The title of a session: its name, else its first message. */
 export function titleOf(
   session: Pick<ListedSession, "name" | "firstMessage"> & Partial<Pick<ListedSession, "header">>,
 ): string {
@@ -57,7 +57,7 @@ export function titleOf(
   return title ?? (kept === null ? "New session" : oneLine(`${kept.framework} ${kept.thread}`));
 }
 
-/** A text on one line, without what a terminal or a page could take for a command, and not longer than anyone reads. */
+/** A text on one line, shortened, without control characters and bidirectional marks. */
 function oneLine(text: string | null): string {
   const start = (text ?? "").slice(0, TITLE_CHARACTERS_MAX * 2);
   return start

@@ -1,5 +1,5 @@
 import type { ReactNode } from "react";
-import { Shown } from "../request/shown.tsx";
+import { RequestBoundary } from "../request/request-boundary.tsx";
 import { useClient } from "../request/use-client.ts";
 import { useRevised } from "../request/use-revised.ts";
 import { ImportButton } from "./import/import-button.tsx";
@@ -7,7 +7,7 @@ import { useNewSession } from "./use-new-session.ts";
 import "./sessions.css";
 import "./sessions-page.css";
 
-/** What is shown while no session is chosen: what there is to do first. */
+/** The start page, while no session is chosen. */
 export function SessionsPage(): ReactNode {
   const client = useClient();
   const create = useNewSession();
@@ -16,8 +16,8 @@ export function SessionsPage(): ReactNode {
     <div className="sessions-welcome">
       <h1>Sessions of your agents, in one place</h1>
       <p className="soft">
-        Choose a session in the list to read it, branch it, compare it and go on with it. Or begin a new one: its first
-        message names it.
+        Choose a session in the list to read, branch, compare or continue it. Or start a new one: it is named after its
+        first message.
       </p>
       <div className="sessions-line">
         <button
@@ -37,23 +37,23 @@ export function SessionsPage(): ReactNode {
       )}
       <section aria-labelledby="sessions-first">
         <h2 id="sessions-first" className="sessions-heading">
-          What to try first
+          What you can do
         </h2>
         <ol className="sessions-steps">
-          <li>Say something to an agent, and watch it answer and use its tools.</li>
-          <li>Branch at any turn of the tree, and try another way; both stay.</li>
-          <li>Look at what the model sees, and compact it when it grows long.</li>
+          <li>Send a message to an agent, and watch it answer and use its tools.</li>
+          <li>Branch at any turn of the tree and try something else; both branches are kept.</li>
+          <li>See the context of the model, and compact it when it grows too long.</li>
           <li>Compare two branches, merge them, and share the result as a file.</li>
         </ol>
       </section>
       <section aria-labelledby="sessions-agents">
         <h2 id="sessions-agents" className="sessions-heading">
-          Who answers here
+          Agents
         </h2>
-        <Shown requested={catalogue} what="the agents">
+        <RequestBoundary requested={catalogue} what="the agents">
           {({ agents, groups }) =>
             agents.length + groups.length === 0 ? (
-              <p className="soft">This server offers no agents: sessions can be read, and nothing answers in them.</p>
+              <p className="soft">This server has no agents: sessions can be read, but not answered.</p>
             ) : (
               <ul className="sessions-steps">
                 {agents.map(({ name, model, tools }) => (
@@ -73,11 +73,11 @@ export function SessionsPage(): ReactNode {
               </ul>
             )
           }
-        </Shown>
+        </RequestBoundary>
       </section>
       <p className="small soft">
-        <kbd>/</kbd> searches, <kbd>n</kbd> begins a session, <kbd>↑</kbd> <kbd>↓</kbd> and <kbd>Enter</kbd> go through
-        the list.
+        <kbd>/</kbd> searches, <kbd>n</kbd> starts a session, <kbd>↑</kbd> <kbd>↓</kbd> and <kbd>Enter</kbd> move in the
+        list.
       </p>
     </div>
   );

@@ -12,11 +12,11 @@ import { announceChange, withdrawUndo } from "./session-signals.ts";
 import { UndoToast } from "./undo-toast.tsx";
 import { useNewSession } from "./use-new-session.ts";
 import { useSessionList } from "./list/use-session-list.ts";
-import { useSettled } from "./list/use-settled.ts";
+import { useDebounced } from "./list/use-debounced.ts";
 import { useShortcuts } from "./use-shortcuts.ts";
 import "./sessions.css";
 
-/** How long someone has to stop typing before the list follows. */
+/** How long to wait after the last key press before the list is filtered. */
 const TYPING_MS = 250;
 
 /** The list of sessions, with search and filters. */
@@ -24,20 +24,20 @@ export function SessionsSidebar({ selectedId }: { readonly selectedId: string | 
   const client = useClient();
   const [filter, setFilter] = useState<SessionFilter>(NO_FILTER);
   const [filtering, setFiltering] = useState(false);
-  const asked = useSettled(filter, TYPING_MS);
+  const asked = useDebounced(filter, TYPING_MS);
   const list = useSessionList(asked);
   const create = useNewSession();
   const restore = useAction(useCallback((id: string) => client.sessions.undelete(id).then(noteRestored), [client]));
   const whole = useRef<HTMLDivElement>(null);
   const focusSearch = (): void => {
     const field = (): HTMLInputElement | null => whole.current?.querySelector("input[type=search]") ?? null;
-    // On a phone the list is a page of its own.
+    // On a phone, the list is a separate page.
     if (field()?.offsetParent === null) goTo({ page: "sessions" });
     requestAnimationFrame(() => field()?.select());
   };
   useShortcuts({ "/": focusSearch, n: () => void create.run() });
   const start = ({ detail }: MouseEvent): void => {
-    // The second click of a double click does not ask for a second session.
+    // Ignores the second click of a double click.
     if (detail < 2) void create.run();
   };
   const enterList = (event: KeyboardEvent): void => {
@@ -57,7 +57,7 @@ export function SessionsSidebar({ selectedId }: { readonly selectedId: string | 
             aria-label="Search sessions"
             aria-keyshortcuts="/"
             placeholder="Search sessions  /"
-            title={'Words, "exact phrases", or re: and a pattern'}
+            title={'Words, "exact phrases", or re: and a regular expression'}
             maxLength={1000}
             value={filter.search}
             onChange={(event) => setFilter({ ...filter, search: event.target.value })}
@@ -109,7 +109,7 @@ function noteRestored(): void {
   announceChange();
 }
 
-/** The users and projects that were seen so far, to choose from; users only for someone who may see those of others. */
+/** The users and directories seen so far, to choose from; users only for administrators. */
 function useKnown(headers: readonly { readonly userId: string | null; readonly cwd: string | null }[]): {
   readonly users: readonly string[] | null;
   readonly projects: readonly string[];

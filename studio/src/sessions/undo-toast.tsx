@@ -4,10 +4,10 @@ import { useAction } from "../request/use-action.ts";
 import { announceChange, onOffer, type Undoable } from "./session-signals.ts";
 import "./undo-toast.css";
 
-/** How long there is to change one's mind; whoever is at the button has all the time in the world. */
+/** How long the offer is shown, unless the pointer or the focus is on it. */
 const OFFER_MS = 15_000;
 
-/** Says what was done and offers to undo it, wherever in the studio someone is. */
+/** Shows what was done, with a button to undo it, on every page. */
 export function UndoToast(): ReactNode {
   const [offer, setOffer] = useState<Undoable | null>(null);
   const [held, setHeld] = useState(false);
@@ -37,12 +37,12 @@ export function UndoToast(): ReactNode {
   };
   return createPortal(
     <div className="sessions-toast-place">
-      {/* The element is there before the message, or screen readers would not say it. */}
+      {/* Rendered before the message, as screen readers only announce changes of existing elements. */}
       <output aria-live="polite" className="only-for-readers">
         {offer?.text ?? said}
       </output>
       {offer !== null && (
-        // biome-ignore lint/a11y/noStaticElementInteractions: holding the message still is a courtesy, not a control.
+        // biome-ignore lint/a11y/noStaticElementInteractions: hovering only keeps the message visible, it is not a control.
         <div
           className="sessions-toast"
           onMouseEnter={() => setHeld(true)}

@@ -1,9 +1,9 @@
 import { type RefObject, useEffect, useRef } from "react";
 
 /**
- * Closes something that opened from a button when someone presses Escape or clicks elsewhere.
+ * Closes a popup that a button opened when the user presses Escape or clicks elsewhere.
  *
- * Gives a function that closes it and returns the focus to the button, the first one inside.
+ * Returns a function that closes it and returns the focus to the button, the first one inside.
  */
 export function useDismiss(whole: RefObject<HTMLElement | null>, open: boolean, onClose: () => void): () => void {
   const latest = useRef(onClose);

@@ -4,7 +4,7 @@ import { useClient } from "../request/use-client.ts";
 import { goTo } from "../shell/route.ts";
 import { announceChange } from "./session-signals.ts";
 
-/** Makes a session and goes there; its first message names it. */
+/** Creates a session and opens it; its first message names it. */
 export function useNewSession(): Action<[]> {
   const client = useClient();
   const create = useCallback(async () => {

@@ -6,7 +6,7 @@ import { goTo } from "../shell/route.ts";
 import { titleOf } from "./session-look.ts";
 import { announceChange, offerUndo } from "./session-signals.ts";
 
-/** What can be done with the life of a session, and why the last of it did not work. */
+/** The lifecycle actions on a session, and the error of the last one. */
 export interface SessionLife {
   readonly busy: boolean;
   readonly error: Error | null;
@@ -14,7 +14,7 @@ export interface SessionLife {
   readonly suspend: () => void;
   readonly resume: () => void;
   readonly close: (reason: string) => void;
-  /** Deletes the session, leaves it, and offers to bring it back. */
+  /** Deletes the session, leaves its page, and offers to restore it. */
   readonly remove: () => void;
 }
 

@@ -1,6 +1,6 @@
 import { useEffect, useRef } from "react";
 
-/** Does something for a key, wherever the focus is, unless someone types or answers a question. */
+/** Runs an action for a key, wherever the focus is, except while the user is typing or a dialog is open. */
 export function useShortcuts(actions: Readonly<Record<string, () => void>>): void {
   const latest = useRef(actions);
   latest.current = actions;

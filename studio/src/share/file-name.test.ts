@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { fileNameOf } from "./file-name.ts";
 
-test("calls a file what the session is called, in characters that every system takes", () => {
+test("names a file after the session, in characters that every system accepts", () => {
   expect(fileNameOf({ name: "Plan a trip!", firstMessage: null }, "html")).toBe("plan-a-trip.html");
   expect(fileNameOf({ name: "../../etc/passwd\u202Elmth.exe", firstMessage: null }, "markdown")).toBe(
     "etc-passwdlmth-exe.md",

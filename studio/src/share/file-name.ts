@@ -1,14 +1,14 @@
 import type { ExportRequest, ListedSession } from "skein/client";
 import { titleOf } from "../sessions/session-look.ts";
 
-/** What a session can be saved as. */
+/** The formats of an export. */
 export type ExportFormat = NonNullable<ExportRequest["format"]>;
 
 const ENDINGS: Readonly<Record<ExportFormat, string>> = { html: "html", markdown: "md", jsonl: "jsonl" };
 
 const NAME_CHARACTERS_MAX = 60;
 
-/** What the file of a session is called: its title in letters, digits and hyphens, which every system takes. */
+/** The file name of a session: its title in letters, digits and hyphens, which every system accepts. */
 export function fileNameOf(session: Pick<ListedSession, "name" | "firstMessage">, format: ExportFormat): string {
   const words = titleOf(session)
     .normalize("NFC")

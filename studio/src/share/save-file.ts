@@ -1,4 +1,4 @@
-/** How long the address of a file is kept; some browsers read it only after the click is over. */
+/** How long the object URL is kept; some browsers read it only after the click. */
 const KEEP_MS = 60_000;
 
 /** Lets the browser download a file. */

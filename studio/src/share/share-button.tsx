@@ -4,13 +4,13 @@ import { useDismiss } from "../sessions/use-dismiss.ts";
 import { ShareForm } from "./share-form.tsx";
 import "./share.css";
 
-/** Exports a session or a branch as a file that opens offline. */
+/** Exports a session or a branch as a file. */
 export function ShareButton({
   session,
   leafId,
 }: {
   readonly session: ListedSession;
-  /** Where the branch ends that can be exported alone. */
+  /** The end of the branch that can be exported alone. */
   readonly leafId?: string;
 }): ReactNode {
   const [open, setOpen] = useState(false);

@@ -6,12 +6,12 @@ import { type ExportFormat, fileNameOf } from "./file-name.ts";
 import { saveFile } from "./save-file.ts";
 
 const FORMATS: readonly { readonly value: ExportFormat; readonly name: string; readonly about: string }[] = [
-  { value: "html", name: "Web page (HTML)", about: "One file that opens anywhere, without a network." },
+  { value: "html", name: "Web page (HTML)", about: "One file that opens in any browser, also offline." },
   { value: "markdown", name: "Markdown", about: "Text to read, edit and quote." },
   { value: "jsonl", name: "Log (JSONL)", about: "Every entry; it can be imported again." },
 ];
 
-/** Chooses what goes into the file, and downloads it. */
+/** Chooses the content of the file, and downloads it. */
 export function ShareForm({
   session,
   leafId,
@@ -28,7 +28,7 @@ export function ShareForm({
   const [branchOnly, setBranchOnly] = useState(false);
   const first = useRef<HTMLInputElement>(null);
   useEffect(() => first.current?.focus(), []);
-  // A page shows one path: that of the active leaf is the same, whether it is called the session or the branch.
+  // A page shows one path, so for the active leaf the session and the branch are the same.
   const choosable = leafId !== null && (format === "jsonl" || leafId !== session.leafId);
   const download = useAction(
     useCallback(async () => {
@@ -86,15 +86,15 @@ export function ShareForm({
         </label>
         {!choosable && (
           <p id={`${id}-scope`} className="small soft">
-            A page or text shows one path, which is this branch.
+            A page or text contains one path: this branch.
           </p>
         )}
       </fieldset>
       <label className="share-choice">
         <input type="checkbox" checked={sanitize} onChange={(event) => setSanitize(event.target.checked)} />
         <span>
-          Leave out secrets
-          <span className="share-about small soft">Keys, tokens and passwords that can be recognised.</span>
+          Remove secrets
+          <span className="share-about small soft">Keys, tokens and passwords that are recognized.</span>
         </span>
       </label>
       {download.error !== null && (

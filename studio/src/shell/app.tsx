@@ -10,7 +10,7 @@ import { SessionPage } from "../session/session-page.tsx";
 import { SessionsPage } from "../sessions/sessions-page.tsx";
 import { SessionsSidebar } from "../sessions/sessions-sidebar.tsx";
 import { ConnectionBanner } from "./connection-banner.tsx";
-import { Door } from "./door.tsx";
+import { SignIn } from "./sign-in.tsx";
 import { addressOf, goTo, type Route, useRoute } from "./route.ts";
 import "./app.css";
 
@@ -26,10 +26,10 @@ export function App(): ReactNode {
   return (
     <ClientContext value={entered.client}>
       <div className="shell">
-        {/* Whoever comes in sees nothing of what was shown to another. */}
-        <Door key={entered.times} onToken={enter}>
+        {/* Remounts everything for a new user, so that nothing of the previous user is shown. */}
+        <SignIn key={entered.times} onToken={enter}>
           <Studio onSignOut={signOut} />
-        </Door>
+        </SignIn>
         <ConnectionBanner />
       </div>
     </ClientContext>
@@ -43,7 +43,7 @@ function Studio({ onSignOut }: { readonly onSignOut: () => void }): ReactNode {
     <InboxContext value={inbox}>
       <div className={`app app-${route.page}`}>
         <button type="button" className="skip-link" onClick={focusMain}>
-          Skip to the content
+          Skip to content
         </button>
         <aside className="app-side">
           <header className="app-name">

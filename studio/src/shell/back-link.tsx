@@ -1,7 +1,7 @@
 import type { ReactNode } from "react";
 import { addressOf } from "./route.ts";
 
-/** The way back to the list of sessions, where a narrow window does not show it. */
+/** A link to the session list, for narrow windows that do not show the list. */
 export function BackLink(): ReactNode {
   return (
     <a className="back-link" href={addressOf({ page: "sessions" })}>

@@ -11,11 +11,11 @@ const routes: readonly Route[] = [
   { page: "session", id: "__proto__", view: "lineage", options: { as: "list" } },
 ];
 
-test.for(routes)("an address leads back to the route it was made for: %o", (route) => {
+test.for(routes)("parses the URL of a route back to the route: %o", (route) => {
   expect(parseRoute(addressOf(route))).toEqual(route);
 });
 
-test("an address that nobody made leads to the list, or to what was said", () => {
+test("an unknown URL leads to the list, or to the transcript", () => {
   for (const hash of ["", "#", "#/", "#/nowhere", "#/sessions", "#/sessions/"]) {
     expect(parseRoute(hash)).toEqual({ page: "sessions" });
   }

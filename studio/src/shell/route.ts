@@ -6,7 +6,7 @@ export const SESSION_VIEWS = ["talk", "context", "compare", "checkpoints", "line
 /** One view of a session. */
 export type SessionView = (typeof SESSION_VIEWS)[number];
 
-/** Where in the studio someone is; the address bar is its only copy. */
+/** The current page; stored only in the URL. */
 export type Route =
   | { readonly page: "sessions" }
   | { readonly page: "analytics" }
@@ -16,11 +16,11 @@ export type Route =
       readonly page: "session";
       readonly id: string;
       readonly view: SessionView;
-      /** What else the view was asked to show, such as `entry` or `with`. */
+      /** Further options of the view, such as `entry` or `with`. */
       readonly options: Readonly<Record<string, string>>;
     };
 
-/** The route that the part of an address after `#` names; an unknown one is the list of sessions. */
+/** The route of the part of a URL after `#`; an unknown one leads to the session list. */
 export function parseRoute(hash: string): Route {
   const [path = "", query = ""] = hash.replace(/^#?\/?/, "").split("?", 2);
   const [page, id, view] = path.split("/").map(decode);
@@ -31,7 +31,7 @@ export function parseRoute(hash: string): Route {
   return { page: "session", id, view: known, options };
 }
 
-/** The part of an address after `#` that leads to a route. */
+/** The part of a URL after `#` for a route. */
 export function addressOf(route: Route): string {
   if (route.page !== "session") return route.page === "sessions" ? "#/" : `#/${route.page}`;
   const query = new URLSearchParams(route.options).toString();
@@ -39,12 +39,12 @@ export function addressOf(route: Route): string {
   return query === "" ? path : `${path}?${query}`;
 }
 
-/** Goes to a route, as a step that the browser can take back. */
+/** Navigates to a route, with an entry in the browser's history. */
 export function goTo(route: Route): void {
   window.location.hash = addressOf(route);
 }
 
-/** Where someone is now. */
+/** The current route. */
 export function useRoute(): Route {
   const hash = useSyncExternalStore(subscribe, () => window.location.hash);
   return parseRoute(hash);

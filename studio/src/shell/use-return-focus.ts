@@ -1,13 +1,13 @@
 import { useEffect, useRef } from "react";
 
-/** Gives the focus back to what had it, when something goes away that took it. */
+/** Returns the focus to the element that had it before, when the component that took it is unmounted. */
 export function useReturnFocus(): void {
   const before = useRef<HTMLElement | null>(null);
-  // Fields take the focus while they are put on the page, which is before any effect.
+  // Read during rendering, as fields take the focus before any effect runs.
   before.current ??= document.activeElement as HTMLElement | null;
   useEffect(
     () => () => {
-      // Whoever has gone on to something else stays there.
+      // If the user has moved the focus elsewhere, it stays there.
       const lost = document.activeElement === null || document.activeElement === document.body;
       if (lost) before.current?.focus();
     },

@@ -2,7 +2,7 @@ import { useEffect } from "react";
 
 const STUDIO = "Skein studio";
 
-/** Names the tab after what it shows, for as long as it shows it. */
+/** Sets the title of the tab while the component is mounted. */
 export function useTitle(shown: string | null): void {
   useEffect(() => {
     document.title = shown === null ? STUDIO : `${shown} – ${STUDIO}`;

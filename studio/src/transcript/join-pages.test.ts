@@ -8,7 +8,7 @@ const range = (from: number, to: number): Entry[] =>
   Array.from({ length: to - from + 1 }, (_, index) => entry(from + index));
 const ids = (entries: readonly Entry[]): string[] => entries.map(({ id }) => id);
 
-test("keeps the older entries, and the same objects, when the path grew", () => {
+test("keeps the older entries, as the same objects, when the path grows", () => {
   const held = { entries: range(3, 8), older: "e3", newer: null };
   const joined = joinLatest(held, { items: range(6, 10), next: "e6" });
   expect(ids(joined.entries)).toEqual(ids(range(3, 10)));
@@ -16,12 +16,12 @@ test("keeps the older entries, and the same objects, when the path grew", () => 
   expect(joined.older).toBe("e3");
 });
 
-test("goes on where the page's parent is when more came than a page holds", () => {
+test("joins pages if more entries arrive than fit into a page", () => {
   const joined = joinLatest({ entries: range(3, 5), older: "e3", newer: null }, { items: range(6, 10), next: "e6" });
   expect(ids(joined.entries)).toEqual(ids(range(3, 10)));
 });
 
-test("leaves out what is not on the path any more after the leaf moved", () => {
+test("drops entries that are no longer on the path after the leaf has moved", () => {
   const items = [entry(5), entry(20, 5)];
   expect(ids(joinLatest({ entries: range(3, 8), older: null, newer: null }, { items, next: "e5" }).entries)).toEqual([
     "e3",
@@ -31,7 +31,7 @@ test("leaves out what is not on the path any more after the leaf moved", () => {
   ]);
 });
 
-test("begins anew where the page has nothing to do with what was held", () => {
+test("starts again if the page has no connection to the held entries", () => {
   const joined = joinLatest({ entries: range(3, 8), older: "e3", newer: null }, { items: range(50, 52), next: "e50" });
   expect(joined).toEqual({ entries: range(50, 52), older: "e50", newer: null });
   expect(joinLatest({ entries: range(3, 8), older: "e3", newer: null }, { items: [], next: null })).toEqual({
@@ -41,20 +41,20 @@ test("begins anew where the page has nothing to do with what was held", () => {
   });
 });
 
-test("puts an older page in front, unless another path is held by now", () => {
+test("prepends an older page, unless another path is held by now", () => {
   const held = { entries: range(3, 4), older: "e3", newer: null };
   expect(ids(joinOlder(held, "e3", { items: range(1, 2), next: "e1" }).entries)).toEqual(ids(range(1, 4)));
   expect(joinOlder(held, "e9", { items: range(1, 2), next: null })).toBe(held);
 });
 
-test("puts a newer page behind, unless something else is held by now", () => {
+test("appends a newer page, unless another path is held by now", () => {
   const held = { entries: range(3, 4), older: "e3", newer: "e4" };
   const joined = joinNewer(held, "e4", { items: range(5, 6), next: null });
   expect([ids(joined.entries), joined.newer]).toEqual([ids(range(3, 6)), null]);
   expect(joinNewer(held, "e9", { items: range(5, 6), next: null })).toBe(held);
 });
 
-test("knows a page that leaves a gap to what is held", () => {
+test("detects a page with a gap to the held entries", () => {
   const held = { entries: range(3, 8), older: "e3", newer: null };
   expect(continues(held, { items: range(9, 10), next: "e9" })).toBe(true);
   expect(continues(held, { items: range(7, 10), next: "e7" })).toBe(true);

@@ -1,23 +1,23 @@
 import type { Entry } from "../../../src/session/log/entry.ts";
 
-/** What is held of a path: a piece without gaps, oldest first, and the cursors of what stands before and after it. */
+/** The loaded part of a path: entries without gaps, oldest first, and the cursors of those before and after it. */
 export interface HeldPath {
   readonly entries: readonly Entry[];
-  /** Goes into `before`; null when the path begins with the first entry that is held. */
+  /** The `before` of the next request; null if the path begins with the first loaded entry. */
   readonly older: string | null;
-  /** Goes into `after`; null when the path ends with the last entry that is held. */
+  /** The `after` of the next request; null if the path ends with the last loaded entry. */
   readonly newer: string | null;
 }
 
-/** A page as the server gave it. */
+/** A page of the server. */
 export interface PathPage {
   readonly items: readonly Entry[];
   readonly next: string | null;
 }
 
 /**
- * What is held after the latest page came again. Entries never change, so those that were held stay the same objects; what
- * was loaded of the older ones stays as long as the page continues it.
+ * Joins the latest page to the loaded part. Entries never change, so loaded ones stay the same objects; older ones are
+ * kept if the page continues them.
  */
 export function joinLatest(held: HeldPath | null, page: PathPage): HeldPath {
   const [first] = page.items;
@@ -33,19 +33,19 @@ export function joinLatest(held: HeldPath | null, page: PathPage): HeldPath {
   return { entries: [...held.entries.slice(0, parent + 1), ...items], older: held.older, newer: null };
 }
 
-/** Whether a latest page goes on where something that is held ends, so that nothing is missing between them. */
+/** Whether a latest page continues the loaded part without a gap. */
 export function continues(held: HeldPath | null, { items: [first], next }: PathPage): boolean {
   if (held === null || first === undefined || next === null) return true;
   return held.entries.some(({ id }) => id === first.id || id === first.parentId);
 }
 
-/** What is held after an older page came; unchanged where it is not the page before it any more. */
+/** Prepends an older page; returns the same object if the page no longer fits. */
 export function joinOlder(held: HeldPath, before: string, page: PathPage): HeldPath {
   if (held.older !== before) return held;
   return { ...held, entries: [...page.items, ...held.entries], older: page.next };
 }
 
-/** What is held after the page that follows an entry came; unchanged where it does not end with that entry any more. */
+/** Appends a newer page; returns the same object if the page no longer fits. */
 export function joinNewer(held: HeldPath, after: string, page: PathPage): HeldPath {
   if (held.entries.at(-1)?.id !== after) return held;
   return { ...held, entries: [...held.entries, ...page.items], newer: page.next };

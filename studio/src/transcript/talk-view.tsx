@@ -1,10 +1,10 @@
 import { type ReactNode, useMemo, useState } from "react";
-import { Shown } from "../request/shown.tsx";
+import { RequestBoundary } from "../request/request-boundary.tsx";
 import { Composer } from "../run/composer.tsx";
 import { LiveRounds } from "../run/live-rounds-view.tsx";
 import { roundsToShow } from "../run/live-rounds.ts";
 import { OtherQuestions } from "../run/other-questions.tsx";
-import { PendingWordsView, usePendingWords } from "../run/pending-words.tsx";
+import { PendingMessagesView, usePendingMessages } from "../run/pending-messages.tsx";
 import { RunBar } from "../run/run-bar.tsx";
 import { FIRST_AGENT, type RunChoice } from "../run/run-choice.ts";
 import { RunCallsContext, type RunCalls } from "../run/run-context.ts";
@@ -22,13 +22,13 @@ import { useMakeTalkActions } from "./use-talk-actions.ts";
 import { useTreeShown } from "./use-tree-shown.ts";
 import "./talk-view.css";
 
-/** What was said, beside the tree, and where to say more. */
+/** The transcript with the tree beside it, and the message field. */
 export function TalkView(props: SessionProps): ReactNode {
   const { session, live, options } = props;
   const sessionId = session.header.id;
   const path = useLoadedPath(sessionId, live.revision);
   const entryId = options["entry"] ?? null;
-  // The transcript comes first: the tree of a long session takes a while.
+  // The tree is loaded after the transcript, as it is slow for a long session.
   const tree = useTree(sessionId, live.revision, { wanted: path.held !== null, keep: entryId });
   const labels = useMemo(() => labelsOf(tree.data), [tree.data]);
   const run = useRun(props, path.reload);
@@ -43,7 +43,7 @@ export function TalkView(props: SessionProps): ReactNode {
   const running = run.id !== null;
   const calls = useMemo((): RunCalls => ({ tools, questions, running }), [tools, questions, running]);
   const entries = path.held?.entries ?? NOTHING;
-  const pending = usePendingWords(run.id, entries);
+  const pending = usePendingMessages(run.id, entries);
   const aside = useTreeShown();
   const [records, setRecords] = useState(false);
   const question = run.problem === null || path.held?.newer !== null ? null : lastQuestion(entries);
@@ -73,7 +73,7 @@ export function TalkView(props: SessionProps): ReactNode {
                 {aside.shown ? "Hide tree" : "Show tree"}
               </button>
             </div>
-            <Shown requested={requested} what="the transcript">
+            <RequestBoundary requested={requested} what="the transcript">
               {() => (
                 <Transcript
                   sessionId={sessionId}
@@ -86,15 +86,17 @@ export function TalkView(props: SessionProps): ReactNode {
                 >
                   <LiveRounds rounds={rounds} agent={run.agent} continues={isUnfinished(entries)} />
                   <OtherQuestions sessionId={sessionId} entries={entries} rounds={rounds} inner={inner} />
-                  <PendingWordsView words={pending.words} />
+                  <PendingMessagesView messages={pending.messages} />
                 </Transcript>
               )}
-            </Shown>
+            </RequestBoundary>
             <RunBar
               session={session}
               run={run}
               asks={questions.length + inner.length > 0}
-              onRetry={question === null ? null : () => actions.sayInstead(question.parentId, question.message.content)}
+              onRetry={
+                question === null ? null : () => actions.replaceTurn(question.parentId, question.message.content)
+              }
             />
             <Composer session={session} run={run} choice={choice} onChoice={setChoice} onSaid={pending.add} />
           </div>

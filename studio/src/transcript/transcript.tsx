@@ -1,5 +1,5 @@
 import { type ReactNode, useEffect, useMemo, useRef } from "react";
-import { Elsewhere } from "./rows/elsewhere.tsx";
+import { OtherBranchNote } from "./rows/other-branch-note.tsx";
 import type { Labels } from "./labels-of.ts";
 import { RowView } from "./rows/row-view.tsx";
 import { rowsOf } from "./rows/rows.ts";
@@ -11,55 +11,55 @@ import { NearContext, useNearWatch } from "./use-near.ts";
 import { useSeek } from "./use-seek.ts";
 import "./transcript.css";
 
-/** How many rows at the end are drawn at once; more than fit on any screen. */
+/** How many of the last rows are rendered right away; more than fit on any screen. */
 const EAGER_ROWS = 30;
 
-/** What a transcript is drawn from. */
+/** The props of a transcript. */
 export interface TranscriptProps {
   readonly sessionId: string;
   readonly path: LoadedPath;
   readonly labels: Labels;
-  /** Whether settings and records are shown, too. */
+  /** Whether settings and records are shown. */
   readonly records: boolean;
-  /** The entry that the address asks for. */
+  /** The entry that the URL names. */
   readonly entryId: string | null;
   /** Whether nothing may change the session now. */
   readonly blocked: boolean;
-  /** Grows when someone here says something, who then wants to see what comes of it. */
+  /** Grows when the user sends a message here; the view then scrolls to the end. */
   readonly starts: number;
-  /** What is below the last turn. */
+  /** Rendered below the last turn. */
   readonly children: ReactNode;
 }
 
-/** What was said on the active path, its end first, with whatever is being said below it. */
+/** The turns of the active path, scrolled to the end, with the live rounds below. */
 export function Transcript(props: TranscriptProps): ReactNode {
   const { sessionId, path, labels, records, entryId, blocked, starts, children } = props;
   const { held, loadEnd } = path;
   const rows = useMemo(() => rowsOf(held?.entries ?? [], records), [held, records]);
   const list = useRef<HTMLOListElement>(null);
   const hasEnd = held?.newer === null;
-  const { scroller, content, onScroll, atEnd, follow, goToEnd, letGo } = useFollowEnd(hasEnd);
+  const { scroller, content, onScroll, atEnd, follow, goToEnd, stopFollowing } = useFollowEnd(hasEnd);
   const near = useNearWatch(scroller, list);
   const keepScroll = useKeepScroll(scroller, rows[0]?.id);
-  const sought = useSeek(entryId, { path, rows }, letGo);
+  const sought = useSeek(entryId, { path, rows }, stopFollowing);
   const more = useLoadMore(scroller, path, keepScroll, sought === "loading");
   const toEnd = (go: () => void): void => {
     go();
-    // What does not come is asked for again with the next click.
+    // A failed request is repeated with the next click.
     if (!hasEnd) loadEnd().catch(() => {});
   };
   useEffect(() => {
     if (starts > 0) toEnd(follow);
   }, [starts, follow]);
   useEffect(() => {
-    // Marking rows may change their sizes, which an observer of sizes must not do.
+    // Marking rows may change their sizes, which must not happen inside a ResizeObserver callback.
     const observer = new ResizeObserver(() => requestAnimationFrame(near.look));
     for (const { current } of [scroller, content]) if (current !== null) observer.observe(current);
     return () => observer.disconnect();
   }, [near, scroller, content]);
   return (
     <div className={blocked ? "transcript transcript-blocked" : "transcript"}>
-      {sought === "elsewhere" && <Elsewhere sessionId={sessionId} entryId={entryId as string} />}
+      {sought === "elsewhere" && <OtherBranchNote sessionId={sessionId} entryId={entryId as string} />}
       <section
         className="transcript-scroller"
         ref={scroller}
@@ -72,13 +72,17 @@ export function Transcript(props: TranscriptProps): ReactNode {
         onPointerDown={more.ask}
         onKeyDown={more.ask}
         aria-label="Transcript"
-        // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reachable by keyboard.
+        // biome-ignore lint/a11y/noNoninteractiveTabindex: a scrollable element must be reachable by keyboard.
         tabIndex={0}
       >
         <NearContext value={near.observe}>
           <div ref={content} className="transcript-content">
             <div ref={more.top} className="transcript-more small soft">
-              {held?.older == null ? rows.length > 0 && "The session begins here." : <More of={more} what="earlier" />}
+              {held?.older == null ? (
+                rows.length > 0 && "This is the beginning of the session."
+              ) : (
+                <More of={more} what="earlier" />
+              )}
             </div>
             {rows.length === 0 && <Empty hides={(held?.entries.length ?? 0) > 0} />}
             <ol ref={list} className="transcript-rows">
@@ -108,7 +112,7 @@ export function Transcript(props: TranscriptProps): ReactNode {
   );
 }
 
-/** Says that more turns come, or asks whether they are to. */
+/** A loading note, or a button that loads more turns. */
 function More({ of, what }: { readonly of: LoadMore; readonly what: "earlier" | "later" }): ReactNode {
   if (!of.waits) return `Loading ${what} turns …`;
   return (
@@ -121,7 +125,7 @@ function More({ of, what }: { readonly of: LoadMore; readonly what: "earlier" | 
 function Empty({ hides }: { readonly hides: boolean }): ReactNode {
   return (
     <p className="transcript-empty soft">
-      Nothing was said here yet. {hides ? "Settings and records are not shown." : "Say something below."}
+      There are no turns yet. {hides ? "Settings and records are hidden." : "Write a message below."}
     </p>
   );
 }

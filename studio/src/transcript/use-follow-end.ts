@@ -1,26 +1,26 @@
 import { type RefObject, useCallback, useEffect, useRef, useState } from "react";
 
-/** How near to the end counts as being there. */
+/** The maximum distance from the end that counts as being there. */
 const NEAR_PX = 40;
 
-/** A scrolled view that stays at its end as it grows, until someone scrolls away from there. */
+/** A scroll container that follows its end as it grows, until the user scrolls away. */
 export interface FollowEnd {
   readonly scroller: RefObject<HTMLDivElement | null>;
   readonly content: RefObject<HTMLDivElement | null>;
   readonly onScroll: () => void;
-  /** Whether it is at its end and stays there. */
+  /** Whether it is at its end and follows it. */
   readonly atEnd: boolean;
-  /** Goes to the end and stays there. */
+  /** Scrolls to the end and follows it. */
   readonly follow: () => void;
-  /** The same, with the focus. */
+  /** The same, and moves the focus there. */
   readonly goToEnd: () => void;
-  /** Stays where it is from now on. */
-  readonly letGo: () => void;
+  /** Stops following the end. */
+  readonly stopFollowing: () => void;
 }
 
 /**
- * Keeps a view at its end without moving it under the eyes of someone who reads further up. `hasEnd` says whether what is
- * in it goes to the end; as long as it does not, there is nothing to stay at.
+ * Keeps a scroll container at its end, without moving it while the user reads further up. `hasEnd` is false while the
+ * loaded rows do not reach the end, which then is not followed.
  */
 export function useFollowEnd(hasEnd: boolean): FollowEnd {
   const scroller = useRef<HTMLDivElement>(null);
@@ -49,7 +49,7 @@ export function useFollowEnd(hasEnd: boolean): FollowEnd {
     const box = scroller.current;
     if (box === null) return;
     const left = box.scrollHeight - box.scrollTop - box.clientHeight;
-    // Only moving up is leaving: what grows below moves the end away, and nobody scrolled then.
+    // Only scrolling up leaves the end: new content below also moves the end away, but without scrolling.
     if (left < NEAR_PX && whole.current) set(true);
     else if (box.scrollTop < lastTop.current - 1) set(false);
     lastTop.current = box.scrollTop;
@@ -62,11 +62,11 @@ export function useFollowEnd(hasEnd: boolean): FollowEnd {
     follow();
     scroller.current?.focus();
   }, [follow]);
-  const letGo = useCallback(() => set(false), [set]);
-  return { scroller, content, onScroll, atEnd: atEnd && hasEnd, follow, goToEnd, letGo };
+  const stopFollowing = useCallback(() => set(false), [set]);
+  return { scroller, content, onScroll, atEnd: atEnd && hasEnd, follow, goToEnd, stopFollowing };
 }
 
-/** Whether someone writes in a field of the view, which must not move away then. */
+/** Whether the user is typing in a field of the container, which must not be scrolled away then. */
 function isWrittenIn(box: HTMLElement): boolean {
   const { activeElement } = document;
   return activeElement !== null && box.contains(activeElement) && activeElement.matches("input, textarea");

@@ -1,8 +1,8 @@
 import { type RefObject, useCallback, useLayoutEffect, useRef } from "react";
 
 /**
- * Keeps what is in view where it is when rows are put in front of it: call the result right before they are. Browsers do
- * this themselves, except at the very top, and not all of them.
+ * Keeps the visible rows in place when rows are inserted above: call the returned function right before that. Browsers
+ * do so themselves, but not all of them, and not at the very top.
  */
 export function useKeepScroll(scroller: RefObject<HTMLElement | null>, firstId: string | undefined): () => void {
   const anchor = useRef<{ readonly element: Element; readonly top: number } | null>(null);
@@ -10,7 +10,7 @@ export function useKeepScroll(scroller: RefObject<HTMLElement | null>, firstId: 
     const box = scroller.current;
     if (box === null) return;
     const edge = box.getBoundingClientRect().top;
-    // The first row may be the end of an answer, which is another row once all of it is there.
+    // Not the first row, which may be part of an answer and is replaced when the rest of that is loaded.
     const element = [...box.querySelectorAll(".transcript-row ~ .transcript-row")].find(
       (row) => row.getBoundingClientRect().bottom > edge,
     );

@@ -1,23 +1,23 @@
 import { type RefObject, useCallback, useEffect, useRef, useState } from "react";
 import type { LoadedPath } from "./use-loaded-path.ts";
 
-/** How far beyond the view more is loaded before someone gets there. */
+/** The distance outside the viewport at which more is loaded in advance. */
 const AHEAD = "2400px 0px";
-/** How many pages come by themselves; a page of folded rounds fills no view, however many there are. */
+/** How many pages are loaded automatically; pages of collapsed rounds may never fill the viewport. */
 const UNASKED_MAX = 3;
 
-/** What loads more of a transcript. */
+/** Loads more of a transcript. */
 export interface LoadMore {
-  /** What stands before the first row that is loaded, and after the last one. */
+  /** The elements before the first loaded row, and after the last one. */
   readonly top: RefObject<HTMLDivElement | null>;
   readonly bottom: RefObject<HTMLDivElement | null>;
-  /** Whether more comes only when it is asked for. */
+  /** Whether more is only loaded on request. */
   readonly waits: boolean;
-  /** To be called when someone scrolls or asks for more. */
+  /** Call it when the user scrolls or requests more. */
   readonly ask: () => void;
 }
 
-/** Loads what stands before and after the rows that are loaded, when someone comes near. */
+/** Loads the entries before and after the loaded rows when the user scrolls near. */
 export function useLoadMore(
   scroller: RefObject<HTMLElement | null>,
   { held, loadOlder, loadNewer }: LoadedPath,
@@ -35,7 +35,7 @@ export function useLoadMore(
         for (const { isIntersecting, target } of seen) {
           if (!isIntersecting) continue;
           setUnasked((count) => count + 1);
-          // A page that does not come is asked for again when someone gets here again.
+          // A failed page is requested again when the user scrolls there again.
           (target === top.current ? loadOlder(keepScroll) : loadNewer()).catch(() => {});
         }
       },

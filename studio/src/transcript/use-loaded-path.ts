@@ -13,30 +13,30 @@ import { useClient } from "../request/use-client.ts";
 import { continues, type HeldPath, joinLatest, joinNewer, joinOlder, type PathPage } from "./join-pages.ts";
 
 const LATEST_ENTRIES = 60;
-/** How many are asked for to learn what is new: seldom more are, and each may be large. */
+/** How many entries are requested to get new ones: seldom are more new, and each may be large. */
 const NEW_ENTRIES = 12;
-/** How many entries are loaded on each side of one that is sought. */
+/** How many entries are loaded on each side of an entry that the URL names. */
 const AROUND_ENTRIES = 30;
 const PAGE_ENTRIES = 150;
 const RETRY_MS = 1500;
 
-/** The active path of a session, as far as it is loaded. */
+/** The loaded part of a session's active path. */
 export interface LoadedPath {
-  /** Null until the first page is there. */
+  /** Null until the first page is loaded. */
   readonly held: HeldPath | null;
-  /** Why the first page is not there. */
+  /** Why the first page could not be loaded. */
   readonly error: Error | null;
-  /** When the latest page that is shown was asked for. */
+  /** When the latest loaded page was requested. */
   readonly askedAt: number;
-  /** Asks for the latest page again; what is shown stays until it is there. */
+  /** Requests the latest page again; the loaded part is kept until it arrives. */
   readonly reload: () => void;
-  /** Loads a page of what stands before; `before` is called right before it is shown. */
+  /** Loads the page before; `before` is called right before it is rendered. */
   readonly loadOlder: (before: () => void) => Promise<void>;
-  /** Loads a page of what comes after. */
+  /** Loads the page after. */
   readonly loadNewer: () => Promise<void>;
-  /** Holds what stands around an entry instead; false where it is not on the active path. */
+  /** Replaces the loaded part by the entries around an entry; false if that is not on the active path. */
   readonly loadAround: (entryId: string) => Promise<boolean>;
-  /** Holds the end of the path instead. */
+  /** Replaces the loaded part by the end of the path. */
   readonly loadEnd: () => Promise<void>;
 }
 
@@ -46,7 +46,7 @@ interface State {
   readonly askedAt: number;
 }
 
-/** Loads the active path from its end, and its end again whenever the session has changed. */
+/** Loads the active path from its end, and its end again after every change of the session. */
 export function useLoadedPath(sessionId: string, revision: number): LoadedPath {
   const client = useClient();
   const [state, setState] = useState<State>({ held: null, error: null, askedAt: 0 });
@@ -58,7 +58,7 @@ export function useLoadedPath(sessionId: string, revision: number): LoadedPath {
     const controller = new AbortController();
     const { signal } = controller;
     let [wanted, done, busy] = [0, 0, false];
-    // One request at a time: a busy session must not keep its own page from coming.
+    // One request at a time: a busy session must not cancel its own page again and again.
     const load = async (): Promise<void> => {
       busy = true;
       while (done < wanted && !signal.aborted) {
@@ -87,7 +87,7 @@ export function useLoadedPath(sessionId: string, revision: number): LoadedPath {
   return { ...state, reload, ...useMoreOfPath(sessionId, current, setState) };
 }
 
-/** Asks for what is new; the result adds it to what is held by then. */
+/** Requests new entries; returns a function that adds them to the loaded part at that time. */
 async function readAgain(
   client: Client,
   sessionId: string,
@@ -100,15 +100,15 @@ async function readAgain(
     const page = await client.sessions.path(sessionId, { after: last, limit: NEW_ENTRIES }, { signal });
     if (page.next !== null) return (held) => held;
     if (page.items.length > 0) return (held) => held && joinNewer(held, last, page);
-    // Nothing comes after what is held, which is the end by now, or not on the active path any more.
+    // No page follows the loaded part: it reaches the end by now, or is no longer on the active path.
   }
   let page = await latest(before === null ? LATEST_ENTRIES : NEW_ENTRIES);
   if (!continues(before, page)) page = await latest(LATEST_ENTRIES);
-  // What was sought meanwhile stays.
+  // If another part was loaded meanwhile, that is kept.
   return (held) => (held !== before && held?.newer != null ? held : joinLatest(held, page));
 }
 
-/** The ways to hold other parts of a path, which stay the same objects. */
+/** The functions that load other parts of a path; they stay the same objects. */
 function useMoreOfPath(
   sessionId: string,
   current: RefObject<State>,

@@ -1,31 +1,31 @@
 import { createContext, type RefObject, useCallback, useContext, useEffect, useMemo, useRef, useState } from "react";
 
-/** How far from the view counts as near it: farther than a hard turn of the wheel goes in a frame. */
+/** The distance from the viewport that counts as near: more than a fast turn of the wheel scrolls in a frame. */
 const NEAR_PX = 3000;
 
-/** Calls back once when a row comes near the view; the result takes that back. */
+/** Calls back once when a row comes near the viewport; the result cancels that. */
 export type ObserveNear = (row: Element, near: () => void) => () => void;
 
-/** Watches what comes near the view of a transcript. */
+/** Observes the rows near a transcript's viewport. */
 export const NearContext = createContext<ObserveNear | null>(null);
 
-/** A watch over the rows of a list. */
+/** Observes the rows of a list. */
 export interface NearWatch {
   readonly observe: ObserveNear;
-  /** Looks which rows are near the view now; to be called whenever the view or a row may have moved. */
+  /** Updates the near rows; call it whenever the viewport or a row may have moved. */
   readonly look: () => void;
 }
 
 /**
- * Watches which rows of a list are near the view of its scroller, and marks them with `data-near`. It costs what is near,
- * however long the list is. An observer of the browser would tell only after a frame that does not have the rows yet.
+ * Tracks which rows of a list are near the viewport of its scroll container, and marks them with `data-near`. The cost
+ * depends on the near rows only, not on the length of the list. An IntersectionObserver would be a frame too late.
  */
 export function useNearWatch(scroller: RefObject<Element | null>, list: RefObject<Element | null>): NearWatch {
   const calls = useRef(new Map<Element, () => void>());
   const marked = useRef<ReadonlySet<Element>>(new Set());
   const observe = useCallback<ObserveNear>((row, near) => {
     calls.current.set(row, near);
-    // It may have been looked at before it was watched, and nothing may move any more.
+    // The row may have been marked before it was observed, and nothing may move after that.
     if (marked.current.has(row)) near();
     return () => calls.current.delete(row);
   }, []);
@@ -52,7 +52,7 @@ function rowsNear({ top, bottom }: DOMRect, rows: HTMLCollection): ReadonlySet<E
   return near;
 }
 
-/** The first of the rows that ends below a height. */
+/** The first row that ends below a height, by binary search. */
 function firstBelow(rows: HTMLCollection, height: number): number {
   let [low, high] = [0, rows.length];
   while (low < high) {
@@ -63,7 +63,7 @@ function firstBelow(rows: HTMLCollection, height: number): number {
   return low;
 }
 
-/** Whether a row has been near the view; `atFirst` where there is no time to wait for that. */
+/** Whether a row has been near the viewport; with `atFirst`, it counts as near from the start. */
 export function useNear(row: RefObject<Element | null>, atFirst: boolean): boolean {
   const observe = useContext(NearContext);
   const [near, setNear] = useState(atFirst || observe === null);

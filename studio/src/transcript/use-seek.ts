@@ -3,18 +3,18 @@ import { ClientError } from "skein/client";
 import type { LoadedPath } from "./use-loaded-path.ts";
 import type { Row } from "./rows/rows.ts";
 
-/** Rows that were never drawn have only an estimated height, so that the way to one is found in a few steps. */
+/** Rows that were never rendered have an estimated height, so several steps are needed to scroll to a row. */
 const STEPS = 6;
 
-/** Where the row is that the address asks for: `elsewhere` is on another branch, or nowhere. */
-export type Sought = "none" | "loading" | "here" | "elsewhere";
+/** The state of the row that the URL names: `elsewhere` is on another branch, or does not exist. */
+export type SeekState = "none" | "loading" | "here" | "elsewhere";
 
-/** Loads what the address asks for, scrolls there and gives it the focus, once. */
+/** Loads the entry that the URL names, scrolls to it and focuses it, once. */
 export function useSeek(
   entryId: string | null,
   { path, rows }: { readonly path: LoadedPath; readonly rows: readonly Row[] },
-  letGo: () => void,
-): Sought {
+  stopFollowing: () => void,
+): SeekState {
   const arrived = useRef<string | null>(null);
   const [elsewhere, setElsewhere] = useState<string | null>(null);
   const { held, askedAt, loadAround } = path;
@@ -26,7 +26,7 @@ export function useSeek(
       (found) => setElsewhere(found ? null : entryId),
       (error) => {
         if (error instanceof ClientError && error.code === "UNKNOWN_ENTRY") setElsewhere(entryId);
-        // What does not come for another reason is sought again with the next page.
+        // After another failure, it is tried again with the next page.
       },
     );
   }, [entryId, rowId, held === null, askedAt, loadAround]);
@@ -36,7 +36,7 @@ export function useSeek(
     if (entryId === null || rowId === null || arrived.current === entryId) return;
     arrived.current = entryId;
     setElsewhere(null);
-    letGo();
+    stopFollowing();
     let frame = 0;
     const step = (left: number): void => {
       const element = document.getElementById(`turn-${rowId}`);
@@ -46,7 +46,7 @@ export function useSeek(
     };
     step(STEPS);
     return () => cancelAnimationFrame(frame);
-  }, [entryId, rowId, letGo]);
+  }, [entryId, rowId, stopFollowing]);
 
   if (entryId === null) return "none";
   if (rowId !== null || arrived.current === entryId) return "here";

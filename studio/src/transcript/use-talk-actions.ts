@@ -5,7 +5,7 @@ import type { Run } from "../run/use-run.ts";
 import { goTo } from "../shell/route.ts";
 import type { TalkActions } from "./talk-actions.ts";
 
-/** Makes the actions of a session's turns. They stay the same objects, so that rows are not drawn again for them. */
+/** Creates the actions of a session's turns. They stay the same objects, so that rows need not be rendered again. */
 export function useMakeTalkActions(
   sessionId: string,
   now: {
@@ -25,7 +25,7 @@ export function useMakeTalkActions(
         await client.sessions.moveLeaf(sessionId, { entryId });
         latest.current.reload();
       },
-      sayInstead: async (parentId, input) => {
+      replaceTurn: async (parentId, input) => {
         await client.sessions.moveLeaf(sessionId, { entryId: parentId });
         await latest.current.run.start(input, latest.current.choice);
         latest.current.reload();
@@ -35,7 +35,7 @@ export function useMakeTalkActions(
         latest.current.reload();
       },
       fork: async (entryId, branchName) => {
-        // The whole session where it is meant: one that ends in the middle of a run counts as interrupted.
+        // At the leaf, the whole session is forked: one that ends in the middle of a run would count as interrupted.
         const at = entryId === latest.current.leafId ? {} : { at: entryId };
         const { header } = await client.sessions.fork(sessionId, { branchName, ...at });
         goTo({ page: "session", id: header.id, view: "talk", options: {} });

@@ -2,17 +2,17 @@ import { useCallback, useState } from "react";
 
 const KEY = "skein-tree";
 
-/** Whether the tree is shown, and how that is changed. */
+/** Whether the tree is shown, and functions to change that. */
 export interface TreeShown {
   readonly shown: boolean;
   readonly show: (shown: boolean) => void;
-  /** Takes the tree away where it covers the transcript. */
+  /** Hides the tree if it covers the transcript. */
   readonly uncover: () => void;
 }
 
 /**
- * Whether the tree is shown beside the transcript: as it was left, and at first where there is room for it. On a phone it
- * covers the transcript, so that it is there only while it is asked for.
+ * Whether the tree is shown beside the transcript: as the user left it, at first if there is room. On a phone it covers
+ * the transcript, so it is only shown on request.
  */
 export function useTreeShown(): TreeShown {
   const [shown, setShown] = useState(() => {

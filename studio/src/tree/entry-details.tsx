@@ -5,12 +5,12 @@ import { bodyOf, type Entry } from "../../../src/session/log/entry.ts";
 import { LongText } from "../markdown/long-text.tsx";
 import { visibleText } from "../markdown/visible-text.ts";
 import { contentText, messageText } from "../request/message-text.ts";
-import { Shown } from "../request/shown.tsx";
+import { RequestBoundary } from "../request/request-boundary.tsx";
 import { formatCost } from "../sessions/list/amounts.ts";
 import { useClient } from "../request/use-client.ts";
 import { useRequest } from "../request/use-request.ts";
 
-/** What an entry says, and when, and on which model. */
+/** The content of an entry, with its time and model. */
 export function EntryDetails({
   sessionId,
   node,
@@ -36,9 +36,9 @@ export function EntryDetails({
         {entry.data !== null &&
           factsOf(entry.data).map(([name, value]) => [<dt key={name}>{name}</dt>, <dd key={`${name} is`}>{value}</dd>])}
       </dl>
-      <Shown requested={entry} what="the entry">
+      <RequestBoundary requested={entry} what="the entry">
         {(whole) => <LongText key={whole.id} text={saidBy(whole)} />}
-      </Shown>
+      </RequestBoundary>
     </div>
   );
 }

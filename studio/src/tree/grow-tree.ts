@@ -3,8 +3,8 @@ import type { Entry } from "../../../src/session/log/entry.ts";
 import type { Checkpoint } from "../../../src/session/store.ts";
 
 /**
- * A tree after the entries that follow it in the log, with the session's checkpoints as they are now. Null where a branch
- * was pruned, or an entry is about one that the tree leaves out: then the tree is to be read anew.
+ * Adds new entries of the log to a tree, and updates the checkpoints. Returns null if the tree has to be loaded again:
+ * a branch was pruned, or an entry refers to a node that the tree leaves out.
  */
 export function growTree(
   tree: TreeView,
@@ -24,7 +24,7 @@ export function growTree(
     if (node === null) continue;
     if (!isKnown(node.parentId)) return null;
     byId.set(node.id, node);
-    // What is appended below another entry than the leaf leaves the leaf where it is.
+    // An entry that is appended below another one than the leaf does not move the leaf.
     if (node.parentId === leafId) leafId = node.id;
   }
   mark(byId, checkpoints);
@@ -36,7 +36,7 @@ export function growTree(
   };
 }
 
-/** Gives each node the checkpoints that stand there; the others stay the same objects. */
+/** Sets the checkpoints of each node; other nodes stay the same objects. */
 function mark(byId: Map<string, TreeNodeView>, checkpoints: readonly Pick<Checkpoint, "id" | "leafId">[]): void {
   const byLeaf = new Map<string, string[]>();
   for (const { id, leafId } of checkpoints) {

@@ -1,6 +1,6 @@
 import type { TreeElement, TreeElements } from "./tree-elements.ts";
 
-/** The element that a key leads to: up and down along a branch, left and right among those with the same parent. */
+/** The element that a key selects: up and down along a branch, left and right among siblings. */
 export function nextSelection(
   elements: TreeElements,
   current: TreeElement | null,

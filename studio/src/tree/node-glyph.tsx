@@ -13,7 +13,7 @@ const SHAPES: Readonly<Record<NodeKind, string>> = {
   other: "M8 2.5l6.5 11h-13z",
 };
 
-/** The shape and the colour of a kind of node. */
+/** The shape and colour of a kind of node. */
 export function NodeGlyph({ kind }: { readonly kind: NodeKind }): ReactNode {
   return (
     <svg className={`tree-glyph tree-glyph-${kind}`} viewBox="0 0 16 16" aria-hidden="true">

@@ -1,6 +1,6 @@
 import type { TreeNodeView } from "skein/client";
 
-/** What a node is, as far as a picture of the tree tells nodes apart. */
+/** The kinds of nodes that the tree distinguishes. */
 export const NODE_KINDS = [
   "user",
   "assistant",
@@ -15,7 +15,7 @@ export const NODE_KINDS = [
 /** One kind of node. */
 export type NodeKind = (typeof NODE_KINDS)[number];
 
-/** The names of the kinds, as a legend says them. */
+/** The names of the kinds, for the legend. */
 export const KIND_NAMES: Readonly<Record<NodeKind, string>> = {
   user: "User",
   assistant: "Assistant",
@@ -45,9 +45,9 @@ export function kindOf({ type, role }: Pick<TreeNodeView, "type" | "role">): Nod
   }
 }
 
-/** What a node says or does, in a few words. */
+/** The caption of a node, in a few words. */
 export function captionOf(node: TreeNodeView): string {
-  // The marks of Markdown take room, and say nothing in a line.
+  // Markdown syntax is removed to save space.
   if (node.preview !== "") return node.preview.replace(/\*\*|^#+ |`/g, "") || node.preview;
   if (node.toolCalls.length > 0) return `calls ${node.toolCalls.join(", ")}`;
   if (node.type === "variables") return "variables changed";

@@ -6,17 +6,17 @@ import { goTo } from "../shell/route.ts";
 import { useReturnFocus } from "../shell/use-return-focus.ts";
 import { countBelow } from "./tree-elements.ts";
 
-/** What every form about a node is given. */
+/** The props of every form about a node. */
 export interface NodeFormProps {
   readonly sessionId: string;
   readonly tree: TreeView;
   readonly node: TreeNodeView;
-  /** It worked; says what was done. */
+  /** Called after success, with a sentence about it. */
   readonly onDone: (said: string) => void;
   readonly onCancel: () => void;
 }
 
-/** Begins another branch at a node, and may say there what the one that is left did. */
+/** Starts another branch at a node, optionally with a summary of the current one. */
 export function BranchForm({
   sessionId,
   node,
@@ -32,13 +32,15 @@ export function BranchForm({
       entryId: node.id,
       ...(said === "" ? {} : { summary: said }),
     });
-    onDone("The next message begins a branch here.");
+    onDone("The next message starts a branch here.");
     onShowTurn();
     goTo({ page: "session", id: sessionId, view: "talk", options: { entry: leafId ?? node.id } });
   });
   return (
-    <NodeForm action={branch} submit="Begin a branch" onCancel={onCancel}>
-      <p className="small soft">The next message hangs on this entry. What follows it now stays as a branch.</p>
+    <NodeForm action={branch} submit="Start a branch" onCancel={onCancel}>
+      <p className="small soft">
+        The next message follows this entry. The entries that follow it now stay as a branch.
+      </p>
       <label className="small">
         What the branch that is left did (optional; the model is told)
         <textarea className="field" rows={2} value={summary} onChange={(event) => setSummary(event.target.value)} />
@@ -47,22 +49,22 @@ export function BranchForm({
   );
 }
 
-/** Puts a label on a node, or takes it off. */
+/** Sets or removes the label of a node. */
 export function LabelForm({ sessionId, node, onDone, onCancel }: NodeFormProps): ReactNode {
   const client = useClient();
   const [label, setLabel] = useState(node.label ?? "");
   const put = useAction(async () => {
     const text = label.trim();
     await client.sessions.label(sessionId, node.id, text === "" ? null : text);
-    onDone(text === "" ? "The label is off." : "The entry is labelled.");
+    onDone(text === "" ? "The label was removed." : "The label was saved.");
   });
   return (
     <NodeForm action={put} submit="Save the label" onCancel={onCancel}>
       <label className="small">
-        Label (leave it empty to take it off)
+        Label (empty to remove)
         <input
           className="field"
-          // biome-ignore lint/a11y/noAutofocus: it was just asked for.
+          // biome-ignore lint/a11y/noAutofocus: the user has just opened it.
           autoFocus
           value={label}
           onChange={(event) => setLabel(event.target.value)}
@@ -72,23 +74,23 @@ export function LabelForm({ sessionId, node, onDone, onCancel }: NodeFormProps):
   );
 }
 
-/** Makes a session that begins with what this one says up to a node. */
+/** Forks the session at a node. */
 export function ForkForm({ sessionId, node, onDone, onCancel }: NodeFormProps): ReactNode {
   const client = useClient();
   const [name, setName] = useState("");
   const fork = useAction(async () => {
     const made = await client.sessions.fork(sessionId, { branchName: name.trim(), at: node.id });
-    onDone("The fork is made.");
+    onDone("The fork was created.");
     goTo({ page: "session", id: made.header.id, view: "talk", options: {} });
   });
   return (
     <NodeForm action={fork} submit="Fork" disabled={name.trim() === ""} onCancel={onCancel}>
-      <p className="small soft">Makes a session of its own that begins with everything up to this entry.</p>
+      <p className="small soft">Creates a new session that begins with all entries up to this one.</p>
       <label className="small">
         Name of the fork
         <input
           className="field"
-          // biome-ignore lint/a11y/noAutofocus: it was just asked for.
+          // biome-ignore lint/a11y/noAutofocus: the user has just opened it.
           autoFocus
           value={name}
           onChange={(event) => setName(event.target.value)}
@@ -98,18 +100,18 @@ export function ForkForm({ sessionId, node, onDone, onCancel }: NodeFormProps): 
   );
 }
 
-/** Hides a side branch, once that is confirmed. */
+/** Hides a side branch after a confirmation. */
 export function PruneForm({ sessionId, tree, node, onDone, onCancel }: NodeFormProps): ReactNode {
   const client = useClient();
   const prune = useAction(async () => {
     await client.sessions.prune(sessionId, node.id);
-    onDone("The branch is hidden.");
+    onDone("The branch was hidden.");
   });
   const count = countBelow(tree, node.id);
   return (
     <NodeForm action={prune} submit={`Hide ${count === 1 ? "1 entry" : `${count} entries`}`} danger onCancel={onCancel}>
       <p className="small">
-        This hides the entry and all that follows it, for good. The log keeps it, but no view shows it any more.
+        This permanently hides the entry and all entries after it. The log keeps them, but no view shows them any more.
       </p>
     </NodeForm>
   );

@@ -19,16 +19,16 @@ import "./tree-canvas.css";
 
 const ARROWS = ["ArrowUp", "ArrowDown", "ArrowLeft", "ArrowRight", "Home", "End"];
 
-/** What the picture of a tree shows, and whom it tells. */
+/** The props of the tree's drawing. */
 export interface TreeCanvasProps {
   readonly elements: TreeElements;
   readonly layout: TreeLayout;
   readonly leafId: string | null;
   readonly selected: TreeElement | null;
-  /** An entry that was asked for from outside and is to be seen. */
+  /** An entry that the URL names; it is scrolled into view. */
   readonly asked: string | null;
   readonly onSelect: (element: TreeElement) => void;
-  /** Enter, or two clicks. */
+  /** Called on Enter or a double click. */
   readonly onOpen: (element: TreeElement) => void;
   readonly onToggle: (element: TreeElement) => void;
   readonly onFoldAll: (() => void) | null;
@@ -36,7 +36,7 @@ export interface TreeCanvasProps {
   readonly frameRef: RefObject<HTMLDivElement | null>;
 }
 
-/** The picture of a tree: only what is in the window is in the page, so that its size does not matter. */
+/** The drawing of a tree: only visible elements are rendered, so that its size does not matter. */
 export function TreeCanvas(props: TreeCanvasProps): ReactNode {
   const { elements, layout, leafId, selected, onSelect, onOpen, onToggle } = props;
   const frame = props.frameRef;

@@ -5,7 +5,7 @@ import { countBelow, elementsOf } from "./tree-elements.ts";
 import { fitted, isSeen, kept, middleOf, revealed, seenOf, spotAt, zoomed } from "./tree-geometry.ts";
 import { layOut } from "./tree-layout.ts";
 
-/** A tree of `child<parent` words in log order; the leaf is the last unless it is named. */
+/** Builds a tree from `child<parent` words in log order; the leaf is the last node unless named. */
 function treeOf(words: string, leafId?: string, more: Record<string, Partial<TreeNodeView>> = {}): TreeView {
   const nodes = words.split(" ").map((word, seq): TreeNodeView => {
     const [id = "", parentId = null] = word.split("<");
@@ -26,15 +26,15 @@ const sizesOf = (tree: TreeView, unfolded = NONE): number[] =>
   elementsOf(tree, unfolded).all.map(({ nodes }) => nodes.length);
 
 describe("the elements of a tree", () => {
-  test("are one for each node, where there is nothing to fold", () => {
+  test("are one for each node without long runs", () => {
     expect(sizesOf(treeOf("a b<a c<a d<c"))).toEqual([1, 1, 1, 1]);
   });
 
-  test("fold the middle of a long branch, and leave its beginning and its end in sight", () => {
+  test("fold the middle of a long branch, and keep its beginning and end visible", () => {
     expect(sizesOf(treeOf(chainOf(10)))).toEqual([1, 7, 1, 1]);
   });
 
-  test("fold nothing that has a label or a checkpoint, or is a compaction", () => {
+  test("do not fold nodes with a label or a checkpoint, or compactions", () => {
     const marked = {
       n4: { label: "here" },
       n8: { checkpoints: ["c"] },
@@ -43,23 +43,23 @@ describe("the elements of a tree", () => {
     expect(sizesOf(treeOf(chainOf(20), undefined, marked))).toEqual([1, 3, 1, 3, 1, 3, 1, 5, 1, 1]);
   });
 
-  test("show all nodes of a run that was unfolded, and say so of its first", () => {
+  test("show all nodes of an unfolded run, and mark the first", () => {
     const { all, byNode } = elementsOf(treeOf(chainOf(10)), new Set(["n1"]));
     expect(all).toHaveLength(10);
     expect(byNode.get("n1")?.unfolded).toBe(true);
     expect(byNode.get("n2")?.parent?.id).toBe("n1");
   });
 
-  test("hold a node whose parent was pruned as a root", () => {
+  test("contain a node with a pruned parent as a root", () => {
     expect(elementsOf(treeOf("a b<gone"), NONE).roots).toHaveLength(2);
   });
 
-  test("of ten thousand nodes in one branch are four", () => {
+  test("are four for ten thousand nodes in one branch", () => {
     expect(sizesOf(treeOf(chainOf(10_000)))).toEqual([1, 9_997, 1, 1]);
   });
 });
 
-test("what stands below a node is counted with the node", () => {
+test("counts the nodes below a node, including itself", () => {
   expect(countBelow(treeOf("a b<a c<b d<a e<c"), "b")).toBe(3);
 });
 
@@ -69,28 +69,28 @@ describe("the layout", () => {
   const layout = layOut(elements);
   const spot = (id: string): readonly number[] => [layout.spots.get(id)?.row ?? -1, layout.spots.get(id)?.lane ?? -1];
 
-  test("has the active path in the first column, and each branch in one of its own", () => {
+  test("has the active path in the first column, and each branch in a separate one", () => {
     expect(["a", "b", "c", "d"].map((id) => spot(id)[1])).toEqual([0, 0, 0, 0]);
     expect(spot("z")).toEqual([2, 1]);
     expect(spot("x")).toEqual([1, 2]);
     expect(spot("y")).toEqual([2, 2]);
   });
 
-  test("puts no two elements at one point, however the tree branches", () => {
+  test("puts no two elements at the same position", () => {
     const words = ["n0"];
     for (let index = 1; index < 400; index++) words.push(`n${index}<n${Math.floor((index * 7919) % index)}`);
     const { spots } = layOut(elementsOf(treeOf(words.join(" ")), NONE));
     expect(new Set([...spots.values()].map(({ row, lane }) => `${row} ${lane}`)).size).toBe(spots.size);
   });
 
-  test("does not move what is there when the active branch grows", () => {
+  test("does not move existing elements when the active branch grows", () => {
     const grown = layOut(elementsOf(treeOf("a b<a c<b d<c x<a y<x z<b e<d", "e"), NONE));
     for (const id of layout.spots.keys()) {
       expect([grown.spots.get(id)?.row, grown.spots.get(id)?.lane]).toEqual(spot(id));
     }
   });
 
-  test("leads the arrow keys along branches and siblings", () => {
+  test("moves along branches and siblings with the arrow keys", () => {
     const at = (id: string) => elements.byNode.get(id) ?? null;
     const next = (id: string | null, key: string) => nextSelection(elements, id === null ? null : at(id), "d", key)?.id;
     expect(next(null, "ArrowDown")).toBe("d");
@@ -109,24 +109,24 @@ describe("the window", () => {
   const layout = layOut(elementsOf(treeOf(words.join(" ")), NONE));
   const leaf = layout.spots.get("n9999");
 
-  test("holds only what can be seen of ten thousand nodes", () => {
+  test("contains only the visible ones of ten thousand nodes", () => {
     expect(seenOf(layout, { x: 0, y: 0, zoom: 1 }, size).spots.length).toBeLessThan(100);
   });
 
-  test("moves no further than an element needs to be seen", () => {
+  test("moves no further than needed to show an element", () => {
     if (leaf === undefined) throw new Error("There is no leaf.");
     const view = revealed(leaf, { x: -1e6, y: 0, zoom: 1 }, size);
     expect(isSeen(leaf, view, size)).toBe(true);
     expect(revealed(leaf, view, size)).toEqual(view);
   });
 
-  test("zooms around the point that is pointed at", () => {
+  test("zooms around the pointer", () => {
     const before = { x: 10, y: 20, zoom: 1 };
     const found = spotAt(layout, before, 50, 120);
     expect(spotAt(layout, zoomed(before, 1.5, 50, 120), 50, 120)).toBe(found);
   });
 
-  test("never loses the picture, however far it is dragged", () => {
+  test("keeps the drawing visible, however far it is dragged", () => {
     const picture = { width: 300, height: 200 };
     for (const far of [-1e6, 1e6]) {
       const { x, y, zoom } = kept({ x: far, y: far, zoom: 0.5 }, picture, size);
@@ -135,7 +135,7 @@ describe("the window", () => {
     expect(middleOf({ x: 10, y: 10, zoom: 0.1 }, picture, size)).toEqual({ x: 40, y: 30 });
   });
 
-  test("shows a small tree no larger than it is", () => {
+  test("does not enlarge a small tree", () => {
     expect(fitted(layOut(elementsOf(treeOf("a"), NONE)), size).zoom).toBe(1);
   });
 });

@@ -1,26 +1,26 @@
 import type { TreeNodeView, TreeView } from "skein/client";
 import { kindOf } from "./node-kind.ts";
 
-/** The fewest nodes that are worth folding. */
+/** The minimum length of a run to fold. */
 const RUN_MIN = 3;
 
-/** One element of the picture: a node, or a run of nodes without branches that is folded. */
+/** One element of the drawing: a node, or a folded run of nodes without branches. */
 export interface TreeElement {
   /** The id of its first node. */
   readonly id: string;
   readonly nodes: readonly TreeNodeView[];
-  /** How many nodes of the session it stands for, those included that the tree leaves out. */
+  /** The number of session nodes that it represents, including those that the server left out of the tree. */
   readonly count: number;
   readonly parent: TreeElement | null;
-  /** The one that goes on straight down first. */
+  /** The first child continues the column of its parent. */
   readonly children: TreeElement[];
   /** Whether it is on the active path. */
   readonly active: boolean;
-  /** Whether it is the first node of a run that was unfolded. */
+  /** Whether it is the first node of an unfolded run. */
   readonly unfolded: boolean;
 }
 
-/** The tree as elements: which there are, and in which element each node is. */
+/** The elements of a tree, and the element of each node. */
 export interface TreeElements {
   readonly roots: readonly TreeElement[];
   readonly all: readonly TreeElement[];
@@ -28,8 +28,8 @@ export interface TreeElements {
 }
 
 /**
- * Makes a picture's elements of a tree. Runs of nodes that have nothing special about them are folded into one element,
- * unless the id of their first node is among the `unfolded`; the node that is `asked` for stands on its own.
+ * Builds the elements of a tree. Runs of plain nodes are folded into one element, unless the id of their first node is
+ * in `unfolded`; the node `asked` is never folded.
  */
 export function elementsOf(tree: TreeView, unfolded: ReadonlySet<string>, asked: string | null = null): TreeElements {
   const index = new Map(tree.nodes.map((node) => [node.id, node]));
@@ -40,7 +40,7 @@ export function elementsOf(tree: TreeView, unfolded: ReadonlySet<string>, asked:
   const all: TreeElement[] = [];
   const byNode = new Map<string, TreeElement>();
   const roots: TreeElement[] = [];
-  // Log order has parents before children, so every node but the first of a run finds its parent's element.
+  // Log order has parents before children, so the element of a parent always exists before its children.
   for (const node of tree.nodes) {
     if (byNode.has(node.id)) continue;
     const parent = (node.parentId === null ? undefined : byNode.get(node.parentId)) ?? null;
@@ -63,14 +63,14 @@ export function elementsOf(tree: TreeView, unfolded: ReadonlySet<string>, asked:
       for (const one of nodes) byNode.set(one.id, element);
     }
   }
-  // The active path goes straight down; the order is otherwise that of the log.
+  // The active path continues the column; otherwise log order is kept.
   for (const { children: below } of all)
     if (below.length > 1) below.sort((a, b) => Number(b.active) - Number(a.active));
   roots.sort((a, b) => Number(b.active) - Number(a.active));
   return { roots, all, byNode };
 }
 
-/** How many nodes stand below a node, itself included. */
+/** The number of nodes below a node, including itself. */
 export function countBelow(tree: TreeView, id: string): number {
   const below = new Set([id]);
   for (const node of tree.nodes) if (node.parentId !== null && below.has(node.parentId)) below.add(node.id);
@@ -101,7 +101,7 @@ function isPlain(node: TreeNodeView, leafId: string | null): boolean {
   return node.label === null && node.checkpoints.length === 0 && node.id !== leafId;
 }
 
-/** Whether a node has neighbours on both sides and no branches beside it; the last but one of a branch stays in sight. */
+/** Whether a node has one child and one parent with one child; the second to last node of a branch is not folded. */
 function isInARow(node: TreeNodeView, children: Children): boolean {
   const below = children.get(node.id) ?? [];
   if (node.parentId === null || children.get(node.parentId)?.length !== 1 || below.length !== 1) return false;

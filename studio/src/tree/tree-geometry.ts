@@ -1,41 +1,41 @@
 import type { Spot, TreeLayout } from "./tree-layout.ts";
 
-/** The width and height of an element, in pixels at full size. */
+/** The size of an element, in pixels at zoom 1. */
 export const BOX = { width: 184, height: 46 } as const;
 
-/** From one element to the next, across and down. */
+/** The distance between elements, across and down. */
 const STEP = { x: 208, y: 66 } as const;
 
-/** Elements have no text below this size, as nobody could read it. */
+/** Below this zoom, elements have no text, as it would be unreadable. */
 export const TEXT_ZOOM_MIN = 0.5;
 
-/** How small and how large a tree may be shown. */
+/** The range of the zoom. */
 const ZOOM = { min: 0.04, max: 2 } as const;
 
 const CORNER = 8;
 const MARGIN = 24;
-/** Below, there are buttons. */
+/** Reserved for the buttons at the bottom. */
 const MARGIN_BELOW = 60;
 
-/** Which part of the picture is seen, how large: a point of it stands at itself times `zoom`, plus `x` and `y`. */
+/** The visible part of the drawing: a point is shown at its position times `zoom`, plus `x` and `y`. */
 export interface Viewport {
   readonly x: number;
   readonly y: number;
   readonly zoom: number;
 }
 
-/** The size of the window onto the picture. */
+/** The size of the viewport's element. */
 export interface Size {
   readonly width: number;
   readonly height: number;
 }
 
-/** The left upper corner of an element. */
+/** The upper left corner of an element. */
 export function cornerOf({ row, lane }: Pick<Spot, "row" | "lane">): { readonly x: number; readonly y: number } {
   return { x: lane * STEP.x, y: row * STEP.y };
 }
 
-/** What is seen of a layout, and a little around it: the elements, and the lines as the data of two SVG paths. */
+/** The visible elements of a layout, with a margin, and the lines as the data of two SVG paths. */
 export function seenOf(
   layout: TreeLayout,
   viewport: Viewport,
@@ -54,7 +54,7 @@ export function seenOf(
       if (spot.lane >= left && spot.lane <= right) spots.push(spot);
       const parent = spot.element.parent === null ? undefined : layout.spots.get(spot.element.parent.id);
       if (parent === undefined || spot.lane < left || parent.lane > right) continue;
-      // Lines that leave on the right lie on one another: one for each parent is enough.
+      // Lines that leave on the right overlap: one for each parent is enough.
       if (spot.lane > right && beyond?.element.parent === spot.element.parent) continue;
       if (spot.lane > right) beyond = spot;
       (spot.element.active ? activeLines : lines).push(lineBetween(parent, spot));
@@ -63,7 +63,7 @@ export function seenOf(
   return { spots, lines: lines.join(""), activeLines: activeLines.join("") };
 }
 
-/** The outlines of elements as the data of an SVG path, for when they are too small for more. */
+/** The outlines of elements as the data of an SVG path, for a zoom without text. */
 export function outlineOf(spots: readonly Spot[]): string {
   return spots
     .map((spot) => {
@@ -73,7 +73,7 @@ export function outlineOf(spots: readonly Spot[]): string {
     .join("");
 }
 
-/** The element at a point of the window. */
+/** The element at a point of the viewport. */
 export function spotAt(layout: TreeLayout, viewport: Viewport, x: number, y: number): Spot | null {
   const across = (x - viewport.x) / viewport.zoom / STEP.x;
   const down = (y - viewport.y) / viewport.zoom / STEP.y;
@@ -81,7 +81,7 @@ export function spotAt(layout: TreeLayout, viewport: Viewport, x: number, y: num
   return layout.rows[Math.floor(down)]?.find((spot) => spot.lane === lane) ?? null;
 }
 
-/** How large the whole picture is at full size. */
+/** The size of the whole drawing at zoom 1. */
 export function pictureSize(layout: TreeLayout): Size {
   return {
     width: Math.max(1, layout.lanes) * STEP.x - (STEP.x - BOX.width),
@@ -89,7 +89,7 @@ export function pictureSize(layout: TreeLayout): Size {
   };
 }
 
-/** Keeps a corner of the picture in the window, so that nobody loses it. */
+/** Limits the viewport so that a part of the drawing stays visible. */
 export function kept(viewport: Viewport, picture: Size, size: Size): Viewport {
   const { zoom } = viewport;
   return {
@@ -99,7 +99,7 @@ export function kept(viewport: Viewport, picture: Size, size: Size): Viewport {
   };
 }
 
-/** The point of the picture that is nearest to the middle of the window, as a point of the window. */
+/** The point of the drawing that is nearest to the middle of the viewport, in viewport coordinates. */
 export function middleOf(viewport: Viewport, picture: Size, size: Size): { readonly x: number; readonly y: number } {
   return {
     x: within(size.width / 2, viewport.x, viewport.x + picture.width * viewport.zoom),
@@ -107,7 +107,7 @@ export function middleOf(viewport: Viewport, picture: Size, size: Size): { reado
   };
 }
 
-/** Shows the whole layout, no larger than full size. */
+/** The viewport that shows the whole layout, at most at zoom 1. */
 export function fitted(layout: TreeLayout, size: Size): Viewport {
   const { width, height } = pictureSize(layout);
   const room = Math.min((size.width - 2 * MARGIN) / width, (size.height - MARGIN - MARGIN_BELOW) / height);
@@ -115,7 +115,7 @@ export function fitted(layout: TreeLayout, size: Size): Viewport {
   return { x: Math.max(MARGIN, (size.width - width * zoom) / 2), y: MARGIN, zoom };
 }
 
-/** Moves as little as is needed for an element to be seen. */
+/** Moves the viewport by the minimum needed to show an element. */
 export function revealed(spot: Spot, viewport: Viewport, size: Size): Viewport {
   const { x, y } = cornerOf(spot);
   return {
@@ -125,7 +125,7 @@ export function revealed(spot: Spot, viewport: Viewport, size: Size): Viewport {
   };
 }
 
-/** Whether some of an element is in the window. */
+/** Whether a part of an element is visible. */
 export function isSeen(spot: Spot, viewport: Viewport, size: Size): boolean {
   const { x, y } = cornerOf(spot);
   const [left, top] = [x * viewport.zoom + viewport.x, y * viewport.zoom + viewport.y];
@@ -133,7 +133,7 @@ export function isSeen(spot: Spot, viewport: Viewport, size: Size): boolean {
   return right > 0 && bottom > 0 && left < size.width && top < size.height;
 }
 
-/** Makes the picture larger or smaller around a point of the window that stays where it is. */
+/** Zooms around a point of the viewport, which stays in place. */
 export function zoomed(viewport: Viewport, factor: number, x: number, y: number): Viewport {
   const zoom = Math.min(ZOOM.max, Math.max(ZOOM.min, viewport.zoom * factor));
   const ratio = zoom / viewport.zoom;
@@ -141,7 +141,7 @@ export function zoomed(viewport: Viewport, factor: number, x: number, y: number)
 }
 
 function within(value: number, least: number, most: number): number {
-  // Where there is too little room, the beginning counts.
+  // Without enough room, the lower limit wins.
   return least > most ? least : Math.min(most, Math.max(least, value));
 }
 

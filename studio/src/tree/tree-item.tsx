@@ -16,7 +16,7 @@ interface ItemProps {
   readonly onOpen: (spot: Spot) => void;
 }
 
-/** One element of the tree: a node, or the number of nodes of a folded run. */
+/** One element of the tree: a node, or the number of nodes in a folded run. */
 export const TreeItem = memo(function TreeItem(props: ItemProps): ReactNode {
   const { spot, domId, selected, leaf, onClick, onOpen } = props;
   const { element } = spot;
@@ -29,7 +29,7 @@ export const TreeItem = memo(function TreeItem(props: ItemProps): ReactNode {
   const { x, y } = cornerOf(spot);
   const siblings = element.parent?.children ?? [element];
   return (
-    // The tree itself has the focus and takes the keys, for all of its items.
+    // The tree itself has the focus and handles the keys for all items.
     // biome-ignore lint/a11y/useFocusableInteractive: see above.
     // biome-ignore lint/a11y/useKeyWithClickEvents: see above.
     <div

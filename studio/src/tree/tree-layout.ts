@@ -1,13 +1,13 @@
 import type { TreeElement, TreeElements } from "./tree-elements.ts";
 
-/** Where an element stands: how far down, and in which column. */
+/** The position of an element: its row and its column. */
 export interface Spot {
   readonly element: TreeElement;
   readonly row: number;
   readonly lane: number;
 }
 
-/** Where every element is. */
+/** The positions of all elements. */
 export interface TreeLayout {
   /** The elements of each row, from left to right. */
   readonly rows: readonly (readonly Spot[])[];
@@ -16,8 +16,8 @@ export interface TreeLayout {
 }
 
 /**
- * Lays a tree out in rows and columns. A branch stays in its column from its first element to its end; the active path
- * has the first one. Growing at the end moves nothing else, so that a live tree does not jump about.
+ * Lays out a tree in rows and columns. A branch stays in one column; the active path is in the first. An element that
+ * is added at the end moves no other, so that a live tree does not jump.
  */
 export function layOut({ roots }: Pick<TreeElements, "roots">): TreeLayout {
   const rows: Spot[][] = [];
@@ -32,7 +32,7 @@ export function layOut({ roots }: Pick<TreeElements, "roots">): TreeLayout {
       const spot = { element, row, lane };
       spots.set(element.id, spot);
       (rows[row] ??= []).push(spot);
-      // The last that is pushed is laid out first: the lowest branch is innermost, so that no line crosses another.
+      // The last one pushed is laid out first: the lowest branch gets the innermost column, so that lines do not cross.
       const beside = element.children.slice(1).reverse();
       for (const start of beside) waiting.push({ start, row: row + 1, right: lane });
     }
@@ -41,7 +41,7 @@ export function layOut({ roots }: Pick<TreeElements, "roots">): TreeLayout {
   return { rows, lanes: taken.length, spots };
 }
 
-/** An element and what goes straight down from it. */
+/** An element and its first descendants, which share its column. */
 function lineFrom(start: TreeElement): readonly TreeElement[] {
   const line: TreeElement[] = [];
   for (let next: TreeElement | undefined = start; next !== undefined; next = next.children[0]) line.push(next);

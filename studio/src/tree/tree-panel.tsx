@@ -1,6 +1,6 @@
 import { type ReactNode, useCallback, useEffect, useMemo, useRef, useState } from "react";
 import type { TreeView } from "skein/client";
-import { Shown } from "../request/shown.tsx";
+import { RequestBoundary } from "../request/request-boundary.tsx";
 import type { SessionProps } from "../session/session-props.ts";
 import { TreeCanvas } from "./tree-canvas.tsx";
 import { elementsOf, type TreeElement } from "./tree-elements.ts";
@@ -9,10 +9,10 @@ import { type SelectionPart, TreeSelection } from "./tree-selection.tsx";
 import type { KnownTree } from "./use-tree.ts";
 import "./tree.css";
 
-/** What a tree is drawn from, and who is told of it. */
+/** The props of the tree panel. */
 export interface TreePanelProps extends SessionProps {
   readonly tree: KnownTree;
-  /** Called when someone asks for a turn in the transcript, which the tree may cover. */
+  /** Called when the user opens a turn in the transcript, which the tree may cover. */
   readonly onShowTurn: () => void;
 }
 
@@ -20,7 +20,7 @@ export interface TreePanelProps extends SessionProps {
 export function TreePanel({ tree, ...props }: TreePanelProps): ReactNode {
   return (
     <section className="tree-panel" aria-label="Tree of the session">
-      <Shown requested={tree} what="the tree">
+      <RequestBoundary requested={tree} what="the tree">
         {(data) =>
           data.nodes.length === 0 ? (
             <p className="empty soft">No branches yet: the tree grows with the first message.</p>
@@ -28,7 +28,7 @@ export function TreePanel({ tree, ...props }: TreePanelProps): ReactNode {
             <Tree {...props} tree={data} onChanged={tree.reload} onUnfold={tree.unfold} />
           )
         }
-      </Shown>
+      </RequestBoundary>
     </section>
   );
 }

@@ -10,7 +10,7 @@ import { NodeGlyph } from "./node-glyph.tsx";
 import { BranchForm, ForkForm, LabelForm, PruneForm } from "./selection-forms.tsx";
 import "./tree-selection.css";
 
-/** What is open below the buttons of a selection. */
+/** The form that is open below the buttons. */
 export type SelectionPart = "details" | "branch" | "label" | "prune" | "fork" | null;
 
 interface SelectionProps {
@@ -22,11 +22,11 @@ interface SelectionProps {
   readonly onChanged: () => void;
   readonly onShowTurn: () => void;
   readonly onClose: () => void;
-  /** Where the focus goes when the selection is opened by a key. */
+  /** Gets the focus when the selection is opened with a key. */
   readonly focusRef: RefObject<HTMLElement | null>;
 }
 
-/** The node that is selected, and what can be done with it. */
+/** The selected node and its actions. */
 export function TreeSelection(props: SelectionProps): ReactNode {
   const { session, tree, node, part, onPart, onChanged, onShowTurn, onClose, focusRef } = props;
   const client = useClient();
@@ -77,7 +77,7 @@ export function TreeSelection(props: SelectionProps): ReactNode {
           type="button"
           className="button small"
           disabled={isLeaf || move.busy}
-          title={isLeaf ? "The session stands here" : "What comes next hangs on this entry"}
+          title={isLeaf ? "The session is here" : "Continue the session after this entry"}
           onClick={() => void move.run()}
         >
           Move here

@@ -4,7 +4,7 @@ import { KIND_NAMES, NODE_KINDS } from "./node-kind.ts";
 import type { TreeViewControl } from "./use-tree-view.ts";
 import "./tree-tools.css";
 
-/** Buttons for the window onto a tree, and what its shapes and colours mean. */
+/** The zoom buttons of a tree, and the legend. */
 export function TreeTools({
   control,
   onFoldAll,
@@ -37,7 +37,7 @@ export function TreeTools({
           </li>
           <li>
             <span className="tree-mark tree-mark-leaf">leaf</span>
-            Where the session stands
+            The session's position
           </li>
           <li>
             <span className="tree-mark tree-mark-label">text</span>

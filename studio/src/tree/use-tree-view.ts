@@ -4,11 +4,11 @@ import { fitted, isSeen, pictureSize, revealed, TEXT_ZOOM_MIN, type Viewport, ty
 import type { Spot, TreeLayout } from "./tree-layout.ts";
 import { useViewport, type ViewportControl } from "./use-viewport.ts";
 
-/** A window onto a tree. */
+/** The viewport of a tree. */
 export interface TreeViewControl extends ViewportControl {
-  /** Shows all of it. */
+  /** Shows the whole tree. */
   readonly fit: () => void;
-  /** Shows where the session stands; null where it stands nowhere. */
+  /** Shows the leaf; null without one. */
   readonly showLeaf: (() => void) | null;
 }
 
@@ -21,8 +21,8 @@ interface Shown {
 }
 
 /**
- * Keeps which part of a tree is seen. It begins at the leaf; whoever looks at the leaf goes on seeing it when the session
- * grows, and whoever looks elsewhere stays there.
+ * Keeps the viewport of a tree. It starts at the leaf, and follows the leaf while that is visible; elsewhere it does
+ * not move when the session grows.
  */
 export function useTreeView(frame: RefObject<HTMLElement | null>, shown: Shown): TreeViewControl {
   const { layout, leafId, asked } = shown;
@@ -45,12 +45,12 @@ export function useTreeView(frame: RefObject<HTMLElement | null>, shown: Shown):
     if (followed && !isSeen(leaf, viewport, size)) setViewport((view, room) => revealed(leaf, view, room));
   }, [shown, viewport, leaf, layout, size, setViewport]);
   const askedSpot = spotOf(shown, asked);
-  // Only what is asked for moves the window, and not what else changes.
+  // Depends on the named entry only, not on other changes.
   useEffect(() => {
     if (askedSpot !== null && size !== null) setViewport((view, room) => revealed(askedSpot, view, room));
   }, [asked, askedSpot?.element.id, size === null]);
   const selectedSpot = spotOf(shown, shown.selected?.id ?? null);
-  // What is done with a selection takes room from the picture, and must not hide it.
+  // The form of a selection covers part of the drawing, but must not cover the selected element.
   useEffect(() => {
     if (selectedSpot !== null && size !== null) setViewport((view, room) => revealed(selectedSpot, view, room));
   }, [shown.selected?.id, size]);
@@ -64,7 +64,7 @@ function spotOf({ elements, layout }: Shown, id: string | null): Spot | null {
   return (element && layout.spots.get(element.id)) ?? null;
 }
 
-/** All of it where that can be read, and otherwise where the session stands. */
+/** The whole tree if its text is readable then, else the leaf. */
 function firstView(layout: TreeLayout, leaf: Spot | null, room: Size): Viewport {
   const all = fitted(layout, room);
   if (all.zoom >= TEXT_ZOOM_MIN * 1.4 || leaf === null) return all;

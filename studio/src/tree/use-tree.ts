@@ -6,15 +6,15 @@ import type { Requested } from "../request/use-request.ts";
 import { useRevised } from "../request/use-revised.ts";
 import { growTree } from "./grow-tree.ts";
 
-/** The tree of a session, and how to get all of it. */
+/** The tree of a session, and a function that loads all of it. */
 export interface KnownTree extends Requested<TreeView> {
-  /** Asks for what is left out of long runs of entries. */
+  /** Loads the nodes of long runs, which are left out at first. */
   readonly unfold: () => void;
 }
 
 /**
- * The tree of a session, kept up to date: it is read once, not before it is wanted, and then grows with the entries that
- * come. Long runs without branches are left out of it, but for the entry to `keep`, until they are asked for.
+ * The tree of a session, kept up to date: it is loaded once, when it is first wanted, and then grows with new entries.
+ * Long runs without branches are left out, except for the entry to `keep`, until `unfold` is called.
  */
 export function useTree(
   sessionId: string,

@@ -1,18 +1,18 @@
 import { type PointerEvent, type RefObject, useCallback, useEffect, useRef, useState } from "react";
 import { kept, middleOf, type Size, type Viewport, zoomed } from "./tree-geometry.ts";
 
-/** How far a pointer may slip in a click, in pixels. */
+/** The maximum movement of a pointer in a click, in pixels. */
 const SLIP = 5;
 const WHEEL_STEP = 0.002;
 
-/** A window onto a picture that can be dragged, scrolled and zoomed. */
+/** A viewport that can be dragged, scrolled and zoomed. */
 export interface ViewportControl {
   readonly viewport: Viewport;
   readonly size: Size | null;
   readonly setViewport: (change: (before: Viewport, size: Size) => Viewport) => void;
   /** Zooms around the middle. */
   readonly zoomBy: (factor: number) => void;
-  /** Whether the pointer that was just lifted had dragged the picture. */
+  /** Whether the last pointer gesture was a drag. */
   readonly wasDragged: () => boolean;
   readonly pointerHandlers: {
     readonly onPointerDown: (event: PointerEvent<HTMLElement>) => void;
@@ -22,7 +22,7 @@ export interface ViewportControl {
   };
 }
 
-/** Keeps which part of a picture of some size is seen in an element. The wheel scrolls, with Control it zooms; so do two fingers. */
+/** The viewport of a drawing in an element. The wheel scrolls, and zooms with Control; two fingers do both. */
 export function useViewport(element: RefObject<HTMLElement | null>, picture: Size): ViewportControl {
   const [viewport, setState] = useState<Viewport>({ x: 0, y: 0, zoom: 1 });
   const [size, setSize] = useState<Size | null>(null);
@@ -55,7 +55,7 @@ export function useViewport(element: RefObject<HTMLElement | null>, picture: Siz
       set((before) => ({ ...before, x: before.x - across, y: before.y - down }));
     };
     observer.observe(current);
-    // React listens passively, and then the page would scroll as well.
+    // React's wheel listeners are passive, so the page would scroll as well.
     current.addEventListener("wheel", scroll, { passive: false });
     return () => {
       observer.disconnect();
@@ -96,7 +96,7 @@ function useDragging(set: (change: (before: Viewport) => Viewport) => void): Dra
         if (before === undefined) return;
         const now = { x: event.clientX, y: event.clientY };
         if (!dragged.current && Math.hypot(now.x - start.current.x, now.y - start.current.y) < SLIP) return;
-        // Only now: whoever has the pointer also gets the click.
+        // Not earlier: the element that captures the pointer also gets the click.
         if (!dragged.current) event.currentTarget.setPointerCapture(event.pointerId);
         dragged.current = true;
         const other = [...pointers.current].find(([id]) => id !== event.pointerId)?.[1];

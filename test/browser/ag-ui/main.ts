@@ -1,6 +1,6 @@
 import { HttpAgent, type Message, type ResumeEntry } from "@ag-ui/client";
 
-// The address says which thread it is, `#<id>`; a click on the state counts it up.
+// The thread is the hash of the URL, `#<id>`; a click on the state increments it.
 const agent = new HttpAgent({ url: "/agui/talker", threadId: location.hash.slice(1) });
 const one = <Name extends keyof HTMLElementTagNameMap>(name: Name): HTMLElementTagNameMap[Name] =>
   document.querySelector(name) as HTMLElementTagNameMap[Name];
@@ -21,7 +21,7 @@ function show(): void {
   one("pre").textContent = JSON.stringify(agent.state);
 }
 
-/** A button for each answer to what is asked. */
+/** A button for each answer to an interrupt. */
 function ask(): void {
   const buttons = agent.pendingInterrupts.flatMap(({ id: interruptId, message, metadata }) =>
     [true, false].map((approved) => {
@@ -53,5 +53,5 @@ one("form").onsubmit = (event) => {
   one("input").value = "";
   void run();
 };
-// With nothing to say it joins: what was said, and the answer that is being given.
+// Without a message it joins: it gets the transcript, and the answer that is streaming.
 await run();

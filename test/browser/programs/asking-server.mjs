@@ -1,5 +1,5 @@
-// Serves the studio with an agent, and a group of one, that calls what it is told to: a message is {"name","arguments"} as
-// JSON. Only reading runs without approval; where its tools act, commands can reach everything. `ask_helper` runs an agent itself.
+// Serves the studio with an agent, and a group of one, that call the tool of a message {"name","arguments"} in JSON.
+// Only reading needs no approval; commands can reach everything. `ask_helper` runs an agent itself.
 // node asking-server.mjs <path> <port>
 import { fileURLToPath } from "node:url";
 import { createAgent, defineTool, SessionManager } from "skein";

@@ -1,5 +1,5 @@
-// Builds a page of ../use-chat or ../ag-ui and serves it, with an agent that counts ten words a second when it is told
-// to, calls a tool by its name, and else says how often it was asked.
+// Builds a page of ../use-chat or ../ag-ui and serves it, with an agent that counts ten words a second on request,
+// calls a tool by its name, and otherwise answers how often it was asked.
 // node chat-server.mjs <directory> <port> <page>
 import { join } from "node:path";
 import { setTimeout as wait } from "node:timers/promises";

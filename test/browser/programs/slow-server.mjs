@@ -1,5 +1,5 @@
-// Serves the studio and the sessions of a SQLite file with an agent that says a hundred words, ten a second, with a group
-// whose agents say ten each, and with a model that answers at once.
+// Serves the studio and the sessions of an SQLite file with an agent that streams a hundred words, ten a second, with a
+// group whose agents stream ten each, and with a model that answers immediately.
 // node slow-server.mjs <path> <port> <seconds that its clock is ahead>
 import { setTimeout as wait } from "node:timers/promises";
 import { fileURLToPath } from "node:url";

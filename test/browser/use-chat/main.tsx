@@ -10,7 +10,7 @@ import { type FormEvent, StrictMode, useState } from "react";
 import { createRoot } from "react-dom/client";
 import { createChatTransport } from "skein/ui";
 
-// The address says which chat it is, `#<id>`, and `?stock` whose transport is used.
+// The chat is the hash of the URL, `#<id>`; `?stock` uses the default transport.
 const id = location.hash.slice(1);
 const stock = new URLSearchParams(location.search).has("stock");
 const skein = createChatTransport();
@@ -59,7 +59,7 @@ function ChatPage({ before }: { readonly before: UIMessage[] }) {
 interface PartProps {
   readonly part: UIMessage["parts"][number];
   readonly answer: (answer: { id: string; approved: boolean }) => void;
-  /** While a chat is joined, what is streamed replaces what is answered. */
+  /** False while a chat is joined: streamed messages then replace answered ones. */
   readonly ready: boolean;
 }
 

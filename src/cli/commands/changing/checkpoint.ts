@@ -11,22 +11,22 @@ import { existingWorkspaceAt } from "../../options/workspace-option.ts";
 import { tableLines } from "../../table.ts";
 import { printable, counted } from "../../terminal.ts";
 
-/** The option that says where the files of a session are. */
+/** The option for the directory of a session's files. */
 const WORKSPACE_OPTION: CommandOption = {
   value: "DIRECTORY",
-  what: "where its files are (default: where the session's tools act)",
+  what: "the directory of its files (default: where the session's tools work)",
 };
 
 /**
- * Where the files of a session are, as `--files` and `--workspace` say; null where files are left out.
+ * The directory of a session's files, from `--files` and `--workspace`; null without `--files`.
  *
- * @throws {SessionError} `INVALID_OPTION` for a directory that is not there, or that nobody asked for files of.
+ * @throws {SessionError} `INVALID_OPTION` if the directory is missing, or if `--workspace` is given without `--files`.
  */
 async function filesPlace(values: CommandValues): Promise<SessionFilesOptions["placeOf"] | null> {
   const given = textOption(values, "workspace");
   if (values["files"] !== true) {
     if (given === undefined) return null;
-    throw new SessionError("INVALID_OPTION", "--workspace says where the files are; add --files.");
+    throw new SessionError("INVALID_OPTION", "--workspace is only used together with --files; add --files.");
   }
   const directory = given === undefined ? null : await existingWorkspaceAt(given, "--workspace");
   return ({ sandbox }) => (directory === null ? sandbox : { backend: "local", spec: directory });
@@ -35,20 +35,20 @@ async function filesPlace(values: CommandValues): Promise<SessionFilesOptions["p
 /** Makes a checkpoint. */
 export const checkpoint: Command = {
   name: "checkpoint",
-  summary: "Mark where a session stands, to come back to it.",
+  summary: "Make a checkpoint of a session, to come back to it.",
   arguments: [SESSION_ARGUMENT],
   options: {
-    note: { value: "TEXT", what: "what to remember about it" },
-    files: { what: "hold the files of its directory, too" },
+    note: { value: "TEXT", what: "a note that is kept with it" },
+    files: { what: "also save the files of its directory" },
     workspace: WORKSPACE_OPTION,
   },
   examples: [
-    { line: 'skein checkpoint last --note "tests are green"', what: "mark where the latest session stands" },
-    { line: "skein checkpoint last --files", what: "and hold its files as they are" },
+    { line: 'skein checkpoint last --note "tests are green"', what: "make a checkpoint of the latest session" },
+    { line: "skein checkpoint last --files", what: "and of its files" },
   ],
   json: {
     checkpoint:
-      "the checkpoint: id, sessionId, version, leafId, createdAt, parentCheckpointId, metadata, and sandboxSnapshot where it holds files",
+      "the checkpoint: id, sessionId, version, leafId, createdAt, parentCheckpointId, metadata, and sandboxSnapshot if it holds files",
   },
   store: "existing",
   async run(context) {
@@ -79,10 +79,10 @@ const COLUMNS = [
 /** Lists the checkpoints of a session. */
 export const checkpoints: Command = {
   name: "checkpoints",
-  summary: "List the checkpoints of a session, the oldest first.",
+  summary: "List the checkpoints of a session, oldest first.",
   arguments: [SESSION_ARGUMENT],
   options: {},
-  examples: [{ line: "skein checkpoints last", what: "where the latest session can go back to" }],
+  examples: [{ line: "skein checkpoints last", what: "the checkpoints of the latest session" }],
   json: { sessionId: "the session's id", checkpoints: "the checkpoints, as in checkpoint" },
   store: "existing",
   readsOnly: true,
@@ -113,21 +113,21 @@ export const checkpoints: Command = {
 /** Goes back to a checkpoint. */
 export const restore: Command = {
   name: "restore",
-  summary: "Go back to a checkpoint: the session's leaf moves there, and nothing is erased.",
+  summary: "Go back to a checkpoint: move the session's leaf there. Nothing is deleted.",
   details:
-    "Files stay as they are. With --files, those of the session's directory become what the checkpoint holds: what is there now is held in another checkpoint first, whose id is told.",
+    "Without --files, no file is changed. With --files, the files of the session's directory are replaced by those of the checkpoint. The current files are saved in a new checkpoint first, whose id is printed.",
   arguments: [{ name: "checkpoint", what: "its id, from skein checkpoints" }],
-  options: { files: { what: "bring the files back that it holds, too" }, workspace: WORKSPACE_OPTION },
+  options: { files: { what: "also restore its files" }, workspace: WORKSPACE_OPTION },
   examples: [
-    { line: "skein restore 0199b7c2-1f6e-7d3a-8c55-2f0d9e6a4b11", what: "go on from there" },
-    { line: "skein restore 0199b7c2-1f6e-7d3a-8c55-2f0d9e6a4b11 --files", what: "with the files of then" },
+    { line: "skein restore 0199b7c2-1f6e-7d3a-8c55-2f0d9e6a4b11", what: "continue from there" },
+    { line: "skein restore 0199b7c2-1f6e-7d3a-8c55-2f0d9e6a4b11 --files", what: "and with its files" },
   ],
   json: {
     sessionId: "the session's id",
-    leafId: "the entry that the next one hangs on now, or null",
-    turnCount: "how many turns the path has now",
-    version: "how many entries the log has now",
-    kept: "the checkpoint that holds the files which were there before, as in checkpoint; null without --files",
+    leafId: "the parent of the next entry, or null",
+    turnCount: "the number of turns on the path",
+    version: "the number of entries in the log",
+    kept: "the new checkpoint with the files from before, as in checkpoint; null without --files",
   },
   store: "existing",
   async run(context) {
@@ -145,9 +145,9 @@ export const restore: Command = {
       return 0;
     }
     context.print(
-      `Session ${sessionId} stands after ${counted(turnCount, "turn", "turns")} again; its log has ${counted(version, "entry", "entries")}.`,
+      `Session ${sessionId} is back at ${counted(turnCount, "turn", "turns")}; its log has ${counted(version, "entry", "entries")}.`,
     );
-    if (kept !== null) context.print(`Its files are those of then; checkpoint ${kept.id} holds what they were.`);
+    if (kept !== null) context.print(`Its files were restored; checkpoint ${kept.id} has the files from before.`);
     return 0;
   },
 };

@@ -8,21 +8,24 @@ import { findSession, SESSION_ARGUMENT } from "../../options/session-reference.t
 /** Compacts a session. */
 export const compact: Command = {
   name: "compact",
-  summary: "Replace the older part of a session's context by a summary; the log keeps every word.",
+  summary: "Replace the older part of a session's context by a summary; the log keeps every message.",
   arguments: [SESSION_ARGUMENT],
   options: {
-    model: { ...MODEL_OPTION, what: "who writes the summary (default: the session's last model)" },
-    instructions: { value: "TEXT", what: "what the summary should look after in particular" },
-    "keep-recent-tokens": { value: "N", what: "how much of the end stays word for word" },
-    undo: { what: "bring what the last compaction left out back into the context" },
+    model: { ...MODEL_OPTION, what: "the model that writes the summary (default: the session's last model)" },
+    instructions: { value: "TEXT", what: "what the summary should pay attention to" },
+    "keep-recent-tokens": { value: "N", what: "how many tokens at the end are kept unchanged" },
+    undo: { what: "undo the last compaction: bring its messages back into the context" },
   },
   examples: [
-    { line: "skein compact last --model anthropic/claude-sonnet-4-5", what: "let a model sum up the latest session" },
-    { line: "skein compact last --undo", what: "and take it back" },
+    {
+      line: "skein compact last --model anthropic/claude-sonnet-4-5",
+      what: "summarize the latest session with this model",
+    },
+    { line: "skein compact last --undo", what: "undo that" },
   ],
   json: {
     sessionId: "the session's id",
-    entry: "the compaction as it is in the log; null when there was nothing to do, and for --undo",
+    entry: "the compaction entry; null if there was nothing to compact, and for --undo",
   },
   store: "existing",
   async run(context) {
@@ -32,10 +35,7 @@ export const compact: Command = {
     const undoes = context.values["undo"] === true;
     const entry = undoes ? await undo(tree) : await compactNow(tree, head, context);
     if (context.json) context.printJson({ sessionId: tree.id, entry });
-    else
-      context.print(
-        undoes ? `The last compaction of session ${tree.id} does not count any more.` : sentenceOf(tree.id, entry),
-      );
+    else context.print(undoes ? `The last compaction of session ${tree.id} was undone.` : sentenceOf(tree.id, entry));
     return 0;
   },
 };
@@ -66,5 +66,5 @@ async function compactNow(
 
 function sentenceOf(sessionId: string, entry: Entry | null): string {
   if (entry?.type !== "compaction") return `Session ${sessionId} is short enough; there is nothing to compact.`;
-  return `The context of session ${sessionId}, ${entry.tokensBefore} tokens, begins with a summary now.`;
+  return `The context of session ${sessionId}, ${entry.tokensBefore} tokens, was compacted to a summary and the latest messages.`;
 }

@@ -7,28 +7,31 @@ import { ENTRY_NAMES, findEntry, findSession, SESSION_ARGUMENT } from "../../opt
 /** Forks a session. */
 export const fork: Command = {
   name: "fork",
-  summary: "Make a new session that begins with what another one says.",
+  summary: "Create a new session that begins with the entries of another one.",
   arguments: [SESSION_ARGUMENT, { name: "branch", optional: true, what: 'the name of the branch (default "fork")' }],
   options: {
-    at: { value: "ENTRY", what: `begin with what was said up to this entry: ${ENTRY_NAMES}` },
-    checkpoint: { value: "ID", what: "begin with what was said up to this checkpoint" },
+    at: { value: "ENTRY", what: `begin with the entries up to this one: ${ENTRY_NAMES}` },
+    checkpoint: { value: "ID", what: "begin with the entries up to this checkpoint" },
   },
   examples: [
-    { line: "skein fork last other-plan", what: "go on in two directions" },
-    { line: "skein fork last --checkpoint 0199b7c2-1f6e-7d3a-8c55-2f0d9e6a4b11", what: "go on from an earlier point" },
+    { line: "skein fork last other-plan", what: "continue in two directions" },
+    {
+      line: "skein fork last --checkpoint 0199b7c2-1f6e-7d3a-8c55-2f0d9e6a4b11",
+      what: "continue from an earlier point",
+    },
   ],
   json: {
     sessionId: "the new session's id",
-    parentSessionId: "the session that it was forked from",
+    parentSessionId: "the id of the session that it was forked from",
     branchName: "the name of the branch",
-    version: "how many entries it begins with",
+    version: "the number of entries that it begins with",
   },
   store: "existing",
   async run(context) {
     const [reference = "", branch = "fork"] = context.positionals;
     const [at, fromCheckpoint] = [textOption(context.values, "at"), textOption(context.values, "checkpoint")];
     if (at !== undefined && fromCheckpoint !== undefined) {
-      throw new SessionError("INVALID_OPTION", "A fork begins at --at or at --checkpoint; give one of them.");
+      throw new SessionError("INVALID_OPTION", "Give either --at or --checkpoint, not both.");
     }
     await using store = await context.openStore();
     await using manager = openManager(store);

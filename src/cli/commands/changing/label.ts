@@ -5,18 +5,18 @@ import { ENTRY_NAMES, findEntry, findSession, SESSION_ARGUMENT } from "../../opt
 /** Labels an entry. */
 export const label: Command = {
   name: "label",
-  summary: "Give an entry of a session a label, or take it away.",
+  summary: "Set or remove the label of an entry.",
   arguments: [
     SESSION_ARGUMENT,
     { name: "entry", what: `the entry: ${ENTRY_NAMES}` },
-    { name: "label", optional: true, what: "what to call it" },
+    { name: "label", optional: true, what: "the label" },
   ],
-  options: { remove: { what: "take the label away" } },
+  options: { remove: { what: "remove the label" } },
   examples: [
-    { line: 'skein label last leaf "before the refactoring"', what: "mark where the latest session stands" },
-    { line: "skein label last leaf --remove", what: "take that mark away" },
+    { line: 'skein label last leaf "before the refactoring"', what: "label the last entry of the latest session" },
+    { line: "skein label last leaf --remove", what: "remove that label" },
   ],
-  json: { sessionId: "the session's id", entryId: "the entry's id", label: "its label now, or null" },
+  json: { sessionId: "the session's id", entryId: "the entry's id", label: "its label, or null" },
   store: "existing",
   async run(context) {
     const [session = "", entry = "", text] = context.positionals;
@@ -39,10 +39,10 @@ export const label: Command = {
 export const rename: Command = {
   name: "rename",
   summary: "Give a session a name.",
-  arguments: [SESSION_ARGUMENT, { name: "name", what: "what to call it" }],
+  arguments: [SESSION_ARGUMENT, { name: "name", what: "the name" }],
   options: {},
   examples: [{ line: 'skein rename last "Plan a trip"', what: "name the latest session" }],
-  json: { sessionId: "the session's id", name: "its name now" },
+  json: { sessionId: "the session's id", name: "its name" },
   store: "existing",
   async run(context) {
     const [session = "", name = ""] = context.positionals;
@@ -50,7 +50,7 @@ export const rename: Command = {
     const { header } = await findSession(store, session);
     await (await SessionTree.on(store, header.id)).setName(name);
     if (context.json) context.printJson({ sessionId: header.id, name });
-    else context.print(`Session ${header.id} is called ${name}.`);
+    else context.print(`Session ${header.id} is named ${name}.`);
     return 0;
   },
 };

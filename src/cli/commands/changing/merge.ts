@@ -13,40 +13,40 @@ import { counted, printable } from "../../terminal.ts";
 /** Merges a branch into its parent. */
 export const merge: Command = {
   name: "merge",
-  summary: "Bring what a branch said since it was forked into its parent.",
+  summary: "Append the new turns of a fork to the session it was forked from.",
   arguments: [
-    { name: "parent", what: "the session that gets it; named as in show" },
-    { name: "branch", what: "the session that was forked from it" },
+    { name: "parent", what: "the session to append to; named as in show" },
+    { name: "branch", what: "the fork" },
   ],
   options: {
     strategy: {
       value: "NAME",
       default: "append",
       choices: ["append", "selective", "summary"],
-      what: "all new turns, those that --turn names, or one summary",
+      what: "append all new turns, only those of --turn, or one summary",
     },
     turn: {
       value: "ENTRY",
       repeated: true,
-      what: "a turn to bring over, with --strategy selective: its number in skein tree, or its id",
+      what: "a turn to append, with --strategy selective: its number in skein tree, or its id",
     },
     model: {
       ...MODEL_OPTION,
-      what: "who writes the summary, with --strategy summary (default: the branch's last model)",
+      what: "the model that writes the summary, with --strategy summary (default: the branch's last model)",
     },
-    "dry-run": { what: "only say what would be done" },
+    "dry-run": { what: "only print what would be done" },
   },
   examples: [
-    { line: "skein merge 0199a3 0199b7 --dry-run", what: "see what a merge would bring" },
-    { line: "skein merge 0199a3 0199b7 --strategy summary", what: "bring one summary instead of every turn" },
+    { line: "skein merge 0199a3 0199b7 --dry-run", what: "see what a merge would append" },
+    { line: "skein merge 0199a3 0199b7 --strategy summary", what: "append one summary instead of every turn" },
   ],
   json: {
     sessionId: "the parent's id",
-    dryRun: "whether nothing was written",
-    appended: "what was appended, in order: id and type",
-    skipped: "turns that were not: turnId and reason (present, unknown, torn)",
+    dryRun: "true if nothing was written",
+    appended: "the appended entries, in order: id and type",
+    skipped: "turns that were not appended: turnId and reason (present, unknown, torn)",
     conflicts: "variables that both sides changed: key, parent, branch, base",
-    version: "how many entries the parent has then",
+    version: "the number of entries in the parent",
   },
   store: "existing",
   async run(context) {
@@ -67,7 +67,7 @@ export const merge: Command = {
   },
 };
 
-/** The ids of the turns that were named; the merge says which of them the branch does not have. */
+/** The ids of the turns of `--turn`. A name that is not found is kept, so that the merge reports it as unknown. */
 function turnsOf({ values }: CommandContext, store: SessionStore, branch: SessionHead): Promise<readonly string[]> {
   const named = textsOption(values, "turn").map(async (turn) => (await entryIfAny(store, branch, turn))?.id ?? turn);
   return Promise.all(named);
@@ -88,7 +88,7 @@ async function strategyOf(context: CommandContext, store: SessionStore, branch: 
 function print({ terminal }: CommandContext, parentId: string, result: MergeResult, dryRun: boolean): void {
   for (const { id, type } of result.appended) terminal.line(`+ ${printable(type)} ${printable(id ?? "", 512)}`);
   for (const { turnId, reason } of result.skipped) terminal.line(`skipped: ${printable(turnId, 512)}: ${reason}`);
-  for (const { key } of result.conflicts) terminal.line(`both changed: ${printable(key)}; the branch's value counts`);
+  for (const { key } of result.conflicts) terminal.line(`both changed: ${printable(key)}; the branch's value is used`);
   const verb = dryRun ? "would get" : "got";
   terminal.line(`Session ${printable(parentId, 512)} ${verb} ${counted(result.appended.length, "entry", "entries")}.`);
 }

@@ -9,14 +9,14 @@ import { CREATE_OPTION, TRUST_STORE_OPTION } from "../../parse-command-line.ts";
 /** Copies sessions from one store to another. */
 export const copy: Command = {
   name: "copy",
-  summary: "Copy sessions to another store; run it again to go on where it ended.",
+  summary: "Copy sessions to another store. Run it again to continue where it stopped.",
   arguments: [],
   options: {
-    from: { value: "URL", what: "the store to copy from (default: the one that other commands use)" },
-    to: { value: "URL", what: "the store to copy to; made if it is not there" },
+    from: { value: "URL", what: "the store to copy from (default: the default store)" },
+    to: { value: "URL", what: "the store to copy to; created if missing" },
     session: { value: "ID", repeated: true, what: "copy only this session" },
-    deleted: { what: "also copy deleted sessions, as deleted ones" },
-    concurrency: { value: "N", default: "4", what: "how many sessions to copy at a time" },
+    deleted: { what: "also copy deleted sessions; they stay deleted" },
+    concurrency: { value: "N", default: "4", what: "how many sessions are copied in parallel" },
     "trust-store": TRUST_STORE_OPTION,
     create: CREATE_OPTION,
   },
@@ -24,10 +24,10 @@ export const copy: Command = {
     { line: "skein copy --from sqlite:./skein.db --to jsonl:./sessions", what: "every session as a readable file" },
   ],
   json: {
-    sessions: "how many sessions are the same in both stores",
-    entriesWritten: "how many entries were written",
-    checkpoints: "how many checkpoints were copied",
-    forked: "how many of the sessions share their entries with their source",
+    sessions: "the number of sessions that are the same in both stores",
+    entriesWritten: "the number of entries that were written",
+    checkpoints: "the number of checkpoints that were copied",
+    forked: "the number of sessions that were stored as forks, sharing entries with their source",
     failures: "sessions that were not copied: sessionId, code, message",
   },
   store: "none",
@@ -35,7 +35,7 @@ export const copy: Command = {
     const { values } = context;
     const [source, target] = [textOption(values, "from") ?? context.storeUrl, textOption(values, "to")];
     if (target === undefined || source === target) {
-      throw new SessionError("INVALID_OPTION", "copy needs --to with the URL of another store than --from.");
+      throw new SessionError("INVALID_OPTION", "copy needs --to with the URL of a store other than --from.");
     }
     const concurrency = countOption(values, "concurrency") ?? 4;
     const fromEnvironment = textOption(values, "from") === undefined;

@@ -5,16 +5,17 @@ import { findSession, SESSION_ARGUMENT, findDeletedSession } from "../../options
 /** Deletes sessions. */
 export const deleteCommand: Command = {
   name: "delete",
-  summary: "Delete sessions; skein undelete brings them back until they are purged, without the files of checkpoints.",
+  summary:
+    "Delete sessions. Until they are purged, skein undelete restores them, but not the files of their checkpoints.",
   arguments: [{ ...SESSION_ARGUMENT, repeated: true }],
   options: {},
-  examples: [{ line: "skein delete 0199a3", what: "delete one session; forks of it stay whole" }],
-  json: { deleted: "the ids of the sessions" },
+  examples: [{ line: "skein delete 0199a3", what: "delete one session; its forks are not changed" }],
+  json: { deleted: "the ids of the deleted sessions" },
   store: "existing",
   async run(context) {
     await using store = await context.openStore();
     const deleted = new Set<string>();
-    // All names are looked up first, so that a mistake in one of them deletes nothing.
+    // Resolves all names first, so that a mistake in one of them deletes nothing.
     for (const reference of context.positionals) deleted.add((await findSession(store, reference)).header.id);
     const checkpoints = new CheckpointManager(store);
     for (const id of deleted) {
@@ -31,20 +32,20 @@ function messageOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error);
 }
 
-/** Brings deleted sessions back. */
+/** Restores deleted sessions. */
 export const undelete: Command = {
   name: "undelete",
-  summary: "Bring deleted sessions back.",
+  summary: "Restore deleted sessions.",
   arguments: [
     {
       name: "session",
       repeated: true,
-      what: "a deleted session: its id, or a beginning or an end of it that no other has",
+      what: "a deleted session: its id, or a unique prefix or suffix of it",
     },
   ],
   options: {},
-  examples: [{ line: "skein undelete 0199a3", what: "as it was, with its checkpoints" }],
-  json: { undeleted: "the ids of the sessions" },
+  examples: [{ line: "skein undelete 0199a3", what: "restore one session with its checkpoints" }],
+  json: { undeleted: "the ids of the restored sessions" },
   store: "existing",
   async run(context) {
     await using store = await context.openStore();
@@ -52,7 +53,7 @@ export const undelete: Command = {
     for (const reference of context.positionals) undeleted.add((await findDeletedSession(store, reference)).header.id);
     for (const id of undeleted) await store.undelete(id);
     if (context.json) context.printJson({ undeleted: [...undeleted] });
-    else for (const id of undeleted) context.print(`back: ${id}`);
+    else for (const id of undeleted) context.print(`restored: ${id}`);
     return 0;
   },
 };

@@ -9,26 +9,26 @@ import { type Command, type CommandContext, textsOption } from "../../command.ts
 import { sandboxBackend } from "../../../session/sandbox/sandbox-backends.ts";
 import { canonicalJson } from "../../../stores/doctor/log-digest.ts";
 
-/** Reads every log of a store and says what does not fit. */
+/** Checks that everything in a store agrees with its logs. */
 export const doctor: Command = {
   name: "doctor",
-  summary: "Examine a store: whether heads, indexes and checkpoints are what its logs say.",
+  summary: "Examine a store: do its heads, indexes and checkpoints agree with its logs?",
   arguments: [],
   options: {
     session: { value: "ID", repeated: true, what: "examine only this session" },
     snapshots: {
-      what: "also look for snapshots on this machine that no checkpoint of the store holds (always for the default store)",
+      what: "also list snapshots on this machine that no checkpoint of the store refers to (always for the default store)",
     },
-    repair: { what: "first repair damaged files (jsonl only); the bytes taken out are kept beside each file" },
+    repair: { what: "repair damaged files first (jsonl only); removed bytes are saved in a file beside each" },
   },
   examples: [
     { line: "skein doctor", what: "examine the default store" },
-    { line: "skein doctor --store jsonl:./sessions --repair", what: "repair what a crash or a disk damaged" },
+    { line: "skein doctor --store jsonl:./sessions --repair", what: "repair files damaged by a crash or a disk" },
   ],
   json: {
-    sessions: "how many sessions were read",
-    entries: "how many entries they have",
-    findings: "what is wrong: sessionId, kind, message",
+    sessions: "the number of sessions that were read",
+    entries: "the number of their entries",
+    findings: "the problems: sessionId, kind, message",
     repaired: "the files that were repaired: path, damage, sideFile",
   },
   store: "existing",
@@ -42,7 +42,7 @@ export const doctor: Command = {
     const repaired = repairs ? await repairAll(context) : [];
     await using store = await context.openStore();
     const report = await check(store, context);
-    const looks = context.values["snapshots"] === true || (url === defaultStoreUrl() && noneChosen(context));
+    const looks = context.values["snapshots"] === true || (url === defaultStoreUrl() && allSessions(context));
     const findings = [...report.findings, ...(looks ? await snapshotFindings(store) : [])];
     if (context.json) context.printJson({ ...report, findings, repaired });
     else print({ ...report, findings }, repaired, context);
@@ -50,7 +50,7 @@ export const doctor: Command = {
   },
 };
 
-function noneChosen({ values }: CommandContext): boolean {
+function allSessions({ values }: CommandContext): boolean {
   return textsOption(values, "session").length === 0;
 }
 
@@ -58,7 +58,7 @@ async function snapshotFindings(store: SessionStore): Promise<readonly StoreFind
   return (await unheldSnapshots(store)).map((name) => ({
     sessionId: null,
     kind: "leftover",
-    message: `Snapshot ${name} on this machine is held by no checkpoint of this store.`,
+    message: `Snapshot ${name} on this machine is not referred to by any checkpoint of this store.`,
   }));
 }
 
@@ -72,7 +72,7 @@ async function check(store: SessionStore, { values, signal, progress }: CommandC
   });
 }
 
-/** Repairs every file that cannot be read, and says why where it cannot be repaired. */
+/** Repairs every damaged file; prints the reason for each file that cannot be repaired. */
 async function repairAll({ fail, signal, openStore }: CommandContext): Promise<RepairReport[]> {
   const repaired: RepairReport[] = [];
   await using store = await openStore();
@@ -92,20 +92,20 @@ async function repairAll({ fail, signal, openStore }: CommandContext): Promise<R
 
 function print(report: StoreReport, repaired: readonly RepairReport[], { print: line }: CommandContext): void {
   for (const { path, damage, sideFile } of repaired) {
-    const kept = sideFile === null ? "" : ` What was taken out is in ${sideFile}.`;
+    const kept = sideFile === null ? "" : ` The removed bytes are in ${sideFile}.`;
     line(`repaired: ${path}, in ${damage.length} places.${kept}`);
   }
   for (const { sessionId, kind, message } of report.findings) line(`${kind}: ${sessionId ?? "(store)"}: ${message}`);
   const result =
-    report.findings.length === 0 ? "nothing is wrong" : counted(report.findings.length, "finding", "findings");
+    report.findings.length === 0 ? "no problem found" : counted(report.findings.length, "finding", "findings");
   line(
     `${counted(report.sessions, "session", "sessions")} with ${counted(report.entries, "entry", "entries")}: ${result}.`,
   );
 }
 
 /**
- * Snapshots of this machine that no checkpoint of a store holds, each by its name. One that another store on the machine
- * holds is among them, and so is one of a deleted session, whose checkpoints nobody can list.
+ * The names of local snapshots that no checkpoint of a store refers to. This includes snapshots of other stores on this
+ * machine, and those of deleted sessions, whose checkpoints cannot be listed.
  */
 async function unheldSnapshots(store: SessionStore): Promise<readonly string[]> {
   const held = new Set<string>();

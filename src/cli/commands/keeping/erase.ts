@@ -10,42 +10,42 @@ import { writeNewFile, writingOf } from "./write-new-file.ts";
 
 const BAR_CHARACTERS = 20;
 
-/** Removes a person or a session for good. */
+/** Erases a user or a session. */
 export const erase: Command = {
   name: "erase",
-  summary: "Remove for good all of a user, or one session, also from the trash and from sessions of others.",
+  summary: "Permanently remove everything of a user, or one session: also from the trash and from sessions of others.",
   details:
-    "It says what it will do and asks first. Stopped in the middle, it goes on where it was when it is run again. What a fork of someone else begins with is kept there and named, unless --forks erase is given. The guide Erasing a person says what is beyond it.",
+    "It prints what it will erase and asks first. If it is interrupted, run it again to continue. Entries that a fork of another user begins with are kept there and listed, unless --forks erase is given. What it cannot erase is in the guide Erasing a person.",
   arguments: [],
   options: {
     user: { value: "ID", what: "erase everything of this user" },
-    session: { value: "ID", what: "erase this session, by its whole id" },
+    session: { value: "ID", what: "erase this session, by its full id" },
     forks: {
       value: "WHAT",
       choices: ["keep", "erase"],
       default: "keep",
-      what: "what to do with words that forks of others begin with",
+      what: "what to do with entries that forks of other users begin with",
     },
     rewrite: {
-      what: "write the store's files anew afterwards, so that none of them holds the words; locks others out",
+      what: "rewrite the store's files afterwards, so that no file holds erased text; locks the store meanwhile",
     },
-    workspace: { value: "DIRECTORY", what: "the server's --workspace, to remove the user's own directory below it" },
-    "dry-run": { what: "only say what would be erased" },
+    workspace: { value: "DIRECTORY", what: "the server's --workspace, to remove the user's directory below it" },
+    "dry-run": { what: "only print what would be erased" },
     yes: { what: "do not ask" },
   },
   examples: [
-    { line: "skein erase --user ada --dry-run", what: "see what would go" },
-    { line: "skein erase --user ada --forks erase --rewrite --yes", what: "leave nothing of them, unasked" },
+    { line: "skein erase --user ada --dry-run", what: "see what would be erased" },
+    { line: "skein erase --user ada --forks erase --rewrite --yes", what: "erase everything of a user without asking" },
   ],
   json: {
-    dryRun: "whether nothing was done",
-    sessions: "how many sessions are gone",
-    entries: "how many entries went with them or were taken out of sessions of others",
-    checkpoints: "how many checkpoints are gone",
-    snapshots: "how many of them held files",
-    keptByForks: "forks of others that keep words: sessionId, forkId, userId",
-    notCovered: "what is left for others to say or to remove: sessionId, reason, count",
-    notRewritten: "why --rewrite could not be done, so that raw files may still hold words; else null",
+    dryRun: "true if nothing was erased",
+    sessions: "the number of erased sessions",
+    entries: "the number of entries erased with them or in sessions of others",
+    checkpoints: "the number of erased checkpoints",
+    snapshots: "the number of erased file snapshots",
+    keptByForks: "forks of other users that keep entries: sessionId, forkId, userId",
+    notCovered: "what was not erased: sessionId, reason, count",
+    notRewritten: "why --rewrite failed, so that files may still hold erased text; else null",
   },
   store: "existing",
   async run(context) {
@@ -60,10 +60,10 @@ export const erase: Command = {
       const planned = await manager.erase(target, { forks, dryRun: true, signal, onProgress });
       if (dryRun) return show(context, planned, true);
       if (!context.json) printReport(context, planned, true);
-      const word = await context.confirm("Erase all of this for good?");
-      if (word === null)
-        throw new SessionError("INVALID_OPTION", "Nobody can be asked here; look with --dry-run, then give --yes.");
-      if (!word) {
+      const agreed = await context.confirm("Erase all of this permanently?");
+      if (agreed === null)
+        throw new SessionError("INVALID_OPTION", "No person can be asked here; check with --dry-run, then give --yes.");
+      if (!agreed) {
         context.fail("Nothing was erased.");
         return 1;
       }
@@ -102,36 +102,36 @@ function printReport({ print }: CommandContext, report: EraseReport, dryRun: boo
   ].join(", ");
   print(`${dryRun ? "would be erased" : "erased"}: ${gone}.`);
   for (const { sessionId, forkId, userId } of keptByForks)
-    print(`kept: words of ${sessionId} in ${forkId}, a fork of ${userId ?? "nobody"}.`);
+    print(`kept: entries of ${sessionId} in ${forkId}, a fork of ${userId ?? "no user"}.`);
   for (const { sessionId, reason, count } of notCovered)
     print(
       reason === "snapshot"
-        ? `not covered: ${counted(count, "snapshot", "snapshots")} of ${sessionId}, which cannot be freed from here.`
-        : `not covered: ${counted(count, "entry", "entries")} of ${sessionId}, in words of others.`,
+        ? `not covered: ${counted(count, "snapshot", "snapshots")} of ${sessionId}, which cannot be removed from here.`
+        : `not covered: ${counted(count, "entry", "entries")} of ${sessionId}, quoted by others.`,
     );
-  if (report.notRewritten !== undefined) print(`raw files may still hold words: ${report.notRewritten}`);
+  if (report.notRewritten !== undefined) print(`files may still hold erased text: ${report.notRewritten}`);
 }
 
 function barOf({ step, sessionsDone, sessionsTotal }: EraseProgress): string {
-  if (step !== "erasing") return step === "looking" ? `${sessionsDone} sessions looked at` : "writing the store anew";
+  if (step !== "erasing") return step === "looking" ? `${sessionsDone} sessions examined` : "rewriting the store";
   const filled = Math.round((BAR_CHARACTERS * sessionsDone) / Math.max(1, sessionsTotal));
   return `[${"#".repeat(filled)}${"-".repeat(BAR_CHARACTERS - filled)}] ${sessionsDone} of ${sessionsTotal} sessions erased`;
 }
 
-/** Writes what is held about a user to a file. */
+/** Writes all data about a user to a file. */
 export const exportUser: Command = {
   name: "export-user",
-  summary: "Write what is held about a user as one archive (tar), the trash included.",
+  summary: "Write all data of a user to an archive (tar), including deleted sessions.",
   details:
-    "Each session is a file that skein import takes; about.json says which is which. What they said in sessions of others is below elsewhere/.",
+    "Each session is a file that skein import accepts; about.json lists them. The user's messages in sessions of others are below elsewhere/.",
   arguments: [{ name: "user", what: "the id of the user" }],
   options: {
     output: { value: "FILE", what: "the file to write" },
-    force: { what: "replace the file if it is there" },
+    force: { what: "replace the file if it exists" },
     create: CREATE_OPTION,
   },
-  examples: [{ line: "skein export-user ada --output ada.tar", what: "hand someone what is theirs" }],
-  json: { user: "the id of the user", output: "the file", bytes: "how large it is" },
+  examples: [{ line: "skein export-user ada --output ada.tar", what: "give a user a copy of their data" }],
+  json: { user: "the id of the user", output: "the file", bytes: "its size" },
   store: "existing",
   readsOnly: true,
   async run(context) {

@@ -15,42 +15,49 @@ const FORMAT_OF: Readonly<Record<string, ExportFormat>> = {
   ".htm": "html",
 };
 
-/** Writes a session to a file, or to the standard output. */
+/** Exports a session to a file or to the standard output. */
 export const exportCommand: Command = {
   name: "export",
-  summary: "Write a session as Markdown, HTML, JSONL that can be imported again, or as another program's session.",
+  summary: "Export a session as Markdown, HTML, JSONL (which can be imported), or in the format of another program.",
   details:
-    "JSONL holds all of the log, or with --leaf the path to that entry; the others hold one path. --sanitize looks for keys, tokens and passwords by how they look and by their names: read what comes out before you share it.",
+    "JSONL holds the whole log, or with --leaf the path to that entry; the other formats hold one path. --sanitize finds keys, tokens and passwords by their shape and by their names, and may miss some: read the result before you share it.",
   arguments: [SESSION_ARGUMENT],
   options: {
     format: {
       value: "FORMAT",
       choices: EXPORT_FORMATS,
-      what: "what to write (default: by the ending of the file, otherwise markdown)",
+      what: "the format (default: by the extension of the file, otherwise markdown)",
     },
-    to: { value: "PROGRAM", choices: FOREIGN_NAMES, what: "write it as this program would have, instead of --format" },
-    cwd: { value: "DIRECTORY", what: "with --to, where the program is to work (default: the session's directory)" },
+    to: {
+      value: "PROGRAM",
+      choices: FOREIGN_NAMES,
+      what: "write it in the format of this program, instead of --format",
+    },
+    cwd: {
+      value: "DIRECTORY",
+      what: "with --to, the working directory of the program (default: the session's directory)",
+    },
     output: { value: "FILE", what: "the file to write (default: the standard output)" },
-    force: { what: "replace the file if it is there" },
+    force: { what: "replace the file if it exists" },
     create: CREATE_OPTION,
-    sanitize: { what: "write [secret 1] for secrets and ~ for home directories" },
+    sanitize: { what: "replace secrets by [secret 1] and home directories by ~" },
     leaf: { value: "ENTRY", what: `the entry where the path ends: ${ENTRY_NAMES} (default leaf)` },
   },
   examples: [
-    { line: "skein export last --output talk.html", what: "a page to share, which opens without a network" },
+    { line: "skein export last --output talk.html", what: "a page to share, which opens offline" },
     {
       line: "skein export 0199a3 --format jsonl --sanitize > talk.jsonl",
       what: "a file for skein import, without secrets",
     },
-    { line: "skein export last --to pi --output talk.jsonl", what: "a session that pi opens and goes on with" },
+    { line: "skein export last --to pi --output talk.jsonl", what: "a session that pi can continue" },
   ],
   json: {
     session: "the id of the session",
-    format: "what was written",
+    format: "the format",
     output: "the file",
-    bytes: "how large it is",
+    bytes: "its size",
     report:
-      "with --to: how many entries were written, how many lines of the program's own came out verbatim, what it cannot hold, and how many secrets were seen",
+      "with --to: written (entries), verbatim (lines copied from the program's own file), secrets (found), and left (entries that the format cannot hold, by type)",
   },
   store: "existing",
   readsOnly: true,
@@ -58,7 +65,7 @@ export const exportCommand: Command = {
     const { values } = context;
     const output = textOption(values, "output");
     if (output === undefined && context.json)
-      throw new SessionError("INVALID_OPTION", "export prints JSON about a file only; name one with --output.");
+      throw new SessionError("INVALID_OPTION", "--json needs --output, as it prints JSON about the written file.");
     if (output === "") throw new SessionError("INVALID_OPTION", "--output is empty; give the name of a file.");
     if (textOption(values, "to") !== undefined) return exportForeign(context, output);
     const ending = extname(output ?? "").toLowerCase();
@@ -84,7 +91,7 @@ export const exportCommand: Command = {
   },
 };
 
-/** The same JSON, with escapes for what steers a terminal; Markdown and HTML hold nothing of the kind. */
+/** Escapes control characters and bidirectional marks as JSON does; in Markdown and HTML the exporters leave none. */
 function escapeControls(text: string): string {
   return text.replace(
     /(?![\t\n])\p{Cc}|[\u202a-\u202e\u2066-\u2069]/gu,

@@ -11,10 +11,10 @@ import { counted } from "../../terminal.ts";
 import { findSession } from "../../options/session-reference.ts";
 import { batches, refuseExisting, writeNewFile, writingOf } from "./write-new-file.ts";
 
-/** The names of the programs whose sessions can be written. */
+/** The names of the programs whose formats can be written. */
 export const FOREIGN_NAMES: readonly string[] = FOREIGN_FORMATS.map(({ name }) => name);
 
-/** Writes a session as the program that `--to` names would have. */
+/** Exports a session in the format of the program that `--to` names. */
 export async function exportForeign(context: CommandContext, output: string | undefined): Promise<number> {
   const { values, signal } = context;
   const replace = values["force"] === true;
@@ -37,7 +37,7 @@ export async function exportForeign(context: CommandContext, output: string | un
   return 0;
 }
 
-/** Begins to write a session with the options of the command line. */
+/** Starts an export with the options of the command line. */
 export async function beginWriting(
   { values }: CommandContext,
   store: SessionStore,
@@ -52,14 +52,14 @@ export async function beginWriting(
   });
 }
 
-/** What a person should know about what was written. */
+/** The lines about an export that a person should know. */
 export function reportLines(report: WriteReport, sanitized: boolean): string[] {
   const lines: string[] = [];
   const omitted = [...report.omitted].map(([type, count]) => `${count} ${type}`).join(", ");
   if (omitted !== "") lines.push(`The format cannot hold some entries; they were omitted: ${omitted}.`);
   const secrets = counted(report.secrets, "text that looks like a secret", "texts that look like secrets");
   if (report.secrets > 0 && sanitized) lines.push(`It was written without ${secrets}.`);
-  if (report.secrets > 0 && !sanitized) lines.push(`It holds ${secrets}; --sanitize takes them out.`);
+  if (report.secrets > 0 && !sanitized) lines.push(`It holds ${secrets}; --sanitize removes them.`);
   return lines;
 }
 

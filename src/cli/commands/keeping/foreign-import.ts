@@ -14,23 +14,23 @@ import { counted } from "../../terminal.ts";
 import { LOCAL_USER } from "../../../lifecycle/access.ts";
 import { momentOption } from "../../options/option-values.ts";
 
-/** How many lines that could not be read are named. */
+/** How many unreadable lines are listed. */
 const LOST_NAMED_MAX = 20;
 
-/** What an import came to. */
+/** The result of an import. */
 interface ImportSum {
   files: number;
-  /** Files that no program is known to write. */
+  /** Files of no known program. */
   unknown: number;
   entries: number;
   readonly sessions: { new: number; grown: number; same: number; deleted: number };
   readonly lines: { mapped: number; kept: number; tooLarge: number; doubled: number; lost: number };
   readonly lost: { readonly file: string; readonly line: number; readonly reason: string }[];
-  /** How many lines are of each kind that is not known. */
+  /** How many lines have an unknown kind, by kind. */
   readonly kinds: Record<string, number>;
 }
 
-/** Imports the sessions of another program: a file, or all below a directory; null finds out which program it is. */
+/** Imports the sessions of another program from a file or a directory; a null format is detected from the file. */
 export async function importForeignFiles(
   context: CommandContext,
   format: ForeignFormat | null,
@@ -67,20 +67,20 @@ export async function importForeignFiles(
   return sum.lines.lost > 0 ? 1 : 0;
 }
 
-/** Imports what is added to the files from now on, until the program is told to stop. */
+/** Keeps importing what is added to the files, until the command is stopped. */
 async function follow(
   { signal, print, fail, json, printJson }: CommandContext,
   target: ImportTarget,
   format: ForeignFormat,
   path: string | undefined,
 ): Promise<void> {
-  if (!json) print("Following the files; stop it with Ctrl-C.");
+  if (!json) print("Following the files; press Ctrl-C to stop.");
   await followFiles(target, [{ format, ...(path === undefined ? {} : { path }) }], {
     signal,
     onImported({ sessions }) {
       for (const { sessionId: session, added } of sessions.filter(({ outcome }) => outcome !== "same")) {
         if (json) printJson({ session, entries: added });
-        else print(`${session}: ${counted(added, "entry", "entries")} since it is followed.`);
+        else print(`${session}: ${counted(added, "entry", "entries")} imported since it is followed.`);
       }
     },
     onFailure: (error, file) => fail(`${file} could not be imported: ${(error as Error).message}`),
@@ -109,23 +109,23 @@ function printSum(
   for (const { file, line, reason } of lost)
     fail(`${file}${line === 0 ? "" : `, line ${line},`} could not be read: ${reason}.`);
   const known = counted(files - unknown, "file", "files");
-  const found = `${sessions.new} new, ${sessions.grown} with more than before, ${sessions.same} as they were`;
+  const found = `${sessions.new} new, ${sessions.grown} with new entries, ${sessions.same} unchanged`;
   print(
     `${known}: ${counted(sessions.new + sessions.grown + sessions.same, "session", "sessions")} (${found}); ${counted(entries, "entry", "entries")} ${dryRun ? "would be added" : "added"}.`,
   );
-  const read = [`${lines.mapped} became entries`, `${lines.kept} are kept as they are`];
-  if (lines.tooLarge > 0) read.push(`${lines.tooLarge} of these are too large for one entry`);
-  if (lines.doubled > 0) read.push(`${lines.doubled} were there twice`);
+  const read = [`${lines.mapped} became entries`, `${lines.kept} were kept unchanged`];
+  if (lines.tooLarge > 0) read.push(`${lines.tooLarge} of these were too large for one entry`);
+  if (lines.doubled > 0) read.push(`${lines.doubled} were duplicates`);
   if (lines.lost > 0) read.push(`${lines.lost} could not be read`);
-  if (lines.mapped + lines.kept + lines.lost > 0) print(`Of the lines that were read, ${read.join(", ")}.`);
+  if (lines.mapped + lines.kept + lines.lost > 0) print(`Of the lines, ${read.join(", ")}.`);
   const strange = Object.entries(kinds).map(([kind, count]) => `${kind} (${count})`);
   if (strange.length > 0)
     print(
-      `Of kinds that this version does not know, and kept as they are: ${strange.join(", ")}. Please report them, so that they can be read.`,
+      `Lines of kinds that this version does not know, kept unchanged: ${strange.join(", ")}. Please report them, so that they can be supported.`,
     );
   if (sessions.deleted > 0)
     print(
-      `${counted(sessions.deleted, "session was", "sessions were")} deleted here and left so; skein undelete brings one back.`,
+      `${counted(sessions.deleted, "session was", "sessions were")} deleted here and not imported again; skein undelete restores a session.`,
     );
-  if (unknown > 0) print(`${counted(unknown, "file is", "files are")} of no program that is known.`);
+  if (unknown > 0) print(`${counted(unknown, "file is", "files are")} of no known program.`);
 }

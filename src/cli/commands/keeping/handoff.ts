@@ -11,29 +11,29 @@ import { beginWriting, FOREIGN_NAMES, reportJson, reportLines } from "./foreign-
 import { findSession, SESSION_ARGUMENT } from "../../options/session-reference.ts";
 import { batches, exists, writeNewFile } from "./write-new-file.ts";
 
-/** Gives a session to another program. */
+/** Hands a session over to another program. */
 export const handoff: Command = {
   name: "handoff",
-  summary: "Put a session where another program looks for its own, and say how to go on with it there.",
+  summary: "Write a session where another program finds it, and print how to continue it there.",
   details:
-    "The session stays here as it is. A file of the program's that is there already is never replaced: the session then goes there under a new id.",
+    "The session here is not changed. An existing file of the program is never replaced: the session gets a new id there instead.",
   arguments: [SESSION_ARGUMENT],
   options: {
     to: { value: "PROGRAM", choices: FOREIGN_NAMES, what: "the program" },
-    cwd: { value: "DIRECTORY", what: "where the program is to work (default: the session's directory)" },
-    sanitize: { what: "write [secret 1] for secrets and ~ for home directories" },
-    exec: { what: "start the program at once" },
+    cwd: { value: "DIRECTORY", what: "the working directory of the program (default: the session's directory)" },
+    sanitize: { what: "replace secrets by [secret 1] and home directories by ~" },
+    exec: { what: "start the program" },
   },
   examples: [
-    { line: "skein handoff last --to claude-code", what: "go on in Claude Code, with the command that it prints" },
-    { line: "skein handoff 0199a3 --to pi --exec", what: "go on in pi at once" },
+    { line: "skein handoff last --to claude-code", what: "continue in Claude Code, with the printed command" },
+    { line: "skein handoff 0199a3 --to pi --exec", what: "continue in pi right away" },
   ],
   json: {
     session: "the id of the session",
     path: "the file that was written",
-    cwd: "where to run the commands",
-    commands: "the command lines, one after the other; the last one goes on with the session",
-    report: "how many entries were written, and what was left out",
+    cwd: "the directory to run the commands in",
+    commands: "the command lines to run in order; the last one continues the session",
+    report: "the report, as in export",
   },
   store: "existing",
   async run(context) {
@@ -50,14 +50,14 @@ export const handoff: Command = {
     if (context.json) {
       context.printJson({ session: head.header.id, path, cwd, commands, report: reportJson(report) });
     } else {
-      context.print(`The session is in ${path}.`);
+      context.print(`The session was written to ${path}.`);
       for (const line of reportLines(report, values["sanitize"] === true)) context.print(line);
       if (commands.length === 0)
         context.print(
-          `No command of ${textOption(values, "to")} goes on with it: open that file from your own program.`,
+          `${textOption(values, "to")} has no command that continues it: open the file from your own program.`,
         );
       else if (!starts) {
-        context.print("Go on with it:");
+        context.print("Continue it with:");
         for (const line of [["cd", ...(cwd.startsWith("-") ? ["--"] : []), cwd], ...commands])
           context.print(`  ${line.map(quoted).join(" ")}`);
       }
@@ -66,9 +66,9 @@ export const handoff: Command = {
   },
 };
 
-/** Under the id that the program knows it by, or, where it has a file of that id, under a new one. */
+/** The export under the session's id in the other program; under a new id if that file exists. */
 async function writingOf(context: CommandContext, store: SessionStore, head: SessionHead): Promise<ForeignWriting> {
-  // The program works in the directory that the file names, so that it is written as it is.
+  // The file names the directory that the program works in, so the directory is never sanitized.
   const cwd = textOption(context.values, "cwd") ?? head.header.cwd ?? process.cwd();
   const values = { ...context.values, cwd };
   const writing = await beginWriting({ ...context, values }, store, head);
@@ -76,7 +76,7 @@ async function writingOf(context: CommandContext, store: SessionStore, head: Ses
   return beginWriting({ ...context, values }, store, head, randomUUID());
 }
 
-/** A program names a directory after the one that it works in, which the file of an import may have chosen. */
+/** The other program names a directory after the working directory, which an imported file may have chosen. */
 function refuseLongName(cause: unknown, cwd: string): never {
   if ((cause as NodeJS.ErrnoException).code !== "ENAMETOOLONG") throw cause;
   const message = `The directory ${show(cwd)} is too long for the name of a file; choose another with --cwd.`;

@@ -9,51 +9,62 @@ import { FOREIGN_NAMES } from "./foreign-export.ts";
 import { importForeignFiles } from "./foreign-import.ts";
 import { type Command, type CommandContext, textOption } from "../../command.ts";
 
-/** Takes in sessions of Skein and of other programs. */
+/** Imports sessions of Skein and of other programs. */
 export const importCommand: Command = {
   name: "import",
-  summary: "Take in a session from a JSONL export or a session's file, or the sessions of another program.",
+  summary: "Import a session from a JSONL export or a session file, or import the sessions of another program.",
   details:
-    "What comes in is words: what the file approved, was running or left waiting does not count, and neither does where its tools acted. --trust is for moving sessions between stores of your own, never for a file that someone else may have written. Sessions of other programs can be imported again at any time: only what is new is added, and the program's own files are never touched.",
+    "An import takes over the messages. Approvals, runs and sandboxes that the file records have no force, unless --trust is given: use it to move sessions between your own stores, never for a file that someone else may have written. Sessions of other programs can be imported again at any time: only new messages are added, and the program's own files are never changed.",
   arguments: [
     {
       name: "file",
       optional: true,
-      what: "the file, or - for the standard input; a directory for all below it; with --from, where the program keeps its sessions if this is not given",
+      what: "the file; - for the standard input; a directory for all files below it (default with --from: where the program keeps its sessions)",
     },
   ],
   options: {
     from: {
       value: "PROGRAM",
       choices: FOREIGN_NAMES,
-      what: "the program that wrote it (default: by what stands in the file)",
+      what: "the program that wrote it (default: detected from the content)",
     },
-    since: { value: "AGE", what: "of another program, only files that were changed in this time, as in 30d" },
-    "dry-run": { what: "of another program, say what would be imported, and store nothing" },
-    follow: { what: "with --from, go on and import what the program adds, until it is told to stop" },
-    user: { value: "ID", what: "whose session it becomes (default: as in the file; of another program, yours)" },
+    since: { value: "AGE", what: "for another program: only files changed within this time, as in 30d" },
+    "dry-run": { what: "for another program: only print what would be imported" },
+    follow: { what: "with --from: keep importing what the program adds, until stopped with Ctrl-C" },
+    user: {
+      value: "ID",
+      what: "the user that the session belongs to (default: as in the file; for another program, you)",
+    },
     id: { value: "ID", what: "its id in this store (default: as in the file)" },
     trust: {
-      what: "take the log as your own: its approvals count, its runs can go on, its tools act where it says",
+      what: "trust the file: its approvals and runs count, and its tools work in the directory that it names",
     },
   },
   examples: [
-    { line: "skein import talk.jsonl", what: "a session that was exported elsewhere" },
-    { line: "skein import talk.jsonl --trust", what: "one of your own, to go on with where it stopped" },
-    { line: "skein import --from claude-code", what: "all sessions of Claude Code; again, only what is new" },
-    { line: "skein import --from pi ~/old --since 30d --dry-run", what: "what would come in from a directory of pi's" },
-    { line: "skein import talk.jsonl --id talk-2", what: "beside the session that it was exported from" },
+    { line: "skein import talk.jsonl", what: "import an exported session" },
+    { line: "skein import talk.jsonl --trust", what: "import an export of your own, including its runs" },
+    {
+      line: "skein import --from claude-code",
+      what: "import all sessions of Claude Code; the next time, only what is new",
+    },
+    {
+      line: "skein import --from pi ~/old --since 30d --dry-run",
+      what: "see what would be imported from a directory of pi",
+    },
+    { line: "skein import talk.jsonl --id talk-2", what: "import a second copy under another id" },
   ],
   json: {
     session: "the id of the session",
-    version: "how many entries it has",
-    files: "of another program: how many files were looked at",
-    unknown: "how many of them no known program has written",
-    entries: "how many entries were added",
-    sessions: "how many sessions are new, grown, the same, or deleted here and left so",
-    lines: "what became of the lines: mapped, kept, tooLarge (of those kept), doubled, lost",
-    lost: "the first lines that could not be read: file, line and reason",
-    kinds: "how many lines are of each kind that this version does not know; they are kept",
+    version: "the number of its entries",
+    files: "for another program: the number of files that were read",
+    unknown: "the number of files of no known program",
+    entries: "the number of added entries",
+    sessions:
+      "the numbers of sessions that are new, grown, same (unchanged), or deleted (here, and not imported again)",
+    lines:
+      "the numbers of lines that were mapped (to entries), kept (unchanged), tooLarge (of those kept), doubled (duplicates), lost (unreadable)",
+    lost: "the first unreadable lines: file, line and reason",
+    kinds: "the number of lines of each kind that this version does not know; they are kept",
   },
   store: "made",
   async run(context) {
@@ -66,7 +77,7 @@ export const importCommand: Command = {
   },
 };
 
-/** Whether a path is a directory, or a file that another program has written. */
+/** True if a path is a directory, or a file that another program has written. */
 async function isForeign(file: string): Promise<boolean> {
   const found = file === "-" ? null : await stat(file).catch(() => null);
   return found !== null && (found.isDirectory() || (found.isFile() && (await detectFormat(file)) !== null));
@@ -85,9 +96,7 @@ async function importOwn(context: CommandContext, file: string): Promise<number>
   else {
     context.print(`Session ${header.id} has been imported with ${counted(version, "entry", "entries")}.`);
     if (!trust) {
-      context.print(
-        "It was imported as words: what it approved or was running does not count; --trust takes it as your own.",
-      );
+      context.print("Approvals and runs of the file have no force; import your own files with --trust to keep them.");
     }
   }
   return 0;

@@ -6,53 +6,56 @@ import { type Command, type CommandContext, textOption, textsOption } from "../.
 import { ageOption, countOption, momentOption } from "../../options/option-values.ts";
 import { STATUS_OPTION } from "../reading/list.ts";
 
-/** Later than any deletion: this command's own, and one by a server's clock that is ahead. */
+/** Later than any deletion: also later than those of this command, and those of a server whose clock is ahead. */
 const END_OF_TIME = new Date("9999-12-31T23:59:59.999Z");
 
-/** Deletes what was kept long enough. */
+/** Deletes and purges sessions by their age. */
 export const prune: Command = {
   name: "prune",
-  summary: "Delete sessions that nobody has touched for a time, and remove deleted ones for good.",
+  summary: "Delete sessions that have not been used for a time, and permanently remove deleted ones.",
   details:
-    "A deleted session can be brought back with skein undelete until --purge removes it. A session that runs, or that a fork builds on, loses nothing that is needed.",
+    "skein undelete restores a deleted session until --purge removes it. Sessions with an active run are skipped, and entries that forks share are kept.",
   arguments: [],
   options: {
-    "older-than": { value: "AGE", what: "delete sessions without an append for this long, as in 30d or 12h" },
-    erase: { value: "AGE", what: "erase sessions for good, without a trash, as skein erase does" },
+    "older-than": { value: "AGE", what: "delete sessions without a new entry for this long, as in 30d or 12h" },
+    erase: {
+      value: "AGE",
+      what: "erase sessions without a new entry for this long, as skein erase does; they cannot be restored",
+    },
     status: STATUS_OPTION,
     user: { value: "ID", what: "only sessions of this user" },
     archive: { value: "URL", what: "copy each session to this store first" },
     purge: {
       value: "AGE",
-      what: "remove for good what was deleted this long ago, as in 7d; 0d for all of it, also what is deleted now",
+      what: "permanently remove sessions deleted this long ago, as in 7d; 0d for all, including those deleted by this command",
     },
-    vacuum: { what: "after --purge, give the space back to the file system where the store can" },
-    limit: { value: "N", what: "delete at most so many" },
-    "dry-run": { what: "only say what would be deleted" },
+    vacuum: { what: "after --purge, return the space to the file system, if the store can" },
+    limit: { value: "N", what: "delete at most this many sessions" },
+    "dry-run": { what: "only print what would be deleted" },
     create: CREATE_OPTION,
   },
   examples: [
-    { line: "skein prune --older-than 30d --status closed --dry-run", what: "see what would go" },
+    { line: "skein prune --older-than 30d --status closed --dry-run", what: "see what would be deleted" },
     {
       line: "skein prune --older-than 90d --archive jsonl:./archive --purge 7d",
       what: "keep a copy, and free the space a week later",
     },
   ],
   json: {
-    dryRun: "whether nothing was done",
+    dryRun: "true if nothing was deleted",
     deleted: "the ids of the sessions that were deleted, or would be",
     erased: "the ids of the sessions that were erased, or would be",
-    archived: "how many of them the archive has",
-    purged: "how many deleted sessions are gone for good",
-    vacuumed: "whether the space was given back",
-    failures: "sessions that are due and were left: sessionId, code, message",
+    archived: "the number of sessions copied to the archive",
+    purged: "the number of deleted sessions that were permanently removed",
+    vacuumed: "true if the space was returned",
+    failures: "sessions that could not be deleted: sessionId, code, message",
   },
   store: "existing",
   async run(context) {
     const options = optionsOf(context);
     const archiveUrl = textOption(context.values, "archive");
     if (archiveUrl === context.storeUrl) {
-      throw new SessionError("INVALID_OPTION", "--archive is the store itself; name another one.");
+      throw new SessionError("INVALID_OPTION", "--archive names the store itself; name another one.");
     }
     await using store = await context.openStore();
     await using archive = archiveUrl === undefined ? null : await context.openNamed(archiveUrl, { acts: false });
@@ -81,7 +84,7 @@ function optionsOf({ values, signal, progress }: CommandContext): RetentionOptio
   if (olderThan === undefined && purge === undefined && erase === undefined) {
     throw new SessionError(
       "INVALID_OPTION",
-      "prune needs --older-than, --erase or --purge, or several of them; see skein prune --help.",
+      "prune needs at least one of --older-than, --erase and --purge; see skein prune --help.",
     );
   }
   if (
@@ -91,7 +94,7 @@ function optionsOf({ values, signal, progress }: CommandContext): RetentionOptio
   ) {
     throw new SessionError(
       "INVALID_OPTION",
-      "--status, --user and --limit choose what --older-than deletes and --erase erases; give one of them, too.",
+      "--status, --user and --limit restrict --older-than and --erase; give one of these two as well.",
     );
   }
   const which = { ...(status.length > 0 && { status }), ...(userId !== undefined && { userId }) };
@@ -99,7 +102,7 @@ function optionsOf({ values, signal, progress }: CommandContext): RetentionOptio
     signal,
     dryRun: values["dry-run"] === true,
     vacuum: values["vacuum"] === true,
-    onProgress: ({ looked, deleted }) => progress(`${looked} sessions looked at, ${deleted} deleted`),
+    onProgress: ({ looked, deleted }) => progress(`${looked} sessions examined, ${deleted} deleted`),
     ...(purge !== undefined && { purgeAfter: { olderThan: purge } }),
     ...(limit !== undefined && { limit }),
     ...(olderThan !== undefined && { deleteAfter: { olderThan, ...which } }),
@@ -110,12 +113,12 @@ function optionsOf({ values, signal, progress }: CommandContext): RetentionOptio
 function print({ print: line }: CommandContext, report: RetentionReport, dryRun: boolean): void {
   for (const id of report.deleted) line(`${dryRun ? "would be deleted" : "deleted"}: ${id}`);
   for (const id of report.erased) line(`${dryRun ? "would be erased" : "erased"}: ${id}`);
-  for (const { sessionId, error } of report.failures) line(`left: ${sessionId}: ${error.message}`);
+  for (const { sessionId, error } of report.failures) line(`not deleted: ${sessionId}: ${error.message}`);
   const [count, erased] = [report.deleted.length, report.erased.length];
   if (erased > 0) line(`${counted(erased, "session", "sessions")} ${dryRun ? "would be erased" : "erased"}.`);
   if (dryRun) line(`${counted(count, "session", "sessions")} would be deleted.`);
   else
     line(
-      `${counted(count, "session was", "sessions were")} deleted, ${report.archived} of them archived; ${counted(report.purged, "is", "are")} gone for good.`,
+      `${counted(count, "session was", "sessions were")} deleted, ${report.archived} of them archived; ${counted(report.purged, "was", "were")} permanently removed.`,
     );
 }

@@ -4,24 +4,27 @@ import { sessionConfigFromEnvironment } from "../../../lifecycle/config-from-env
 import type { Command } from "../../command.ts";
 import { ageOption, countOption } from "../../options/option-values.ts";
 
-/** Records which sessions have expired. */
+/** Marks idle sessions as expired. */
 export const sweep: Command = {
   name: "sweep",
-  summary: "Put on record which sessions were idle for too long: they expire, and take no more turns.",
+  summary: "Expire sessions that were idle for too long: they accept no more turns.",
   arguments: [],
   options: {
-    idle: { value: "AGE", what: "how long is too long, as in 24h; it must be given" },
-    limit: { value: "N", default: "10000", what: "at most so many sessions" },
+    idle: { value: "AGE", what: "the idle time after which a session expires, as in 24h; required" },
+    limit: { value: "N", default: "10000", what: "expire at most this many sessions" },
   },
-  examples: [{ line: "skein sweep --idle 7d", what: "end what nobody has touched for a week" }],
-  json: { expired: "how many sessions expired", failures: "sessions that could not be: sessionId, message" },
+  examples: [{ line: "skein sweep --idle 7d", what: "expire sessions that were idle for a week" }],
+  json: {
+    expired: "the number of sessions that expired",
+    failures: "sessions that could not be expired: sessionId, message",
+  },
   store: "existing",
   async run(context) {
     const { values } = context;
     const config = sessionConfigFromEnvironment();
     const sessionTtl = ageOption(values, "idle", 1);
     if (sessionTtl === undefined) {
-      const message = "Sessions expire for good, so say how long is too long: --idle 24h, or any other time.";
+      const message = "sweep needs --idle, as in --idle 24h: an expired session cannot be reactivated.";
       throw new SessionError("INVALID_OPTION", message);
     }
     const limit = countOption(values, "limit");

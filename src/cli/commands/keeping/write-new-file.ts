@@ -8,7 +8,7 @@ import type { CommandValues } from "../../command.ts";
 
 const BATCH_CHARACTERS = 64 * 1024;
 
-/** The same text in pieces that are worth writing. */
+/** Joins small pieces of text into larger batches to write. */
 export async function* batches(
   pieces: AsyncIterable<string>,
   signal: AbortSignal,
@@ -24,20 +24,20 @@ export async function* batches(
   if (batch !== "") yield batch;
 }
 
-/** How a file is written that a command line names. */
+/** How to write a file that a command line names. */
 export interface NewFileOptions {
-  /** Takes the place of a file that is there. */
+  /** Replaces an existing file. */
   readonly replace?: boolean;
-  /** Makes the directories above it. */
+  /** Creates the directories above it. */
   readonly create?: boolean;
 }
 
-/** What `--force` and `--create` say of the file to write. */
+/** The options from `--force` and `--create`. */
 export function writingOf(values: CommandValues): NewFileOptions {
   return { replace: values["force"] === true, create: values["create"] === true };
 }
 
-/** Writes beside the file and renames it when it is whole. Resolves to how many bytes it has. */
+/** Writes a temporary file beside the file and renames it when it is complete. Resolves to the size in bytes. */
 export async function writeNewFile(
   named: string,
   batches: AsyncIterable<string | Uint8Array>,
@@ -64,13 +64,15 @@ export async function writeNewFile(
     if (cause instanceof SessionError) throw cause;
     const { code } = cause as NodeJS.ErrnoException;
     if (code === undefined) throw cause;
-    throw new SessionError("STORE_FAILED", `${show(path)} could not be written (${code}); it is as it was.`, { cause });
+    throw new SessionError("STORE_FAILED", `${show(path)} could not be written (${code}); it was not changed.`, {
+      cause,
+    });
   } finally {
     await unlink(temporary).catch(() => {});
   }
 }
 
-/** A link never replaces a file that came in the meantime; not every file system has links. */
+/** Uses a hard link, which never replaces a file that appeared meanwhile; renames if the file system has no links. */
 async function publish(temporary: string, path: string): Promise<void> {
   try {
     await link(temporary, path);
@@ -80,12 +82,12 @@ async function publish(temporary: string, path: string): Promise<void> {
   }
 }
 
-/** @throws {SessionError} `INVALID_OPTION` when the file is there. */
+/** @throws {SessionError} `INVALID_OPTION` if the file exists. */
 export async function refuseExisting(path: string): Promise<void> {
   if (await exists(path)) throw alreadyThere(path);
 }
 
-/** Whether there is such a file. */
+/** Whether a file or directory exists at the path. */
 export async function exists(path: string): Promise<boolean> {
   return stat(path).then(
     () => true,
@@ -94,5 +96,5 @@ export async function exists(path: string): Promise<boolean> {
 }
 
 function alreadyThere(path: string, cause?: unknown): SessionError {
-  return new SessionError("INVALID_OPTION", `${show(path)} is there already; give --force to replace it.`, { cause });
+  return new SessionError("INVALID_OPTION", `${show(path)} already exists; give --force to replace it.`, { cause });
 }

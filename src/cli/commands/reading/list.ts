@@ -15,12 +15,12 @@ import { findSession, titleOf } from "../../options/session-reference.ts";
 import { tableLines } from "../../table.ts";
 import { counted, printable, shortTime } from "../../terminal.ts";
 
-/** The statuses to choose from. */
+/** The option that filters sessions by status. */
 export const STATUS_OPTION: CommandOption = {
   value: "STATUS",
   repeated: true,
   choices: ["active", "suspended", "closed", "expired"],
-  what: "only sessions of this status",
+  what: "only sessions with this status",
 };
 
 const FILTERS: readonly string[] = ["user", "cwd", "status", "parent", "deleted", "cursor"];
@@ -36,18 +36,18 @@ const COLUMNS = [
 /** Lists sessions. */
 export const list: Command = {
   name: "list",
-  summary: "List sessions, the one with the latest message first.",
-  details: "A session of which a run waits for an answer is marked with asks; skein approvals says what.",
+  summary: "List sessions, latest message first.",
+  details: "A session with a run that waits for approval is marked with asks; skein approvals lists the questions.",
   arguments: [],
   options: {
     user: { value: "ID", what: "only sessions of this user" },
-    cwd: { value: "DIRECTORY", what: "only sessions of this project" },
+    cwd: { value: "DIRECTORY", what: "only sessions of this directory" },
     status: STATUS_OPTION,
-    parent: { value: "SESSION", what: "only sessions that came from this one" },
-    deleted: { what: "deleted sessions instead, which can be brought back" },
-    limit: { value: "N", default: "20", what: "how many" },
-    cursor: { value: "CURSOR", what: "go on where an earlier list ended" },
-    all: { what: "all of them, however many" },
+    parent: { value: "SESSION", what: "only forks and other children of this session" },
+    deleted: { what: "list deleted sessions instead" },
+    limit: { value: "N", default: "20", what: "at most this many" },
+    cursor: { value: "CURSOR", what: "continue an earlier list; it prints the cursor" },
+    all: { what: "list all sessions" },
   },
   examples: [
     { line: "skein list", what: "the latest sessions" },
@@ -60,7 +60,7 @@ export const list: Command = {
     sessions:
       "the sessions: id, name, userId, cwd, status, closed, createdAt, modifiedAt, messageCount, firstMessage, openRuns, branch (of a fork, or null)",
     damaged: "sessions that cannot be read: id, path, reason",
-    next: "what to give as --cursor for those that follow, or null",
+    next: "the --cursor of the next page, or null",
   },
   store: "existing",
   readsOnly: true,
@@ -68,7 +68,7 @@ export const list: Command = {
     if (textOption(context.values, "store") === undefined && !(await storeExists(context.storeUrl))) {
       if (context.json) context.printJson({ sessions: [], damaged: [], next: null });
       else if (!(await tellOfSessionFiles(context)))
-        context.fail("There are no sessions yet; skein chat begins one, and --store URL looks elsewhere.");
+        context.fail("There are no sessions yet. Start one with skein chat, or name another store with --store URL.");
       return 0;
     }
     await using store = await context.openStore();
@@ -78,13 +78,16 @@ export const list: Command = {
       for (const line of tableLines(COLUMNS, items.map(rowOf))) context.terminal.line(line);
       for (const { path, reason } of damaged) context.fail(`${path} cannot be read: ${reason}`);
       if (items.length === 0) await tellOfSessionFiles(context);
-      if (next !== null) context.fail(`There are more; go on with --cursor ${next} or --all.`);
+      if (next !== null) context.fail(`There are more; list them with --cursor ${next} or --all.`);
     }
     return damaged.length === 0 ? 0 : 1;
   },
 };
 
-/** Says where sessions are that a program has kept in files, where the store has none; false where there are none either. */
+/**
+ * If the store is empty but the default directory of session files is not, tells how to list that; returns whether it
+ * did.
+ */
 async function tellOfSessionFiles({ storeUrl, values, fail }: CommandContext): Promise<boolean> {
   const directory = defaultSessionDirectory();
   const isFiltered = FILTERS.some((name) => values[name] !== undefined && values[name] !== false);
@@ -94,12 +97,12 @@ async function tellOfSessionFiles({ storeUrl, values, fail }: CommandContext): P
   if (count === 0) return false;
   const shown = `jsonl:${tilde(directory)}`;
   fail(
-    `There are no sessions in this store, and ${counted(count, "session file", "session files")} in ${tilde(directory)}; skein list --store ${shown} lists them.`,
+    `There are no sessions in this store, but ${counted(count, "session file", "session files")} in ${tilde(directory)}; skein list --store ${shown} lists them.`,
   );
   return true;
 }
 
-/** A path as a shell and a store's URL both take it. */
+/** A path with `~` for the home directory, as both shells and store URLs accept it. */
 function tilde(path: string): string {
   return isIn(path, homedir()) ? `~/${relative(homedir(), path)}` : path;
 }
@@ -108,7 +111,7 @@ function jsonOf(head: SessionHead): object {
   return { ...summaryOf(head), openRuns: head.openRuns, branch: head.header.forkedFrom?.branchName ?? null };
 }
 
-/** A session as a row of a listing: id, time, status and whether it waits for an answer, turns, name. */
+/** A session as a table row: id, time, status and whether it waits for approval, turns, name. */
 export function rowOf(head: SessionHead): readonly string[] {
   const { header, modifiedAt, status, messageCount, openRuns } = head;
   const standing = openRuns.some((run) => asksOf(run).length > 0) ? `${status}, asks` : status;

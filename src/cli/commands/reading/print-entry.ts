@@ -6,8 +6,8 @@ import { printable, printableText, type Terminal } from "../../terminal.ts";
 const ARGUMENTS_CHARACTERS_MAX = 200;
 
 /**
- * Prints one entry of a transcript: a message with all its text, anything else as one line; and with what a tool said, the
- * answer of whoever was asked about its call.
+ * Prints one entry of a transcript: a message with all its text, any other entry on one line. A tool result is printed
+ * with the approval or denial of its call.
  */
 export function printEntry(terminal: Terminal, entry: Entry, answer: EntryOf<"approval"> | null = null): void {
   terminal.line();
@@ -34,7 +34,7 @@ function titleOf(message: Message): string {
   return `${message.isError === true ? "tool, failed" : "tool"} ${printable(message.name)}`;
 }
 
-/** Who let a call run or did not, and why. */
+/** Who approved or denied a call, and why. */
 function describeAnswer({ decision, by, note, timestamp }: EntryOf<"approval">): string {
   const { approved, reason } = decision as { readonly approved?: unknown; readonly reason?: unknown };
   const who = by === undefined ? "" : ` by ${printable(by)}`;

@@ -6,24 +6,24 @@ import { countOption } from "../../options/option-values.ts";
 import { printable } from "../../terminal.ts";
 import { rowOf, STATUS_OPTION } from "./list.ts";
 
-/** Finds sessions by what was said in them. */
+/** Finds sessions by their text. */
 export const search: Command = {
   name: "search",
-  summary: "Find sessions by what was said in them.",
+  summary: "Find sessions by the text of their messages.",
   details:
-    'Every term must occur: words, "exact phrases" in quotes (which the shell must leave there), or re: and a regular expression.',
-  arguments: [{ name: "text", repeated: true, what: "what to look for" }],
+    'All terms must occur: words, and "exact phrases" in quotes, which must be escaped for the shell. re: makes the rest of the text a regular expression.',
+  arguments: [{ name: "text", repeated: true, what: "the text to find" }],
   options: {
     user: { value: "ID", what: "only sessions of this user" },
     status: STATUS_OPTION,
-    limit: { value: "N", default: "20", what: "how many sessions" },
+    limit: { value: "N", default: "20", what: "at most this many sessions" },
   },
   examples: [
-    { line: "skein search refund late", what: "sessions that speak of both" },
-    { line: `skein search '"order 4711"' --json`, what: "sessions with exactly these words, for a program" },
+    { line: "skein search refund late", what: "sessions that contain both words" },
+    { line: `skein search '"order 4711"' --json`, what: "sessions with exactly this phrase, for a program" },
   ],
   json: {
-    hits: "the sessions that match: session (as in list) and matches, each with entryId, seq and the text around it",
+    hits: "the matching sessions: session (as in list) and matches, each with entryId, seq and the text around it",
   },
   store: "existing",
   readsOnly: true,
@@ -41,7 +41,7 @@ export const search: Command = {
       for (const { entryId, text } of matches)
         terminal.line(`  ${terminal.dim(printable(entryId, 512))}  ${printable(text, 200)}`);
     }
-    if (hits.length === 0) context.fail("No session says that.");
+    if (hits.length === 0) context.fail("No session matches.");
     return 0;
   },
 };

@@ -15,16 +15,16 @@ import { ENTRY_NAMES, findEntry, findSession, SESSION_ARGUMENT } from "../../opt
 import { frameworkOf, recordOf } from "../../../session/framework.ts";
 import { counted, printable } from "../../terminal.ts";
 
-/** Shows what a session says. */
+/** Prints the messages of a session. */
 export const show: Command = {
   name: "show",
-  summary: "Show what a session says, up to its leaf or to another entry.",
+  summary: "Show the messages of a session, up to its leaf or to another entry.",
   arguments: [SESSION_ARGUMENT],
   options: {
-    at: { value: "ENTRY", default: "leaf", what: `the entry where the path ends: ${ENTRY_NAMES}` },
-    limit: { value: "N", default: "50", what: "how many entries, the latest" },
-    all: { what: "the whole path, from its root" },
-    records: { what: "what LangGraph or the OpenAI Agents SDK recorded beside the turns, entry by entry" },
+    at: { value: "ENTRY", default: "leaf", what: `the last entry to show: ${ENTRY_NAMES}` },
+    limit: { value: "N", default: "50", what: "show the latest N entries" },
+    all: { what: "show all entries from the root" },
+    records: { what: "also show the entries that LangGraph or the OpenAI Agents SDK recorded beside the messages" },
   },
   examples: [
     { line: "skein show last", what: "the end of the latest session" },
@@ -32,10 +32,10 @@ export const show: Command = {
   ],
   json: {
     session: "the session, as in list",
-    entries: "the entries of the path, oldest first, as they are in the log",
-    answers: "who was asked about the calls of these entries: the answers, as they are in the log",
+    entries: "the entries of the path as in the log, oldest first",
+    answers: "the approvals and denials of these entries' calls, as in the log",
     runs: "the runs of the session that have not ended: runId, state, questions, expiresAt, notBefore",
-    before: "what to give as --at for the entries before these, or null",
+    before: "the --at that shows the entries before these, or null",
   },
   store: "existing",
   readsOnly: true,
@@ -57,7 +57,7 @@ export const show: Command = {
     const heading = name ?? (kept === null ? "Session" : `${kept.framework} ${kept.thread}`);
     terminal.line(terminal.bold(`${printable(heading, 100)}  ${printable(header.id, 512)}  ${status}`));
     for (const run of openRuns) terminal.line(`Run ${printable(run.runId, 512)} ${describeRun(run)}`);
-    if (before !== null) terminal.line(terminal.dim(`… what comes before: --at ${printable(before, 512)}, or --all`));
+    if (before !== null) terminal.line(terminal.dim(`… earlier entries: --at ${printable(before, 512)}, or --all`));
     if (values["records"] === true) {
       for (const entry of entries) printEntry(terminal, entry, answerTo(entry, answers));
       return 0;
@@ -73,7 +73,7 @@ export const show: Command = {
   },
 };
 
-/** Entries in their order, with what a framework recorded between them as a count. */
+/** The entries in order; consecutive records of a framework are replaced by their count. */
 function foldRecords(
   entries: readonly Entry[],
 ): readonly ({ readonly entry: Entry } | { readonly framework: string; readonly records: number })[] {
@@ -89,21 +89,21 @@ function foldRecords(
 }
 
 function describeRun(run: OpenRun): string {
-  if (run.cancelled === true) return "was told to stop.";
+  if (run.cancelled === true) return "is being cancelled.";
   const asked = asksOf(run).length;
   if (asked > 0) return `waits for ${asked === 1 ? "an answer" : `${asked} answers`}: see skein approvals.`;
   switch (run.state) {
     case "parked":
     case "answered":
-      return "has its answers and waits to go on.";
+      return "is answered and waits to continue.";
     case "requested":
-      return "waits to begin.";
+      return "waits to start.";
     case "started":
       return "has started and has not ended: see skein runs.";
   }
 }
 
-/** The answers to questions about the calls among some entries of a path. */
+/** The answers to questions about the calls of these entries. */
 async function answersIn(
   store: SessionStore,
   { header }: SessionHead,
@@ -119,14 +119,14 @@ async function answersIn(
   return answers;
 }
 
-/** The answer that let a tool say something or kept it from running; call ids repeat, and the last one before it counts. */
+/** The approval or denial of a tool result's call. Call ids may repeat: the last answer before the result counts. */
 function answerTo(entry: Entry, answers: readonly EntryOf<"approval">[]): EntryOf<"approval"> | null {
   if (entry.type !== "message" || entry.message.role !== "tool") return null;
   const { toolCallId } = entry.message;
   return answers.findLast(({ callId, seq }) => callId === toolCallId && seq < entry.seq) ?? null;
 }
 
-/** The last entries of the path to an entry, oldest first; all of them without a limit. */
+/** The last entries of the path to an entry, oldest first; a null limit returns all. */
 async function pathTo(
   store: SessionStore,
   head: SessionHead,

@@ -13,17 +13,17 @@ import { tableLines } from "../../table.ts";
 import { printable } from "../../terminal.ts";
 import { STATUS_OPTION } from "./list.ts";
 
-/** Stands for a figure that is not known. */
+/** Printed for an unknown value. */
 const NONE = "–";
 
 const NUMBERS = ["SESSIONS", "TURNS", "TOOL CALLS", "TOKENS", "COST (USD)"].map((title) => ({ title, right: true }));
 
-/** Adds up what sessions spent. */
+/** Sums up what sessions used. */
 export const stats: Command = {
   name: "stats",
-  summary: "Add up turns, tokens and cost, by day, by model and by user.",
+  summary: "Sum up turns, tokens and cost by day, model and user.",
   details:
-    "Turns that a fork or a merge took over count once, in the session that appended them; a session without turns of its own is not counted.",
+    "Turns that a fork or a merge shares are counted once, in the session that appended them. A session without turns of its own is not counted.",
   arguments: [],
   options: {
     by: {
@@ -34,16 +34,16 @@ export const stats: Command = {
     },
     user: { value: "ID", what: "only sessions of this user" },
     status: STATUS_OPTION,
-    from: { value: "DATE", what: "only turns from this day or time on (UTC)" },
+    from: { value: "DATE", what: "only turns at or after this day or time (UTC)" },
     to: { value: "DATE", what: "only turns before this day or time (UTC)" },
   },
   examples: [
-    { line: "skein stats --by model", what: "what each model cost" },
-    { line: "skein stats --from 2026-01-01 --to 2026-02-01 --json", what: "a month, for a program" },
+    { line: "skein stats --by model", what: "the cost of each model" },
+    { line: "skein stats --from 2026-01-01 --to 2026-02-01 --json", what: "one month, for a program" },
   ],
   json: {
     totals:
-      "the sums: sessions, totalTurns, toolCalls, totalTokens, totalCost (USD), usage, and imported with the sums of imported work, which is in no other figure (uncosted: usage by model without a recorded cost)",
+      "the sums: sessions, totalTurns, toolCalls, totalTokens, totalCost (USD), usage, and imported: the sums of imported sessions, which are in no other number (uncosted: usage without a recorded cost, by model)",
     byDay: "the same for each day (UTC), with day",
     byModel: "the same for each model, with model as provider/model, or null",
     byUser: "the same for each user, with user, or null",
@@ -79,7 +79,7 @@ function print({ terminal, values }: CommandContext, { totals, byDay, byModel, b
     terminal.line();
   }
   if (totals.imported === undefined) return;
-  terminal.line("Imported work is in no other row. A cost with ~ is computed from list prices and not on record.");
+  terminal.line("Imported sessions are in no other row. A cost with ~ is not recorded, but computed from list prices.");
 }
 
 function numbersOf({ sessions, totalTurns, toolCalls, totalTokens, totalCost }: AnalyticsTotals): string[] {
@@ -93,7 +93,7 @@ function importedNumbersOf(imported: ImportedSums): string[] {
   return [NONE, String(messages), String(toolCalls), String(usage.totalTokens), cost];
 }
 
-/** Dollars with four digits, or with as many as a small amount needs to be seen. */
+/** Dollars with four decimals; a smaller amount gets as many as it needs to be visible. */
 function amount(cost: number): string {
   return cost > 0 && cost < 0.0001 ? cost.toPrecision(1) : cost.toFixed(4);
 }

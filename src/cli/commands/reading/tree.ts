@@ -4,16 +4,16 @@ import type { Command } from "../../command.ts";
 import { printTree } from "../../print-tree.ts";
 import { findSession, SESSION_ARGUMENT } from "../../options/session-reference.ts";
 
-/** Shows the branches of a session. */
+/** Prints the branches of a session. */
 export const tree: Command = {
   name: "tree",
-  summary: "Show the branches of a session, with labels and the leaf.",
+  summary: "Show the branches of a session, with labels and leaf.",
   arguments: [SESSION_ARGUMENT],
   options: {},
-  examples: [{ line: "skein tree last", what: "where the latest session branched" }],
+  examples: [{ line: "skein tree last", what: "the branches of the latest session" }],
   json: {
     sessionId: "the session's id",
-    leafId: "the entry that the next one hangs on, or null",
+    leafId: "the parent of the next entry, or null",
     nodes:
       "all nodes, a parent before its children: id, parentId, seq, type, timestamp, label or null, active (on the path to the leaf)",
   },
@@ -39,7 +39,7 @@ export const tree: Command = {
 };
 
 function nodesOf(roots: readonly TreeNode[]): TreeNode[] {
-  // A tree can be deeper than the stack of calls.
+  // Iterative: a tree can be deeper than the call stack allows.
   const nodes = [...roots];
   for (const node of nodes) for (const child of node.children) nodes.push(child);
   return nodes.sort((one, other) => one.entry.seq - other.entry.seq);

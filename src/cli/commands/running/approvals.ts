@@ -17,22 +17,22 @@ const COLUMNS = [
   { title: "EXPIRES" },
 ];
 
-/** Lists the questions that wait for an answer. */
+/** Lists the open questions. */
 export const approvals: Command = {
   name: "approvals",
-  summary: "List the questions of runs: the calls that wait for a person's word.",
+  summary: "List the calls that wait for approval.",
   details:
-    "A question is listed as soon as it is asked. A run that has no answer after a while parks: it releases its session until skein approve or skein deny, the studio or a program answers. What nobody answers in time counts as denied.",
+    "A question is listed as soon as it is asked. If it is not answered after a while, the run parks: it releases its session until the question is answered with skein approve or skein deny, in the studio or by a program. A question that expires counts as denied.",
   arguments: [],
   options: {
-    user: { value: "ID", what: "only of sessions of this user" },
-    limit: { value: "N", default: "100", what: "of how many runs" },
+    user: { value: "ID", what: "only questions in sessions of this user" },
+    limit: { value: "N", default: "100", what: "at most the questions of this many runs" },
   },
-  examples: [{ line: "skein approvals", what: "what waits for an answer, to be given with skein approve" }],
+  examples: [{ line: "skein approvals", what: "list the open questions, to answer with skein approve" }],
   json: {
     questions:
       "the questions: sessionId, number, question, runId, userId, agent, group, by, name, arguments, effects, reach, askedAt, expiresAt",
-    more: "whether there are more",
+    more: "true if there are more",
   },
   store: "existing",
   async run(context) {
@@ -47,9 +47,9 @@ export const approvals: Command = {
     const questions = questionsOf(runs);
     if (context.json) context.printJson({ questions: questions.map(jsonOf), more });
     else {
-      if (questions.length === 0) context.print("No run waits for an answer.");
+      if (questions.length === 0) context.print("No call waits for approval.");
       else for (const line of tableLines(COLUMNS, questions.map(rowOf))) context.terminal.line(line);
-      if (more) context.fail("There are more; ask for them with a larger --limit.");
+      if (more) context.fail("There are more; give a larger --limit.");
     }
     return 0;
   },

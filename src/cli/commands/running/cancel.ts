@@ -5,21 +5,23 @@ import { type Command, textOption } from "../../command.ts";
 import { AT_TERMINAL, openManager } from "../../open-manager.ts";
 import { findSession, SESSION_ARGUMENT } from "../../options/session-reference.ts";
 
-/** Stops a run. */
+/** Cancels a run. */
 export const cancel: Command = {
   name: "cancel",
-  summary: "Stop a run of a session, in whatever process it is; what was said stays.",
+  summary: "Cancel a run of a session, in any process. Its messages so far are kept.",
   arguments: [
     SESSION_ARGUMENT,
     {
       name: "run",
-      what: "the run: its id, or a beginning of it; without it the one that has begun, else the first that waits",
+      what: "the run: its id or a prefix of it (default: the run that has started, else the first that waits)",
       optional: true,
     },
   ],
-  options: { reason: { value: "TEXT", what: "why, for whoever reads the log" } },
-  examples: [{ line: 'skein cancel last --reason "asked the wrong thing"', what: "stop what the latest session does" }],
-  json: { sessionId: "the session's id", runId: "the run that was told to stop" },
+  options: { reason: { value: "TEXT", what: "the reason, stored in the log" } },
+  examples: [
+    { line: 'skein cancel last --reason "asked the wrong thing"', what: "cancel the run of the latest session" },
+  ],
+  json: { sessionId: "the session's id", runId: "the id of the cancelled run" },
   store: "existing",
   async run(context) {
     const [session = "", reference] = context.positionals;
@@ -29,10 +31,10 @@ export const cancel: Command = {
     const { id } = header;
     const { runId, state } = pickRun(openRuns, id, reference);
     await using manager = openManager(store);
-    const told = await manager.cancel(id, { runId, ...(reason === undefined ? {} : { reason }) }, AT_TERMINAL);
-    if (!told) throw new SessionError("RUN_ENDED", `Run ${runId} of session ${id} has ended meanwhile.`);
+    const found = await manager.cancel(id, { runId, ...(reason === undefined ? {} : { reason }) }, AT_TERMINAL);
+    if (!found) throw new SessionError("RUN_ENDED", `Run ${runId} of session ${id} has already ended.`);
     if (context.json) context.printJson({ sessionId: id, runId });
-    else context.print(`Run ${runId} of session ${id} is ${state === "started" ? "told to stop" : "cancelled"}.`);
+    else context.print(`Run ${runId} of session ${id} is ${state === "started" ? "being cancelled" : "cancelled"}.`);
     return 0;
   },
 };
@@ -52,5 +54,5 @@ function pickRun(openRuns: readonly OpenRun[], sessionId: string, reference: str
   }
   if (others.length === 0) return run;
   const named = [run, ...others].map(({ runId }) => runId).join(", ");
-  throw new SessionError("INVALID_OPTION", `${show(reference)} may be ${named}; write more of the id.`);
+  throw new SessionError("INVALID_OPTION", `${show(reference)} matches ${named}; write more of the id.`);
 }

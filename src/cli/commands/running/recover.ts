@@ -12,22 +12,22 @@ import { AGENTS_OPTION, loadAgents } from "../serving/agents-file.ts";
 import { openProgramTools } from "../../options/program-tools.ts";
 import { findSession, SESSION_ARGUMENT } from "../../options/session-reference.ts";
 
-/** Goes on with runs that nobody has. */
+/** Recovers runs. */
 export const recover: Command = {
   name: "recover",
-  summary: "Go on here with a run that was interrupted, has its answers, or waits to begin.",
+  summary: "Continue a run here that was interrupted or answered, or start one that waits.",
   details:
-    "Goes on only with the agent that the log of the run names: that of skein chat, which is called skein, or one of --agents. Where the log names none, --agent says which. A call whose tool is missing is not answered: the run stays as it is. Calls that need a person's word are asked about at a terminal; through a pipe the run parks, and skein approve answers.",
+    "A run is only continued by the agent that its log names: the agent of skein chat, which is named skein, or one of --agents. If the log names none, --agent chooses. If the tool of an open call is missing, the run is left as it is. Calls that need approval are asked about at a terminal; without one the run parks until skein approve or skein deny answers.",
   arguments: [{ ...SESSION_ARGUMENT, optional: true }],
   options: {
-    all: { what: "every session of the store with such a run, one after the other" },
+    all: { what: "all sessions of the store with such a run, one after the other" },
     agents: AGENTS_OPTION,
-    agent: { value: "NAME", what: "who goes on with a run whose log names no agent: skein, or one of --agents" },
+    agent: { value: "NAME", what: "the agent for a run whose log names none: skein, or one of --agents" },
     ...CHAT_OPTIONS,
   },
   examples: [
-    { line: "skein recover last", what: "go on with what the latest session was doing" },
-    { line: "skein recover --all --model openai/gpt-5-mini", what: "go on with everything that waits" },
+    { line: "skein recover last", what: "continue the run of the latest session" },
+    { line: "skein recover --all --model openai/gpt-5-mini", what: "continue all runs that can continue" },
   ],
   json: CHAT_JSON,
   store: "existing",
@@ -41,29 +41,29 @@ export const recover: Command = {
     let done = true;
     for (const id of ids) {
       context.signal.throwIfAborted();
-      done = (await followChat(chat.session, chat.frontEnd, goOn(chat.session, id))).done && done;
+      done = (await followChat(chat.session, chat.frontEnd, continueRun(chat.session, id))).done && done;
     }
     context.signal.throwIfAborted();
-    if (ids.length === 0 && !context.json) context.print("No run waits to begin or to go on.");
+    if (ids.length === 0 && !context.json) context.print("There is no run to recover.");
     return done ? 0 : 1;
   },
 };
 
-/** The agents of a file, and the one that goes on where the log names none. */
+/** The agents of `--agents`, and the agent for runs whose log names none. */
 async function agentsFor({ values }: CommandContext): Promise<Pick<ChatSetup, "others" | "models">> {
   const [file, unnamed = null] = [textOption(values, "agents"), textOption(values, "agent")];
   const { agents = [], models = [] } = file === undefined ? {} : await loadAgents(file);
   const named = new Map(agents.flatMap((agent) => (agent.name === null ? [] : [[agent.name, agent] as const])));
   if (unnamed !== null && unnamed !== CHAT_AGENT && !named.has(unnamed)) {
     const known = [CHAT_AGENT, ...named.keys()].map((name) => show(name)).join(", ");
-    throw new SessionError("AGENT_NOT_FOUND", `There is no agent ${show(unnamed)} here; --agent takes ${known}.`);
+    throw new SessionError("AGENT_NOT_FOUND", `There is no agent ${show(unnamed)} here; --agent accepts ${known}.`);
   }
   return { others: { agents: named, unnamed }, models };
 }
 
-async function* goOn(session: ChatSession, id: string): AsyncGenerator<ChatOutput> {
+async function* continueRun(session: ChatSession, id: string): AsyncGenerator<ChatOutput> {
   const tree = yield* session.enter(id);
-  yield* session.refusing(session.recover(tree));
+  yield* session.catchRefusals(session.recover(tree));
 }
 
 async function sessionsFor(store: SessionStore, { positionals, values }: CommandContext): Promise<readonly string[]> {
@@ -71,7 +71,7 @@ async function sessionsFor(store: SessionStore, { positionals, values }: Command
   const all = values["all"] === true;
   if (reference !== undefined && !all) return [(await findSession(store, reference)).header.id];
   if (reference !== undefined || !all) {
-    throw new SessionError("INVALID_OPTION", "Give a session, or --all for every one with a run to go on with.");
+    throw new SessionError("INVALID_OPTION", "Give a session, or --all for all sessions with a run to recover.");
   }
   const queries: readonly SessionQuery[] = [{ runs: "interrupted" }, { dueBefore: new Date().toISOString() }];
   const ids = new Set<string>();

@@ -23,21 +23,21 @@ const COLUMNS = [
 /** Lists runs that have not ended. */
 export const runs: Command = {
   name: "runs",
-  summary: "List the runs that have not ended: who asked for them, and what they wait for.",
+  summary: "List the open runs: who requested them, and what they wait for.",
   details:
-    "A run is requested while it waits to begin or to go on, running while some process has it, parked while it waits for an answer, and interrupted when its process is gone; skein recover goes on with the last two and with what is requested.",
+    "States: requested (waits to start or to continue), running (a process has it), parked (waits for approval), interrupted (its process has died). skein recover continues requested, parked and interrupted runs.",
   arguments: [{ ...SESSION_ARGUMENT, optional: true }],
   options: {
-    state: { value: "STATE", choices: STATES, what: "only runs that stand so" },
-    limit: { value: "N", default: "100", what: "how many" },
+    state: { value: "STATE", choices: STATES, what: "only runs in this state" },
+    limit: { value: "N", default: "100", what: "at most this many" },
   },
   examples: [
-    { line: "skein runs", what: "all runs that have not ended" },
-    { line: "skein runs --state interrupted --json", what: "those whose process is gone, for a program" },
+    { line: "skein runs", what: "list all open runs" },
+    { line: "skein runs --state interrupted --json", what: "runs whose process has died, for a program" },
   ],
   json: {
-    runs: "the runs: sessionId, userId, runId, state, agent, group, requestedAt, by, notBefore, questions, expiresAt, and blocked with the reason why no worker could begin it",
-    more: "whether there are more",
+    runs: "the runs: sessionId, userId, runId, state, agent, group, requestedAt, by, notBefore, questions, expiresAt, and blocked: the reason why no worker could start it",
+    more: "true if there are more",
   },
   store: "existing",
   async run(context) {
@@ -46,7 +46,7 @@ export const runs: Command = {
     else {
       if (found.length === 0) context.print("No run is open.");
       else for (const line of tableLines(COLUMNS, found.map(rowOf))) context.terminal.line(line);
-      if (more) context.fail("There are more; ask for them with a larger --limit.");
+      if (more) context.fail("There are more; give a larger --limit.");
     }
     return 0;
   },
@@ -90,12 +90,12 @@ function waitsFor({ state, agent, group, questions, notBefore, blocked }: OpenRu
   return agent === CHAT_AGENT ? "skein recover" : `a program that has ${printable(agent)}`;
 }
 
-/** How much of the reason is shown why nobody could begin a run. */
+/** How much is shown of the reason why a run could not be started. */
 const BLOCK_CHARACTERS_MAX = 200;
 
 const PAGE = 100;
 
-/** The first so many open runs that stand in one of the given ways, and whether there are more. */
+/** The first open runs in the given states, up to the limit, and whether there are more. */
 export async function readRuns(
   manager: SessionManager,
   states: readonly RunsQuery["state"][],

@@ -1,6 +1,6 @@
 import type { LocalServer } from "../../../http/local-servers.ts";
 
-/** The address that opens the studio for whoever has the token; a browser sends nothing of what follows the `#`. */
+/** The address that opens the studio with the token. Browsers never send the part after `#` to a server. */
 export function addressWithToken({ url, token }: LocalServer): string {
   return `${url}/#token=${token}`;
 }

@@ -4,26 +4,26 @@ import { show } from "../../../session/errors.ts";
 import type { CommandOption } from "../../command.ts";
 import { loadModule } from "../../options/load-module.ts";
 
-/** The option that names a file of agents. */
+/** The option that names a module of agents. */
 export const AGENTS_OPTION: CommandOption = {
   value: "FILE",
-  what: "a module that exports agents, a list of them, and if it likes models, a list, and groups, a function of the manager",
+  what: "a module that exports agents (a list), and optionally models (a list) and groups (a function of the manager)",
 };
 
-/** What a file of agents offers. */
+/** The exports of a module of agents. */
 export interface AgentsFile {
   readonly agents: readonly Agent[];
   readonly models: readonly Model[];
   readonly groups: (manager: SessionManager) => Readonly<Record<string, GroupSession>>;
 }
 
-/** The agents that a module exports. @throws {SessionError} `INVALID_OPTION` for one that exports none. */
+/** Loads the agents that a module exports. @throws {SessionError} `INVALID_OPTION` if it exports no list of agents. */
 export async function loadAgents(path: string): Promise<AgentsFile> {
   const loaded: Partial<AgentsFile> = await loadModule(path, "agents");
   const { agents, models = [], groups = () => ({}) } = loaded;
   if (Array.isArray(agents) && Array.isArray(models) && typeof groups === "function") return { agents, models, groups };
   throw new SessionError(
     "INVALID_OPTION",
-    `${show(path)} exports no list of agents; export const agents = [createAgent({ name, prompt, model })].`,
+    `${show(path)} must export a list of agents: export const agents = [createAgent({ name, prompt, model })].`,
   );
 }

@@ -11,24 +11,23 @@ import { skeinHome } from "../../../tree/home.ts";
 import { type CommandContext, textOption } from "../../command.ts";
 import { LOCAL_USER } from "../../../lifecycle/access.ts";
 
-/** The option that takes in sessions of other programs as they grow. */
+/** The option that imports sessions of other programs as they grow. */
 export const FOLLOW_OPTION = {
   value: "PROGRAMS",
-  what: "import the sessions of these programs of yours and what they add, as in claude-code,codex,pi",
+  what: "import your sessions of these programs, and keep importing what they add, as in claude-code,codex,pi",
 } as const;
 
 /**
- * Imports the sessions of the programs that `--follow` names, and then what is added to them, until the program is told to
- * stop. What cannot be imported is told, and the rest goes on.
+ * Imports the sessions of the programs that `--follow` names, then what is added to them, until the command is stopped.
+ * A failed import is printed, and the others continue.
  *
- * @throws {SessionError} `INVALID_OPTION` at once for a program that is not known, or on a server for others.
+ * @throws {SessionError} `INVALID_OPTION`, synchronously, for an unknown program, or together with `--token-file`.
  */
 export function followPrograms(context: CommandContext, store: SessionStore): Promise<void> {
   const { values, signal, storeUrl, fail } = context;
   const names = textOption(values, "follow")?.split(",") ?? [];
   if (names.length > 0 && textOption(values, "token-file") !== undefined) {
-    const message =
-      "--follow takes in your own sessions; leave it out on a server for others, or leave out --token-file.";
+    const message = "--follow imports your own sessions, and --token-file serves other users; leave out one of them.";
     throw new SessionError("INVALID_OPTION", message);
   }
   const places = names.map((name) => ({ format: foreignFormat(name.trim()) }));

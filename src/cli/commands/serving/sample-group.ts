@@ -2,7 +2,7 @@ import { createAgent, createModel, type SessionManager } from "../../../index.ts
 import { GroupSession } from "../../../group/group-session.ts";
 import { RoundRobinTurnManager } from "../../../group/turns/round-robin-turn-manager.ts";
 
-/** A group to talk with: a writer, an editor, and a critic whose notes only the editor gets to see. */
+/** A sample group: a writer, an editor, and a critic whose messages only the editor sees. */
 export function sampleGroup(manager: SessionManager): GroupSession {
   const group = new GroupSession({ manager, turnManager: new RoundRobinTurnManager(1) });
   const agentOf = (name: string, prompt: string) =>

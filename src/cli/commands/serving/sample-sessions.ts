@@ -11,10 +11,10 @@ const USER = "local";
 const DAY_MS = 24 * 60 * 60 * 1000;
 
 /**
- * Makes a small set of sessions to look at, where the store has none: one with branches, one that was compacted, one that
- * a branch was merged into, one with many rounds of tools, one of several agents, and one whose run was interrupted.
+ * Fills an empty store with sample sessions: one with branches, one that was compacted, one with a merged branch, one
+ * with many tool rounds, one of several agents, and one whose run was interrupted.
  *
- * @returns how many there are now.
+ * @returns how many sessions the store then has; 0 if it was not empty.
  */
 export async function makeSampleSessions(manager: SessionManager): Promise<number> {
   if ((await manager.store.count()) > 0) return 0;
@@ -27,7 +27,7 @@ export async function makeSampleSessions(manager: SessionManager): Promise<numbe
   return manager.store.count();
 }
 
-/** A turn as it was some days ago; an answer with what it spent. */
+/** A turn with a timestamp some days ago; an answer also has usage and cost. */
 function turn(role: "user" | "assistant", content: string, daysAgo: number, minute = 0): TurnInput {
   const timestamp = timeOf(daysAgo, minute);
   if (role === "user") return { role, content, timestamp };
@@ -130,7 +130,7 @@ async function makeCoded(manager: SessionManager): Promise<void> {
   ]);
 }
 
-/** An answer of a sample's. */
+/** An answer of the sample agents. */
 function said(content: string): ModelReply {
   return { role: "assistant", content, provider: "sample", model: "small", stopReason: "stop" };
 }
@@ -147,7 +147,7 @@ async function makeGroup(manager: SessionManager): Promise<void> {
   await group.run(sessionId, "A sentence about a cat, please.");
 }
 
-/** As a process leaves it that dies while a tool runs. */
+/** Appends what a process leaves in the log if it dies while a tool runs. */
 async function makeInterrupted(manager: SessionManager): Promise<void> {
   const tree = await start(manager, "Interrupted in the middle", []);
   const runId = crypto.randomUUID();

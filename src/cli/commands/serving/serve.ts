@@ -34,78 +34,88 @@ import { addressWithToken } from "./address-with-token.ts";
 import { ASK_OPTIONS, askOption } from "../../options/ask-option.ts";
 import { workspaceAt } from "../../options/workspace-option.ts";
 
-/** One person on their own machine has none of the limits that keep users from each other. */
+/** A local server has one user, so it needs none of the limits that protect users from each other. */
 const LOCAL_LIMITS = { rate: null, storedSessionsPerUser: null, storedBytesPerUser: null } as const;
 const OPEN_TO_ALL =
-  "--open-to-this-machine: every account and every program of this machine can use this server without a token, as its administrator, and run its tools as you.";
+  "--open-to-this-machine: every account and every program on this machine can use this server without a token, with administrator rights, and can run its tools with your rights.";
 
 const OFFLINE_ANSWERS =
-  "No agent was named and no key is set: assistant answers with the offline model, which is a program with fixed answers, and only where no other model has answered; --agent NAME=PROVIDER/MODEL names another.";
+  "No agent is configured and no API key is set: the agent assistant answers with the offline model, which is not a language model and only gives fixed answers, and only in sessions that no other model has answered. Configure an agent with --agent NAME=PROVIDER/MODEL.";
 
 /** Serves sessions over HTTP. */
 export const serve: Command = {
   name: "serve",
-  summary: "Serve sessions and the studio over HTTP until it is told to stop.",
+  summary: "Serve sessions and the studio over HTTP, until stopped with Ctrl-C or SIGTERM.",
   details:
-    "The address is for a browser, which gets the studio, and for programs. Models of providers whose key is in the environment can be asked for beside the agents' own. The tools of --tools and --mcp, and those of skein.config.mjs in the current directory, are for all agents and users; their code runs in the server, with the rights of its account. Without --token-file the server makes a token for the user who starts it, which is in the address that it prints and which skein open finds again, and sessions neither expire nor reach a limit. With it, users see their own sessions, their tools act in a directory of their own below the workspace and must be isolated, and a token that is added or taken out counts within a second; each user may have SKEIN_MAX_SESSIONS_PER_USER open sessions (100) of SKEIN_MAX_TURNS_PER_SESSION turns (1000) and gets CAPACITY beyond that until they close or delete one, and sessions expire only where SKEIN_SESSION_TTL is set. SIGTERM and Ctrl-C let runs finish first; a second one does not wait.",
+    "The address serves the studio to a browser, and the API to programs. Besides the agents' own models, those of providers whose key is in the environment can be chosen. The tools of --tools and --mcp, and those of skein.config.mjs in the current directory, are for all agents and users; their code runs in the server, with the rights of its account. Without --token-file, the server makes a token for the user who starts it: the printed address contains it, and skein open prints it again. Sessions then do not expire and have no limits. With --token-file, users see only their own sessions, and their tools are isolated, in a separate directory for each user below the workspace; changes of the file take effect within a second. Each user may have SKEIN_MAX_SESSIONS_PER_USER open sessions (100) of SKEIN_MAX_TURNS_PER_SESSION turns (1000); a request beyond that gets CAPACITY until a session is closed or deleted. Sessions expire only if SKEIN_SESSION_TTL is set. SIGTERM and Ctrl-C let runs finish first; a second one stops right away.",
   arguments: [],
   options: {
-    host: { value: "HOST", default: "127.0.0.1", what: "where to listen; anything but this machine needs tokens" },
-    port: { value: "N", default: "4117", what: "the port; 0 for any that is free" },
-    "token-file": { value: "FILE", what: "who may come in, made with skein token" },
+    host: {
+      value: "HOST",
+      default: "127.0.0.1",
+      what: "the address to listen on; any other than this machine needs --token-file",
+    },
+    port: { value: "N", default: "4117", what: "the port; 0 for a free one" },
+    "token-file": { value: "FILE", what: "the tokens of the users, made with skein token" },
     "park-after": {
       value: "SECONDS",
       default: "30",
-      what: "how long a run waits for an answer before it lets go of its session, and goes on after the answer",
+      what: "how long a run waits for an approval before it parks and releases its session",
     },
-    webhook: { value: "URL", what: "where to post that a run has parked and waits for an answer" },
+    webhook: { value: "URL", what: "the URL that is posted to when a run parks" },
     "open-to-this-machine": {
-      what: "no token: every account and every program of this machine is the administrator, and runs tools as you",
+      what: "no token: every account and program on this machine has administrator rights, and runs tools with your rights",
     },
     queue: {
       value: "URL",
-      what: "where skein worker listens, as redis://host:6379; the server then runs nothing itself, and the workers say how",
+      what: "the queue that skein worker listens to, as redis://host:6379; the workers then execute all runs, not the server",
     },
     agents: AGENTS_OPTION,
     agent: {
       value: "NAME=MODEL",
       repeated: true,
-      what: "an agent to offer, with its model as provider/model (default: assistant, with a model whose key is set, else the offline one)",
+      what: "the name of an agent and its model as provider/model (default: assistant, with a model whose key is set, else the offline model)",
     },
-    workspace: { value: "DIRECTORY", what: "where the workspace tools act; without it agents have none of them" },
+    workspace: {
+      value: "DIRECTORY",
+      what: "the directory that the workspace tools work in; without it, agents have no workspace tools",
+    },
     ...TOOL_OPTIONS,
     ...ASK_OPTIONS,
     prompt: { value: "TEXT", default: "You are a helpful assistant.", what: "the instructions of the agents" },
-    drain: { value: "AGE", default: "10s", what: "how long runs may go on after it was told to stop" },
+    drain: { value: "AGE", default: "10s", what: "how long runs may continue after the server was stopped" },
     follow: FOLLOW_OPTION,
-    samples: { what: "make a few sessions to look at where the store has none, and offer a group of agents" },
-    log: { what: "tell every request on the error output, as a line of JSON; failures of the server are always told" },
+    samples: { what: "fill an empty store with sample sessions, and offer a sample group of agents" },
+    log: { what: "log every request on the standard error, as a line of JSON; server errors are always logged" },
   },
   examples: [
-    { line: "skein serve", what: "for yourself, with the model that needs no key" },
-    { line: "skein serve --follow claude-code,codex,pi", what: "with your sessions of these programs, as they grow" },
-    { line: "skein serve --workspace . --samples", what: "with tools for the files here, and sessions to look at" },
+    { line: "skein serve", what: "for yourself, with the offline model, which needs no key" },
+    {
+      line: "skein serve --follow claude-code,codex,pi",
+      what: "with your sessions of these programs, kept up to date",
+    },
+    { line: "skein serve --workspace . --samples", what: "with tools for the files here, and sample sessions" },
     {
       line: "skein serve --host 0.0.0.0 --token-file ./tokens --agent clerk=openai/gpt-5-mini",
-      what: "for users with a token",
+      what: "for all users with a token",
     },
   ],
-  json: { url: "where it listens", token: "what lets its user in, where it made one" },
+  json: { url: "the address", token: "the token that it made, if any" },
   store: "made",
   runsTools: true,
   async run(context) {
     const { values, signal } = context;
-    using door = await doorOf(context);
+    using access = await accessOf(context);
     await using opened = await toolsFor(context);
     const offered = await offeredBy(context, opened?.tools ?? []);
     const init = {
-      ...(await initOf(context, door)),
+      ...(await initOf(context, access)),
       agents: offered.agents,
       models: [...offered.models, ...offeredModels()],
     };
     const drainMs = (ageOption(values, "drain") ?? 10) * 1000;
     await using store = await context.openStore();
-    await using manager = managerOf(store, door);
+    await using manager = managerOf(store, access);
     const samples = values["samples"] === true;
     if (samples) await makeSampleSessions(manager);
     const groups = samples ? { newsroom: sampleGroup(manager) } : {};
@@ -115,15 +125,15 @@ export const serve: Command = {
     const url = await server.listen();
     manager.start();
     const followed = followPrograms(context, store);
-    const { token } = door;
+    const { token } = access;
     if (values["open-to-this-machine"] === true) context.fail(OPEN_TO_ALL);
     await using _announced = token === null ? null : await announce(context, { url, token });
     if (context.json) context.printJson(token === null ? { url } : { url, token });
     else
       context.print(
-        `Skein listens on ${token === null ? url : addressWithToken({ url, token })}; stop it with Ctrl-C.`,
+        `Skein listens on ${token === null ? url : addressWithToken({ url, token })}; press Ctrl-C to stop.`,
       );
-    if (door.file !== null && !context.json) context.print(limitsLine(manager.config));
+    if (access.file !== null && !context.json) context.print(limitsLine(manager.config));
     if (!context.json && queue === undefined && offered.agents.some(({ model }) => model.unnamed === true))
       context.print(OFFLINE_ANSWERS);
     if (!signal.aborted) await once(signal, "abort");
@@ -133,43 +143,43 @@ export const serve: Command = {
   },
 };
 
-/** Who may come in: whom a file names, the user who starts it, or everyone on this machine. */
-interface ServeDoor extends Disposable {
+/** Who may use the server: the users of a token file, the user who starts it, or everyone on this machine. */
+interface ServerAccess extends Disposable {
   readonly file: TokenFile | null;
-  /** The token that was made for the user. */
+  /** The token that was made for the user who starts the server. */
   readonly token: string | null;
 }
 
-async function doorOf({ values, fail }: CommandContext): Promise<ServeDoor> {
+async function accessOf({ values, fail }: CommandContext): Promise<ServerAccess> {
   const [path, host = ""] = [textOption(values, "token-file"), textOption(values, "host")];
   const open = values["open-to-this-machine"] === true;
   if (path === undefined) {
     if (!isLoopback(host)) {
-      const message = `--host is ${show(host)}; anything but this machine needs tokens, so give --token-file.`;
+      const message = `--host is ${show(host)}; to listen beyond this machine, give --token-file.`;
       throw new SessionError("INVALID_OPTION", message);
     }
     return { file: null, token: open ? null : createToken(), [Symbol.dispose]: () => {} };
   }
   if (open) {
-    throw new SessionError("INVALID_OPTION", "--open-to-this-machine lets everyone in; leave it out, or --token-file.");
+    throw new SessionError("INVALID_OPTION", "Give either --open-to-this-machine or --token-file, not both.");
   }
   hideFromSandboxes(path);
   const file = await openTokenFile(path, { onProblem: ({ message }) => fail(message) });
   return { file, token: null, [Symbol.dispose]: () => file[Symbol.dispose]() };
 }
 
-/** A server that cannot be found again still serves. */
+/** Records the server for skein open. A failure is printed only, as the server works without it. */
 async function announce({ fail }: CommandContext, server: LocalServer): Promise<AsyncDisposable | null> {
   try {
     return await announceServer(server);
   } catch (error) {
     const { message } = error as Error;
-    fail(`The token cannot be kept for skein open, so copy the address: ${message}`);
+    fail(`skein open will not find this server, so copy the address: ${message}`);
     return null;
   }
 }
 
-async function initOf({ values, fail }: CommandContext, { file, token }: ServeDoor): Promise<ServerInit> {
+async function initOf({ values, fail }: CommandContext, { file, token }: ServerAccess): Promise<ServerInit> {
   const [host, port] = [textOption(values, "host"), countOption(values, "port", 0)];
   const given = textOption(values, "workspace");
   const workspace = given === undefined ? null : await workspaceAt(given, values);
@@ -190,7 +200,7 @@ async function initOf({ values, fail }: CommandContext, { file, token }: ServeDo
   };
 }
 
-/** How runs are run: by the server itself, or by the workers that hear the queue. */
+/** How runs are executed: by the server itself, or by the workers of the queue. */
 function runningOf({ values }: Pick<CommandContext, "values">): Partial<ServerInit> {
   const [queue, webhook] = [textOption(values, "queue"), textOption(values, "webhook")];
   if (queue !== undefined) {
@@ -198,7 +208,7 @@ function runningOf({ values }: Pick<CommandContext, "values">): Partial<ServerIn
     if (given === undefined) return { queue: bullmqQueue({ url: queue }) };
     throw new SessionError(
       "INVALID_OPTION",
-      `With --queue, workers run what is asked for; give --${given} to skein worker.`,
+      `With --queue, workers execute the runs; give --${given} to skein worker instead.`,
     );
   }
   const parkAfter = countOption(values, "park-after", 0);
@@ -209,7 +219,7 @@ function runningOf({ values }: Pick<CommandContext, "values">): Partial<ServerIn
   };
 }
 
-/** What the agents of the command line can call beside the workspace tools; null where a file says what agents can. */
+/** The tools of the agents beside the workspace tools; null if the module of `--agents` defines them. */
 async function toolsFor(context: CommandContext): Promise<ProgramTools | null> {
   const { values } = context;
   const file = ["agents", "queue"].find((name) => values[name] !== undefined);
@@ -218,11 +228,11 @@ async function toolsFor(context: CommandContext): Promise<ProgramTools | null> {
   if (given === undefined) return null;
   throw new SessionError(
     "INVALID_OPTION",
-    `With --${file}, the file of --agents says what can be called; leave out --${given}.`,
+    `With --${file}, the module of --agents defines the tools; leave out --${given}.`,
   );
 }
 
-/** The agents of a file, or those of the command line. */
+/** The agents of `--agents`, or those of `--agent`. */
 async function offeredBy({ values }: CommandContext, others: readonly Tool[]): Promise<AgentsFile> {
   const [file, named] = [textOption(values, "agents"), textsOption(values, "agent")];
   if (file === undefined) {
@@ -236,7 +246,7 @@ async function offeredBy({ values }: CommandContext, others: readonly Tool[]): P
   return loadAgents(file);
 }
 
-/** Null where only the library was built. */
+/** The directory of the studio; null if only the library was built. */
 async function studioDirectory(): Promise<string | null> {
   try {
     await access(`${STUDIO}index.html`);
@@ -246,17 +256,17 @@ async function studioDirectory(): Promise<string | null> {
   }
 }
 
-function managerOf(store: SessionStore, { file }: ServeDoor): SessionManager {
+function managerOf(store: SessionStore, { file }: ServerAccess): SessionManager {
   return file === null ? openManager(store) : openServiceManager(store);
 }
 
-/** What users meet where a token file lets them in: which sessions are refused, and which end. */
+/** The limits of a server with a token file, as one line. */
 function limitsLine({ sessionTtl, maxSessionsPerUser, maxTurnsPerSession }: SessionConfig): string {
-  const caps = `A user may have ${maxSessionsPerUser} open sessions of ${maxTurnsPerSession} turns each; beyond that they get CAPACITY until they close or delete one`;
+  const caps = `A user may have ${maxSessionsPerUser} open sessions of ${maxTurnsPerSession} turns each; a request beyond that gets CAPACITY until they close or delete one`;
   const expiry =
     sessionTtl === 0
-      ? "no session expires (SKEIN_SESSION_TTL is not set)"
-      : `a session that was idle for ${sessionTtl} s expires for good (SKEIN_SESSION_TTL)`;
+      ? "sessions do not expire (SKEIN_SESSION_TTL is not set)"
+      : `a session that was idle for ${sessionTtl} s expires and cannot be reactivated (SKEIN_SESSION_TTL)`;
   return `${caps} (SKEIN_MAX_SESSIONS_PER_USER, SKEIN_MAX_TURNS_PER_SESSION); ${expiry}.`;
 }
 
@@ -268,14 +278,17 @@ function agentsOf(
   return given.map((text) => {
     const [, name, model] = /^([^=]+)=(.+)$/s.exec(text) ?? [];
     if (name === undefined || model === undefined || names.has(name)) {
-      throw new SessionError("INVALID_OPTION", `--agent is ${show(text)}; give each agent once, as in clerk=offline.`);
+      throw new SessionError(
+        "INVALID_OPTION",
+        `--agent is ${show(text)}; give NAME=MODEL with a name that no other agent has, as in clerk=offline.`,
+      );
     }
     names.add(name);
     return createAgent({ name, prompt, model: createModel(model), tools, builtInTools: false });
   });
 }
 
-/** The agent of a server for which none is named: with the first model whose key is set, else with the offline one. */
+/** The agent of a server without named agents: with the first model whose key is set, else with the offline model. */
 function defaultAgent(prompt: string, tools: readonly Tool[]): Agent {
   const withKey = offeredModels().find(({ provider }) => provider !== "offline");
   const model = withKey ?? { ...createModel("offline"), unnamed: true as const };

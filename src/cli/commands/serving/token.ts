@@ -13,30 +13,33 @@ const RIGHTS = Object.keys(ALL_RIGHTS) as readonly (keyof CallerRights)[];
 /** Makes a token for the server. */
 export const token: Command = {
   name: "token",
-  summary: "Make a token that lets a user in at skein serve.",
+  summary: "Make a token for a user of skein serve.",
   details:
-    "The token is printed once, then the line that stands for it in the file of serve --token-file. The file holds hashes only.",
+    "The token is printed only once, followed by its line for the file of skein serve --token-file. The file holds only hashes of tokens.",
   arguments: [],
   options: {
-    user: { value: "ID", default: "local", what: "whom it lets in" },
-    admin: { what: "who has it may see and change the sessions of everyone" },
+    user: { value: "ID", default: "local", what: "the user of the token" },
+    admin: { what: "the user may see and change the sessions of all users" },
     may: {
       value: "RIGHTS",
       default: RIGHTS.join(","),
-      what: "what who has it may do: answer questions of runs, start and steer runs, reach files of checkpoints; or none",
+      what: "the rights of the user: approve calls, start and steer runs (run), access the files of checkpoints (files); or none",
     },
-    "expires-in": { value: "AGE", what: "how long it is good for, as in 90d (default: for ever)" },
+    "expires-in": { value: "AGE", what: "how long the token is valid, as in 90d (default: for ever)" },
     "token-file": { value: "FILE", what: "add the line to this file instead of printing it" },
   },
   examples: [
-    { line: "skein token --user ann --expires-in 90d --token-file ./tokens", what: "let a user in for three months" },
+    {
+      line: "skein token --user ann --expires-in 90d --token-file ./tokens",
+      what: "a token that is valid for three months",
+    },
     {
       line: "skein token --user eve --may none --token-file ./tokens",
-      what: "let a user in who reads and writes only",
+      what: "a token that may only read and write sessions",
     },
-    { line: "skein token --admin", what: "see the token and its line" },
+    { line: "skein token --admin", what: "print a token and its line" },
   ],
-  json: { token: "the token", line: "what stands for it in a token file: hash, userId, admin, may and expiresAt" },
+  json: { token: "the token", line: "its line of a token file: hash, userId, admin, may and expiresAt" },
   store: "none",
   async run(context) {
     const { values } = context;
@@ -57,18 +60,21 @@ export const token: Command = {
     else {
       context.print(made);
       if (file === undefined) context.print(JSON.stringify(line));
-      else context.fail(`${file} knows it now; it is not shown again.`);
+      else context.fail(`The token was added to ${file}; it is not printed again.`);
     }
     return 0;
   },
 };
 
-/** The rights that are given, or undefined for all. */
+/** The rights of `--may`; undefined for all. */
 function rightsOption(values: CommandValues): CallerRights | undefined {
   const text = textOption(values, "may") ?? "";
   const given = text === "none" ? [] : text.split(",");
   if (given.some((name) => !(RIGHTS as readonly string[]).includes(name))) {
-    throw new SessionError("INVALID_OPTION", `--may is ${show(text)}; give some of ${RIGHTS.join(",")}, or none.`);
+    throw new SessionError(
+      "INVALID_OPTION",
+      `--may is ${show(text)}; give one or more of ${RIGHTS.join(",")}, or none.`,
+    );
   }
   if (RIGHTS.every((name) => given.includes(name))) return undefined;
   return { approve: given.includes("approve"), run: given.includes("run"), files: given.includes("files") };

@@ -10,44 +10,47 @@ import { ASK_OPTIONS, askOption } from "../../options/ask-option.ts";
 import { openServiceManager } from "../../open-manager.ts";
 import { workspaceAt } from "../../options/workspace-option.ts";
 
-/** Runs what is asked for elsewhere. */
+/** Executes runs that servers request. */
 export const worker: Command = {
   name: "worker",
-  summary: "Run what servers are asked for, on as many machines as you like, until it is told to stop.",
+  summary: "Execute runs that servers request, on any number of machines, until stopped with Ctrl-C or SIGTERM.",
   details:
-    "Workers and servers share a store that several machines can use (PostgreSQL or Redis) and a queue, which only says that something waits: what there is to do is in the store, and an emptied queue loses nothing. A worker that dies is taken over when its lease ends. Tools act below the workspace in a directory of each user's own, isolated. The first SIGTERM or Ctrl-C hands runs over to other workers at the end of their round; a second one does not wait.",
+    "Workers and servers share a store that several machines can use (PostgreSQL or Redis), and a queue. The queue only carries notifications: the runs are in the store, so an emptied queue loses nothing. When a worker dies, another one continues its runs after the lease has ended. Tools are isolated, and work in a separate directory for each user below the workspace. The first SIGTERM or Ctrl-C hands runs over to other workers at the end of their round; a second one stops right away.",
   arguments: [],
   options: {
-    queue: { value: "URL", what: "where servers send notifications: redis://host:6379 or postgres://host/database" },
+    queue: { value: "URL", what: "the queue that servers notify: redis://host:6379 or postgres://host/database" },
     agents: AGENTS_OPTION,
-    concurrency: { value: "N", default: "32", what: "how many runs it has at once" },
-    "runs-per-user": { value: "N", default: "10", what: "how many of them may be one user's" },
-    lease: { value: "AGE", default: "30s", what: "how long others wait for its runs when it has died" },
+    concurrency: { value: "N", default: "32", what: "how many runs it executes in parallel" },
+    "runs-per-user": { value: "N", default: "10", what: "how many of them may belong to one user" },
+    lease: { value: "AGE", default: "30s", what: "how long its runs stay reserved after it has died" },
     "park-after": {
       value: "SECONDS",
       default: "30",
-      what: "how long a run waits for an answer before it lets go of its session, and goes on after the answer",
+      what: "how long a run waits for an approval before it parks and releases its session",
     },
-    webhook: { value: "URL", what: "where to post that a run has parked and waits for an answer" },
-    workspace: { value: "DIRECTORY", what: "where the tools of the agents act; without it they have none" },
+    webhook: { value: "URL", what: "the URL that is posted to when a run parks" },
+    workspace: {
+      value: "DIRECTORY",
+      what: "the directory that the workspace tools work in; without it, agents have no workspace tools",
+    },
     ...ASK_OPTIONS,
-    drain: { value: "AGE", default: "30s", what: "how long a round may go on after it was told to stop" },
-    "worker-name": { value: "NAME", what: "what it is called where workers are shown (default: its host and process)" },
+    drain: { value: "AGE", default: "30s", what: "how long a round may continue after the worker was stopped" },
+    "worker-name": { value: "NAME", what: "the name of the worker (default: its host and process id)" },
   },
   examples: [
     {
       line: "skein worker --store postgres://db/skein --queue redis://queue:6379 --agents ./agents.mjs --concurrency 8",
-      what: "eight runs at once, of the agents in a file",
+      what: "eight parallel runs, with the agents of a module",
     },
   ],
-  json: { name: "what it is called", agents: "the names of the agents that it runs", groups: "those of the groups" },
+  json: { name: "the name of the worker", agents: "the names of its agents", groups: "the names of its groups" },
   store: "made",
   runsTools: true,
   async run(context) {
     const { values, signal, fail } = context;
     const [queueUrl, file] = [textOption(values, "queue"), textOption(values, "agents")];
     if (queueUrl === undefined || file === undefined) {
-      throw new SessionError("INVALID_OPTION", "A worker needs --queue and --agents; skein worker --help shows how.");
+      throw new SessionError("INVALID_OPTION", "worker needs --queue and --agents; see skein worker --help.");
     }
     const { agents, models, groups } = await loadAgents(file);
     const options = await optionsOf(context);
@@ -68,7 +71,7 @@ export const worker: Command = {
       const { name, ...offers } = started.view;
       if (context.json) context.printJson({ name, agents: offers.agents, groups: offers.groups });
       else
-        context.print(`Worker ${name} runs ${[...offers.agents, ...offers.groups].join(", ")}; stop it with Ctrl-C.`);
+        context.print(`Worker ${name} runs ${[...offers.agents, ...offers.groups].join(", ")}; press Ctrl-C to stop.`);
       if (!signal.aborted) await once(signal, "abort");
       await started.close({ drainMs });
     } finally {

@@ -1,9 +1,9 @@
-/** The most files that one drop brings; a folder may hold anything. */
+/** The maximum number of files of one drop, as a folder may hold any number. */
 const FILES_MAX = 1000;
 
-/** The files that may be sessions among what was dropped, those in folders included. */
+/** The dropped files that may be sessions, including those in folders. */
 export async function droppedFiles(transfer: DataTransfer): Promise<File[]> {
-  // What was dropped is gone after the first wait, so that all of it is asked for at once.
+  // The items are only available synchronously, so all are requested before the first await.
   const items = [...transfer.items].map((item) => item.webkitGetAsEntry() ?? item.getAsFile());
   const files: File[] = [];
   for (const item of items) {
@@ -26,7 +26,7 @@ function fileOf(entry: FileSystemFileEntry): Promise<File> {
   return new Promise((resolve, reject) => entry.file(resolve, reject));
 }
 
-/** All that is in a folder; a browser gives it in parts. */
+/** All entries of a folder; browsers return them in batches. */
 async function listed(folder: FileSystemDirectoryEntry): Promise<FileSystemEntry[]> {
   const reader = folder.createReader();
   const all: FileSystemEntry[] = [];

@@ -1,7 +1,7 @@
 import { type ReactNode, useRef } from "react";
 import { useImport } from "./use-import.ts";
 
-/** Makes sessions of exported JSONL files or of files of other programs, and goes there. */
+/** Imports session files of Skein and of other programs, and opens the session. */
 export function ImportButton(): ReactNode {
   const take = useImport();
   const field = useRef<HTMLInputElement>(null);
@@ -16,7 +16,7 @@ export function ImportButton(): ReactNode {
         aria-label="Files of sessions"
         onChange={(event) => {
           const files = [...(event.target.files ?? [])];
-          // The same file can be chosen again after it was refused.
+          // Allows choosing the same file again after a failure.
           event.target.value = "";
           if (files.length > 0) void take.run(files);
         }}

@@ -2,12 +2,12 @@ import { type ReactNode, useEffect } from "react";
 import { droppedFiles } from "./dropped-files.ts";
 import { useImport } from "./use-import.ts";
 
-/** Takes in files and folders that are dropped anywhere on the page, and says what was found in them. */
+/** Imports files and folders dropped anywhere on the page, and shows the result. */
 export function ImportDrop(): ReactNode {
   const { run, busy, found, error } = useImport();
   useEffect(() => {
     const isFiles = (event: DragEvent) => event.dataTransfer?.types.includes("Files") === true;
-    // Without this a browser opens the file instead of the studio.
+    // Without this, the browser would open the file.
     const over = (event: DragEvent) => {
       if (isFiles(event)) event.preventDefault();
     };

@@ -9,7 +9,7 @@ const COMPACT = new Intl.NumberFormat("en", { notation: "compact", maximumFracti
 const MONEY = new Intl.NumberFormat("en-US", { style: "currency", currency: "USD" });
 const SMALL_MONEY = new Intl.NumberFormat("en-US", { style: "currency", currency: "USD", maximumSignificantDigits: 2 });
 
-/** How long ago a time was, in the words of someone who does not care for seconds; the date after four weeks. */
+/** How long ago a time was, without seconds; the date after four weeks. */
 export function ageOf(timestamp: string, nowMs: number): string {
   const time = Date.parse(timestamp);
   if (Number.isNaN(time)) return "";
@@ -22,22 +22,22 @@ export function ageOf(timestamp: string, nowMs: number): string {
   return days < 28 ? `${days} days ago` : DATE.format(time);
 }
 
-/** A time in full, where the reader is. */
+/** A time in full, in the local time zone. */
 export function fullTime(timestamp: string): string {
   const time = Date.parse(timestamp);
   return Number.isNaN(time) ? timestamp : TIME.format(time);
 }
 
-/** A cost in US dollars; a dash where none is known. One that was computed from prices, and is not on record, has a tilde. */
+/** A cost in US dollars; a dash if unknown. A cost that is computed from prices, not recorded, has a tilde. */
 export function formatCost(cost: number | null, computed = false): string {
   if (cost === null || cost === 0) return "–";
   return `${computed ? "~" : ""}${formatMoney(cost)}`;
 }
 
-/** What a cost with a tilde is. */
-export const COMPUTED_COST = "Computed from the list price of the model; not on record";
+/** The explanation of a cost with a tilde. */
+export const COMPUTED_COST = "Computed from the list price of the model, not recorded";
 
-/** US dollars, with as many digits as a small amount needs to be seen. */
+/** US dollars, with the digits that a small amount needs. */
 export function formatMoney(cost: number): string {
   return cost > 0 && cost < 0.1 ? SMALL_MONEY.format(cost) : MONEY.format(cost);
 }
@@ -47,12 +47,12 @@ export function formatCount(count: number): string {
   return COUNT.format(count);
 }
 
-/** A count that fits in little room. */
+/** A count in short form. */
 export function formatCompact(count: number): string {
   return COMPACT.format(count);
 }
 
-/** A span of time in the unit that suits it. */
+/** A duration in a suitable unit. */
 export function formatDuration(ms: number): string {
   if (ms < 1000) return `${Math.round(ms)} ms`;
   if (ms < MINUTE_MS) return `${(ms / 1000).toFixed(1)} s`;

@@ -5,7 +5,7 @@ import { NO_FILTER } from "./session-filter.ts";
 
 const signal = new AbortController().signal;
 
-/** A server with so many sessions. */
+/** A fake server with the given number of sessions. */
 function clientOf(count: number): { readonly client: Client; readonly asked: ListSessions[] } {
   const asked: ListSessions[] = [];
   const sessions = Array.from({ length: count }, (_, index) => ({
@@ -23,7 +23,7 @@ function clientOf(count: number): { readonly client: Client; readonly asked: Lis
   return { client: { sessions: { list } } as unknown as Client, asked };
 }
 
-test("gives as many sessions as are wanted, and says whether there are more", async () => {
+test("returns the wanted number of sessions, and whether there are more", async () => {
   const { client } = clientOf(120);
   const first = await readSessions(client, NO_FILTER, 50, signal);
   expect([first.rows.length, first.more]).toEqual([50, true]);
@@ -31,13 +31,13 @@ test("gives as many sessions as are wanted, and says whether there are more", as
   expect([all.rows.length, all.more, all.read]).toEqual([120, false, 120]);
 });
 
-test("asks for no page that is larger than the server gives", async () => {
+test("requests no page above the server's limit", async () => {
   const { client, asked } = clientOf(2500);
   expect((await readSessions(client, NO_FILTER, 2100, signal)).rows).toHaveLength(2100);
   expect(asked.map(({ limit }) => limit)).toEqual([1000, 1000, 100]);
 });
 
-test("lets the server find the sessions whose runs stand so", async () => {
+test("filters by the state of runs on the server", async () => {
   const { client, asked } = clientOf(1);
   for (const show of ["asking", "interrupted", "closed"] as const)
     await readSessions(client, { ...NO_FILTER, show }, 60, signal);
@@ -48,7 +48,7 @@ test("lets the server find the sessions whose runs stand so", async () => {
   ]);
 });
 
-test("asks nothing for a pattern that is not one", async () => {
+test("sends no request for an invalid pattern", async () => {
   const { client, asked } = clientOf(1);
   await expect(readSessions(client, { ...NO_FILTER, search: "re:(" }, 50, signal)).rejects.toThrow(
     /regular expression/,

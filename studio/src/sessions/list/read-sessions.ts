@@ -1,24 +1,24 @@
 import type { Client, SearchHitView, ListedSession } from "skein/client";
 import { isShown, patternProblem, queryOf, runsOf, type SessionFilter } from "./session-filter.ts";
 
-/** A row of the list: a session, and where a search found something in it. */
+/** A row of the list: a session, and the matches of a search in it. */
 export interface SessionRow {
   readonly session: ListedSession;
   readonly matches: SearchHitView["matches"];
 }
 
-/** The rows that were asked for, and whether there are more. */
+/** The requested rows, and whether there are more. */
 export interface SessionRows {
   readonly rows: readonly SessionRow[];
   readonly more: boolean;
-  /** How many sessions the server had to send for it. */
+  /** How many sessions the server returned for it. */
   readonly read: number;
 }
 
-/** The most sessions that one page of the server's listing may have. */
+/** The maximum number of sessions on a page of the server's list. */
 const PAGE_MAX = 1000;
 
-/** The first so many sessions that a filter lets through, those with the latest message first. */
+/** The first sessions that match a filter, latest message first. */
 export async function readSessions(
   client: Client,
   filter: SessionFilter,

@@ -6,11 +6,11 @@ const marked = (text: string, search: string): readonly string[] =>
     .filter((piece) => piece.marked)
     .map((piece) => piece.text);
 
-test("marks words and phrases wherever they occur, in any case", () => {
+test("marks words and phrases wherever they occur, ignoring case", () => {
   expect(marked("The Refund of order 4711 is a refund", 'refund "order 47"')).toEqual(["Refund", "order 47", "refund"]);
 });
 
-test("loses nothing of the text, whatever is marked", () => {
+test("keeps the whole text, whatever is marked", () => {
   for (const search of ["", "a", '"b c"', "a b re:.*", "(", "[a-", "\\"]) {
     expect(
       markedPieces("a b c (a) [a- \\", search)
@@ -20,11 +20,11 @@ test("loses nothing of the text, whatever is marked", () => {
   }
 });
 
-test("takes what looks like a pattern as the words that they are", () => {
+test("treats pattern characters in words literally", () => {
   expect(marked("a.b axb", "a.b")).toEqual(["a.b"]);
 });
 
-test("marks nothing of a pattern, which could keep the page busy", () => {
+test("marks no matches of a pattern, which could block the page", () => {
   expect(marked(`${"a".repeat(60)}!`, "re:^(a+)+$")).toEqual([]);
   expect(marked("late order", "order re:l.te")).toEqual(["order"]);
 });

@@ -1,4 +1,4 @@
-/** A piece of a text, and whether the search asked for it. */
+/** A piece of a text, and whether the search matches it. */
 export interface MarkedPiece {
   readonly text: string;
   readonly marked: boolean;
@@ -7,8 +7,8 @@ export interface MarkedPiece {
 const PIECES_MAX = 50;
 
 /**
- * A text in pieces, with the words and "phrases" of a search marked. What `re:` asks for is not marked: a pattern of
- * someone's own could keep the page busy for ever.
+ * Splits a text into pieces and marks the words and "phrases" of a search. Matches of a `re:` pattern are not marked: a
+ * pathological pattern could block the page.
  */
 export function markedPieces(text: string, search: string): readonly MarkedPiece[] {
   const terms = termsOf(search);
@@ -26,7 +26,7 @@ export function markedPieces(text: string, search: string): readonly MarkedPiece
   return pieces;
 }
 
-/** The words and phrases of a search, the longest first so that none hides a longer one. */
+/** The words and phrases of a search, longest first, so that a short one does not hide a longer one. */
 function termsOf(search: string): readonly string[] {
   const plain = search.replace(/(?<=^|\s)re:.*$/s, "");
   const found = [...plain.matchAll(/"([^"]*)"|([^\s"]+)/g)].map(([, phrase, word]) => phrase ?? word ?? "");

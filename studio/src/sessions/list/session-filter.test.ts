@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { countFilters, isShown, NO_FILTER, patternProblem, queryOf, runsOf } from "./session-filter.ts";
 
-test("asks the server for what it can answer, and for nothing when there is no filter", () => {
+test("passes to the server what it can filter, and nothing without a filter", () => {
   expect(queryOf(NO_FILTER)).toEqual({});
   expect(queryOf({ search: "", userId: " ann ", cwd: "/srv", show: "closed" })).toEqual({
     userId: "ann",
@@ -13,7 +13,7 @@ test("asks the server for what it can answer, and for nothing when there is no f
   expect(queryOf({ ...NO_FILTER, show: "deleted" })).toEqual({});
 });
 
-test("sorts out itself what runs and what was interrupted, among what a search found", () => {
+test("filters search results for running and interrupted sessions itself", () => {
   const openRuns = [{ runId: "r", state: "started" }] as const;
   const interrupted = { status: "active", running: null, openRuns } as const;
   const running = { ...interrupted, running: { runId: "r" } };
@@ -22,13 +22,13 @@ test("sorts out itself what runs and what was interrupted, among what a search f
   expect(isShown(interrupted, "all")).toBe(true);
 });
 
-test("knows a pattern that is not one before the server has to say so", () => {
+test("detects an invalid pattern before a request", () => {
   expect(patternProblem('words "a phrase" core:(')).toBeNull();
   expect(patternProblem("word re:a+")).toBeNull();
-  expect(patternProblem("word re:(")).toMatch(/not a regular expression/);
+  expect(patternProblem("word re:(")).toMatch(/not a valid regular expression/);
   expect(patternProblem("re:")).toMatch(/Give a pattern/);
 });
 
-test("counts the filters that are in force", () => {
+test("counts the active filters", () => {
   expect(countFilters({ search: "x", userId: " ", cwd: "/srv", show: "running" })).toBe(2);
 });

@@ -2,7 +2,7 @@ import { type ReactNode, useId, useState } from "react";
 import { EraseDialog } from "../erase-dialog.tsx";
 import { NO_FILTER, type SessionFilter, SHOW_CHOICES, type ShowChoice } from "./session-filter.ts";
 
-/** Chooses which sessions are listed: how they stand, whose they are, which project they belong to. */
+/** The filters of the list: state, user and directory. */
 export function SessionFilters({
   filter,
   onChange,
@@ -11,7 +11,7 @@ export function SessionFilters({
 }: {
   readonly filter: SessionFilter;
   readonly onChange: (filter: SessionFilter) => void;
-  /** The users to choose from; null for someone who only sees their own sessions. */
+  /** The users to choose from; null if the user only sees their own sessions. */
   readonly users: readonly string[] | null;
   readonly projects: readonly string[];
 }): ReactNode {

@@ -4,7 +4,7 @@ import { countFilters, type SessionFilter } from "./session-filter.ts";
 import { SessionRows } from "./session-rows.tsx";
 import type { SessionList } from "./use-session-list.ts";
 
-/** The sessions that were found, or why there are none to see. */
+/** The sessions of the list, or why there are none. */
 export function SessionListing({
   list,
   filter,
@@ -39,7 +39,7 @@ export function SessionListing({
         </p>
       )}
       {deleted && filter.search.trim() !== "" && (
-        <p className="sessions-note soft small">Deleted sessions cannot be searched; these are all of them.</p>
+        <p className="sessions-note soft small">Deleted sessions cannot be searched; all of them are shown.</p>
       )}
       <output className="only-for-readers">{stale ? "" : countText(rows.length, more)}</output>
       {rows.length === 0 ? (
@@ -63,7 +63,7 @@ export function SessionListing({
   );
 }
 
-/** Whether the studio says so already, below everything. */
+/** Whether the connection banner already reports this error. */
 function isUnreachable(error: Error): boolean {
   return error instanceof ClientError && error.code === "CONNECTION_FAILED";
 }
@@ -74,6 +74,6 @@ function countText(count: number, more: boolean): string {
 }
 
 function emptyText(searched: boolean, filtered: boolean): string {
-  if (searched) return filtered ? "No session of this kind says that." : "No session says that.";
-  return filtered ? "No session is of this kind." : "There are no sessions yet. Begin with a new one.";
+  if (searched) return filtered ? "No session with this filter matches." : "No session matches.";
+  return filtered ? "No session matches the filter." : "There are no sessions yet. Start a new one.";
 }

@@ -10,7 +10,7 @@ import { SessionMark } from "../session-mark.tsx";
 
 const MATCHES_MAX = 3;
 
-/** One session of the list; a deleted one can only be brought back. */
+/** One session of the list; a deleted one can only be restored. */
 export function SessionRow({
   row: { session, matches },
   search,
@@ -53,12 +53,12 @@ export function SessionRow({
   );
 }
 
-/** What a row shows. */
+/** The props of a row. */
 export interface SessionRowProps {
   readonly row: Row;
   readonly search: string;
   readonly selected: boolean;
-  /** Whether Tab stops here; arrows lead to the other rows. */
+  /** Whether the Tab key stops here; arrow keys lead to the other rows. */
   readonly tabbable: boolean;
   readonly onRestore: ((id: string) => void) | null;
 }

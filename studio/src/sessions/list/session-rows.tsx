@@ -7,7 +7,7 @@ import "./session-rows.css";
 const ROW_HEIGHT_PX = 58;
 const MATCH_HEIGHT_PX = 44;
 
-/** The rows of the list; only those that can be seen are on the page. */
+/** The rows of the list, virtualized: only visible ones are rendered. */
 export function SessionRows({
   rows,
   search,
@@ -21,7 +21,7 @@ export function SessionRows({
   readonly selectedId: string | null;
   readonly busy: boolean;
   readonly onRestore: ((id: string) => void) | null;
-  /** What comes after the last row. */
+  /** Rendered after the last row. */
   readonly children?: ReactNode;
 }): ReactNode {
   const scroller = useRef<HTMLDivElement>(null);
@@ -33,7 +33,7 @@ export function SessionRows({
     getScrollElement: () => scroller.current,
     estimateSize: (index) => ROW_HEIGHT_PX + Math.min(rows[index]?.matches.length ?? 0, 3) * MATCH_HEIGHT_PX,
     getItemKey: (index) => rows[index]?.session.header.id ?? index,
-    // The row that Tab stops at has to be there, wherever the list is scrolled to.
+    // The row with the tab stop must be rendered, wherever the list is scrolled to.
     rangeExtractor: (range) => [...new Set([...defaultRangeExtractor(range), active])].sort((a, b) => a - b),
     overscan: 8,
   });
@@ -62,7 +62,7 @@ export function SessionRows({
     focusPending();
   };
   return (
-    // biome-ignore lint/a11y/noStaticElementInteractions: the links inside have the focus; this only moves it among them.
+    // biome-ignore lint/a11y/noStaticElementInteractions: the links inside have the focus; this only moves the focus between them.
     <div ref={scroller} className="sessions-scroller" aria-busy={busy} onKeyDown={move}>
       <ul aria-label="Sessions" className="sessions-rows" style={{ height: virtual.getTotalSize() }}>
         {virtual.getVirtualItems().map(({ index, start, key }) => {

@@ -5,31 +5,31 @@ import { readSessions, type SessionRows } from "./read-sessions.ts";
 import type { SessionFilter } from "./session-filter.ts";
 import { onChange } from "../session-signals.ts";
 
-/** How many sessions are asked for at first, and each time that more are wanted. */
+/** How many sessions are loaded at first, and how many more each time. */
 const PAGE = 50;
 
-/** How often the list is read again while someone can see it. */
+/** How often the list is reloaded while the page is visible. */
 const POLL_MS = 3000;
 
-/** What reading one session adds to the pause, so that a long list does not keep the server busy. */
+/** Added to the interval for each loaded session, so that a long list does not keep the server busy. */
 const POLL_MS_EACH = 15;
 
-/** Changes that come faster are taken together. */
+/** Changes within this time cause one reload. */
 const GATHER_MS = 400;
 
-/** A list of sessions that is kept up to date. */
+/** A session list that is kept up to date. */
 export interface SessionList {
-  /** The rows of the filter, or while they are on their way those of the filter before. */
+  /** The rows of the filter; while they are loading, those of the previous filter. */
   readonly shown: SessionRows | null;
-  /** Whether the rows are those of the filter before. */
+  /** Whether the rows are those of the previous filter. */
   readonly stale: boolean;
-  /** Why the list could not be read the last time. */
+  /** Why the last request failed. */
   readonly error: Error | null;
   readonly reload: () => void;
   readonly loadMore: () => void;
 }
 
-/** The sessions that a filter lets through, read again every few seconds while the page can be seen. */
+/** The sessions that match a filter, reloaded every few seconds while the page is visible. */
 export function useSessionList(filter: SessionFilter): SessionList {
   const client = useClient();
   const key = JSON.stringify(filter);
@@ -37,12 +37,12 @@ export function useSessionList(filter: SessionFilter): SessionList {
   const count = pages.key === key ? pages.count : 1;
   const requested = useRequest(key, (signal) => readSessions(client, filter, count * PAGE, signal));
   const { data, error, loading, reload } = requested;
-  // A new try clears the error, and each one would make the note of it blink.
+  // A new attempt clears the error, which would make its message blink.
   const kept = useRef<{ rows: SessionRows | null; error: Error | null }>({ rows: null, error: null });
   if (data !== null) kept.current.rows = data;
   if (!loading) kept.current.error = error;
   usePolling(reload, loading, data?.read ?? 0);
-  // A list that someone wants more of is asked for again.
+  // Loading more repeats the whole request with a larger limit.
   useEffect(() => {
     if (count > 1) reload();
   }, [count, reload]);

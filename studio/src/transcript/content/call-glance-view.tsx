@@ -6,7 +6,7 @@ import "./call-glance.css";
 
 const DIFF_LINES = 8;
 
-/** What a call did, in a few lines: a diff, a command with what it printed first, or a table. */
+/** A call at a glance: a diff, a command with the beginning of its output, or a table. */
 export function CallGlanceView({ glance }: { readonly glance: CallGlance }): ReactNode {
   if (glance.kind === "edit") return <DiffView edit={glance.edit} first={DIFF_LINES} />;
   if (glance.kind === "lines") {
@@ -24,7 +24,7 @@ export function CallGlanceView({ glance }: { readonly glance: CallGlance }): Rea
   }
   const { columns, rows, more } = glance;
   return (
-    // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reachable by keyboard.
+    // biome-ignore lint/a11y/noNoninteractiveTabindex: a scrollable element must be reachable by keyboard.
     <div className="transcript-glance-table small" tabIndex={0}>
       <table>
         <thead>

@@ -1,15 +1,15 @@
 import type { ToolCall } from "../../../../src/session/message.ts";
 import { argumentsOf, type FileEdit, fileEditOf } from "./file-edit.ts";
 
-/** What a call did, as its card shows it before it is unfolded. */
+/** The summary of a call on its collapsed card. */
 export type CallGlance =
   | { readonly kind: "edit"; readonly edit: FileEdit }
   | {
       readonly kind: "lines";
-      /** The command that was run; null where the call is another. */
+      /** The command that was run; null for other calls. */
       readonly command: string | null;
       readonly lines: readonly string[];
-      /** How many lines or items more there are. */
+      /** How many more lines or items there are. */
       readonly more: number;
     }
   | {
@@ -27,7 +27,7 @@ const LINE_CHARACTERS_MAX = 300;
 const CHARACTERS_MAX = 200_000;
 const COMMAND_NAMES = ["command", "cmd", "script"];
 
-/** What is shown of a call at a glance; null where its name and arguments say it all. `result` is null until it is there. */
+/** The summary of a call; null if its name and arguments are enough. `result` is null until it has arrived. */
 export function glanceOf(
   call: Pick<ToolCall, "name" | "arguments">,
   result: { readonly text: string; readonly failed: boolean } | null,
@@ -51,7 +51,7 @@ function commandOf(call: Pick<ToolCall, "arguments">): string | null {
   return typeof command === "string" && command !== "" ? cut(command, 2 * LINE_CHARACTERS_MAX) : null;
 }
 
-/** A list of objects as a table: a text that is one, or an object with nothing else that is one. */
+/** A list of objects as a table: the text is such a list, or an object that contains exactly one. */
 function tableOf(text: string): CallGlance | null {
   const items = listIn(text);
   const first = items?.[0];

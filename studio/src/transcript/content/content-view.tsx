@@ -3,9 +3,9 @@ import type { Content, ContentPart } from "../../../../src/session/message.ts";
 import { Markdown } from "../../markdown/markdown.tsx";
 import { FilePart } from "./file-part.tsx";
 import { Fold } from "./fold.tsx";
-import { partsOf } from "./said.ts";
+import { partsOf } from "./content-text.ts";
 
-/** What a message says: text with its Markdown, pictures, files, and folded thinking. */
+/** The content of a message: Markdown text, pictures, files, and collapsed thinking. */
 export function ContentView({ content }: { readonly content: Content | null }): ReactNode {
   return partsOf(content).map((part, index) => <Part key={index} part={part} />);
 }
@@ -16,7 +16,7 @@ function Part({ part }: { readonly part: ContentPart }): ReactNode {
   return <FilePart part={part} />;
 }
 
-/** What a model thought before it spoke, folded. */
+/** The thinking of a model, collapsed. */
 export function Thinking({ text }: { readonly text: string }): ReactNode {
   return (
     <Fold title="Thinking" className="transcript-thinking">

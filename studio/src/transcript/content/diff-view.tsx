@@ -8,7 +8,7 @@ const LINES_FIRST = 200;
 const LINE_CHARACTERS_MAX = 2000;
 const CHARACTERS_MAX = 1_000_000;
 
-/** What a call changes in a file, as removed and added lines. */
+/** The change of a file by a call, as removed and added lines. */
 export function DiffView({
   edit,
   first = LINES_FIRST,
@@ -29,7 +29,7 @@ export function DiffView({
           <ins>+{added}</ins> <del>−{removed}</del>
         </span>
       </figcaption>
-      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reachable by keyboard. */}
+      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: a scrollable element must be reachable by keyboard. */}
       <pre tabIndex={0}>
         {lines.slice(0, most).map((line, index) => (
           <Line key={index} line={line} />

@@ -6,7 +6,7 @@ const call = (name: string, value: unknown): { name: string; arguments: string }
   arguments: JSON.stringify(value),
 });
 
-test("knows an edit by its old and its new text", () => {
+test("detects an edit by its old and new text", () => {
   expect(fileEditOf(call("edit_workspace_file", { path: "a.txt", old_text: "a", new_text: "b" }))).toEqual({
     path: "a.txt",
     oldText: "a",
@@ -15,13 +15,13 @@ test("knows an edit by its old and its new text", () => {
   });
 });
 
-test("knows a written file by its tool's name, and takes no other tool for one", () => {
+test("detects a written file by the name of the tool, and no other tool", () => {
   const given = { path: "a.txt", content: "hi" };
   expect(fileEditOf(call("write_workspace_file", given))).toMatchObject({ newText: "hi", whole: true });
   expect(fileEditOf(call("read_workspace_file", given))).toBeNull();
 });
 
-test("makes nothing of arguments that are not whole or no object", () => {
+test("returns null for incomplete arguments, and for those that are not an object", () => {
   expect(argumentsOf({ arguments: '{"path": "a' })).toBeNull();
   expect(argumentsOf({ arguments: "[1]" })).toBeNull();
   expect(fileEditOf(call("write_workspace_file", null))).toBeNull();

@@ -1,6 +1,6 @@
 import type { ToolCall } from "../../../../src/session/message.ts";
 
-/** What a call does to a file: the old text, where the call says it, and the new one. */
+/** The change of a file by a call: the old text, if the call has it, and the new text. */
 export interface FileEdit {
   readonly path: string;
   readonly oldText: string;
@@ -14,7 +14,7 @@ const NEW_NAMES = ["new_text", "newText", "new_string", "new_str"];
 const WHOLE_NAMES = ["content", "file_text", "text"];
 const PATH_NAMES = ["path", "file_path", "filePath", "file"];
 
-/** The arguments of a call as an object; null while they are not whole, or where they are something else. */
+/** The arguments of a call as an object; null if they are incomplete or something else. */
 export function argumentsOf({ arguments: raw }: Pick<ToolCall, "arguments">): Readonly<Record<string, unknown>> | null {
   try {
     const value: unknown = JSON.parse(raw);
@@ -26,7 +26,7 @@ export function argumentsOf({ arguments: raw }: Pick<ToolCall, "arguments">): Re
   }
 }
 
-/** The change of a file that a call asks for; null for any other call. */
+/** The file change of a call; null for any other call. */
 export function fileEditOf(call: Pick<ToolCall, "name" | "arguments">): FileEdit | null {
   const given = argumentsOf(call);
   if (given === null) return null;

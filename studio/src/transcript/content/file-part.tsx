@@ -6,7 +6,7 @@ import "./file-part.css";
 
 type FileOf = Extract<ContentPart, { type: "image" | "file" }>;
 
-/** A picture or a file of a message; what is not made of pixels is only offered to be kept. */
+/** A picture or file of a message; anything but raster pictures is only offered as a download. */
 export function FilePart({ part }: { readonly part: FileOf }): ReactNode {
   const [broken, setBroken] = useState(false);
   const name = visibleText(part.name ?? (part.type === "image" ? "Picture" : "File"));
@@ -36,7 +36,7 @@ function keep({ data, name }: FileOf): void {
   } catch {
     bytes = new TextEncoder().encode(data);
   }
-  // As bytes and nothing else, so that a browser that shows it instead shows no page.
+  // As plain bytes: a browser that opens the file instead of saving it must not run it as a page.
   const url = URL.createObjectURL(new Blob([bytes], { type: "application/octet-stream" }));
   const link = document.createElement("a");
   link.href = url;

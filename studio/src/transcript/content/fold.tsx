@@ -1,6 +1,6 @@
 import { type ReactNode, useState } from "react";
 
-/** Something that is folded until it is asked for; what is folded is not drawn at all. */
+/** A collapsible section; its content is only rendered while it is open. */
 export function Fold({
   title,
   className = "",
@@ -12,7 +12,7 @@ export function Fold({
   readonly className?: string;
   /** Whether it is open at first. */
   readonly open?: boolean;
-  /** What is shown below while it is folded. */
+  /** RequestBoundary below the title while it is collapsed. */
   readonly folded?: ReactNode;
   readonly children: ReactNode;
 }): ReactNode {

@@ -1,4 +1,4 @@
-/** When something was said: the time, with the day where that is not today. */
+/** A time, with the day if it is not today. */
 export function formatTime(timestamp: string, now: Date = new Date()): string {
   const date = new Date(timestamp);
   if (Number.isNaN(date.getTime())) return timestamp;

@@ -7,14 +7,14 @@ const show = (before: string, after: string): string =>
     .map(({ kind, text }) => `${{ same: " ", removed: "-", added: "+" }[kind]}${text}`)
     .join("|");
 
-test("shows what was removed and what was added between the lines that stayed", () => {
+test("shows removed and added lines between equal ones", () => {
   expect(show("a\nb\nc\n", "a\nB\nc\n")).toBe(" a|-b|+B| c");
   expect(show("a\nc", "a\nb\nc")).toBe(" a|+b| c");
   expect(show("", "one\ntwo\n")).toBe("+one|+two");
   expect(show("one", "")).toBe("-one");
 });
 
-test("the lines that are not added are the old text, and those that are not removed the new one", () => {
+test("equal and removed lines are the old text, equal and added ones the new text", () => {
   const text = fc.array(fc.constantFrom("a", "b", "c"), { maxLength: 12 });
   fc.assert(
     fc.property(text, text, (before, after) => {
@@ -25,7 +25,7 @@ test("the lines that are not added are the old text, and those that are not remo
   );
 });
 
-test("does not compare each line with each in texts that are too long for it", () => {
+test("avoids the quadratic comparison of very long texts", () => {
   const many = (letter: string): string => Array.from({ length: 5000 }, (_, index) => `${letter}${index}`).join("\n");
   expect(diffLines(many("a"), many("b"))).toHaveLength(10_000);
 });

@@ -4,10 +4,10 @@ export interface DiffLine {
   readonly text: string;
 }
 
-/** Above this many comparisons, the changed middle is shown as removed and added as a whole. */
+/** Above this number of comparisons, the changed middle is shown as fully removed and added. */
 const COMPARISONS_MAX = 400_000;
 
-/** What is different between two texts, line by line. */
+/** The differences between two texts, line by line. */
 export function diffLines(oldText: string, newText: string): readonly DiffLine[] {
   const [before, after] = [linesOf(oldText), linesOf(newText)];
   const shorter = Math.min(before.length, after.length);
@@ -51,7 +51,7 @@ function diffMiddle(before: readonly string[], after: readonly string[]): DiffLi
   return found;
 }
 
-/** How long the longest common subsequence of the rests is that begin at each pair of lines. */
+/** The lengths of the longest common subsequences of the remaining lines, for each pair of start lines. */
 function commonLengths(before: readonly string[], after: readonly string[]): Uint32Array[] {
   const lengths = Array.from({ length: before.length + 1 }, () => new Uint32Array(after.length + 1));
   for (let i = before.length - 1; i >= 0; i--) {

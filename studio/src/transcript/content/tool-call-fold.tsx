@@ -8,12 +8,12 @@ import { ContentView } from "./content-view.tsx";
 import { DiffView } from "./diff-view.tsx";
 import { argumentsOf, fileEditOf } from "./file-edit.ts";
 import { Fold } from "./fold.tsx";
-import { partsOf, textOf } from "./said.ts";
+import { partsOf, textOf } from "./content-text.ts";
 import "./tool-call-fold.css";
 
 const PREVIEW_CHARACTERS = 100;
 
-/** How a call stands: written by the model, running, waiting for a word, answered, or refused. */
+/** The state of a call: written by the model, waiting for its turn, running, waiting for approval, done, or failed. */
 export type CallState = "called" | "next" | "running" | "waiting" | "done" | "failed";
 
 const STATES: Readonly<Record<CallState, string>> = {
@@ -25,7 +25,7 @@ const STATES: Readonly<Record<CallState, string>> = {
   failed: "failed",
 };
 
-/** A call as it is drawn: its name, what it is about and what it did at a glance, and all of it when it is unfolded. */
+/** A call: collapsed with its name, subject and result at a glance; complete when it is open. */
 export function ToolCallFold({
   call,
   result,
@@ -35,9 +35,9 @@ export function ToolCallFold({
 }: {
   readonly call: ToolCall;
   readonly result: ToolMessage | null;
-  /** How it stands; null where the result says so. */
+  /** Its state; null if the result determines it. */
   readonly state: CallState | null;
-  /** Who let it run or did not; drawn when it is unfolded. */
+  /** Who approved or denied it; shown when the call is open. */
   readonly answer?: ReactNode;
   readonly children?: ReactNode;
 }): ReactNode {
@@ -77,7 +77,7 @@ export function ToolCallFold({
   );
 }
 
-/** What a tool answered; text as it is, since tools do not write prose. */
+/** The result of a tool, as plain text: tools do not write Markdown. */
 export function ToolResult({ message }: { readonly message: ToolMessage }): ReactNode {
   const others = partsOf(message.content).filter(({ type }) => type !== "text");
   const text = textOf(message.content);
@@ -100,7 +100,7 @@ function prettyOf(text: string): string {
   }
 }
 
-/** What a call is about, on one line. */
+/** The subject of a call, on one line. */
 function previewOf(call: ToolCall): string {
   const given = argumentsOf({ arguments: call.arguments.slice(0, 100_000) });
   const first = given === null ? undefined : Object.values(given).find((value) => typeof value === "string");

@@ -3,7 +3,7 @@ import type { ToolCall, ToolMessage } from "../../../../src/session/message.ts";
 import { LiveToolCall } from "../../run/live-tool-call.tsx";
 import { ToolCallFold } from "./tool-call-fold.tsx";
 
-/** A tool call with what came of it; one without a result is looked up in the run that goes on. */
+/** A tool call with its result; a call without one shows its state in the open run. */
 export function ToolCallView({
   call,
   result,
@@ -11,7 +11,7 @@ export function ToolCallView({
 }: {
   readonly call: ToolCall;
   readonly result: ToolMessage | null;
-  /** Who let it run or did not. */
+  /** Who approved or denied it. */
   readonly answer?: ReactNode;
 }): ReactNode {
   if (result === null) return <LiveToolCall call={call} />;

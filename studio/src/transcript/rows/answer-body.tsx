@@ -1,10 +1,10 @@
 import type { ReactNode } from "react";
 import type { AssistantMessage, ToolMessage } from "../../../../src/session/message.ts";
 import { ContentView } from "../content/content-view.tsx";
-import { partsOf } from "../content/said.ts";
+import { partsOf } from "../content/content-text.ts";
 import { ToolCallView } from "../content/tool-call-view.tsx";
 
-/** What a model said, and its calls with what came of them. */
+/** The answer of a model, and its calls with their results. */
 export function AnswerBody({
   message,
   resultOf,
@@ -12,7 +12,7 @@ export function AnswerBody({
 }: {
   readonly message: AssistantMessage;
   readonly resultOf: (callId: string) => ToolMessage | null;
-  /** Shows who was asked about a call, where that is on record. */
+  /** Renders who answered the question about a call, if one was asked. */
   readonly answerOf?: (callId: string) => ReactNode;
 }): ReactNode {
   const { content, toolCalls = [], stopReason } = message;
@@ -23,9 +23,9 @@ export function AnswerBody({
       {toolCalls.map((call) => (
         <ToolCallView key={call.id} call={call} result={resultOf(call.id)} answer={answerOf?.(call.id)} />
       ))}
-      {isEmpty && stopReason !== "error" && <p className="soft">It said nothing.</p>}
+      {isEmpty && stopReason !== "error" && <p className="soft">The answer is empty.</p>}
       {stopReason === "error" && (
-        <p className="transcript-error">{errorOf(message) ?? "The model failed before it was done."}</p>
+        <p className="transcript-error">{errorOf(message) ?? "The model failed before it finished."}</p>
       )}
     </>
   );

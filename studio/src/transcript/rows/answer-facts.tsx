@@ -11,7 +11,7 @@ const STOPS: Readonly<Partial<Record<StopReason, string>>> = {
   error: "failed",
 };
 
-/** Which model answered, what that took, and why it stopped where it did not just finish. */
+/** The model of an answer, its usage, and why it stopped early, if it did. */
 export function AnswerFacts({
   message,
   spent,
@@ -31,7 +31,7 @@ export function AnswerFacts({
   );
 }
 
-/** What was spent, as far as it is known. */
+/** The known usage. */
 export function SpentFacts({
   spent: { tokens, tokensRead, tokensWritten, cost, costComputed, tookMs },
 }: {
@@ -50,12 +50,12 @@ export function SpentFacts({
   );
 }
 
-/** How many tokens were read and written, and how many nobody says that of. */
+/** The input and output tokens, and the unspecified rest. */
 function splitOf({
   tokens,
   tokensRead,
   tokensWritten,
 }: { readonly [K in "tokens" | "tokensRead" | "tokensWritten"]: number }): string {
   const rest = tokens - tokensRead - tokensWritten;
-  return `${tokensRead} tokens read, ${tokensWritten} written${rest > 0 ? `, ${rest} not split` : ""}`;
+  return `${tokensRead} tokens read, ${tokensWritten} written${rest > 0 ? `, ${rest} unspecified` : ""}`;
 }

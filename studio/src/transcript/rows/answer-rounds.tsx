@@ -7,13 +7,13 @@ import type { Round } from "./rows.ts";
 import { type Spent, spentOn } from "./spent.ts";
 import "./answer-rounds.css";
 
-/** An answer: the rounds that led to it, folded under one heading where there are several, and what it says. */
+/** An answer: its rounds, collapsed under one heading if there are several, and its text. */
 export function AnswerRounds({
   rounds,
   asked,
 }: {
   readonly rounds: readonly Round[];
-  /** The entry of a round that is to be seen at once. */
+  /** The entry of a round that is shown open. */
   readonly asked: string | null;
 }): ReactNode {
   const [last, earlier] = [rounds.at(-1), rounds.slice(0, -1)];
@@ -22,7 +22,7 @@ export function AnswerRounds({
     <>
       {earlier.length === 1 && earlier.map((round) => <RoundBody key={round.entry.id} round={round} />)}
       {earlier.length > 1 && (
-        // Drawn anew where a link asks for it, so that it opens.
+        // The key remounts it when a link asks for it, so that it opens.
         <Fold
           key={String(open)}
           open={open}

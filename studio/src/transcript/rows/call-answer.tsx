@@ -1,13 +1,13 @@
 import type { ReactNode } from "react";
-import { describeAnswer } from "../../run/asked.ts";
+import { describeAnswer } from "../../run/run-question.ts";
 import { useClient } from "../../request/use-client.ts";
 import { useRequest } from "../../request/use-request.ts";
 import { useTalkActions } from "../talk-actions.ts";
 
-/** Between an answer of a model and what its tools said, there are seldom more than a few entries. */
+/** The maximum number of entries that are read between an answer and the results of its tools. */
 const ENTRIES_MAX = 200;
 
-/** Who let a call run or refused it, when, and why; nothing where nobody was asked. It is read when it is looked at. */
+/** Who approved or denied a call, when and why; nothing if no question was asked. Loaded when it is shown. */
 export function CallAnswer({
   callId,
   after,
@@ -16,7 +16,7 @@ export function CallAnswer({
   readonly callId: string;
   /** The position of the call in the log. */
   readonly after: number;
-  /** The position of its result; null where that is not known. */
+  /** The position of its result; null if unknown. */
   readonly before: number | null;
 }): ReactNode {
   const client = useClient();

@@ -10,11 +10,11 @@ import { RowActions } from "./row-actions.tsx";
 import { type OpenForm, RowForms } from "./row-forms.tsx";
 import { RowHead } from "./row-head.tsx";
 import type { Row } from "./rows.ts";
-import { textOf } from "../content/said.ts";
+import { textOf } from "../content/content-text.ts";
 
 type OtherRow = Extract<Row, { kind: "summary" | "custom" | "note" }>;
 
-/** A row that nobody said: a summary, a message of a program's own, or a change of a setting. */
+/** A row without a speaker: a summary, a message of a program, or a change of a setting. */
 export function NoteRow({ row, label }: { readonly row: OtherRow; readonly label: string | undefined }): ReactNode {
   const [form, setForm] = useState<OpenForm>(null);
   if (row.kind === "note") return <Note entry={row.entry} />;
@@ -43,8 +43,8 @@ export function NoteRow({ row, label }: { readonly row: OtherRow; readonly label
 }
 
 function titleOf(entry: Extract<OtherRow, { kind: "summary" | "custom" }>["entry"]): string {
-  if (entry.type === "compaction") return "Compaction: the model sees a summary of what is above";
-  if (entry.type === "branch_summary") return "Summary of a branch that was left";
+  if (entry.type === "compaction") return "Compaction: the model gets a summary of the turns above";
+  if (entry.type === "branch_summary") return "Summary of another branch";
   return `Message of ${entry.customType}${entry.display ? "" : " (for the model only)"}`;
 }
 
@@ -72,7 +72,7 @@ function noteOf(entry: Entry): readonly [string, unknown] {
     case "custom":
       return [`A record of ${entry.customType}.`, entry.data ?? null];
     case "erased":
-      return [`What stood here was removed${entry.reason === undefined ? "." : `: ${entry.reason}`}`, null];
+      return [`This entry was removed${entry.reason === undefined ? "." : `: ${entry.reason}`}`, null];
     case "lost":
       return [`An entry was lost: ${entry.reason}`, null];
     default:

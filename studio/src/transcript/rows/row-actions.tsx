@@ -7,7 +7,7 @@ import { addressOf } from "../../shell/route.ts";
 import type { OpenForm } from "./row-forms.tsx";
 import { useTalkActions } from "../talk-actions.ts";
 
-/** What can be done with a turn. What would change the session is hidden by the transcript while nothing may change it. */
+/** The actions on a turn. Those that change the session are hidden while nothing may change it. */
 export function RowActions({
   id,
   endId,
@@ -18,9 +18,9 @@ export function RowActions({
 }: {
   readonly id: string;
   readonly endId: string;
-  /** The text of the turn, to copy. */
+  /** Returns the text of the turn, to copy. */
   readonly text: () => string;
-  /** What to say again, and where, to get another answer. */
+  /** The message to send again, and its parent, to get another answer. */
   readonly retry?: { readonly parentId: string | null; readonly input: Content } | null;
   readonly editable?: boolean;
   readonly onForm: (form: OpenForm) => void;
@@ -28,7 +28,7 @@ export function RowActions({
   const actions = useTalkActions();
   const may = useMay();
   const branch = useAction(async () => actions?.branch(endId));
-  const again = useAction(async () => retry !== null && actions?.sayInstead(retry.parentId, retry.input));
+  const again = useAction(async () => retry !== null && actions?.replaceTurn(retry.parentId, retry.input));
   if (actions === null) return null;
   const link = (): string =>
     new URL(

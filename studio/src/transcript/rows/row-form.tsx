@@ -3,7 +3,7 @@ import { useAction } from "../../request/use-action.ts";
 import { useReturnFocus } from "../../shell/use-return-focus.ts";
 import "./row-form.css";
 
-/** Asks for a line or more of text in a row, and does something with it. */
+/** A form with a text field in a row. */
 export function RowForm({
   title,
   submit,
@@ -13,9 +13,9 @@ export function RowForm({
   onSubmit,
   onClose,
 }: {
-  /** What the field is called. */
+  /** The label of the field. */
   readonly title: string;
-  /** What the button is called. */
+  /** The label of the button. */
   readonly submit: string;
   readonly initial?: string;
   readonly lines?: number;

@@ -1,13 +1,13 @@
 import type { ReactNode } from "react";
 import type { Content } from "../../../../src/session/message.ts";
 import { RowForm } from "./row-form.tsx";
-import { textOf, withText } from "../content/said.ts";
+import { textOf, withText } from "../content/content-text.ts";
 import { useTalkActions } from "../talk-actions.ts";
 
-/** The form that is open in a row. */
+/** The open form of a row. */
 export type OpenForm = "edit" | "label" | "fork" | null;
 
-/** The form that an action of a row opened. */
+/** The form that an action of a row has opened. */
 export function RowForms({
   form,
   labelId,
@@ -17,11 +17,11 @@ export function RowForms({
   onClose,
 }: {
   readonly form: OpenForm;
-  /** The entry that has the label, or would get it. */
+  /** The entry that has the label, or gets it. */
   readonly labelId: string;
   readonly endId: string;
   readonly label: string | undefined;
-  /** The user turn, where the row is one. */
+  /** The user turn, if the row is one. */
   readonly turn?: { readonly parentId: string | null; readonly content: Content } | null;
   readonly onClose: () => void;
 }): ReactNode {
@@ -32,11 +32,11 @@ export function RowForms({
     const text = textOf(turn.content);
     return (
       <RowForm
-        title="What to say instead"
+        title="New message"
         submit="Send on a new branch"
         initial={text}
         lines={Math.max(3, text.split("\n").length + 1)}
-        onSubmit={(said) => actions.sayInstead(turn.parentId, withText(turn.content, said))}
+        onSubmit={(said) => actions.replaceTurn(turn.parentId, withText(turn.content, said))}
         onClose={onClose}
       />
     );
@@ -44,7 +44,7 @@ export function RowForms({
   if (form === "label") {
     return (
       <RowForm
-        title="Label of this turn (empty: none)"
+        title="Label of this turn (empty to remove)"
         submit="Set label"
         initial={label ?? ""}
         mayBeEmpty

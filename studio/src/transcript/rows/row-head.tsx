@@ -2,10 +2,10 @@ import type { ReactNode } from "react";
 import { visibleText } from "../../markdown/visible-text.ts";
 import { formatTime } from "../content/format.ts";
 
-/** Whose turn a row is. */
+/** The speaker of a row. */
 export type Speaker = "user" | "assistant" | "system" | "tool" | "note";
 
-/** The first line of a row: who, when, and what it took. */
+/** The heading of a row: speaker, time and usage. */
 export function RowHead({
   speaker,
   name,

@@ -10,7 +10,7 @@ import { RowActions } from "./row-actions.tsx";
 import { type OpenForm, RowForms } from "./row-forms.tsx";
 import { RowHead } from "./row-head.tsx";
 import type { Row } from "./rows.ts";
-import { textOf } from "../content/said.ts";
+import { textOf } from "../content/content-text.ts";
 import { spentOn } from "./spent.ts";
 import { ToolResult } from "../content/tool-call-fold.tsx";
 import { useNear } from "../use-near.ts";
@@ -18,17 +18,17 @@ import "./row-view.css";
 
 const BEGINNING_CHARACTERS = 600;
 
-/** What a row is drawn from. */
+/** The props of a row. */
 export interface RowViewProps {
   readonly row: Row;
   readonly labels: Labels;
-  /** The entry of the row that the address asks for; null where it asks for none of them. */
+  /** The entry of the row that the URL names; null for another row. */
   readonly asked: string | null;
-  /** Whether it is drawn as a whole at once; any other row is, when it comes near the view. */
+  /** Whether it is rendered completely right away; other rows are when they come near the viewport. */
   readonly eager: boolean;
 }
 
-/** One thing in the transcript; drawn again only when it shows something else. */
+/** A row of the transcript, memoized: rendered again only if its content changes. */
 export const RowView: (props: RowViewProps) => ReactNode = memo(
   function RowView({ row, labels, asked, eager }: RowViewProps): ReactNode {
     const element = useRef<HTMLLIElement>(null);
@@ -50,19 +50,22 @@ export const RowView: (props: RowViewProps) => ReactNode = memo(
   (a, b) => sameRow(a.row, b.row) && a.asked === b.asked && sameLabel(a, b),
 );
 
-/** A row's text while nobody can see it: a long session would take seconds to draw, and a search in the page finds it. */
+/**
+ * The beginning of a row's text, for rows outside the viewport: rendering all would take seconds, and the browser's
+ * search still finds it.
+ */
 function beginningOf(entry: Entry): string {
   if (entry.type === "message") return textOf(entry.message.content).slice(0, BEGINNING_CHARACTERS);
   return "summary" in entry ? entry.summary.slice(0, BEGINNING_CHARACTERS) : "";
 }
 
-/** Whether two rows show the same: entries never change, so the ids say it. */
+/** Whether two rows show the same: entries never change, so equal ids are enough. */
 function sameRow(a: Row, b: Row): boolean {
   if (a.id !== b.id || a.endId !== b.endId || a.ids.length !== b.ids.length) return false;
   return a.kind !== "answer" || b.kind !== "answer" || a.question?.id === b.question?.id;
 }
 
-/** The entry of a row that has a label; the one that would get it where none has. */
+/** The entry of a row that has a label, or would get one. */
 function labelledIn({ row, labels }: Pick<RowViewProps, "row" | "labels">): string {
   return row.ids.find((id) => labels.has(id)) ?? row.id;
 }
@@ -72,7 +75,7 @@ function sameLabel(a: RowViewProps, b: RowViewProps): boolean {
   return one === other && a.labels.get(one) === b.labels.get(other);
 }
 
-/** Who said something to the model: the caller, unless it is on record that it was someone else. */
+/** Who sent a message: the user, unless another one is recorded. */
 function sayerOf(by: string | undefined, me: string | undefined): string {
   return by === undefined || by === me ? "You" : by;
 }

@@ -21,7 +21,7 @@ const result = (id: string, toolCallId: string): Entry =>
 
 const other = (type: string, more: object = {}): Entry => ({ ...user, type, id: type, ...more }) as unknown as Entry;
 
-test("shows calls and what came of them in one row, which ends with the last result", () => {
+test("shows calls and their results in one row, which ends with the last result", () => {
   const rows = rowsOf([user, answer, result("r1", "c1"), result("r2", "c2")], false);
   expect(rows.map(({ kind, id, endId }) => [kind, id, endId])).toEqual([
     ["turn", "u", "u"],
@@ -30,7 +30,7 @@ test("shows calls and what came of them in one row, which ends with the last res
   expect(rows[1]).toMatchObject({ question: { id: "u" }, ids: ["a", "r1", "r2"] });
 });
 
-test("shows all rounds that lead to an answer in one row, whatever is recorded between them", () => {
+test("shows all rounds of an answer in one row, whatever entries are between them", () => {
   const entries = [user, answer, result("r1", "c1"), other("custom"), result("r2", "c2"), other("variables")];
   const last = say("end", { role: "assistant", content: "Done." });
   const rows = rowsOf([...entries, last, say("u2", { role: "user", content: "Thanks." })], false);
@@ -44,7 +44,7 @@ test("shows all rounds that lead to an answer in one row, whatever is recorded b
   expect(isUnfinished([...entries, last])).toBe(false);
 });
 
-test("an answer ends with what calls no tool, and where another agent speaks", () => {
+test("an answer ends with a message without calls, or before another agent's", () => {
   const said = (id: string, agent?: string, calls = true): Entry =>
     say(id, {
       role: "assistant",
@@ -56,14 +56,14 @@ test("an answer ends with what calls no tool, and where another agent speaks", (
   expect(rows.map(({ ids }) => ids)).toEqual([["x", "y"], ["z"], ["w"]]);
 });
 
-test("settings and records are rows of their own where they are wanted, and otherwise belong to the row before", () => {
+test("settings and records have separate rows if they are wanted, else they belong to the row before", () => {
   const hidden = other("custom_message", { display: false });
   const entries = [other("model_change"), user, other("custom"), hidden];
   expect(rowsOf(entries, false).map(({ ids }) => ids)).toEqual([["model_change", "u", "custom", "custom_message"]]);
   expect(rowsOf(entries, true).map(({ kind }) => kind)).toEqual(["note", "turn", "note", "custom"]);
 });
 
-test("what rounds took is added up, from what they follow to their last result", () => {
+test("sums up the usage and the duration of rounds, from the entry before to the last result", () => {
   const usage = { inputTokens: 10, outputTokens: 2, totalTokens: 12 };
   const asked = say("q", { role: "user", content: "Go." });
   const first = say("f", { role: "assistant", content: null, toolCalls: [call], usage, cost: 0.5 });
@@ -76,11 +76,11 @@ test("what rounds took is added up, from what they follow to their last result",
   expect(spentOn(rounds.slice(1))).toMatchObject({ calls: 0, cost: null, tookMs: 1000 });
 });
 
-test("a result whose call is not loaded is a row of its own", () => {
+test("a result without a loaded call has a separate row", () => {
   expect(rowsOf([result("r1", "c1"), user], false).map(({ kind }) => kind)).toEqual(["result", "turn"]);
 });
 
-test("gives summaries, custom messages and everything unknown rows of their kinds", () => {
+test("gives summaries, custom messages and unknown entries rows of their kinds", () => {
   const types = ["compaction", "branch_summary", "custom_message", "model_change", "from_the_future"];
   const rows = rowsOf(
     types.map((type) => other(type)),

@@ -1,37 +1,37 @@
 import type { Entry, EntryOf } from "../../../../src/session/log/entry.ts";
 import type { AssistantMessage, InputMessage, ToolMessage } from "../../../../src/session/message.ts";
 
-/** An entry that holds a message of that kind. */
+/** An entry with a message of that kind. */
 export type MessageEntry<M> = EntryOf<"message"> & { readonly message: M };
 
-/** What a model said at once, with what the tools said that it called. */
+/** One answer of a model, with the results of its tools. */
 export interface Round {
   readonly entry: MessageEntry<AssistantMessage>;
-  /** What the tools answered, by the id of the call. */
+  /** The results of the tools, by the id of the call. */
   readonly results: ReadonlyMap<string, MessageEntry<ToolMessage>>;
-  /** When that was said which it follows; null where that is not loaded. */
+  /** The time of the entry before the round; null if it is not loaded. */
   readonly since: string | null;
 }
 
 interface RowBase {
   /** The id of the first entry that the row shows. */
   readonly id: string;
-  /** The entries that the row stands for, those included that are not shown. */
+  /** All entries of the row, including those that are not shown. */
   readonly ids: readonly string[];
-  /** To branch after the row is to branch there. */
+  /** The entry to branch from to continue after the row. */
   readonly endId: string;
 }
 
-/** One thing in the transcript. */
+/** A row of the transcript. */
 export type Row = RowBase &
   (
     | { readonly kind: "turn"; readonly entry: MessageEntry<InputMessage> }
     | {
         readonly kind: "answer";
-        /** The last round's. */
+        /** The answer of the last round. */
         readonly entry: MessageEntry<AssistantMessage>;
         readonly rounds: readonly Round[];
-        /** The user turn that it answers, where that is loaded. */
+        /** The user turn that it answers, if it is loaded. */
         readonly question: MessageEntry<InputMessage> | null;
       }
     | { readonly kind: "result"; readonly entry: MessageEntry<ToolMessage> }
@@ -43,8 +43,8 @@ export type Row = RowBase &
 type AnswerRow = Extract<Row, { kind: "answer" }>;
 
 /**
- * The rows of a path: all rounds of an answer with what their tools said in one, everything else on its own. Settings and
- * records are left out unless they are wanted.
+ * The rows of a path: one row for all rounds of an answer with their tool results, one for every other entry. Settings
+ * and records are only included if wanted.
  */
 export function rowsOf(entries: readonly Entry[], records: boolean): readonly Row[] {
   const rows: Row[] = [];
@@ -56,7 +56,7 @@ export function rowsOf(entries: readonly Entry[], records: boolean): readonly Ro
   };
   for (const [index, entry] of entries.entries()) {
     if (!records && isRecord(entry)) {
-      // A link to it leads to the row before it.
+      // A link to such an entry leads to the row before it.
       if (!extend(rows, rows.length - 1, entry.id)) unseen = [...unseen, entry.id];
     } else if (entry.type !== "message") {
       add(rowOf(entry));
@@ -78,7 +78,7 @@ export function rowsOf(entries: readonly Entry[], records: boolean): readonly Ro
   return rows;
 }
 
-/** Whether an entry is about how the session works, and not about what was said in it. */
+/** Whether an entry records settings or data, and is not part of the conversation. */
 function isRecord(entry: Entry): boolean {
   if (entry.type === "custom_message") return !entry.display;
   return !["message", "compaction", "branch_summary", "erased", "lost"].includes(entry.type);
@@ -97,7 +97,7 @@ function baseOf({ id }: Entry): RowBase {
   return { id, ids: [id], endId: id };
 }
 
-/** Counts an entry to a row, which ends with it where only notes stand below; false where there is no such row. */
+/** Adds an entry to a row, which then ends with it if only notes follow the row; false without such a row. */
 function extend(rows: Row[], index: number, id: string): boolean {
   const row = rows[index];
   if (row === undefined) return false;
@@ -106,7 +106,7 @@ function extend(rows: Row[], index: number, id: string): boolean {
   return true;
 }
 
-/** Puts a round to the answer that it goes on with: the one before it, if its tools were called by the same speaker. */
+/** Adds a round to the answer that it continues: the row before it, if that has tool calls of the same speaker. */
 function takeRound(rows: Row[], round: Round): boolean {
   const index = rows.findLastIndex(({ kind }) => kind !== "note");
   const row = rows[index];
@@ -116,7 +116,7 @@ function takeRound(rows: Row[], round: Round): boolean {
   return extend(rows, index, round.entry.id);
 }
 
-/** Puts a tool's answer to the call that it belongs to; false where that is not loaded. */
+/** Adds a tool result to the row of its call; false if that is not loaded. */
 function takeResult(rows: Row[], entry: MessageEntry<ToolMessage>): boolean {
   const { toolCallId } = entry.message;
   const isCalled = ({ entry: { message } }: Round): boolean =>
@@ -131,13 +131,13 @@ function takeResult(rows: Row[], entry: MessageEntry<ToolMessage>): boolean {
   return extend(rows, index, entry.id);
 }
 
-/** The last user turn of a path, which a run on it was to answer. */
+/** The last user turn of a path, which a run should have answered. */
 export function lastQuestion(entries: readonly Entry[]): MessageEntry<InputMessage> | null {
   const found = entries.findLast((entry) => entry.type === "message" && entry.message.role === "user");
   return (found as MessageEntry<InputMessage> | undefined) ?? null;
 }
 
-/** Whether a path ends with calls or results of tools, so that what is said next goes on with the answer. */
+/** Whether a path ends with tool calls or results, so that the next answer continues the last one. */
 export function isUnfinished(entries: readonly Entry[]): boolean {
   const last = entries.findLast((entry) => entry.type === "message");
   if (last?.type !== "message") return false;

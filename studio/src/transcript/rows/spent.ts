@@ -1,19 +1,19 @@
 import { costOfAnswer } from "../../../../src/models/shown-cost.ts";
 import type { Round } from "./rows.ts";
 
-/** What some rounds took; what nobody measured is null. */
+/** The usage of some rounds; unknown values are null. */
 export interface Spent {
   readonly calls: number;
   readonly tokensRead: number;
   readonly tokensWritten: number;
   readonly tokens: number | null;
   readonly cost: number | null;
-  /** Whether some of the cost was computed from prices, because nobody recorded it. */
+  /** Whether some of the cost was computed from prices, as it was not recorded. */
   readonly costComputed: boolean;
   readonly tookMs: number | null;
 }
 
-/** Adds up what rounds took: calls, tokens, cost, and the time from what they follow to their last result. */
+/** Sums up the usage of rounds: calls, tokens, cost, and the time from the entry before them to their last result. */
 export function spentOn(rounds: readonly Round[]): Spent {
   const messages = rounds.map(({ entry }) => entry.message);
   const usages = messages.flatMap(({ usage }) => usage ?? []);

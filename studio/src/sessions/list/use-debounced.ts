@@ -1,7 +1,7 @@
 import { useEffect, useState } from "react";
 
-/** A value as it was when it last stayed the same for a while, so that not every key that is pressed asks the server. */
-export function useSettled<T>(value: T, pauseMs: number): T {
+/** A debounced value, so that not every key press sends a request. */
+export function useDebounced<T>(value: T, pauseMs: number): T {
   const [settled, setSettled] = useState(value);
   useEffect(() => {
     const timer = setTimeout(() => setSettled(value), pauseMs);

@@ -3,13 +3,13 @@ import { useAction } from "../request/use-action.ts";
 import { useClient } from "../request/use-client.ts";
 import { addressOf } from "../shell/route.ts";
 
-/** Says that the session that is shown was deleted by someone else, and offers to bring it back. */
-export function GoneNote({ id, onRestored }: { readonly id: string; readonly onRestored: () => void }): ReactNode {
+/** Tells that the shown session was deleted elsewhere, and offers to restore it. */
+export function DeletedNote({ id, onRestored }: { readonly id: string; readonly onRestored: () => void }): ReactNode {
   const client = useClient();
   const restore = useAction(useCallback(() => client.sessions.undelete(id).then(onRestored), [client, id, onRestored]));
   return (
     <p role="alert" className="session-gone">
-      <span>{restore.error?.message ?? "This session was deleted. What you see is how it was."}</span>
+      <span>{restore.error?.message ?? "This session was deleted. You see its last state."}</span>
       <button type="button" className="button" disabled={restore.busy} onClick={() => void restore.run()}>
         Restore it
       </button>

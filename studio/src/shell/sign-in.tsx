@@ -1,22 +1,28 @@
 import { type FormEvent, type ReactNode, useState } from "react";
 import { ClientError } from "skein/client";
 import { connect, keepToken, keptToken } from "../request/client.ts";
-import { Shown } from "../request/shown.tsx";
+import { RequestBoundary } from "../request/request-boundary.tsx";
 import { useAction } from "../request/use-action.ts";
 import { useClient } from "../request/use-client.ts";
 import { MeContext } from "../request/use-me.ts";
 import { useRequest } from "../request/use-request.ts";
 
-/** Asks for an API token where the server wants one; otherwise it is open. */
-export function Door({ onToken, children }: { readonly onToken: () => void; readonly children: ReactNode }): ReactNode {
+/** Asks for an API token if the server requires one; otherwise shows its children. */
+export function SignIn({
+  onToken,
+  children,
+}: {
+  readonly onToken: () => void;
+  readonly children: ReactNode;
+}): ReactNode {
   const client = useClient();
   const me = useRequest("me", (signal) => client.me({ signal }));
   const refused = me.error instanceof ClientError && me.error.status === 401;
   if (refused) return <TokenForm problem={keptToken() === null ? null : me.error.message} onToken={onToken} />;
   return (
-    <Shown requested={me} what="the studio">
+    <RequestBoundary requested={me} what="the studio">
       {(caller) => <MeContext value={caller}>{children}</MeContext>}
-    </Shown>
+    </RequestBoundary>
   );
 }
 
@@ -24,14 +30,14 @@ function TokenForm({
   problem,
   onToken,
 }: {
-  /** Why the token that is kept does not let anyone in any more. */
+  /** Why the stored token is no longer accepted. */
   readonly problem: string | null;
   readonly onToken: () => void;
 }): ReactNode {
   const [token, setToken] = useState("");
   const given = token.trim();
   const enter = useAction(async () => {
-    // A header can hold no other characters, and a request that cannot be made looks like a server that is not there.
+    // Other characters are not allowed in a header: the request would fail as if the server were unreachable.
     if (!/^[\x21-\x7e]+$/.test(given)) throw new Error("A token has no spaces and no special characters.");
     await connect(given).me();
     keepToken(given);
@@ -46,8 +52,8 @@ function TokenForm({
     <main className="door">
       <h1>Skein studio</h1>
       <p className="soft">
-        This server lets in who has one of its API tokens. It is kept until the tab is closed. Of a server that you
-        started yourself, skein open prints the address that lets you in.
+        Enter an API token of this server. It is stored until the tab is closed. If you started the server yourself, run
+        skein open: it prints an address with the token.
       </p>
       <form onSubmit={submit}>
         <label>
@@ -56,7 +62,7 @@ function TokenForm({
             className="field"
             type="password"
             autoComplete="off"
-            // biome-ignore lint/a11y/noAutofocus: it is all there is to do here.
+            // biome-ignore lint/a11y/noAutofocus: it is the only field of the page.
             autoFocus
             value={token}
             aria-invalid={enter.error !== null}

@@ -5,20 +5,20 @@ import { answerIdOf } from "../../../src/session/log/open-runs.ts";
 import { visibleText } from "../markdown/visible-text.ts";
 import { formatTime } from "../transcript/content/format.ts";
 
-/** A question of a run, as its log or its events tell it. */
-export type Asked = Approval | QuestionView;
+/** A question of a run, from its log or its events. */
+export type RunQuestion = Approval | QuestionView;
 
-/** A person's word on a question. */
+/** The answer to a question. */
 export interface Answer {
   readonly approve: boolean;
-  /** For a refusal the reason, which the model is told; else a note for the record. */
+  /** The reason of a denial, which the model gets; or the note of an approval. */
   readonly text: string;
 }
 
 /**
  * Answers a question.
  *
- * @throws {Error} that says who was faster, where the question has another answer.
+ * @throws {Error} that names the other answer, if there is one already.
  */
 export async function answerQuestion(
   client: Client,
@@ -33,11 +33,11 @@ export async function answerQuestion(
     if (!(error instanceof ClientError && error.code === "CONFLICT")) throw error;
     const given = await client.sessions.entry(sessionId, answerIdOf(question)).catch(() => null);
     const said = given === null ? null : describeAnswer(given);
-    throw said === null ? error : new Error(`This was answered already. ${said}`);
+    throw said === null ? error : new Error(`This was already answered. ${said}`);
   }
 }
 
-/** Who answered a question, when and how, in a sentence; null for an entry that answers none. */
+/** A sentence about an answer: who, when and how; null for an entry that is not an answer. */
 export function describeAnswer(entry: Entry): string | null {
   if (entry.type !== "approval" || entry.decision === undefined) return null;
   const { approved, reason } = entry.decision as { readonly approved?: unknown; readonly reason?: unknown };

@@ -3,13 +3,19 @@ import { useAction } from "../../request/use-action.ts";
 import { addressOf } from "../../shell/route.ts";
 import { useTalkActions } from "../talk-actions.ts";
 
-/** Says that the turn of a link is not on the branch that is shown, and offers to go to its branch. */
-export function Elsewhere({ sessionId, entryId }: { readonly sessionId: string; readonly entryId: string }): ReactNode {
+/** Tells that the turn of a link is on another branch, and offers to switch to it. */
+export function OtherBranchNote({
+  sessionId,
+  entryId,
+}: {
+  readonly sessionId: string;
+  readonly entryId: string;
+}): ReactNode {
   const actions = useTalkActions();
   const move = useAction(async () => actions?.branch(entryId));
   return (
     <output className="transcript-elsewhere">
-      <span>{move.error?.message ?? "The turn of this link is not on the branch that is shown."}</span>
+      <span>{move.error?.message ?? "The turn of this link is on another branch."}</span>
       <button
         type="button"
         className="button small transcript-change"

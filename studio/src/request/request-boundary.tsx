@@ -1,14 +1,14 @@
 import type { ReactNode } from "react";
 import type { Requested } from "./use-request.ts";
 
-/** Shows what was asked for, or that it is on its way, or why it is not there, with a way to try again. */
-export function Shown<T>({
+/** Shows the data of a request, a loading note, or its error with a retry button. */
+export function RequestBoundary<T>({
   requested,
   what,
   children,
 }: {
   readonly requested: Requested<T>;
-  /** What is asked for, as in "the sessions". */
+  /** What is loaded, as in "the sessions". */
   readonly what: string;
   readonly children: (data: T) => ReactNode;
 }): ReactNode {
