@@ -53,7 +53,7 @@ export interface ServerServices {
   /** The workers that are there. */
   readonly roster: WorkerRoster;
   /** For how long nobody may read the run of a chat before it is stopped; null for ever. */
-  readonly leftMs: number | null;
+  readonly cancelWhenLeftMs: number | null;
   /** Aborts when the server begins to shut down: streams end, and no run starts any more. */
   readonly drain: AbortSignal;
   /** Logs what went wrong outside of any request. */

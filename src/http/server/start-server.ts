@@ -15,7 +15,7 @@ import type { CloseOptions, ServerInit, SkeinServer } from "../create-server.ts"
 import { isLoopback } from "../loopback.ts";
 import { checkLimits } from "./gate/check-limits.ts";
 import { createApp } from "./create-app.ts";
-import { Doorkeeper } from "./gate/doorkeeper.ts";
+import { Authenticator } from "./gate/authenticator.ts";
 import { Gate } from "./gate/gate.ts";
 import { NodeListener } from "./node-listener.ts";
 import type { ServerServices } from "./server-services.ts";
@@ -65,15 +65,20 @@ export async function startServer(init: ServerInit): Promise<SkeinServer> {
   checkServerInit(init);
   const { host = "127.0.0.1", port = 0, allowedOrigins = [], logger = null, agents = [], groups = {} } = init;
   const report = (error: unknown): void => logger?.(strayLine(error));
-  const door = doorOf(init, report);
-  checkHost(host, door.guarded);
+  const authenticator = authenticatorOf(init, report);
+  checkHost(host, authenticator.guarded);
   checkCount(port, "port", 0, 65_535);
-  const limits = checkLimits(init.limits ?? {}, door.guarded);
+  const limits = checkLimits(init.limits ?? {}, authenticator.guarded);
   for (const origin of allowedOrigins) checkOrigin(origin);
   const manager = init.manager ?? managerOn(init);
-  const place = init.place && { ...init.place, perUser: init.place.perUser ?? door.guarded };
+  const place = init.place && { ...init.place, perUser: init.place.perUser ?? authenticator.guarded };
   const studio = await StudioFiles.open(init.studioDirectory ?? null);
-  const gate = new Gate({ door, allowedOrigins, rate: limits.rate, urlCharactersMax: limits.urlCharactersMax });
+  const gate = new Gate({
+    authenticator,
+    allowedOrigins,
+    rate: limits.rate,
+    urlCharactersMax: limits.urlCharactersMax,
+  });
   const drain = new AbortController();
   const models = modelsById(init.models ?? [], agents);
   const queue = queueOf(init, manager);
@@ -93,7 +98,7 @@ export async function startServer(init: ServerInit): Promise<SkeinServer> {
     }),
     queue,
     roster: new WorkerRoster(queue),
-    leftMs: leftMsOf(init),
+    cancelWhenLeftMs: cancelWhenLeftMsOf(init),
     drain: drain.signal,
     report,
   };
@@ -224,14 +229,14 @@ function ownWorker(
   return startWorkerOn(worker, storage);
 }
 
-function doorOf({ tokens, authenticate }: ServerInit, report: (error: unknown) => void): Doorkeeper {
+function authenticatorOf({ tokens, authenticate }: ServerInit, report: (error: unknown) => void): Authenticator {
   if (authenticate !== undefined && typeof authenticate !== "function") {
     throw invalid(`authenticate is ${show(authenticate)}; give a function of the request.`);
   }
-  return new Doorkeeper({ tokens: tokens ?? null, authenticate: authenticate ?? null, report });
+  return new Authenticator({ tokens: tokens ?? null, authenticate: authenticate ?? null, report });
 }
 
-function leftMsOf({ cancelWhenLeft }: ServerInit): number | null {
+function cancelWhenLeftMsOf({ cancelWhenLeft }: ServerInit): number | null {
   if (cancelWhenLeft !== undefined) checkCount(cancelWhenLeft.afterMs, "cancelWhenLeft.afterMs", 0, 2 ** 31 - 1);
   return cancelWhenLeft?.afterMs ?? null;
 }

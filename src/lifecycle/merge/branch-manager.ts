@@ -22,7 +22,7 @@ import { AppendMerge } from "./append-merge.ts";
 import { followForks, readNewEntries } from "./fork-chain.ts";
 import { checkpointExtra } from "../checkpoints/checkpoint-manager.ts";
 import { candidateOf, candidatesOf, type MergeSubject } from "./merge-candidates.ts";
-import { inLine } from "../merge-line.ts";
+import { serialize } from "../../internal/session-queue.ts";
 import { baseVariables, conflictsOf, freeId, type MergePlan, planMerge, previewAppend } from "./merge-plan.ts";
 import type { MergeOutcome, MergeResult, MergeStrategy, SkippedTurn } from "./merge-strategy.ts";
 import { readState, readTurns, type StateOptions } from "../read-state.ts";
@@ -163,7 +163,9 @@ export class BranchManager {
     const candidates = candidatesOf(answer, strategy, subject);
     const base = await baseVariables(this.#store, branchId, newEntries, merged);
     const skipped = skippedBy(answer);
-    const { head, plan, state } = await inLine(this.#store, parentId, () => this.#land(parentId, candidates, options));
+    const { head, plan, state } = await serialize(this.#store, parentId, () =>
+      this.#land(parentId, candidates, options),
+    );
     const { variables } = await this.#store.settings(parentId, head.path);
     const sides = { parent: variables, branch: subject.branch.variables, base };
     return Object.freeze({

@@ -1,12 +1,12 @@
 import type { Admission } from "./admission.ts";
-import type { Doorkeeper } from "./doorkeeper.ts";
+import type { Authenticator } from "./authenticator.ts";
 import { HttpError } from "../http-error.ts";
 
 const LOOPBACK: ReadonlySet<string> = new Set(["localhost", "127.0.0.1", "[::1]"]);
 
 /** Who is let in, and how often. */
 export interface GateOptions {
-  readonly door: Doorkeeper;
+  readonly authenticator: Authenticator;
   readonly allowedOrigins: readonly string[];
   readonly rate: RateLimit | null;
   readonly urlCharactersMax: number;
@@ -29,19 +29,19 @@ export class Gate {
    */
   checkOrigin(request: Request, path: string): void {
     const { url, headers } = request;
-    const { urlCharactersMax, door } = this.#options;
+    const { urlCharactersMax, authenticator } = this.#options;
     if (url.length > urlCharactersMax) {
       throw new HttpError("URL_TOO_LONG", `The URL is longer than ${urlCharactersMax} characters.`);
     }
     const host = headers.get("host") ?? new URL(url).host;
     // A page of another site can make a browser send requests here, under a name that it has made mean this machine.
-    if (!door.guarded && !LOOPBACK.has(hostnameOf(host))) {
+    if (!authenticator.guarded && !LOOPBACK.has(hostnameOf(host))) {
       throw new HttpError("FOREIGN_HOST", "Without tokens, this server answers to localhost only.");
     }
     if (this.sharedWith(request) !== null) return;
     const origin = headers.get("origin");
     // What is guarded may stand behind a proxy, which knows the origin that the server has for its own pages.
-    const foreign = !door.guarded && origin !== null && origin !== `http://${host}`;
+    const foreign = !authenticator.guarded && origin !== null && origin !== `http://${host}`;
     if (foreign || isOfAnotherSite(request, path)) {
       throw new HttpError("FOREIGN_ORIGIN", "Pages of other sites cannot use this server.");
     }
@@ -72,7 +72,7 @@ export class Gate {
 
   async #identify(request: Request, address: string): Promise<Admission> {
     try {
-      return await this.#options.door.identify(request);
+      return await this.#options.authenticator.identify(request);
     } catch (error) {
       this.admitAnyone(address);
       throw error;

@@ -11,7 +11,7 @@ const LOCAL: Caller = Object.freeze({ userId: "local", admin: true, may: ALL_RIG
 const OPEN: Admission = { caller: LOCAL, holds: () => true };
 
 /** What says who someone is; null for what a server does without. */
-export interface DoorInit {
+export interface AuthenticatorInit {
   readonly tokens: readonly ApiToken[] | TokenSource | null;
   readonly authenticate: Authenticate | null;
   /** Logs what went wrong with the tokens of a source. */
@@ -24,13 +24,13 @@ export interface DoorInit {
  * - A token of the table counts first, then what the application's own sign-in says. Without both, everyone is `local`.
  * - While the table cannot be known, nobody comes in by a token.
  */
-export class Doorkeeper {
-  readonly #init: DoorInit;
+export class Authenticator {
+  readonly #init: AuthenticatorInit;
   #read: readonly ApiToken[] | null = null;
   #table: TokenTable | null = null;
 
   /** @throws {SessionError} `INVALID_OPTION` or `INVALID_ID` for a token that makes no sense. */
-  constructor(init: DoorInit) {
+  constructor(init: AuthenticatorInit) {
     this.#init = init;
     const { tokens } = init;
     if (tokens !== null && !("current" in tokens)) this.#take(tokens);
