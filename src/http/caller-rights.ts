@@ -1,9 +1,9 @@
-/** What a caller may do with their sessions beside reading and writing them. */
+/** The rights of a caller beside reading and writing sessions. */
 export interface CallerRights {
-  /** Answer the questions of runs, so that a call takes place. */
+  /** Answer the questions of runs, which lets calls run. */
   readonly approve: boolean;
-  /** Make a model or a tool work: start and go on with runs, steer and stop them, have summaries written. */
+  /** Use models and tools: start, recover, steer and cancel runs, and write summaries. */
   readonly run: boolean;
-  /** Reach the files that checkpoints hold: hold them, compare them, bring them back, remove them. */
+  /** Use the files in checkpoints: store, compare, restore and delete them. */
   readonly files: boolean;
 }

@@ -25,7 +25,7 @@ import { type ActorOptions, byOf, LOCAL_USER, viewerOf } from "./access.ts";
 import { AfterWrite } from "./after-write.ts";
 import { BranchManager } from "./merge/branch-manager.ts";
 import { checkHealth, type Health, type HealthOptions } from "./check-health.ts";
-import { type CheckpointInit, CheckpointManager, goBack } from "./checkpoints/checkpoint-manager.ts";
+import { type CheckpointInit, CheckpointManager, restoreLeaf } from "./checkpoints/checkpoint-manager.ts";
 import { type CreateSession, newHeader } from "./create-session.ts";
 import { erase } from "./erase/erase.ts";
 import type { EraseOptions, EraseReport, EraseTarget } from "./erase/erase-report.ts";
@@ -245,7 +245,7 @@ export class SessionManager implements AsyncDisposable {
     options: ManagedStateOptions & { readonly sandbox?: Sandbox } = {},
   ): Promise<SessionState> {
     const [store, sessions, checkpoints] = [this.store, this.#sessions, this.#checkpoints];
-    const head = await goBack({ store, sessions, checkpoints }, checkpointId, options);
+    const head = await restoreLeaf({ store, sessions, checkpoints }, checkpointId, options);
     this.#sessions.announce("restored", head, { checkpointId });
     return readState(this.store, head, options);
   }

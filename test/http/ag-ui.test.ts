@@ -310,12 +310,12 @@ test("who may not run can read, and who may not approve cannot answer", async ()
   };
   reader.agent.addMessage({ id: "m1", role: "user", content: "Pay." });
   await reader.agent.runAgent({}, noting);
-  expect(refused[0]).toContain("the right run is not yours");
+  expect(refused[0]).toContain("you do not have the right run");
   reader.agent.setMessages([]);
   const runner = as("a-token-to-run-only");
   await say(runner.agent, "Pay.");
   await runner.agent.runAgent(answer(runner.agent, { approved: true }), noting);
-  expect(refused[1]).toContain("the right approve is not yours");
+  expect(refused[1]).toContain("you do not have the right approve");
   await reader.agent.runAgent();
   expect(reader.agent.pendingInterrupts).toHaveLength(1);
 });

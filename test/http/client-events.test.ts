@@ -159,7 +159,7 @@ test("what cannot be an address or a token is told as that, and neither is shown
   await expect(stream[Symbol.asyncIterator]().next()).rejects.toMatchObject({ code: "INVALID_OPTION" });
   expect(asked).toEqual([]);
   await expect(createClient({ url, token: "good\n" }).me()).rejects.toThrow(
-    `What ${url.slice(0, -1)} answered is no whole JSON;`,
+    `The answer of ${url.slice(0, -1)} is not valid JSON;`,
   );
   await expect(createClient({ url: "http://127.0.0.1:1" }).me()).rejects.toThrow(
     "http://127.0.0.1:1 cannot be reached",

@@ -94,7 +94,7 @@ describe("beside express-session", () => {
 
   test("ours refuses a field that a handler means for theirs, which leaves a taken request alone", async () => {
     const message = expect.stringMatching(
-      /^A request's session keeps turns and no fields, so that visits would be lost; /,
+      /^A request's session stores turns and no fields, so visits would be lost; /,
     );
     expect((await visit("ours first"))[0]).toEqual({ code: "INVALID_OPTION", message });
   });

@@ -10,7 +10,7 @@ import type { SessionManager } from "../../src/index.ts";
 import { localBackend } from "../../src/sandboxes/local/index.ts";
 import { skipBecause } from "../skip.ts";
 import type { SkeinServer } from "../../src/http/index.ts";
-import { checkLimits } from "../../src/http/server/gate/check-limits.ts";
+import { checkServerLimits } from "../../src/http/server/gate/check-server-limits.ts";
 import { sendRequest } from "./server-support.ts";
 
 const root = dirname(dirname(dirname(fileURLToPath(import.meta.url))));
@@ -99,6 +99,6 @@ test("the guide's table of limits has the defaults of the code, all of them", ()
     );
     return found.map((name, index) => [name, name === "rate" ? given : given[index]] as const);
   });
-  const { rate, ...limits } = checkLimits({}, true);
+  const { rate, ...limits } = checkServerLimits({}, true);
   expect(Object.fromEntries(told)).toEqual({ ...limits, rate: [rate?.requestsPerSecond, rate?.burst] });
 });

@@ -77,7 +77,7 @@ test("each right is asked for where it is needed, by its name, and nowhere else"
       expect([operationId, who, answer.body?.code === "FORBIDDEN"]).toEqual([operationId, who, refused]);
       if (!refused) continue;
       expect(answer.status).toBe(403);
-      expect(answer.body.detail).toMatch(new RegExp(`^You may not [^.]+: the right ${right} is not yours\\.$`));
+      expect(answer.body.detail).toMatch(new RegExp(`^You may not [^.]+: you do not have the right ${right}\\.$`));
     }
   }
   // Whatever else there is needs no right.

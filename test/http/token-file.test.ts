@@ -121,7 +121,7 @@ test.for(spoil)(
     await act(path);
     await expect.poll(() => problems.length, { timeout: DEADLINE_MS }).toBe(1);
     expect(problems[0]).toMatch(said);
-    expect(problems[0]).toMatch(/ Its last good tokens count for 2 s more\.$/);
+    expect(problems[0]).toMatch(/ Its last valid tokens are accepted for 2 s more\.$/);
     expect(problems[0]).not.toContain(hashToken(tokenOf("bob")));
     expect([await code("ann"), await code("bob"), await code("eve")]).toEqual([200, 200, "UNAUTHORIZED"]);
     await ended;
@@ -153,7 +153,7 @@ test("a source that throws or gives tokens that make no sense lets nobody in, an
   for (const [spoilt, told] of [
     [() => short, /The token of ann needs a hash/],
     [fail, /No vault/],
-    [() => null, /cannot tell now whose token is good/],
+    [() => null, /cannot check tokens at the moment/],
   ] as const) {
     let current: TokenSource["current"] = () => TOKENS;
     await using server = await startTestServer({ tokens: { current: () => current() } });

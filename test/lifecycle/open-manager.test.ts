@@ -152,7 +152,7 @@ describe("a run without a session", () => {
       ["user", "c", "ben"],
       ["assistant", "3", undefined],
     ]);
-    expect(() => manager.run(agent, "d", { actor: "ben", userId: "ann" })).toThrow("cannot make a session for user");
+    expect(() => manager.run(agent, "d", { actor: "ben", userId: "ann" })).toThrow("cannot create a session for user");
   });
 
   test("refuses a runId and misspelt options at the call, and stores nothing", async () => {

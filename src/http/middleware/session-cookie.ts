@@ -1,12 +1,12 @@
 import type { SessionHeader } from "../../session/log/header.ts";
 import { LruCache } from "../../internal/lru-cache.ts";
 
-// A session that never expires is remembered for as long as browsers keep a cookie at most: 400 days.
+// 400 days: the longest time that browsers keep a cookie. Used for a session that never expires.
 const FOREVER_SECONDS = 34_560_000;
 
 const COOKIES_KNOWN_MAX = 10_000;
 
-/** When cookies were last set by this process; one that it does not know any more is set again, which does no harm. */
+/** When this process last set each cookie. A cookie that the cache has evicted is set again, which does no harm. */
 export class CookieTimes {
   readonly #times = new LruCache<string, number>(COOKIES_KNOWN_MAX);
 
@@ -14,19 +14,19 @@ export class CookieTimes {
     this.#times.set(sessionId, Date.now());
   }
 
-  /** Whether half of the life of a session's cookie has passed, as far as this process knows. */
+  /** Whether half of the cookie's lifetime has passed, as far as this process knows. */
   isOld({ id, createdAt }: Pick<SessionHeader, "id" | "createdAt">, ttlSeconds: number): boolean {
     const setMs = this.#times.get(id) ?? Date.parse(createdAt);
     return Date.now() - setMs >= cookieSeconds(ttlSeconds) * 500;
   }
 }
 
-/** How long a browser keeps the cookie of a session that may be idle for that long. */
+/** The lifetime of the cookie of a session that expires after `ttlSeconds` without use. */
 function cookieSeconds(ttlSeconds: number): number {
   return ttlSeconds === 0 ? FOREVER_SECONDS : ttlSeconds;
 }
 
-/** The value of the `Set-Cookie` header that hands a session's id to a browser. */
+/** The value of the `Set-Cookie` header that gives a session's id to a browser. */
 export function sessionCookie(
   name: string,
   id: string,

@@ -3,26 +3,26 @@ import type { SessionStore } from "../../session/store.ts";
 import { openStore } from "../../stores/open-store.ts";
 import type { SessionModuleOptions } from "./session-module-options.ts";
 
-/** A store, and whether it is the module's own to close. */
+/** A store, and whether the module has opened it and must close it. */
 export class ModuleStore {
   readonly store: SessionStore;
-  readonly #own: boolean;
+  readonly #isOwn: boolean;
 
-  constructor(store: SessionStore, own: boolean) {
+  constructor(store: SessionStore, isOwn: boolean) {
     this.store = store;
-    this.#own = own;
+    this.#isOwn = isOwn;
   }
 
-  /** The store that the options name. */
+  /** Opens the store that the options name. */
   static async open({ store, config }: SessionModuleOptions): Promise<ModuleStore> {
-    // Before anything is opened that nobody would close.
+    // Checked first: an error after the store is opened would leave it open.
     const { store: url } = checkSessionConfig(config);
     if (store !== undefined && typeof store !== "string") return new ModuleStore(store, false);
     return new ModuleStore(await openStore(store ?? url), true);
   }
 
-  /** Closes it if the module has opened it. */
+  /** Closes the store if the module has opened it. */
   async close(): Promise<void> {
-    if (this.#own) await this.store.close();
+    if (this.#isOwn) await this.store.close();
   }
 }

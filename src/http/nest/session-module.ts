@@ -26,27 +26,28 @@ import {
  * Sessions for a Nest application.
  *
  * - Provides the store (`SESSION_STORE`), the `SessionManager`, the `SessionContext` and a `SessionHealthIndicator`.
- * - Looks for idle sessions from bootstrap to shutdown, unless told not to.
- * - On shutdown, after the last request: waits for what follows a close, and closes the store if it has opened it.
+ * - Expires idle sessions from bootstrap to shutdown, unless `enableCleanupScheduler` is false.
+ * - On shutdown, after the last request: waits for the background work of closed sessions, and closes the store if the module has
+ *   opened it.
  */
 export class SessionModule implements OnApplicationBootstrap, OnApplicationShutdown {
   readonly #manager: SessionManager;
   readonly #opened: ModuleStore;
   readonly #sweeps: boolean;
 
-  /** Made by Nest, of what the module provides. */
+  /** Called by Nest, which injects the parameters. */
   constructor(manager: SessionManager, opened: ModuleStore, { enableCleanupScheduler = true }: SessionModuleOptions) {
     this.#manager = manager;
     this.#opened = opened;
     this.#sweeps = enableCleanupScheduler && manager.config.enabled;
   }
 
-  /** Sessions by the options given. */
+  /** Configures the module with options. */
   static forRoot({ isGlobal = true, ...options }: SessionModuleOptions & SessionModuleScope = {}): DynamicModule {
     return moduleOf({ provide: SESSION_MODULE_OPTIONS, useValue: checkOptions(options) }, { isGlobal });
   }
 
-  /** Sessions by options that are made when the application starts. */
+  /** Configures the module with options that a factory creates when the application starts. */
   static forRootAsync({
     isGlobal = true,
     imports = [],
@@ -64,7 +65,7 @@ export class SessionModule implements OnApplicationBootstrap, OnApplicationShutd
     return { ...moduleOf({ provide: SESSION_MODULE_OPTIONS, inject, useFactory: make }, { isGlobal }), imports };
   }
 
-  /** Sessions by a config, whose `store` is opened with the application and closed with it, and other options. */
+  /** Configures the module with a session config, whose `store` is opened and closed with the application, and other options. */
   static configure(
     config: Partial<SessionConfig> = {},
     options: Omit<SessionModuleOptions, "config"> & SessionModuleScope = {},
@@ -72,17 +73,17 @@ export class SessionModule implements OnApplicationBootstrap, OnApplicationShutd
     return SessionModule.forRoot({ ...options, config });
   }
 
-  /** Sessions for tests of an application: in memory, and without timers. */
+  /** Configures the module for tests of an application: in memory, and without timers. */
   static stub(options: Omit<SessionModuleOptions, "store" | "enableCleanupScheduler"> = {}): DynamicModule {
     return SessionModule.forRoot({ ...options, store: "memory:", enableCleanupScheduler: false });
   }
 
-  /** Starts to look for idle sessions. */
+  /** Starts the expiry of idle sessions. */
   onApplicationBootstrap(): void {
     if (this.#sweeps) this.#manager.start();
   }
 
-  /** Ends what runs beside the requests, and closes the store where that is for the module to do. */
+  /** Ends background work, and closes the store if the module has opened it. */
   async onApplicationShutdown(): Promise<void> {
     await this.#manager[Symbol.asyncDispose]();
     await this.#opened.close();

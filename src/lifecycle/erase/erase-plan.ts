@@ -2,7 +2,7 @@ import { createHash } from "node:crypto";
 import type { StoreEraser } from "../../session/store.ts";
 import type { EraseTarget, NotCovered } from "./erase-report.ts";
 
-/** A session that goes. */
+/** A session to be removed. */
 export interface PlannedRemoval {
   readonly id: string;
   readonly entries: number;
@@ -10,24 +10,24 @@ export interface PlannedRemoval {
   readonly snapshots: number;
 }
 
-/** A session of someone else that loses entries. */
+/** A session of another user with entries to be erased. */
 export interface PlannedCleaning {
   readonly id: string;
-  /** Whether it is in the trash, and goes back there. */
+  /** Whether it is deleted; it is undeleted for the erasure, and deleted again. */
   readonly deleted: boolean;
   readonly entryIds: readonly string[];
-  /** Checkpoints that lose what their maker noted with them; left out in plans of earlier versions. */
+  /** Checkpoints whose metadata is erased; absent in plans of earlier versions. */
   readonly checkpointIds?: readonly string[];
 }
 
-/** Entries of a session that goes, which a fork of someone else keeps. */
+/** Entries of a removed session that a fork of another user keeps. */
 export interface PlannedKeeping {
   readonly sessionId: string;
   readonly forkId: string;
   readonly entryIds: readonly string[];
 }
 
-/** What an erasure will do. It is on record before anything is done, and holds ids only, no words and no names of users. */
+/** The plan of an erasure. It is stored before anything is erased, and contains only ids, no words and no user names. */
 export interface ErasePlan {
   readonly at: string;
   readonly forks: "keep" | "erase";
@@ -38,19 +38,19 @@ export interface ErasePlan {
   readonly done: boolean;
 }
 
-/** Reads the plan of an erasure that was begun; null where none was. */
+/** Reads the stored plan of an erasure; null if there is none. */
 export async function readPlan(eraser: StoreEraser, target: EraseTarget): Promise<ErasePlan | null> {
   const key = erasureKey(target);
   const text = (await eraser.readMarks([key])).get(key);
   return text === undefined ? null : (JSON.parse(text) as ErasePlan);
 }
 
-/** Puts the plan of an erasure on record. */
+/** Stores the plan of an erasure. */
 export async function writePlan(eraser: StoreEraser, target: EraseTarget, plan: ErasePlan): Promise<void> {
   await eraser.writeMarks(new Map([[erasureKey(target), JSON.stringify(plan)]]));
 }
 
-/** What an erasure is noted under. A user's name is about a person: what stays of it does not tell it. */
+/** The key of a stored plan. A user's name is personal data, so the key has only its hash. */
 function erasureKey(target: EraseTarget): string {
   const { userId } = target;
   if (userId === undefined) return `erase/session/${target.sessionId}`;

@@ -1,13 +1,14 @@
 import { setTimeout as wait } from "node:timers/promises";
 
-/** So few steps hold nobody up for long. */
+/** This many steps run without a pause. */
 const STEPS_FREE = 200;
 const STEPS_AT_ONCE = 10;
-const REST_MS = 150;
+const PAUSE_MS = 150;
 
 /**
- * Keeps long work from holding up others: ten steps take about 2 ms of work on SQLite and 10 on PostgreSQL, and then others
- * have a multiple of that for themselves. Not by the clock: the time that a step takes is also that of others who have their turn.
+ * Throttles long work, so that other processes make progress: ten steps take about 2 ms on SQLite and 10 ms on PostgreSQL, and
+ * are followed by a pause several times as long. Counts steps instead of measuring time, because the duration of a step includes
+ * waiting for others.
  */
 export class Pace {
   readonly #signal: AbortSignal | undefined;
@@ -17,10 +18,10 @@ export class Pace {
     this.#signal = signal;
   }
 
-  /** Rests, if enough steps were done since the last rest. @throws what the signal was aborted with. */
-  async rest(): Promise<void> {
+  /** Pauses if enough steps were done since the last pause. @throws the reason of the aborted signal. */
+  async pause(): Promise<void> {
     this.#signal?.throwIfAborted();
     this.#steps += 1;
-    if (this.#steps > STEPS_FREE && this.#steps % STEPS_AT_ONCE === 0) await wait(REST_MS);
+    if (this.#steps > STEPS_FREE && this.#steps % STEPS_AT_ONCE === 0) await wait(PAUSE_MS);
   }
 }

@@ -59,7 +59,7 @@ class ErasePlanning {
     for (const found of this.#doomed.values()) {
       removals.push(await this.#look(found, related));
       this.#input.looked(removals.length);
-      await this.#input.pace.rest();
+      await this.#input.pace.pause();
     }
     if (target.userId !== undefined) await this.#findAuthored(target.userId);
     for (const { sessionId, forkId, entryIds } of earlier?.kept ?? []) {
@@ -90,7 +90,7 @@ class ErasePlanning {
         const heir = this.#doomed.has(heirId) ? null : await this.#find(heirId);
         if (heir !== null) await this.#add(heir);
       }
-      await this.#input.pace.rest();
+      await this.#input.pace.pause();
     }
     return related;
   }
@@ -129,9 +129,9 @@ class ErasePlanning {
       for (const id of ids) {
         const found = this.#doomed.has(id) ? null : await this.#find(id);
         if (found !== null) await this.#hear(found, userId);
-        await this.#input.pace.rest();
+        await this.#input.pace.pause();
       }
-      await this.#input.pace.rest();
+      await this.#input.pace.pause();
     }
   }
 
@@ -176,7 +176,7 @@ class ErasePlanning {
       sessions: this.#doomed,
       owners: this.#owners,
       authored: this.#authored,
-      heard: this.#heard,
+      authoredIn: this.#heard,
       forks: this.#input.forks,
     };
     for (const found of this.#others.values()) {
@@ -194,7 +194,7 @@ class ErasePlanning {
         cleanings.push({ id, deleted: found.deleted, entryIds: [...erase], checkpointIds });
       for (const [sessionId, entryIds] of keeps) kept.push({ sessionId, forkId: id, entryIds });
       if (answers > 0) notCovered.push({ sessionId: id, reason: "words-of-others", count: answers });
-      await this.#input.pace.rest();
+      await this.#input.pace.pause();
     }
     return { cleanings, kept, notCovered };
   }

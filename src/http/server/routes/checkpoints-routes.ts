@@ -60,7 +60,7 @@ const checkpointDiff = named<CheckpointDiff>(
   }),
 );
 
-/** Positions in a log that can be returned to. */
+/** Adds the routes for checkpoints. */
 export function mountCheckpoints(app: ServerApp, services: ServerServices): void {
   mountOfSession(app, services);
   mountOne(app, services);
@@ -86,7 +86,7 @@ function mountOfSession(app: ServerApp, services: ServerServices): void {
     method: "get",
     path: "/api/sessions/:id/timeline",
     operationId: "readTimeline",
-    summary: "The latest checkpoints of a session, the latest first, each with where it stands.",
+    summary: "The latest checkpoints of a session, the latest first, each with its node in the tree.",
     query: z.strictObject({ limit: limit.optional() }),
     answers: { 200: { description: "The checkpoints.", schema: timeline } },
     async handle({ param, query, caller }) {
@@ -98,7 +98,8 @@ function mountOfSession(app: ServerApp, services: ServerServices): void {
     method: "post",
     path: "/api/sessions/:id/checkpoints",
     operationId: "createCheckpoint",
-    summary: "Marks where the session stands now, with `files` together with the files of its place.",
+    summary:
+      "Makes a checkpoint of the session's current position; with `files`, it also holds the files of the session's place.",
     body: newCheckpoint,
     problems: [502],
     answers: { 201: { description: "The checkpoint.", schema: checkpoint } },
@@ -128,9 +129,9 @@ function mountOne(app: ServerApp, services: ServerServices): void {
     method: "delete",
     path: "/api/checkpoints/:checkpointId",
     operationId: "deleteCheckpoint",
-    summary: "Removes a checkpoint, with the files that it holds.",
+    summary: "Deletes a checkpoint with its files.",
     problems: [502],
-    answers: { 204: { description: "It is removed." } },
+    answers: { 204: { description: "The checkpoint is deleted." } },
     async handle({ param, caller }) {
       const { id, sandboxSnapshot } = await visibleCheckpoint(services, param("checkpointId"), caller);
       if (sandboxSnapshot !== undefined) checkRight(caller, "files");
@@ -147,11 +148,10 @@ function mountRestoring(app: ServerApp, services: ServerServices): void {
     method: "post",
     path: "/api/checkpoints/:checkpointId/restore",
     operationId: "restoreCheckpoint",
-    summary:
-      "Moves the session's leaf back to where it stood, with `files` together with the files of its place; nothing is erased.",
+    summary: "Moves the session's leaf back to the checkpoint, with `files` also its files; no entry is deleted.",
     body: restoreRequest,
     problems: [502],
-    answers: { 200: { description: "The session after it.", schema: restoredSession } },
+    answers: { 200: { description: "The session after the restore.", schema: restoredSession } },
     async handle({ param, body: { files = false }, caller, as }) {
       if (files) checkRight(caller, "files");
       const id = param("checkpointId");
@@ -170,15 +170,15 @@ function mountComparing(app: ServerApp, services: ServerServices): void {
     method: "get",
     path: "/api/checkpoints/:from/diff/:to",
     operationId: "compareCheckpoints",
-    summary: "What is different between two checkpoints of a session; with `files=false`, without their files.",
+    summary: "The differences between two checkpoints of a session; `files=false` leaves out their files.",
     query: z.strictObject({ files: queryFlag.optional() }),
     problems: [502],
-    answers: { 200: { description: "The difference.", schema: checkpointDiff } },
+    answers: { 200: { description: "The differences.", schema: checkpointDiff } },
     async handle({ param, query, caller }) {
       if (query.files !== false) checkRight(caller, "files");
       const from = await visibleCheckpoint(services, param("from"), caller);
       const to = await visibleCheckpoint(services, param("to"), caller);
-      if (from.sessionId !== to.sessionId) refuse("path.to", "The two checkpoints are of different sessions.");
+      if (from.sessionId !== to.sessionId) refuse("path.to", "The two checkpoints belong to different sessions.");
       const within = { charactersMax: WHOLE_CHARACTERS_MAX / 2 };
       const states = [await checkpoints.restore(from.id, within), await checkpoints.restore(to.id, within)] as const;
       const diff = StateDiff.compute(...states);
@@ -188,7 +188,7 @@ function mountComparing(app: ServerApp, services: ServerServices): void {
   });
 }
 
-/** Where the files of sessions are: where tools act in them. */
+/** The place whose files a checkpoint holds: the place where the session's tools act. */
 function placeIn({ placeOf }: ServerServices): SessionFilesOptions["placeOf"] {
   return ({ sandbox, userId }) => stricterPlacement(placeOf(userId), sandbox);
 }

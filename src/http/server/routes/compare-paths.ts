@@ -3,9 +3,9 @@ import { EMPTY_PATH, type PathSummary } from "../../../session/log/fold.ts";
 import type { SessionStore } from "../../../session/store.ts";
 import { walkUp } from "../../../tree/path-reader.ts";
 import type { ComparedPath, ComparisonView } from "../../tree-wire.ts";
-import { LastPassed } from "./answer-bytes.ts";
+import { PathWindow } from "./answer-bytes.ts";
 
-/** A path to compare: where it ends, and what it adds up to. */
+/** One of two paths to compare: its end and its summary. */
 export interface PathEnd {
   readonly sessionId: string;
   readonly leafId: string | null;
@@ -14,16 +14,16 @@ export interface PathEnd {
 
 interface Climb {
   readonly steps: AsyncIterator<Entry, unknown>;
-  /** How many nodes there are down to `at`. */
+  /** The depth of `at`. */
   depth: number;
   at: Entry | null;
-  /** The nodes that were passed last. */
-  readonly passed: LastPassed;
+  /** The last nodes on the way up. */
+  readonly window: PathWindow;
 }
 
 /**
- * Finds where two paths part, in one session or in two: a fork keeps the ids of what it took over. Walks up both to there,
- * and keeps no more on the way than the first nodes of each, at most so many.
+ * Finds the last common entry of two paths, in one session or in two: a fork keeps the ids of inherited entries. Walks up both
+ * paths to that entry, and keeps only the first `limit` entries after it in memory.
  */
 export async function comparePaths(
   store: SessionStore,
@@ -33,7 +33,7 @@ export async function comparePaths(
 ): Promise<ComparisonView> {
   const [a, b] = [climbFrom(store, left, limit), climbFrom(store, right, limit)];
   const up = async (climb: Climb): Promise<void> => {
-    if (climb.at !== null) climb.passed.add(climb.at);
+    if (climb.at !== null) climb.window.add(climb.at);
     const { value, done } = await climb.steps.next();
     climb.at = done === true ? null : (value as Entry);
     climb.depth -= 1;
@@ -47,8 +47,8 @@ export async function comparePaths(
   }
   const ancestorId = a.at?.id ?? null;
   const common = (ancestorId === null ? null : await store.path(left.sessionId, ancestorId)) ?? EMPTY_PATH;
-  const sideOf = async ({ sessionId, path }: PathEnd, { passed }: Climb): Promise<ComparedPath> => ({
-    ...passed.page(),
+  const sideOf = async ({ sessionId, path }: PathEnd, { window }: Climb): Promise<ComparedPath> => ({
+    ...window.page(),
     turns: path.turnCount - common.turnCount,
     settings: await store.settings(sessionId, path),
   });
@@ -56,8 +56,8 @@ export async function comparePaths(
 }
 
 function climbFrom(store: SessionStore, { sessionId, leafId, path }: PathEnd, limit: number): Climb {
-  const steps = leafId === null ? nothing() : walkUp(store, sessionId, leafId);
-  return { steps, depth: path.depth + 1, at: null, passed: new LastPassed(limit) };
+  const steps = leafId === null ? noEntries() : walkUp(store, sessionId, leafId);
+  return { steps, depth: path.depth + 1, at: null, window: new PathWindow(limit) };
 }
 
-async function* nothing(): AsyncGenerator<Entry, void, undefined> {}
+async function* noEntries(): AsyncGenerator<Entry, void, undefined> {}

@@ -1,12 +1,12 @@
 import type { TreeNodeView, TreeView } from "../../tree-wire.ts";
 
-/** Runs of more nodes are folded, but for so many at each of their ends. */
-const RUN_MAX = 50;
+/** Longer chains of plain nodes are folded, except for a few nodes at each end. */
+const CHAIN_MAX = 50;
 const ENDS = 5;
 
 /**
- * A tree without what lies within long runs of nodes that have nothing special about them: no branch, label or checkpoint,
- * and neither the leaf nor one of those to `keep`. What it takes follows the branches, and not the length of the log.
+ * Leaves out the inside of long chains of plain nodes. A plain node has no branch, label or checkpoint, and is neither the leaf
+ * nor one of those to `keep`. The size of the result depends on the number of branches, not on the length of the log.
  */
 export function foldTree(tree: TreeView, keep: readonly string[] = []): TreeView {
   const children = new Map<string | null, number>();
@@ -18,16 +18,16 @@ export function foldTree(tree: TreeView, keep: readonly string[] = []): TreeView
     !(label !== null || checkpoints.length > 0 || id === tree.leafId || keep.includes(id)) &&
     !(type === "compaction" || type === "branch_summary");
   const plain = tree.nodes.filter(isPlain);
-  // How many nodes of its run stand above a node, and below it.
+  // The number of plain nodes above and below a node in its chain.
   const above = new Map<string | null, number>();
   const below = new Map<string | null, number>();
   for (const { id, parentId } of plain) above.set(id, (above.get(parentId) ?? -1) + 1);
   for (const { id, parentId } of plain.toReversed()) below.set(parentId, (below.get(id) ?? 0) + 1);
   const leftOut = plain.filter(({ id }) => {
     const [before, after] = [above.get(id) ?? 0, below.get(id) ?? 0];
-    return before >= ENDS && after >= ENDS && before + after >= RUN_MAX;
+    return before >= ENDS && after >= ENDS && before + after >= CHAIN_MAX;
   });
-  // The node that a run hangs on, and how many of the run are left out down to here.
+  // For a node left out: the last shown node above its chain, and how many nodes of the chain are left out so far.
   const gaps = new Map<string | null, { readonly parentId: string | null; readonly skipped: number }>();
   for (const { id, parentId } of leftOut) {
     const gap = gaps.get(parentId) ?? { parentId, skipped: 0 };

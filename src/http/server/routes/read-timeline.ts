@@ -6,7 +6,7 @@ import { walkUp } from "../../../tree/path-reader.ts";
 import { treeNodeOf } from "../../tree-node.ts";
 import type { CheckpointTimeline, TreeNodeView } from "../../tree-wire.ts";
 
-/** The latest checkpoints of a session with where they stand. Walks up the active path as far as the earliest of them. */
+/** The latest checkpoints of a session with their nodes in the tree. Walks up the active path as far as the earliest of them. */
 export async function readTimeline(
   store: SessionStore,
   { header: { id }, leafId }: SessionHead,
@@ -17,7 +17,7 @@ export async function readTimeline(
   const leaves = [...new Set(latest.map((one) => one.leafId))].filter((leaf) => leaf !== null);
   const nodes = new Map<string, TreeNodeView | null>();
   let earliest = Number.POSITIVE_INFINITY;
-  // One after the other: each may be large, and only little of it is shown.
+  // Reads one entry at a time: each may be large, and only little of it is kept.
   for (const leaf of leaves) {
     const entry = await store.getEntry(id, leaf);
     if (entry === null) continue;

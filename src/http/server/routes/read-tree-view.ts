@@ -6,21 +6,21 @@ import { branchTo, buildTree, type TreeNode } from "../../../session/log/tree.ts
 import { treeNodeOf } from "../../tree-node.ts";
 import type { TreeNodeView, TreeView } from "../../tree-wire.ts";
 
-/** How many characters the nodes of a tree may take, about. */
+/** The approximate limit on the characters of a tree's nodes. */
 const TREE_CHARACTERS_MAX = 64 * 1024 * 1024;
 
 /**
- * The tree of a session: every node but the pruned ones, without what it says. Reads the whole log, and keeps of each entry
- * only what is shown.
+ * The tree of a session: every node except pruned ones, without its content. Reads the whole log, and keeps only what is shown of
+ * each entry.
  *
- * @throws {SessionError} `TOO_LARGE` for a session with so many nodes that they would not fit in memory.
+ * @throws {SessionError} `TOO_LARGE` if the nodes would not fit into memory.
  */
 export async function readTreeView(store: SessionStore, head: SessionHead): Promise<TreeView> {
   const { id } = head.header;
   const entries: Entry[] = [];
   const shown = new Map<string, TreeNodeView>();
   let characters = 0;
-  // Not beyond the head: leaf, version and nodes are then of one moment.
+  // Ends at the head's version, so that leaf, version and nodes are consistent.
   for await (const entry of store.read(id, { before: head.version })) {
     const kept = linksOf(entry);
     const node = treeNodeOf(entry);
@@ -49,14 +49,14 @@ export async function readTreeView(store: SessionStore, head: SessionHead): Prom
   };
 }
 
-/** All nodes of some trees; without recursion, as a path can be as long as the log. */
+/** All nodes of the trees; without recursion, because a path can be as long as the log. */
 function flatten(roots: readonly TreeNode[]): TreeNode[] {
   const all = [...roots];
   for (const node of all) for (const child of node.children) all.push(child);
   return all;
 }
 
-/** Of an entry, what the tree is built from. */
+/** The fields of an entry from which the tree is built. */
 function linksOf(entry: Entry): Entry {
   const { id, parentId, seq, type, timestamp } = entry;
   const target = "targetId" in entry ? { targetId: entry.targetId } : {};
