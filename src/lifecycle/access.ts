@@ -23,10 +23,10 @@ export const LOCAL_USER = "local";
 export type Viewer = string | null;
 
 /**
- * Whose sessions a call may see.
+ * Determines whose sessions a call may see.
  *
- * @throws {SessionError} `INVALID_OPTION` or `INVALID_ID` for an actor that is there and says nothing: a user id that got
- * lost on the way must not open everyone's sessions.
+ * @throws {SessionError} `INVALID_OPTION` or `INVALID_ID` for an actor that is present but empty or invalid: a lost user id must
+ * not grant access to everyone's sessions.
  */
 export function viewerOf(options: ActorOptions): Viewer {
   if (typeof options !== "object" || options === null) {

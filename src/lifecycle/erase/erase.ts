@@ -87,11 +87,11 @@ class Erasure {
 
   #plan(earlier: ErasePlan | null): Promise<ErasePlan> {
     const { forks = "keep", onProgress } = this.#options;
-    const looked = (sessionsDone: number): void =>
+    const onScanned = (sessionsDone: number): void =>
       onProgress?.({ step: "looking", sessionsDone, sessionsTotal: sessionsDone });
     const at = this.#parts.clock().toISOString();
     const [store, target, pace] = [this.#store, this.#target, this.#pace];
-    return planErase({ store, target, forks, at, earlier, pace, looked });
+    return planErase({ store, target, forks, at, earlier, pace, onScanned });
   }
 
   /** Every step is idempotent: what is already erased is skipped. */

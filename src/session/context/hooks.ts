@@ -2,18 +2,18 @@ import type { JsonValue } from "../../internal/json.ts";
 import type { CompactionPlan } from "./compaction.ts";
 import type { Entry } from "../log/entry.ts";
 
-/** What a handler before an act may answer: nothing, to stop the act, or a summary to use instead of asking a model. */
+/** The result of a `before…` handler: nothing, a cancellation, or a summary that replaces the model's. */
 export type HookResult =
   | undefined
   | { readonly cancel: true; readonly reason?: string }
   | { readonly summary: string; readonly details?: JsonValue };
 
 /**
- * Handlers around what changes a session's shape. Several sets run in the order given.
+ * Handlers around compacting, forking and moving. Several sets run in the order given.
  *
- * - A handler that throws is reported and skipped.
- * - The first `cancel` stops the act with the error `CANCELLED`; otherwise the last summary counts.
- * - The handlers after an act cannot undo it.
+ * - An error of a handler is reported, and the handler is skipped.
+ * - The first `cancel` stops the operation with the error `CANCELLED`; otherwise the last summary is used.
+ * - Handlers after an operation cannot undo it.
  */
 export interface SessionHooks {
   beforeCompact?(event: {

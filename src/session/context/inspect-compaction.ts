@@ -1,16 +1,16 @@
 import { checkPath } from "./compaction.ts";
 import type { Entry, EntryOf } from "../log/entry.ts";
 
-/** What a compaction did to the context. */
+/** The effect of a compaction on the context. */
 export interface CompactionView {
   readonly compaction: EntryOf<"compaction">;
-  /** What its summary stands for, root first. */
+  /** The entries that its summary replaced, root first. */
   readonly dropped: readonly Entry[];
-  /** What it kept word for word. */
+  /** The entries that it kept unchanged. */
   readonly kept: readonly Entry[];
 }
 
-/** Looks into a compaction on a path (root first); null when the path has no such compaction. */
+/** Shows the effect of a compaction on a path (root first); null if the path has no such compaction. */
 export function inspectCompaction(path: readonly Entry[], compactionId: string): CompactionView | null {
   checkPath(path, "inspectCompaction");
   const at = path.findIndex((entry) => entry.id === compactionId);

@@ -1,14 +1,14 @@
 import { SessionError } from "../errors.ts";
 import type { HookResult, SessionHooks } from "./hooks.ts";
 
-/** Told of a handler that threw; the act goes on without it. */
+/** Called when a handler throws; the operation continues without it. */
 export type HookReport = (error: unknown, hook: keyof SessionHooks) => void;
 
 type Before = "beforeCompact" | "beforeFork" | "beforeTree";
 type After = "compact" | "fork" | "tree";
 type EventOf<K extends keyof SessionHooks> = Parameters<NonNullable<SessionHooks[K]>>[0];
 
-/** Sets of handlers, in the order in which they run, and where their failures go. */
+/** Runs sets of handlers in order, and reports their errors. */
 export class HookRunner {
   readonly #hooks: readonly SessionHooks[];
   readonly #report: HookReport;
@@ -18,15 +18,15 @@ export class HookRunner {
     this.#report = report;
   }
 
-  /** A runner of these handlers and then those. */
+  /** Returns a runner of these handlers followed by others. */
   with(hooks: readonly SessionHooks[]): HookRunner {
     return new HookRunner([...this.#hooks, ...hooks], this.#report);
   }
 
   /**
-   * Asks the handlers before an act; the last summary given, or null.
+   * Calls the handlers before an operation; returns the last summary, or null.
    *
-   * @throws {SessionError} `CANCELLED` at the first handler that cancels.
+   * @throws {SessionError} `CANCELLED` if a handler cancels.
    */
   async before<K extends Before>(name: K, event: EventOf<K>): Promise<Extract<HookResult, { summary: string }> | null> {
     let last: Extract<HookResult, { summary: string }> | null = null;
@@ -36,7 +36,7 @@ export class HookRunner {
       if ("cancel" in result && result.cancel) {
         throw new SessionError(
           "CANCELLED",
-          `A ${name} handler stopped this${result.reason === undefined ? "" : `: ${result.reason}`}.`,
+          `A ${name} handler cancelled this${result.reason === undefined ? "" : `: ${result.reason}`}.`,
         );
       }
       if ("summary" in result) last = result;
@@ -44,7 +44,7 @@ export class HookRunner {
     return last;
   }
 
-  /** Tells the handlers after an act. */
+  /** Calls the handlers after an operation. */
   async after<K extends After>(name: K, event: EventOf<K>): Promise<void> {
     for (const hooks of this.#hooks) await this.#call(hooks, name, event);
   }

@@ -1,16 +1,16 @@
 import { ancestors, indexOf, lineageOf, type SessionLike } from "./lineage.ts";
 import { addCost, addUsage, NO_USAGE, type Usage } from "../usage.ts";
 
-/** A session that may say what the operation which made it spent. */
+/** A session with the spending of the operation that created it. */
 export type SpendingSession = SessionLike & { readonly usage?: Usage | null; readonly cost?: number | null };
 
 /**
- * What a session and all that it was made from have spent, each operation once.
+ * The total spending of a session and its ancestors, each operation counted once.
  *
- * A merge spends nothing: its usage is the sum of its sides, which count themselves. An ancestor that is not among the
- * sessions is not counted.
+ * A merge spends nothing itself: its usage is the sum of its parents', which are counted themselves. An ancestor that is not
+ * among the sessions is not counted.
  *
- * @throws {LineageError} when the id is not among the sessions.
+ * @throws {LineageError} if the id is not among the sessions.
  */
 export function lineageUsage(sessions: Iterable<SpendingSession>, id: string): { usage: Usage; cost: number } {
   const byId = indexOf(sessions, "lineageUsage");

@@ -3,15 +3,15 @@ import { SessionError } from "../errors.ts";
 import { type SessionState, frozenCopy } from "./state.ts";
 import { applyTurnsDiff, diffTurns, type TurnsDiff } from "./turn-splices.ts";
 
-/** Which keys of an object have another value, and which are gone. */
+/** The keys of an object that have a new value, and those that were removed. */
 export interface KeyDiff {
   readonly set?: JsonObject;
   readonly unset?: readonly string[];
 }
 
-/** What turns one state into another, as JSON. What did not change is not in it. */
+/** The difference between two states, as JSON; unchanged parts are left out. */
 export interface StateDiff {
-  /** The fields of the state itself, other than the three below. */
+  /** The fields of the state, other than the three below. */
   readonly fields?: KeyDiff;
   readonly metadata?: KeyDiff;
   readonly variables?: KeyDiff;
@@ -19,20 +19,20 @@ export interface StateDiff {
 }
 
 /**
- * The difference between two states, as small data that can be stored and applied later.
+ * Computes and applies differences between two states, as small data that can be stored.
  *
- * - `apply(old, compute(old, next))` equals `next` for any two states, also after the diff went through JSON.
+ * - `apply(old, compute(old, next))` equals `next` for any two states, also if the diff was converted to JSON and back.
  * - Equal states have an empty diff.
- * - A new turn costs the diff that turn, however many there are; turns that both states share are not looked into.
- * - Both states stay as they are; what comes out is frozen.
+ * - A new turn adds only that turn to the diff, however many there are.
+ * - The two states are not changed; results are frozen.
  */
 export const StateDiff: {
-  /** What turns `old` into `next`. @throws {SessionError} `INVALID_VALUE` for a state with a value that is not JSON. */
+  /** The diff from `old` to `next`. @throws {SessionError} `INVALID_VALUE` for a state with a value that is not JSON. */
   readonly compute: (old: SessionState, next: SessionState) => StateDiff;
   /**
-   * The state that a diff makes of the one it was computed from.
+   * Applies a diff to the state from which it was computed.
    *
-   * @throws {SessionError} `CONFLICT` if the turns are not those it was computed from, `INVALID_VALUE` if it is no diff.
+   * @throws {SessionError} `CONFLICT` if the turns are others, `INVALID_VALUE` if it is not a diff.
    */
   readonly apply: (base: SessionState, diff: StateDiff) => SessionState;
 } = Object.freeze({ compute, apply });
@@ -79,13 +79,13 @@ function diffKeys(old: Fields, next: Fields): KeyDiff | null {
 }
 
 function applyKeys(base: Fields, { set = {}, unset = [] }: KeyDiff = {}): JsonObject {
-  const gone = new Set(unset);
-  const kept = Object.entries(base).filter(([key, value]) => value !== undefined && !gone.has(key));
+  const removed = new Set(unset);
+  const kept = Object.entries(base).filter(([key, value]) => value !== undefined && !removed.has(key));
   const entries = [...kept, ...Object.entries(set)];
   return Object.freeze(Object.fromEntries(entries.map(([key, value]) => [key, frozenCopy(value, key) as JsonValue])));
 }
 
-/** The object's own value; what every object has, such as `constructor`, is none. */
+/** The object's own property; inherited ones such as `constructor` are ignored. */
 function ownValue(fields: Fields, key: string): unknown {
   return Object.hasOwn(fields, key) ? fields[key] : undefined;
 }
@@ -103,7 +103,7 @@ function checkKeys(part: string, keys: unknown): void {
   if (!isObject(keys)) throw notADiff(`its ${part} are not an object`);
   const { set = {}, unset = [] } = keys;
   if (isObject(set) && Array.isArray(unset) && unset.every((key) => typeof key === "string")) return;
-  throw notADiff(`its ${part} do not say what to set and what to unset`);
+  throw notADiff(`its ${part} have no valid set and unset`);
 }
 
 function isTurnsDiff(value: unknown): boolean {

@@ -2,27 +2,27 @@ import { sameJson } from "../../internal/json.ts";
 import { SessionError } from "../errors.ts";
 import { type SessionTurn, frozenCopy } from "./state.ts";
 
-/** One range of turns that others replace. */
+/** A range of turns that is replaced by others. */
 export interface TurnSplice {
-  /** How many turns stand before it, in the list that the splice was computed from. */
+  /** Its start index, in the list from which the diff was computed. */
   readonly at: number;
-  /** The id of the turn right before it; null at the beginning. */
+  /** The id of the turn directly before it; null at the beginning. */
   readonly after: string | null;
-  /** How many turns go. */
+  /** How many turns are removed. */
   readonly remove: number;
-  /** The turns that come instead. */
+  /** The turns that are inserted instead. */
   readonly insert: readonly SessionTurn[];
 }
 
-/** What turns one list of turns into another. */
+/** The difference between two lists of turns. */
 export interface TurnsDiff {
-  /** How many turns the list has that it was computed from. */
+  /** The length of the list from which it was computed. */
   readonly from: number;
-  /** In the order of their positions, without overlap. */
+  /** Sorted by position, without overlap. */
   readonly splices: readonly TurnSplice[];
 }
 
-/** What turns `old` into `next`; null when they are equal. A turn that stands in both, in the same order, is not in it. */
+/** The diff from `old` to `next`; null if they are equal. Turns that are in both, in the same order, are left out. */
 export function diffTurns(old: readonly SessionTurn[], next: readonly SessionTurn[]): TurnsDiff | null {
   let start = 0;
   while (start < Math.min(old.length, next.length) && sameTurn(old[start], next[start])) start++;
@@ -31,9 +31,9 @@ export function diffTurns(old: readonly SessionTurn[], next: readonly SessionTur
 }
 
 /**
- * The turns that a diff makes of those it was computed from.
+ * Applies a diff to the list from which it was computed.
  *
- * @throws {SessionError} `CONFLICT` when these are others.
+ * @throws {SessionError} `CONFLICT` if the list is a different one.
  */
 export function applyTurnsDiff(turns: readonly SessionTurn[], diff: TurnsDiff): readonly SessionTurn[] {
   const out: SessionTurn[] = [];
@@ -50,7 +50,7 @@ export function applyTurnsDiff(turns: readonly SessionTurn[], diff: TurnsDiff): 
   return out;
 }
 
-/** The splices after an equal beginning. */
+/** The splices after a common prefix of the length `start`. */
 function spliceFrom(start: number, old: readonly SessionTurn[], next: readonly SessionTurn[]): TurnSplice[] {
   const positions = new Map<string, number>();
   for (let index = start; index < old.length; index++) positions.set((old[index] as SessionTurn).turnId, index);

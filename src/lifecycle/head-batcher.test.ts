@@ -4,17 +4,17 @@ import { SessionError } from "../session/errors.ts";
 import { createHeader } from "../session/log/header.ts";
 import type { SessionStore } from "../session/store.ts";
 import { openMemoryStore } from "../stores/memory/index.ts";
-import { GatheredHeads } from "./gathered-heads.ts";
+import { HeadBatcher } from "./head-batcher.ts";
 
 let store: SessionStore;
 let asked: (readonly string[])[];
-let gathered: GatheredHeads;
+let gathered: HeadBatcher;
 
 beforeEach(async () => {
   store = await openMemoryStore();
   for (const id of ["a", "b", "c"]) await store.create(createHeader({ id }));
   asked = [];
-  gathered = new GatheredHeads({
+  gathered = new HeadBatcher({
     head: (id) => {
       asked.push([id]);
       return id === "broken" ? Promise.reject(new SessionError("DAMAGED", "It cannot be read.")) : store.head(id);
