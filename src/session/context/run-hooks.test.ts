@@ -67,10 +67,10 @@ describe("handlers before an act", () => {
     await expect(runner.before("beforeTree", event)).rejects.toMatchObject({ name: "SessionError", code: "CANCELLED" });
     expect(called).toEqual([0, 1]);
     await expect(runnerOf({ cancel: true, reason: "not now" }).runner.before("beforeTree", event)).rejects.toThrow(
-      "A beforeTree handler stopped this: not now.",
+      "A beforeTree handler cancelled this: not now.",
     );
     await expect(runnerOf({ cancel: true }).runner.before("beforeTree", event)).rejects.toThrow(
-      "A beforeTree handler stopped this.",
+      "A beforeTree handler cancelled this.",
     );
   });
 

@@ -298,7 +298,7 @@ describe("a release that fails", () => {
     await expect(session[method]()).rejects.toMatchObject({
       code: "SANDBOX_FAILED",
       kind: "os_error",
-      message: "A sandbox that the session let go of could not be closed: the daemon is gone.",
+      message: "A sandbox that the session released could not be closed: the daemon is gone.",
     });
     expect((await session.requireSandbox()).backend).toBe(sound.name);
     await session.closeSandbox();
