@@ -1,5 +1,3 @@
-import type { CallerRights } from "./caller-rights.ts";
-
 /** The caller of a request, as the application's own authentication describes them. */
 export interface CallerInit {
   readonly userId: string;
@@ -22,3 +20,13 @@ export const ALL_RIGHTS: CallerRights = Object.freeze({ approve: true, run: true
  *   log, and refuses the request.
  */
 export type Authenticate = (request: Request) => CallerInit | null | Promise<CallerInit | null>;
+
+/** The rights of a caller beside reading and writing sessions. */
+export interface CallerRights {
+  /** Answer the questions of runs, which lets calls run. */
+  readonly approve: boolean;
+  /** Use models and tools: start, recover, steer and cancel runs, and write summaries. */
+  readonly run: boolean;
+  /** Use the files in checkpoints: store, compare, restore and delete them. */
+  readonly files: boolean;
+}

@@ -1,9 +1,8 @@
 import { SessionError } from "../session/errors.ts";
 import { isTimestamp } from "../session/log/header.ts";
 import { checkName } from "../session/id.ts";
-import { ALL_RIGHTS, type CallerInit } from "./caller-init.ts";
+import { ALL_RIGHTS, type CallerInit, type CallerRights } from "./caller-init.ts";
 import type { Caller } from "./server/server-services.ts";
-import type { CallerRights } from "./caller-rights.ts";
 
 /** A checked caller, with the time when the authentication expires. */
 export interface KnownCaller {

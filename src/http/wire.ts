@@ -1,4 +1,4 @@
-import type { CallerRights } from "./caller-rights.ts";
+import type { CallerRights } from "./caller-init.ts";
 import type { JsonObject } from "../internal/json.ts";
 import type { MergeConflict, SkippedTurn } from "../lifecycle/merge/merge-strategy.ts";
 import type { OpenRunStatus } from "./run-wire.ts";

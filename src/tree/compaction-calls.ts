@@ -1,5 +1,5 @@
 import { SessionError } from "../session/errors.ts";
-import { type CompactionView, inspectCompaction } from "../session/context/inspect-compaction.ts";
+import { type CompactionView, inspectCompaction } from "../session/context/compaction.ts";
 import { compactionInForce } from "./path-reader.ts";
 import type { SessionTree } from "./session-tree.ts";
 

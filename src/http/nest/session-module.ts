@@ -8,11 +8,10 @@ import {
   type OnApplicationShutdown,
   type Provider,
 } from "@nestjs/common";
-import type { SessionConfig } from "../../lifecycle/session-config.ts";
+import { type SessionConfig, checkSessionConfig } from "../../lifecycle/session-config.ts";
 import { SessionContext } from "../../lifecycle/session-context.ts";
 import { SessionManager } from "../../lifecycle/session-manager.ts";
 import { SessionError, show } from "../../session/errors.ts";
-import { ModuleStore } from "./module-store.ts";
 import { SessionHealthIndicator } from "./session-health-indicator.ts";
 import {
   SESSION_MODULE_OPTIONS,
@@ -21,6 +20,32 @@ import {
   type SessionModuleOptions,
   type SessionModuleScope,
 } from "./session-module-options.ts";
+import type { SessionStore } from "../../session/store.ts";
+import { openStore } from "../../stores/open-store.ts";
+
+/** A store, and whether the module has opened it and must close it. */
+class ModuleStore {
+  readonly store: SessionStore;
+  readonly #isOwn: boolean;
+
+  constructor(store: SessionStore, isOwn: boolean) {
+    this.store = store;
+    this.#isOwn = isOwn;
+  }
+
+  /** Opens the store that the options name. */
+  static async open({ store, config }: SessionModuleOptions): Promise<ModuleStore> {
+    // Checked first: an error after the store is opened would leave it open.
+    const { store: url } = checkSessionConfig(config);
+    if (store !== undefined && typeof store !== "string") return new ModuleStore(store, false);
+    return new ModuleStore(await openStore(store ?? url), true);
+  }
+
+  /** Closes the store if the module has opened it. */
+  async close(): Promise<void> {
+    if (this.#isOwn) await this.store.close();
+  }
+}
 
 /**
  * Sessions for a Nest application.

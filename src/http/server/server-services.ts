@@ -3,7 +3,7 @@ import type { Model } from "../../agent/model/model.ts";
 import type { GroupSession } from "../../group/group-session.ts";
 import type { SessionManager } from "../../lifecycle/session-manager.ts";
 import type { SessionStore } from "../../session/store.ts";
-import type { CallerRights } from "../caller-rights.ts";
+import type { CallerRights } from "../caller-init.ts";
 import type { ModelInfo } from "../wire.ts";
 import type { RunQueue } from "../../workers/run-queue.ts";
 import type { PlaceOf } from "../../workers/user-places.ts";

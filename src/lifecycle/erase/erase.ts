@@ -7,11 +7,17 @@ import { requestIdOf } from "../../session/log/open-runs.ts";
 import type { Lease, SessionStore } from "../../session/store.ts";
 import { markErased } from "../../stores/copy/tombstones.ts";
 import type { CheckpointManager } from "../checkpoints/checkpoint-manager.ts";
-import { type ErasePlan, type PlannedCleaning, type PlannedRemoval, readPlan, writePlan } from "./erase-plan.ts";
+import {
+  type ErasePlan,
+  type PlannedCleaning,
+  type PlannedRemoval,
+  readPlan,
+  writePlan,
+  planErase,
+} from "./plan-erase.ts";
 import type { EraseOptions, EraseReport, EraseTarget, NotCovered } from "./erase-report.ts";
 import { erasedCheckpoint, erasedEntry } from "../../session/log/erased-entry.ts";
-import { Pace } from "./pace.ts";
-import { planErase } from "./plan-erase.ts";
+import { Throttle } from "./throttle.ts";
 
 const MARKS_AT_ONCE = 500;
 const SESSIONS_AT_ONCE = 10;
@@ -47,7 +53,7 @@ class Erasure {
   readonly #store: SessionStore;
   readonly #target: EraseTarget;
   readonly #options: EraseOptions;
-  readonly #pace: Pace;
+  readonly #throttle: Throttle;
   readonly #unfreed: NotCovered[] = [];
   #done = 0;
 
@@ -56,7 +62,7 @@ class Erasure {
     this.#store = parts.store;
     this.#target = target;
     this.#options = options;
-    this.#pace = new Pace(options.signal);
+    this.#throttle = new Throttle(options.signal);
   }
 
   async run(): Promise<EraseReport> {
@@ -90,8 +96,8 @@ class Erasure {
     const onScanned = (sessionsDone: number): void =>
       onProgress?.({ step: "looking", sessionsDone, sessionsTotal: sessionsDone });
     const at = this.#parts.clock().toISOString();
-    const [store, target, pace] = [this.#store, this.#target, this.#pace];
-    return planErase({ store, target, forks, at, earlier, pace, onScanned });
+    const [store, target, throttle] = [this.#store, this.#target, this.#throttle];
+    return planErase({ store, target, forks, at, earlier, throttle, onScanned });
   }
 
   /** Every step is idempotent: what is already erased is skipped. */
@@ -121,7 +127,7 @@ class Erasure {
     for (let first = 0; first < Math.max(sessionIds.length, entryIds.length); first += MARKS_AT_ONCE) {
       const part = [first, first + MARKS_AT_ONCE] as const;
       await markErased(eraser, at, { sessionIds: sessionIds.slice(...part), entryIds: entryIds.slice(...part) });
-      await this.#pace.pause();
+      await this.#throttle.pause();
     }
   }
 
@@ -198,7 +204,7 @@ class Erasure {
   async #afterStep(plan: ErasePlan): Promise<void> {
     this.#done += 1;
     this.#reportProgress("erasing", plan);
-    await this.#pace.pause();
+    await this.#throttle.pause();
   }
 
   #reportProgress(step: "erasing" | "rewriting", { removals, cleanings }: ErasePlan): void {

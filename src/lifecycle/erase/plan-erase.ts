@@ -2,13 +2,13 @@ import { clashingId } from "../merge/merge-plan.ts";
 import type { Entry } from "../../session/log/entry.ts";
 import type { SessionHead } from "../../session/log/fold.ts";
 import { parentsOf } from "../../session/query.ts";
-import type { SessionQuery, SessionStore } from "../../session/store.ts";
+import type { SessionQuery, SessionStore, StoreEraser } from "../../session/store.ts";
 import { listPages } from "../../stores/complete/list-pages.ts";
 import { heldBackend } from "../checkpoints/held-snapshot.ts";
 import { type ErasedWords, findWords } from "./entries-to-erase.ts";
-import type { ErasePlan, PlannedCleaning, PlannedKeeping, PlannedRemoval } from "./erase-plan.ts";
 import type { EraseTarget, NotCovered } from "./erase-report.ts";
-import type { Pace } from "./pace.ts";
+import type { Throttle } from "./throttle.ts";
+import { createHash } from "node:crypto";
 
 /** The input for planning an erasure. */
 export interface PlanInput {
@@ -18,7 +18,7 @@ export interface PlanInput {
   readonly at: string;
   /** The plan of an earlier erasure of the same target, which lists what forks have kept; null if there is none. */
   readonly earlier: ErasePlan | null;
-  readonly pace: Pace;
+  readonly throttle: Throttle;
   readonly onScanned: (sessions: number) => void;
 }
 
@@ -59,7 +59,7 @@ class ErasePlanning {
     for (const found of this.#removed.values()) {
       removals.push(await this.#planRemoval(found, related));
       this.#input.onScanned(removals.length);
-      await this.#input.pace.pause();
+      await this.#input.throttle.pause();
     }
     if (target.userId !== undefined) await this.#findAuthored(target.userId);
     for (const { sessionId, forkId, entryIds } of earlier?.kept ?? []) {
@@ -93,7 +93,7 @@ class ErasePlanning {
         const heir = this.#removed.has(heirId) ? null : await this.#find(heirId);
         if (heir !== null) await this.#add(heir);
       }
-      await this.#input.pace.pause();
+      await this.#input.throttle.pause();
     }
     return related;
   }
@@ -132,9 +132,9 @@ class ErasePlanning {
       for (const id of ids) {
         const found = this.#removed.has(id) ? null : await this.#find(id);
         if (found !== null) await this.#recordAuthored(found, userId);
-        await this.#input.pace.pause();
+        await this.#input.throttle.pause();
       }
-      await this.#input.pace.pause();
+      await this.#input.throttle.pause();
     }
   }
 
@@ -200,7 +200,7 @@ class ErasePlanning {
         cleanings.push({ id, deleted: found.deleted, entryIds: [...erase], checkpointIds });
       for (const [sessionId, entryIds] of keeps) kept.push({ sessionId, forkId: id, entryIds });
       if (answers > 0) notCovered.push({ sessionId: id, reason: "words-of-others", count: answers });
-      await this.#input.pace.pause();
+      await this.#input.throttle.pause();
     }
     return { cleanings, kept, notCovered };
   }
@@ -286,4 +286,59 @@ export async function* authoredBy(
     for await (const entry of readEntries(store, found)) if (isTheirs(entry)) return true;
     return false;
   }
+}
+
+/** A session to be removed. */
+export interface PlannedRemoval {
+  readonly id: string;
+  readonly entries: number;
+  readonly checkpoints: number;
+  readonly snapshots: number;
+}
+
+/** A session of another user with entries to be erased. */
+export interface PlannedCleaning {
+  readonly id: string;
+  /** Whether it is deleted; it is undeleted for the erasure, and deleted again. */
+  readonly deleted: boolean;
+  readonly entryIds: readonly string[];
+  /** Checkpoints whose metadata is erased; absent in plans of earlier versions. */
+  readonly checkpointIds?: readonly string[];
+}
+
+/** Entries of a removed session that a fork of another user keeps. */
+export interface PlannedKeeping {
+  readonly sessionId: string;
+  readonly forkId: string;
+  readonly entryIds: readonly string[];
+}
+
+/** The plan of an erasure. It is stored before anything is erased, and contains only ids, no words and no user names. */
+export interface ErasePlan {
+  readonly at: string;
+  readonly forks: "keep" | "erase";
+  readonly removals: readonly PlannedRemoval[];
+  readonly cleanings: readonly PlannedCleaning[];
+  readonly kept: readonly PlannedKeeping[];
+  readonly notCovered: readonly NotCovered[];
+  readonly done: boolean;
+}
+
+/** Reads the stored plan of an erasure; null if there is none. */
+export async function readPlan(eraser: StoreEraser, target: EraseTarget): Promise<ErasePlan | null> {
+  const key = erasureKey(target);
+  const text = (await eraser.readMarks([key])).get(key);
+  return text === undefined ? null : (JSON.parse(text) as ErasePlan);
+}
+
+/** Stores the plan of an erasure. */
+export async function writePlan(eraser: StoreEraser, target: EraseTarget, plan: ErasePlan): Promise<void> {
+  await eraser.writeMarks(new Map([[erasureKey(target), JSON.stringify(plan)]]));
+}
+
+/** The key of a stored plan. A user's name is personal data, so the key has only its hash. */
+function erasureKey(target: EraseTarget): string {
+  const { userId } = target;
+  if (userId === undefined) return `erase/session/${target.sessionId}`;
+  return `erase/user/${createHash("sha256").update(userId).digest("hex")}`;
 }

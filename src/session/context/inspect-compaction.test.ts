@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { SampleLog, user } from "../../../test/sample-log.ts";
 import type { Entry, EntryDraft } from "../log/entry.ts";
-import { inspectCompaction } from "./inspect-compaction.ts";
+import { inspectCompaction } from "./compaction.ts";
 
 const compaction = (id: string, firstKeptEntryId: string): EntryDraft => ({
   type: "compaction",

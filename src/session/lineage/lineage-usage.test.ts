@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import type { LineageKind } from "../log/header.ts";
 import { parseLineageJsonl, toJsonl } from "./lineage-export.ts";
-import { lineageUsage } from "./lineage-usage.ts";
+import { lineageUsage } from "./lineage.ts";
 import { operation, Session } from "../value/session.ts";
 import { userRow } from "../value/transcript.ts";
 

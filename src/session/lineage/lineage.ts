@@ -1,6 +1,7 @@
 import { checkArgument, isIterable, isObject } from "../check-arguments.ts";
 import { LineageError, show } from "../errors.ts";
 import type { Lineage } from "../log/header.ts";
+import { addCost, addUsage, NO_USAGE, type Usage } from "../usage.ts";
 
 /** Anything with a lineage: a session, a run, a header, a row of an export. */
 export type SessionLike = { readonly id: string } & ({ readonly lineage: Lineage } | Lineage);
@@ -157,4 +158,28 @@ function cycleAmong(byId: ReadonlyMap<string, SessionLike>, left: ReadonlyMap<st
   const shown = cycle.slice(0, IDS_SHOWN_MAX).map(show).join(", ");
   const rest = cycle.length > IDS_SHOWN_MAX ? ` and ${cycle.length - IDS_SHOWN_MAX} more` : "";
   return new LineageError(id, `The lineage has a cycle, in which each is made from the one before: ${shown}${rest}.`);
+}
+
+/** A session with the spending of the operation that created it. */
+export type SpendingSession = SessionLike & { readonly usage?: Usage | null; readonly cost?: number | null };
+
+/**
+ * The total spending of a session and its ancestors, each operation counted once.
+ *
+ * A merge spends nothing itself: its usage is the sum of its parents', which are counted themselves. An ancestor that is not
+ * among the sessions is not counted.
+ *
+ * @throws {LineageError} if the id is not among the sessions.
+ */
+export function lineageUsage(sessions: Iterable<SpendingSession>, id: string): { usage: Usage; cost: number } {
+  const byId = indexOf(sessions, "lineageUsage");
+  const above = ancestors(byId.values(), id);
+  let usage = NO_USAGE;
+  let cost = 0;
+  for (const session of [byId.get(id) as SpendingSession, ...above]) {
+    if (lineageOf(session).kind === "op_merge") continue;
+    usage = addUsage(usage, session.usage ?? undefined);
+    cost = addCost(cost, session.cost);
+  }
+  return { usage, cost };
 }

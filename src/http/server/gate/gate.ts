@@ -1,5 +1,4 @@
-import type { Admission } from "./admission.ts";
-import type { Authenticator } from "./authenticator.ts";
+import type { Admission, Authenticator } from "./authenticator.ts";
 import { HttpError } from "../http-error.ts";
 
 const LOOPBACK: ReadonlySet<string> = new Set(["localhost", "127.0.0.1", "[::1]"]);

@@ -3,10 +3,9 @@ import { type CallQuery, callAnalytics } from "../../../lifecycle/call-analytics
 import { computeAnalytics } from "../../../session/state/analytics.ts";
 import { type CallAnalytics, CallSamples } from "../../../session/state/call-samples.ts";
 import { SessionNotFoundError, SessionCapacityError } from "../../../session/errors.ts";
-import { edges } from "../../../session/lineage/lineage.ts";
+import { edges, lineageUsage } from "../../../session/lineage/lineage.ts";
 import { toDot, toMermaid } from "../../../session/lineage/lineage-diagram.ts";
 import { toJsonl } from "../../../session/lineage/lineage-export.ts";
-import { lineageUsage } from "../../../session/lineage/lineage-usage.ts";
 import type { AggregateQuery, AggregateRow } from "../../../session/store.ts";
 import { costOf, priceOf } from "../../../models/prices.ts";
 import { costOfImported } from "../../../models/shown-cost.ts";

@@ -3,21 +3,21 @@ import { AppendMerge } from "../../../lifecycle/merge/append-merge.ts";
 import type { MergeConflict, MergeStrategy, SkippedTurn } from "../../../lifecycle/merge/merge-strategy.ts";
 import { SelectiveMerge } from "../../../lifecycle/merge/selective-merge.ts";
 import { SummaryMerge } from "../../../lifecycle/merge/summary-merge.ts";
-import type { SessionHead } from "../../../session/log/fold.ts";
-import type { SessionQuery } from "../../../session/store.ts";
-import { pathAt } from "../../../tree/path-reader.ts";
+import { type SessionHead, EMPTY_PATH, type PathSummary } from "../../../session/log/fold.ts";
+import type { SessionQuery, SessionStore } from "../../../session/store.ts";
+import { pathAt, walkUp } from "../../../tree/path-reader.ts";
 import { encodeSegment } from "../../path-segment.ts";
 import type { ComparedPath, ComparisonView } from "../../tree-wire.ts";
 import type { ForkRequest, MergeRequest, MergeView } from "../../wire.ts";
-import { checkRight } from "../gate/admission.ts";
-import { WHOLE_CHARACTERS_MAX } from "./answer-bytes.ts";
-import { comparePaths, type PathEnd } from "./compare-paths.ts";
+import { checkRight } from "../gate/authenticator.ts";
+import { WHOLE_CHARACTERS_MAX, PathWindow } from "./answer-bytes.ts";
 import { answer, route, type ServerApp } from "../route.ts";
 import { id, json, limit, list, type Loose, named, refuse } from "../schema.ts";
 import type { ServerServices } from "../server-services.ts";
 import { listedViews, modelFor, readView, visibleHead } from "./session-access.ts";
 import { entry } from "./entry-schemas.ts";
 import { sessionPage, sessionState, sessionView, settings } from "./wire-schemas.ts";
+import type { Entry } from "../../../session/log/entry.ts";
 
 const text = z.string();
 const TURNS_MAX = 10_000;
@@ -188,3 +188,60 @@ async function strategyOf(
   if (strategy === "summary") return new SummaryMerge({ model: await modelFor(services, model, head), signal });
   return new SelectiveMerge(turnIds ?? refuse("body.turnIds", "A selective merge needs the ids of the turns."));
 }
+
+/** One of two paths to compare: its end and its summary. */
+interface PathEnd {
+  readonly sessionId: string;
+  readonly leafId: string | null;
+  readonly path: PathSummary;
+}
+
+interface Climb {
+  readonly steps: AsyncIterator<Entry, unknown>;
+  /** The depth of `at`. */
+  depth: number;
+  at: Entry | null;
+  /** The last nodes on the way up. */
+  readonly window: PathWindow;
+}
+
+/**
+ * Finds the last common entry of two paths, in one session or in two: a fork keeps the ids of inherited entries. Walks up both
+ * paths to that entry, and keeps only the first `limit` entries after it in memory.
+ */
+async function comparePaths(
+  store: SessionStore,
+  left: PathEnd,
+  right: PathEnd,
+  limit: number,
+): Promise<ComparisonView> {
+  const [a, b] = [climbFrom(store, left, limit), climbFrom(store, right, limit)];
+  const up = async (climb: Climb): Promise<void> => {
+    if (climb.at !== null) climb.window.add(climb.at);
+    const { value, done } = await climb.steps.next();
+    climb.at = done === true ? null : (value as Entry);
+    climb.depth -= 1;
+  };
+  await up(a);
+  await up(b);
+  while (a.at?.id !== b.at?.id) {
+    const [ofA, ofB] = [a.depth, b.depth];
+    if (ofA >= ofB) await up(a);
+    if (ofB >= ofA) await up(b);
+  }
+  const ancestorId = a.at?.id ?? null;
+  const common = (ancestorId === null ? null : await store.path(left.sessionId, ancestorId)) ?? EMPTY_PATH;
+  const sideOf = async ({ sessionId, path }: PathEnd, { window }: Climb): Promise<ComparedPath> => ({
+    ...window.page(),
+    turns: path.turnCount - common.turnCount,
+    settings: await store.settings(sessionId, path),
+  });
+  return { ancestorId, commonTurns: common.turnCount, left: await sideOf(left, a), right: await sideOf(right, b) };
+}
+
+function climbFrom(store: SessionStore, { sessionId, leafId, path }: PathEnd, limit: number): Climb {
+  const steps = leafId === null ? noEntries() : walkUp(store, sessionId, leafId);
+  return { steps, depth: path.depth + 1, at: null, window: new PathWindow(limit) };
+}
+
+async function* noEntries(): AsyncGenerator<Entry, void, undefined> {}

@@ -11,16 +11,21 @@ import { CheckpointNotFoundError } from "../../../session/errors.ts";
 import type { FileChanges } from "../../../session/sandbox/sandbox.ts";
 import { StateDiff } from "../../../session/state/state-diff.ts";
 import { encodeSegment } from "../../path-segment.ts";
-import type { CheckpointTimeline } from "../../tree-wire.ts";
+import type { CheckpointTimeline, TreeNodeView } from "../../tree-wire.ts";
 import type { CheckpointDiff, CheckpointList, NewCheckpoint, RestoredSession, RestoreRequest } from "../../wire.ts";
-import { checkRight } from "../gate/admission.ts";
+import { checkRight } from "../gate/authenticator.ts";
 import { WHOLE_CHARACTERS_MAX } from "./answer-bytes.ts";
-import { readTimeline } from "./read-timeline.ts";
 import { answer, noContent, route, type ServerApp } from "../route.ts";
 import { jsonObject, limit, named, queryFlag, refuse } from "../schema.ts";
 import type { ServerServices } from "../server-services.ts";
 import { readView, visibleCheckpoint, visibleHead } from "./session-access.ts";
 import { checkpoint, timelineCheckpoint, restoredSession } from "./wire-schemas.ts";
+import { nextSlice } from "../../../internal/long-work.ts";
+import { entryCharacters } from "../../../session/log/entry.ts";
+import type { SessionHead } from "../../../session/log/fold.ts";
+import type { SessionStore } from "../../../session/store.ts";
+import { walkUp } from "../../../tree/path-reader.ts";
+import { treeNodeOf } from "../../tree-node.ts";
 
 const newCheckpoint = named<NewCheckpoint>(
   "NewCheckpoint",
@@ -191,4 +196,38 @@ function mountComparing(app: ServerApp, services: ServerServices): void {
 /** The place whose files a checkpoint holds: the place where the session's tools act. */
 function placeIn({ placeOf }: ServerServices): SessionFilesOptions["placeOf"] {
   return ({ sandbox, userId }) => stricterPlacement(placeOf(userId), sandbox);
+}
+
+/** The latest checkpoints of a session with their nodes in the tree. Walks up the active path as far as the earliest of them. */
+async function readTimeline(
+  store: SessionStore,
+  { header: { id }, leafId }: SessionHead,
+  limit: number,
+): Promise<CheckpointTimeline> {
+  const all = await store.listCheckpoints(id);
+  const latest = all.slice(-limit).reverse();
+  const leaves = [...new Set(latest.map((one) => one.leafId))].filter((leaf) => leaf !== null);
+  const nodes = new Map<string, TreeNodeView | null>();
+  let earliest = Number.POSITIVE_INFINITY;
+  // Reads one entry at a time: each may be large, and only little of it is kept.
+  for (const leaf of leaves) {
+    const entry = await store.getEntry(id, leaf);
+    if (entry === null) continue;
+    nodes.set(entry.id, treeNodeOf(entry));
+    earliest = Math.min(earliest, entry.seq);
+    await nextSlice(entryCharacters(entry));
+  }
+  const steps = new Map<string, number>();
+  if (leafId !== null && nodes.size > 0) {
+    for await (const entry of walkUp(store, id, leafId)) {
+      if (entry.seq < earliest) break;
+      steps.set(entry.id, steps.size);
+    }
+  }
+  const items = latest.map((one) => ({
+    ...one,
+    node: nodes.get(one.leafId ?? "") ?? null,
+    stepsBack: steps.get(one.leafId ?? "") ?? null,
+  }));
+  return { items, total: all.length };
 }

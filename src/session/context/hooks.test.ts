@@ -1,6 +1,5 @@
 import { describe, expect, test } from "vitest";
-import type { HookResult, SessionHooks } from "./hooks.ts";
-import { HookRunner } from "./run-hooks.ts";
+import { type HookResult, type SessionHooks, HookRunner } from "./hooks.ts";
 
 const event = { sessionId: "s", fromId: null, targetId: "e" };
 type Answer = HookResult | Error;

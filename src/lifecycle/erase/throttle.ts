@@ -10,7 +10,7 @@ const PAUSE_MS = 150;
  * are followed by a pause several times as long. Counts steps instead of measuring time, because the duration of a step includes
  * waiting for others.
  */
-export class Pace {
+export class Throttle {
   readonly #signal: AbortSignal | undefined;
   #steps = 0;
 
