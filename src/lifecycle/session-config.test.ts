@@ -148,7 +148,7 @@ describe("validateForEnvironment", () => {
       {
         field: "store",
         level: "error",
-        message: "Sessions in memory are lost when the process ends; name a store that keeps them.",
+        message: "Sessions in memory are lost when the process ends; use a persistent store.",
       },
     ]);
   });

@@ -50,7 +50,7 @@ describe("sessions in Fastify", () => {
     refusing.register(fastifySession, { manager });
     await expect(refusing.ready()).rejects.toMatchObject({
       code: "INVALID_OPTION",
-      message: expect.stringMatching(/^The "session" of requests is taken, /),
+      message: expect.stringMatching(/^The property "session" of requests is already used, /),
     });
     const app = await withTheirs();
     await app.register(fastifySession, { manager, property: "chat" });

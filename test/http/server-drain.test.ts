@@ -101,7 +101,7 @@ test("a port in use and a foreign host are refused with advice", async () => {
   const second = await createServer({ store, port: Number(new URL(first.url).port) });
   await expect(second.listen()).rejects.toMatchObject({
     code: "INVALID_OPTION",
-    message: expect.stringMatching(/another program does, so choose another port\.$/),
+    message: expect.stringMatching(/another program uses the port, so choose another one\.$/),
   });
   // An address reserved for documentation belongs to no machine.
   const elsewhere = await createServer({ store, tokens: TOKENS, host: "203.0.113.1" });

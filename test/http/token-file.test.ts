@@ -108,7 +108,7 @@ test("a stream ends when the rights of its token are reduced, and when it expire
 });
 
 const spoil: [how: string, act: (path: string) => Promise<void>, said: RegExp][] = [
-  ["broken", (path) => writeFile(path, `${lineOf("bob")}{"hash":`), /^Line 2 of the token file "[^"]+" is no line/],
+  ["broken", (path) => writeFile(path, `${lineOf("bob")}{"hash":`), /^Line 2 of the token file "[^"]+" was not made/],
   ["empty", (path) => writeFile(path, ""), /has no token/],
   ["gone", (path) => rm(path), /cannot be read/],
 ];
@@ -139,10 +139,10 @@ test("by default the grace period is a minute, and the problem is reported again
   const { path, problems, code } = await serveFile();
   await rm(path);
   await expect.poll(() => problems.length, { timeout: DEADLINE_MS }).toBe(1);
-  expect(problems[0]).toMatch(/count for 60 s more\.$/);
+  expect(problems[0]).toMatch(/accepted for 60 s more\.$/);
   expect(await code("ann")).toBe(200);
   await expect.poll(() => problems.length, { interval: 200 }).toBe(2);
-  expect(problems[1]).toMatch(/count for (?:4\d|50) s more\.$/);
+  expect(problems[1]).toMatch(/accepted for (?:4\d|50) s more\.$/);
 });
 
 test("a source that throws or returns invalid tokens authenticates nobody, and the error is in the log", async () => {

@@ -217,7 +217,7 @@ export class SessionsClient {
     return (await this.#transport.send(ask)).blob();
   }
 
-  /** The entries of a session as they are appended, by any process. */
+  /** The entries of a session as they are appended, whichever process appends them. */
   watch(id: string, request: WatchRequest = {}): EventStream<Entry> {
     const { after, ...options } = request;
     return followEvents({

@@ -43,7 +43,7 @@ describe("a session's sandbox", () => {
     await using session = aimed(backend);
     const sandbox = await session.requireSandbox();
     expect(() => session.to("nowhere")).toThrow(/There is no sandbox backend "nowhere"; registered are: .*counted-1/);
-    expect(() => session.to(backend.name, 5 as never)).toThrow(/spec is an object/);
+    expect(() => session.to(backend.name, 5 as never)).toThrow(/spec must be an object/);
     expect(() => session.to(backend.name, { env: { AT: new Date() } } as never)).toThrow(/spec\.env\.AT is a Date/);
     expect(session.sandbox).toBe(sandbox);
     expect(sandbox.closed).toBe(false);
