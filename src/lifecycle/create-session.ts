@@ -21,7 +21,7 @@ export interface CreateSession {
   readonly sandbox?: SandboxPlacement;
 }
 
-/** The manager's part of a new session. */
+/** What the manager contributes to a new session. */
 interface NewHeaderOptions {
   readonly viewer: Viewer;
   readonly ids: () => string;

@@ -14,7 +14,7 @@ const PROGRAM = join(import.meta.dirname, "programs/serve-tools.mjs");
 /** So many that the names of all concurrent listings do not fit into the heap. */
 const FILES = 100_000;
 const EACH = 33;
-/** The heap, and room for a few of the files. */
+/** A heap that has room for only a few of the files. */
 const RSS_MAX = 1500 * MIB;
 
 let directory: string;

@@ -231,7 +231,7 @@ test("metadata of more than 16 KiB is refused, and no checkpoint is created: all
   const checkpoints = new CheckpointManager(store, { ids: counting() });
   const note = "é".repeat(8 * 1024 - 10);
   await checkpoints.create("s", { metadata: { note } });
-  const refused = { code: "TOO_LARGE", message: expect.stringContaining("may take 16384") };
+  const refused = { code: "TOO_LARGE", message: expect.stringContaining("bytes, more than 16384") };
   await expect(checkpoints.create("s", { metadata: { note: `${note}éééééé` } })).rejects.toMatchObject(refused);
   expect(await checkpoints.list("s")).toHaveLength(1);
 });

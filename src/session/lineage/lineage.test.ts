@@ -133,7 +133,7 @@ describe("a graph of 100,000 sessions", () => {
   });
 });
 
-test("in any graph without cycles, ancestors and descendants are inverse, and one more edge back is found", () => {
+test("in any graph without cycles, ancestors and descendants are inverse; an added edge that closes a cycle is found", () => {
   const parentLists = fc.array(fc.array(fc.nat(30), { maxLength: 3 }), { minLength: 1, maxLength: 30 });
   fc.assert(
     fc.property(parentLists, (lists) => {

@@ -201,7 +201,7 @@ interface Climb {
   /** The depth of `at`. */
   depth: number;
   at: Entry | null;
-  /** The last nodes on the way up. */
+  /** The nodes that were visited last on the way up to the common entry. */
   readonly window: PathWindow;
 }
 
