@@ -88,7 +88,9 @@ describe("beside express-session", () => {
   }
 
   test("ours refuses a request whose property is already used", async () => {
-    const message = expect.stringMatching(/^The property "session" of requests is already used, .* as in \{ property: "chat" \}\.$/);
+    const message = expect.stringMatching(
+      /^The property "session" of requests is already used, .* as in \{ property: "chat" \}\.$/,
+    );
     expect((await visit("theirs first"))[0]).toEqual({ code: "INVALID_OPTION", message });
   });
 
