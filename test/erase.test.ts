@@ -23,7 +23,7 @@ import { postgresUrl } from "./postgres-server.ts";
 import { backends } from "./store-backends.ts";
 
 let directory: string;
-/** Another one for each test, as some stores share what they are kept in. */
+/** A new word for each test, because some stores share their files. */
 let word: string;
 
 beforeEach(async () => {
@@ -44,7 +44,7 @@ for (const backend of backends) {
       await run(await makeWorld(store, word), store);
     };
 
-    test("leaves no trace of their words in any call, and everything of others as it was", () =>
+    test("leaves no trace of their words in any call, and does not change anything of others", () =>
       inWorld(async ({ manager, untouched, sessions }, store) => {
         expect(await tracesOf(store, word)).not.toEqual([]);
         const before = await Promise.all(untouched.map((id) => digestOf(store, id)));
@@ -62,14 +62,14 @@ for (const backend of backends) {
         const variants = variantsOf(word);
         expect(new Set(variants).size).toBe(100);
         await sayInEveryForm(manager, "group", variants);
-        // Long enough to be worth an index of its own, where a store keeps one beside the log.
+        // Long enough that a store makes an index beside the log.
         await store.append("group", [said("long", "x".repeat(500_000))]);
         await store.search(word);
         await manager.erase({ userId: ADA }, { forks: "erase", rewrite: true });
         expect(await rawTracesOf(backend.name, directory, word)).toEqual([]);
       }));
 
-    test("says what forks of others keep, and erases it there when it is asked to later", () =>
+    test("reports what forks of others keep, and erases it there if a later erasure asks for it", () =>
       inWorld(async ({ manager, forks }, store) => {
         const report = await manager.erase({ userId: ADA });
         expect(new Set(report.keptByForks.map(({ forkId }) => forkId))).toEqual(new Set(forks));
@@ -80,7 +80,7 @@ for (const backend of backends) {
         expect((await checkStore(store)).findings).toEqual([]);
       }));
 
-    test("names them as the author of what runs and merges repeat of their words, also in their archive", () =>
+    test("records them as the author when runs and merges repeat their words, also in their archive", () =>
       inWorld(async ({ manager }, store) => {
         const forms = new Set<string>();
         for (const id of ["steered", "clash"])
@@ -101,7 +101,7 @@ for (const backend of backends) {
         for (const said of ["go to", "not with", "clashing", "before"]) expect(archive).toContain(`${said} ${word}`);
       }));
 
-    test("says beforehand what it will do, and changes nothing", () =>
+    test("previews what it will erase, and changes nothing", () =>
       inWorld(async ({ manager, untouched, shared }, store) => {
         const digests = (): Promise<unknown> =>
           Promise.all([...untouched, "own", "trunk", "group"].map((id) => digestOf(store, id)));
@@ -114,7 +114,7 @@ for (const backend of backends) {
         expect(shared).toEqual(expect.arrayContaining(report.notCovered.map(({ sessionId }) => sessionId)));
       }));
 
-    test("leaves the trash of others as it was, times included", () =>
+    test("does not change deleted sessions of others, their times included", () =>
       inWorld(async ({ manager }, store) => {
         await store.create(createHeader({ id: "discarded", userId: BOB }), { entries: [said("discarded-1", "mine")] });
         await store.delete("discarded");
@@ -124,13 +124,13 @@ for (const backend of backends) {
         expect(await store.purge({ sessionId: "discarded", before })).toBe(1);
       }));
 
-    test("gives the same report when it is asked again", () =>
+    test("returns the same report when it is repeated", () =>
       inWorld(async ({ manager }) => {
         const report = await manager.erase({ userId: ADA });
         expect(await manager.erase({ userId: ADA })).toEqual(report);
       }));
 
-    test("goes on where it was stopped, and ends with the same report", () =>
+    test("continues where it was aborted, and returns the same report", () =>
       inWorld(async ({ manager }, store) => {
         const expected = await manager.erase({ userId: ADA }, { dryRun: true, forks: "erase" });
         const stop = new AbortController();
@@ -149,7 +149,7 @@ for (const backend of backends) {
         expect(await tracesOf(store, word)).toEqual([]);
       }));
 
-    test("removes many sessions some at a time; killed between two times, it ends with the same report", async () => {
+    test("removes many sessions in batches; killed between two batches, it still returns the same report", async () => {
       await using store = await backend.open(join(directory, "store"));
       for (let index = 0; index < 24; index += 2) {
         await store.create(createHeader({ id: `s${index}`, userId: ADA }), { entries: [said("first", word)] });
@@ -173,7 +173,7 @@ for (const backend of backends) {
       expect((await checkStore(store)).findings).toEqual([]);
     });
 
-    test("finds their words in a session that was made from theirs and is no fork", async () => {
+    test("finds their words in a session derived from theirs without a fork", async () => {
       await using store = await backend.open(join(directory, "store"));
       await store.create(createHeader({ id: "hers", userId: ADA }), { entries: [said("hers-1", word)] });
       const lineage = { parents: ["hers"], operator: "copy", kind: "op_detach", extras: [] } as const;
@@ -183,7 +183,7 @@ for (const backend of backends) {
       expect(await tracesOf(store, word)).toEqual([]);
     });
 
-    test("keeps copies and imports from bringing back what was erased", () =>
+    test("prevents copies and imports from restoring erased sessions and entries", () =>
       inWorld(async ({ manager }, store) => {
         const backup = openMemoryStore();
         for (const id of ["own", "group", "fork", "calm"]) await copySession(store, backup, id);
@@ -202,7 +202,7 @@ for (const backend of backends) {
         expect((await store.head("group"))?.version).toBeGreaterThan(5);
       }));
 
-    test("makes every copy of the store refuse what was erased, and keep what forks of others keep", () =>
+    test("makes every copy of the store refuse erased entries, and keep what forks of others keep", () =>
       inWorld(async ({ manager, forks }, store) => {
         const backup = openMemoryStore();
         await copySession(store, backup, "own");
@@ -223,7 +223,7 @@ for (const backend of backends) {
         }
       }));
 
-    test("erases one session, and leaves the others of its user", () =>
+    test("erases one session, and not the others of its user", () =>
       inWorld(async ({ manager }, store) => {
         const before = await store.count({ userId: BOB });
         const report = await manager.erase({ sessionId: "branch" });
@@ -232,7 +232,7 @@ for (const backend of backends) {
         expect((await tracesOf(store, word)).filter((trace) => /^(branch|trunk)/.test(trace))).toEqual([]);
       }));
 
-    test("finds their words also where a session between theirs and a fork is gone", () =>
+    test("finds their words also if a session between theirs and a fork is deleted", () =>
       inWorld(async ({ manager }, store) => {
         await store.create(createHeader({ id: "alone", userId: ADA }), { entries: [said("alone-1", word)] });
         await store.fork("alone", createHeader({ id: "between", userId: ADA }));
@@ -245,12 +245,12 @@ for (const backend of backends) {
         const report = await manager.erase({ userId: ADA });
         expect(report.keptByForks).toContainEqual({ sessionId: "own", forkId: "fork", userId: BOB });
         await manager.erase({ userId: ADA }, { forks: "erase" });
-        // What was purged before nobody knows to be hers; what she did not cause herself stays in it.
+        // An earlier purged session cannot be attributed to her; entries without her as author stay in it.
         const traces = (await tracesOf(store, word)).filter((trace) => /own-\d|own-set|alone/.test(trace));
         expect(traces).toEqual([]);
       }));
 
-    test("takes what is appended right after a log was replaced, and has it when it is opened again", () =>
+    test("keeps entries appended directly after a log was replaced, also after it is opened again", () =>
       inWorld(async (_, store) => {
         const entries: Entry[] = [];
         for await (const entry of store.read("calm")) entries.push(entry);
@@ -271,7 +271,7 @@ for (const backend of backends) {
         const kept = await manager.checkpoint("group");
         await manager.erase({ userId: ADA }, { forks: "erase" });
         expect(await store.loadCheckpoint(kept.id)).toEqual(kept);
-        // A listing may bring up to date what leads to them.
+        // A listing may update the index that leads to them.
         await store.list();
         expect(await store.loadCheckpoint(kept.id)).toEqual(kept);
         expect(await store.listCheckpoints("group")).toEqual([kept]);
@@ -279,7 +279,7 @@ for (const backend of backends) {
         expect(await store.loadCheckpoint(kept.id)).toBeNull();
       }));
 
-    test("lets others go on in a session that it has cleaned", () =>
+    test("lets others continue in a session that it has cleaned", () =>
       inWorld(async ({ manager }, store) => {
         await manager.erase({ userId: ADA }, { forks: "erase" });
         for (const id of ["group", "fork", "trunk"]) {
@@ -292,7 +292,7 @@ for (const backend of backends) {
   });
 }
 
-test("leaves nothing in the statistics of PostgreSQL, whoever samples the tables before and after", async () => {
+test("leaves nothing in the statistics of PostgreSQL, whenever the tables are analyzed", async () => {
   const url = await postgresUrl();
   const schema = `skein_${word.slice(-8)}`;
   await using store = await openPostgresStore({ url, schema });
@@ -305,7 +305,7 @@ test("leaves nothing in the statistics of PostgreSQL, whoever samples the tables
     };
     await sql.unsafe("ANALYZE");
     expect(await sampled()).toBe(false);
-    // As a store of an earlier version had it.
+    // As in a store of an earlier version.
     await sql.unsafe(`ALTER TABLE "${schema}".entries ALTER COLUMN body SET STATISTICS 1000`);
     await sql.unsafe(`ALTER TABLE "${schema}".sessions ALTER COLUMN user_id SET STATISTICS 1000`);
     for (let copies = 0; copies < 3; copies++)
@@ -331,7 +331,7 @@ function versionOf(head: SessionHead | null): number | null {
   return head?.version ?? null;
 }
 
-test("removes no more than ten sessions at a time, and fewer where they are long", async () => {
+test("removes at most ten sessions in one transaction, and fewer if they are long", async () => {
   await using store = await openSqliteStore({ path: join(directory, "store.db") });
   for (let index = 0; index < 14; index++) {
     const entries = Array.from({ length: index < 3 ? 600 : 1 }, (_, seq) => said(`entry-${seq}`, word));
@@ -343,7 +343,7 @@ test("removes no more than ten sessions at a time, and fewer where they are long
   expect(remove.mock.calls.map(([ids]) => ids.length)).toEqual([10, 2, 1, 1]);
 });
 
-test("a purge removes what a repair has set aside of a session's file, and nothing of another", async () => {
+test("a purge removes the parts of a session's file that a repair has set aside, and nothing of another session", async () => {
   await using store = await openJsonlStore({ directory });
   for (const id of ["broken", "other"]) await store.create(createHeader({ id, userId: ADA }), {});
   const files = (await readdir(directory)).filter((name) => name.endsWith(".jsonl"));
@@ -355,7 +355,7 @@ test("a purge removes what a repair has set aside of a session's file, and nothi
   expect(left).toEqual([expect.stringContaining("other")]);
 });
 
-test("a deleted session of someone else that an erasure was killed over is deleted again by the next one", async () => {
+test("a deleted session of another user that a killed erasure had undeleted is deleted again by the next one", async () => {
   const store = openMemoryStore();
   await store.create(createHeader({ id: "hers", userId: ADA }), { entries: [said("first", word)] });
   await store.fork("hers", createHeader({ id: "his", userId: BOB }));

@@ -30,7 +30,7 @@ const cases: readonly LifecycleCase[] = [
   ...roomCases,
 ];
 
-test("gives every case a name of its own", () => {
+test("gives every case a unique name", () => {
   expect(new Set(cases.map(({ name }) => name)).size).toBe(cases.length);
 });
 

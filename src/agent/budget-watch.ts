@@ -1,4 +1,4 @@
-import { lineageUsage } from "../session/lineage/lineage-usage.ts";
+import { lineageUsage } from "../session/lineage/lineage.ts";
 import type { Session } from "../session/value/session.ts";
 import { sessionRegistry } from "../session/value/session-registry.ts";
 import { addCost, addUsage, NO_USAGE, withoutUsage } from "../session/usage.ts";

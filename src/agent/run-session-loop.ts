@@ -3,7 +3,7 @@ import { checkOptionsOf } from "../session/check-arguments.ts";
 import { defined } from "../internal/defined.ts";
 import { SessionError, show } from "../session/errors.ts";
 import { textOf } from "../session/message.ts";
-import { HookRunner } from "../session/context/run-hooks.ts";
+import { HookRunner } from "../session/context/hooks.ts";
 import { operation, Session } from "../session/value/session.ts";
 import { sessionRegistry } from "../session/value/session-registry.ts";
 import { Transcript } from "../session/value/transcript.ts";

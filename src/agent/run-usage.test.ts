@@ -7,7 +7,7 @@ import { asking, callOf, calling, saying, someAgent, toolOf } from "../../test/s
 import { openLog } from "../../test/sample-run-log.ts";
 import { ModelError } from "./model/model-error.ts";
 import { scripted } from "../models/scripted.ts";
-import { lineageUsage } from "../session/lineage/lineage-usage.ts";
+import { lineageUsage } from "../session/lineage/lineage.ts";
 import { createHeader } from "../session/log/header.ts";
 import { operation, type Session } from "../session/value/session.ts";
 import type { SessionStore } from "../session/store.ts";

@@ -20,7 +20,7 @@ export {
 export type { ContextPruner, PruneLimits } from "../session/context/context-pruner.ts";
 export { acceptable, buildContext, type ModelContext } from "../session/context/context.ts";
 export type { FileOperations } from "../session/context/file-operations.ts";
-export { type CompactionView, inspectCompaction } from "../session/context/inspect-compaction.ts";
+export { type CompactionView, inspectCompaction } from "../session/context/compaction.ts";
 export {
   RelevanceContextPruner,
   type RelevanceContextPrunerOptions,

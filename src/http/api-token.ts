@@ -2,11 +2,11 @@ import { checkArgument } from "../session/check-arguments.ts";
 import { createHash, randomBytes } from "node:crypto";
 import type { CallerInit } from "./caller-init.ts";
 
-/** A token that lets someone in; the server keeps the hash only. */
+/** A token that authenticates a caller; the server keeps the hash only. */
 export type ApiToken = (
   | { readonly token: string; readonly hash?: never }
   | {
-      /** What `hashToken` made of it. */
+      /** The result of `hashToken` for the token. */
       readonly hash: string;
       readonly token?: never;
     }
@@ -16,10 +16,10 @@ export type ApiToken = (
 /** Tokens that may change while a server runs, such as those of `openTokenFile`. */
 export interface TokenSource {
   /**
-   * Who may come in now; null while that cannot be known, which closes the door to everyone who has a token.
+   * The tokens that are valid now; null while they cannot be read, and then every token is refused.
    *
-   * It is asked for every request and several times a second while streams are open, so it must not wait for anything. The
-   * same array means that nothing has changed.
+   * It is called for every request, and several times a second while streams are open, so it must not block. Returning the same
+   * array means that nothing has changed.
    */
   current(): readonly ApiToken[] | null;
 }

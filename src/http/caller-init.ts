@@ -1,24 +1,32 @@
-import type { CallerRights } from "./caller-rights.ts";
-
-/** Who a request comes from, as an application's own sign-in says it. */
+/** The caller of a request, as the application's own authentication describes them. */
 export interface CallerInit {
   readonly userId: string;
-  /** May see and change everyone's sessions (default: false). */
+  /** Whether the caller may see and change everyone's sessions (default: false). */
   readonly admin?: boolean;
-  /** What they may do; a right that is left out is given. */
+  /** The rights of the caller; a right that is left out is granted. */
   readonly may?: Partial<CallerRights>;
-  /** Until when this holds, as an ISO-8601 time with milliseconds in UTC; streams that are open then end. */
+  /** When the authentication expires, as an ISO-8601 time with milliseconds in UTC; open streams end then. */
   readonly expiresAt?: string;
 }
 
-/** The rights of whoever nothing else is said of. */
+/** All rights: the default for a caller whose rights are not given. */
 export const ALL_RIGHTS: CallerRights = Object.freeze({ approve: true, run: true, files: true });
 
 /**
- * Says who a request comes from; null for nobody.
+ * Identifies the caller of a request; null if the request has no valid credentials.
  *
- * - It is asked for every request to `/api/` whose token is none of the server's own, and must not read the body.
- * - Null is answered with 401. What it throws, and an answer that makes no sense, is a failure of the server: 500, a line in
- *   the log, and nobody comes in.
+ * - It is called for every request to `/api/` without a token that the server knows, and must not read the body.
+ * - Null is answered with 401. An exception or an invalid caller is an error of the server: it answers 500, writes a line to the
+ *   log, and refuses the request.
  */
 export type Authenticate = (request: Request) => CallerInit | null | Promise<CallerInit | null>;
+
+/** The rights of a caller beside reading and writing sessions. */
+export interface CallerRights {
+  /** Answer the questions of runs, which lets calls run. */
+  readonly approve: boolean;
+  /** Use models and tools: start, recover, steer and cancel runs, and write summaries. */
+  readonly run: boolean;
+  /** Use the files in checkpoints: store, compare, restore and delete them. */
+  readonly files: boolean;
+}

@@ -1,32 +1,32 @@
 import type { UIMessage } from "./ui/ai-sdk.ts";
 import type { JsonObject } from "../internal/json.ts";
 
-/* What `useChat` of the AI SDK and the server say to each other. */
+/* The messages between `useChat` of the AI SDK and the server. */
 
-/** The header of a stream that says which run it tells of, percent-encoded. */
+/** The header that names the run of a stream, percent-encoded. */
 export const RUN_HEADER = "x-skein-run";
 
-/** Asks for an answer, as the AI SDK's own transport does; whatever else its body holds is passed over. */
+/** A request for an answer, as the AI SDK's own transport sends it; unknown fields of the body are ignored. */
 export interface ChatRequest {
-  /** The chat, which is a session. */
+  /** The id of the chat, which is the id of its session. */
   readonly id: string;
-  /** The last one counts: what a person says, or an answer of a model whose calls were approved or denied. */
+  /** Only the last message is used: a user's message, or a message of the model with calls that were approved or denied. */
   readonly messages: readonly JsonObject[];
-  /** `regenerate-message`: once more, on a branch of its own. */
+  /** `regenerate-message`: answer again, on a new branch. */
   readonly trigger?: "submit-message" | "regenerate-message";
-  /** The message of a person that the last one replaces, or the model's message that goes on. */
+  /** The user's message that the last one replaces, or the model's message that is continued. */
   readonly messageId?: string;
-  /** Who answers (default: the first agent of the server), and with which model. */
+  /** The agent that answers (default: the first agent of the server), and its model. */
   readonly agent?: string;
   readonly model?: string;
 }
 
-/** Which run of a chat is stopped (default: the one that has begun, else the first that waits). */
+/** Names the run of a chat to stop (default: the one that is running, else the first in the queue). */
 export interface StopChat {
   readonly runId?: string;
 }
 
-/** What a chat has come to. */
+/** The messages of a chat. */
 export interface ChatView {
   readonly id: string;
   readonly messages: readonly UIMessage[];

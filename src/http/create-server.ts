@@ -12,47 +12,55 @@ import type { ApiToken, TokenSource } from "./api-token.ts";
 import type { Authenticate } from "./caller-init.ts";
 import type { ServerLogger } from "./server/server-services.ts";
 
-/** How much the server takes from a client. */
+/** Limits of a server on requests, answers and storage. */
 export interface ServerLimits {
-  /** The most bytes of a request's body (default 1 MiB), where pictures and imports do not need more. */
+  /** The most bytes of a request's body (default 1 MiB), except for bodies with pictures and imports. */
   readonly bodyBytesMax?: number;
-  /** The most JSON values of a body, those inside of others included (default 200,000). */
+  /** The most JSON values in a body, nested ones included (default 200,000). */
   readonly bodyValuesMax?: number;
-  /** The most bytes of a body that may hold pictures: turns, entries, and what is said to runs (default 16 MiB). */
+  /** The most bytes of a body that may contain pictures: turns, entries, and messages to runs (default 16 MiB). */
   readonly contentBytesMax?: number;
   /** The most parts of one message (default 1,000, at most 10,000). */
   readonly contentPartsMax?: number;
   /** The most bytes of a file to import (default 16 MiB). */
   readonly importBytesMax?: number;
-  /** The most entries of a file to import (default 10,000), as a store makes a session in one step. */
+  /** The most entries of a file to import (default 10,000): a store creates a session in one atomic write. */
   readonly importEntriesMax?: number;
-  /** The most that the bodies of a user's requests take at once, each JSON value counting 64 bytes more (default 64 MiB). */
+  /**
+   * The most bytes that the bodies of a user's concurrent requests may take, with 64 bytes more for each JSON value (default 64
+   * MiB).
+   */
   readonly bodyBytesPerUser?: number;
-  /** The most that the bodies of all requests take at once, likewise (default: three times that). */
+  /** The same for the requests of all users (default: three times `bodyBytesPerUser`). */
   readonly bodyBytesAtOnce?: number;
-  /** The most that answers take which a user has been given and not read yet (default 32 MiB). */
+  /** The most bytes of answers that are sent to a user and not yet read (default 32 MiB). */
   readonly answerBytesPerUser?: number;
-  /** The most that answers take which have not been read yet, of all users (default: four times that). */
+  /** The same for the answers to all users (default: four times `answerBytesPerUser`). */
   readonly answerBytesAtOnce?: number;
-  /** How many requests that read more than a mebibyte go on at once (default 4); the rest wait, the users in turn. */
+  /**
+   * How many requests that read more than a mebibyte run concurrently (default 4); the rest wait in a queue that is fair between
+   * users.
+   */
   readonly heavyAtOnce?: number;
-  /** How long a client may take to read what an answer has ready, a page or a piece of a stream (default 60 s). */
+  /** How long a client may take to read data that is ready, a page or a chunk of a stream (default 60 s). */
   readonly answerTimeoutMs?: number;
   /** The most event streams that a user may have open on this server (default 20). */
   readonly streamsPerUser?: number;
   /**
-   * The most sessions that a user may keep, of any status, those in the trash included until they are purged; null for any
-   * number (default: 10,000 with tokens or `authenticate`, any number without).
+   * The most sessions that may be stored for a user, with any status, deleted sessions included until they are purged; null for
+   * no limit (default: 10,000 with tokens or `authenticate`, no limit without).
    */
   readonly storedSessionsPerUser?: number | null;
   /**
-   * The most bytes that a user may keep, in the logs of their sessions and in the directory that was made for them; null for
-   * any number (default: 2 GiB with tokens or `authenticate`, any number without).
+   * The most bytes that may be stored for a user, in the logs of their sessions and in the directory that the server made for
+   * them; null for no limit (default: 2 GiB with tokens or `authenticate`, no limit without).
    */
   readonly storedBytesPerUser?: number | null;
-  /** The most runs of a user that the server's own worker has at once (default 10); the rest wait. */
+  /** The most runs of a user that the server's own worker runs concurrently (default 10); the rest wait. */
   readonly maxRunsPerUser?: number;
-  /** The most sessions with a run that waits to be taken up, before more are refused with `OVERLOADED` (default 10,000). */
+  /**
+   * The most sessions with a run that waits for a worker; a request for one more is refused with `OVERLOADED` (default 10,000).
+   */
   readonly maxWaiting?: number;
   /** The most characters of a URL (default 16,384). */
   readonly urlCharactersMax?: number;
@@ -60,102 +68,102 @@ export interface ServerLimits {
   readonly headersTimeoutMs?: number;
   /** How long a client may take to send a whole request (default 120 s). */
   readonly requestTimeoutMs?: number;
-  /** How many requests a caller may make; null for any number (default: 50 a second with tokens, any number without). */
+  /** The rate limit of a caller; null for no limit (default: 50 requests a second with tokens, no limit without). */
   readonly rate?: { readonly requestsPerSecond: number; readonly burst: number } | null;
 }
 
-/** What a server is made of. */
+/** The options of `createServer`. */
 export interface ServerInit {
-  /** The manager of the sessions; or a store, for a manager of the server's own under which no session expires and a user may have any number. */
+  /**
+   * The manager of the sessions. Instead of it, a `store` can be given: the server then makes a manager under which no session
+   * expires and a user may have any number of sessions.
+   */
   readonly manager?: SessionManager;
   readonly store?: SessionStore;
   /**
-   * Tells the workers of a fleet that a run waits; the server then runs nothing itself, and what concerns the running of
-   * runs is given to the workers. Left out, the server has a queue and a worker of its own.
+   * The queue that notifies the workers of a fleet. The server then runs nothing itself, and the options for running runs are
+   * given to the workers. Without a queue, the server has an in-process queue and a worker.
    */
   readonly queue?: RunQueue;
   /** The agents that can be run; each needs a name. */
   readonly agents?: readonly Agent[];
   /** The groups that can be run, by name. */
   readonly groups?: Readonly<Record<string, GroupSession>>;
-  /** The models that can be asked for, beside those of the agents. */
+  /** The models that a request can select, beside those of the agents. */
   readonly models?: readonly Model[];
-  /** Where the tools of agents act, in sessions that do not say so themselves. Left out, they have no such place. */
+  /** The default place of tools, for sessions without a place (default: none). */
   readonly place?: RunPlace;
-  /**
-   * Which calls run without a person's word, in all runs of agents and groups. Of this and an agent's own word, the
-   * stricter one holds.
-   */
+  /** Which calls need approval, in all runs of agents and groups. If an agent has its own policy, the stricter one is used. */
   readonly ask?: AskPolicy;
-  /** When runs let go of their sessions while they wait for a person's word (default: after 30 seconds, for 7 days). */
+  /** When a run that waits for an approval parks, which releases its session (default: after 30 seconds, for 7 days). */
   readonly park?: ParkOptions;
-  /** Told of each run that parks on this server, so that somebody can be asked. */
+  /** Called for each run that parks on this server, so that the application can ask somebody. */
   readonly onParked?: (parked: ParkedRun) => void;
-  /** Where that is posted to, too. */
+  /** A URL to which each parked run is posted, too. */
   readonly webhook?: RunWebhook;
   /**
-   * How often the server looks for runs that were asked for, answered or interrupted and that nobody has (default 30,000
-   * ms; 0 for never). What comes in through this server it takes up at once.
+   * How often the server looks for runs that are requested, answered or interrupted and have no worker (default 30,000 ms; 0 for
+   * never). Requests and answers through this server are handled immediately.
    */
   readonly recoverMs?: number;
   /**
-   * Stops the run of a chat when everyone who read it here has left and nobody comes back for so long. Left out, a run goes
-   * on: a front end that only drops its connection to stop, as the AI SDK's own transport does, cannot be told from one
-   * that is loaded again.
+   * Cancels the run of a chat after its last reader on this server has left and none has come back for `afterMs`. By default, the
+   * run continues: a front end that drops its connection to stop, as the AI SDK's own transport does, looks the same as one that
+   * reloads.
    */
   readonly cancelWhenLeft?: { readonly afterMs: number };
   /**
-   * Who may come in, by API token. Left out together with `authenticate`, everyone on this machine may, and the server
+   * The API tokens that authenticate callers. Without `tokens` and `authenticate`, every request is accepted and the server
    * listens on loopback only.
    */
   readonly tokens?: readonly ApiToken[] | TokenSource;
-  /** Who may come in by a sign-in of the application's own; a token of `tokens` counts first. */
+  /** Authenticates callers by the application's own sign-in; a token of `tokens` has priority. */
   readonly authenticate?: Authenticate;
   /** Default 127.0.0.1. */
   readonly host?: string;
-  /** Default 0: any that is free. */
+  /** Default 0: a free port. */
   readonly port?: number;
   readonly limits?: ServerLimits;
-  /** Origins whose pages may use the server from a browser, such as `https://studio.example.org`. */
+  /** The origins whose pages may send requests from a browser, such as `https://studio.example.org`. */
   readonly allowedOrigins?: readonly string[];
-  /** The files of the browser program to serve at `/`. */
+  /** The directory of the studio's files, which are served at `/`. */
   readonly studioDirectory?: string;
-  /** Takes the lines of the log (default: there is none). */
+  /** Receives the lines of the server's log (default: no log). */
   readonly logger?: ServerLogger;
 }
 
-/** How a server is shut down. */
+/** The options of a shutdown. */
 export interface CloseOptions {
   /**
-   * How long requests and runs may go on (default 10 s). Runs that are not done then are aborted and can be gone on with
-   * later; requests are cut off.
+   * How long requests and runs may continue (default 10 s). Then the remaining runs are aborted, which can be recovered later,
+   * and the remaining requests are cut off.
    */
   readonly drainMs?: number;
 }
 
 /**
- * Sessions over HTTP.
+ * A server for sessions over HTTP.
  *
- * - `close` takes no new connections, ends the streams of watchers, lets requests and runs finish, aborts those that take
- *   too long, and resolves when no connection is left. The store stays open: it is the caller's.
+ * - `close` accepts no new connections, ends event streams, waits for requests and runs, aborts those that take too long, and
+ *   resolves when no connection is left. The store stays open: it is the caller's.
  */
 export interface SkeinServer extends AsyncDisposable {
-  /** Where it listens; before `listen`, where it was told to. */
+  /** The URL of the server; before `listen`, the configured one. */
   readonly url: string;
-  /** Answers a request without the network, by the same rules. */
+  /** Answers a request without the network, by the same rules as over it. */
   fetch(request: Request): Promise<Response>;
-  /** Begins to listen; resolves to the URL. */
+  /** Starts to listen; resolves to the URL. */
   listen(): Promise<string>;
   close(options?: CloseOptions): Promise<void>;
 }
 
 /**
- * A server for sessions; it listens once it is told to.
+ * Creates a server for sessions; `listen` starts it.
  *
- * @throws {SessionError} `INVALID_OPTION` for an option that makes no sense or is not safe.
+ * @throws {SessionError} `INVALID_OPTION` for an invalid or unsafe option.
  */
 export async function createServer(init: ServerInit): Promise<SkeinServer> {
-  // Loaded here, as what else this folder offers needs neither the server nor its packages.
+  // Imported lazily: the other exports of this folder need neither the server nor its packages.
   const { startServer } = await import("./server/start-server.ts");
   return startServer(init);
 }

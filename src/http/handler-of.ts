@@ -1,12 +1,12 @@
 import type { SkeinServer } from "./create-server.ts";
 
-/** Some routes of a server as a handler for any framework that serves `fetch`, mounted at a path of its own. */
+/** Serves some routes of a server under another path, as a handler for any framework with the `fetch` signature. */
 export type RoutesHandler = (
   server: Pick<SkeinServer, "fetch">,
   path?: string,
 ) => (request: Request) => Promise<Response>;
 
-/** Makes a handler of the routes below a path of the server. What comes to any other path than its own is not found. */
+/** Creates a handler for the routes below a path of the server. It answers 404 outside of its own path. */
 export function handlerOf(routes: string): RoutesHandler {
   return (server, path = routes) =>
     async (request) => {

@@ -18,4 +18,4 @@ export {
 export type { SessionMiddlewareOptions } from "./middleware/session-middleware-options.ts";
 export type { Caller, ServerLogger, ServerLogLine } from "./server/server-services.ts";
 export { openTokenFile, type TokenFile, type TokenFileOptions } from "./token-file.ts";
-export type { CallerRights } from "./caller-rights.ts";
+export type { CallerRights } from "./caller-init.ts";

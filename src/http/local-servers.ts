@@ -6,15 +6,15 @@ import { uuidv7 } from "../internal/uuid.ts";
 import { SessionError, show } from "../session/errors.ts";
 import { skeinHome } from "../tree/home.ts";
 
-/** A server of this machine that made its own token, as `skein serve` does where it is given none. */
+/** A server on this machine that made its own token, as `skein serve` does if it is given none. */
 export interface LocalServer {
   readonly url: string;
   readonly token: string;
 }
 
 /**
- * The server that runs on this machine for this user, as `createClient` takes it: the one on a port, or the one that was
- * started last; null where there is none.
+ * Finds the server that runs on this machine for this user, as options for `createClient`: the one on `port`, or the one that was
+ * started last; null if there is none.
  */
 export async function findLocalServer(options: { readonly port?: number } = {}): Promise<LocalServer | null> {
   checkOptionsOf(options, { port: true }, "findLocalServer");
@@ -23,7 +23,7 @@ export async function findLocalServer(options: { readonly port?: number } = {}):
   return servers.find(({ url }) => port === undefined || new URL(url).port === String(port)) ?? null;
 }
 
-/** Every server that runs on this machine for this user and made its own token, the latest first. */
+/** All servers that run on this machine for this user and made their own token, the latest first. */
 export async function listLocalServers(): Promise<readonly LocalServer[]> {
   const directory = serversDirectory();
   const names = (await isOwn(directory)) ? (await readdir(directory)).filter((name) => name.endsWith(".json")) : [];
@@ -35,10 +35,9 @@ export async function listLocalServers(): Promise<readonly LocalServer[]> {
 }
 
 /**
- * Writes down where a server of this process is and what lets its user in, where only they can read it. Disposing takes it
- * away again.
+ * Writes the URL and the token of a server of this process to a file that only its user can read. Disposing removes the file.
  *
- * @throws {SessionError} `INVALID_OPTION` where there is no directory that is the user's alone.
+ * @throws {SessionError} `INVALID_OPTION` if there is no directory that only the user can access.
  */
 export async function announceServer({ url, token }: LocalServer): Promise<AsyncDisposable> {
   const directory = serversDirectory();
@@ -47,7 +46,7 @@ export async function announceServer({ url, token }: LocalServer): Promise<Async
     throw new SessionError("INVALID_OPTION", `The directory ${show(directory)} is not yours; set SKEIN_HOME to one.`);
   }
   await chmod(directory, 0o700);
-  // Looking is what takes those of servers away that were killed.
+  // Listing removes the files of servers that were killed.
   await listLocalServers();
   const path = join(directory, `${new URL(url).port}.json`);
   const made = `${path}.${uuidv7()}`;
@@ -72,7 +71,7 @@ interface WrittenServer extends LocalServer {
   readonly startedAt: string;
 }
 
-/** A file that cannot be read is passed over; that of a process that has ended is removed. */
+/** Ignores a file that cannot be read, and removes the file of a process that has ended. */
 async function readServer(path: string): Promise<WrittenServer | null> {
   try {
     const { url, token, startedAt, process } = JSON.parse(await readFile(path, "utf8")) as Record<string, unknown>;
@@ -81,12 +80,12 @@ async function readServer(path: string): Promise<WrittenServer | null> {
     if (identity === null || !hasEnded(identity)) return { url, token, startedAt };
     await rm(path, { force: true });
   } catch {
-    // It was just removed, or is none of ours.
+    // The file was just removed, or is not a server's.
   }
   return null;
 }
 
-/** Not in a project's own directory: what is there may end up in a repository. */
+/** Never in the directory of a project: the token could end up in a repository. */
 function serversDirectory(): string {
   return join(skeinHome(), "servers");
 }

@@ -6,11 +6,11 @@ import type { RunInput } from "../session/run-input.ts";
 import type { WorkerView } from "../workers/worker-view.ts";
 import type { Page, Problem } from "./wire.ts";
 
-/* What server and client say to each other about runs; see `wire.ts`. */
+/* The types of requests and answers about runs; see `wire.ts`. */
 
-/** Asks for a run. */
+/** A request for a run. */
 export interface RunRequest {
-  /** A text, content parts, or messages: of users alone in a session in which something was said. */
+  /** A text, content parts, or messages: only messages of users if the session already has messages. */
   readonly input: RunInput;
   readonly agent?: string;
   /** Instead of the agent's own, as `provider/id`. */
@@ -18,104 +18,106 @@ export interface RunRequest {
   readonly ifBusy?: "reject" | "enqueue" | "interrupt";
   /** The group that answers, instead of an agent. */
   readonly group?: string;
-  /** The caller's own name for the run: who asks again under it gets the same run. */
+  /** The caller's own id for the run: a repeated request with it gets the same run. */
   readonly runId?: string;
-  /** When it may begin at the earliest, as an ISO time. */
+  /** The earliest start, as an ISO time. */
   readonly notBefore?: string;
-  /** When it is stopped at the latest, as an ISO time. */
+  /** When the run is stopped if it has not ended, as an ISO time. */
   readonly deadline?: string;
-  /** JSON Schema, without patterns, of the value that the run is to end with. */
+  /** The JSON Schema, without patterns, of the value that the run returns. */
   readonly output?: JsonObject;
 }
 
-/** Where a run that has not ended stands. */
+/** The state of an open run. */
 export type OpenRunStatus = "requested" | "running" | "parked" | "interrupted";
 
-/** A run of a session, as its log tells it. */
+/** A run of a session, computed from its log. */
 export interface RunView {
   readonly runId: string;
   readonly sessionId: string;
-  /** Whose session it is. */
+  /** The user of the session. */
   readonly userId: string | null;
   readonly agent: string | null;
   readonly group: string | null;
   /** Instead of the agent's own, as `provider/id`. */
   readonly model: string | null;
   /**
-   * `requested`: it waits to begin, or to go on after an answer. `running`: some process has it. `parked`: it waits for an
-   * answer, and nobody has it. `interrupted`: whoever had it is gone.
+   * `requested`: waits to start, or to continue after an answer. `running`: a process runs it. `parked`: waits for an answer, and
+   * no process runs it. `interrupted`: its process has died.
    */
   readonly status: OpenRunStatus | "finished" | "failed" | "cancelled";
-  /** Who asked for it; null where that was the program itself. */
+  /** Who requested the run; null if the program itself started it. */
   readonly by: string | null;
   readonly requestedAt: string | null;
-  /** When it may begin at the earliest; null for at once. */
+  /** The earliest start; null for immediately. */
   readonly notBefore: string | null;
   readonly startedAt: string | null;
   readonly endedAt: string | null;
-  /** Whether it waits and no worker is there that could take it, for want of its agent or group. */
+  /** True if the run waits and no live worker has its agent or group. */
   readonly withoutWorker: boolean;
-  /** What it asks and nobody has answered yet. */
+  /** The questions without an answer. */
   readonly questions: readonly QuestionView[];
-  /** The value that a finished run was asked for; null where it was asked for none. */
+  /** The value that the run was to return; null if none was requested. */
   readonly output: JsonValue;
-  /** How the run failed; of one that waits, why no worker could begin it. */
+  /** Why the run failed; for a run that waits, why no worker could start it. */
   readonly problem: Problem | null;
 }
 
-/** A call that waits for a person's word. */
+/** A call that waits for approval. */
 export interface QuestionView extends Pick<Approval, "callId" | "name" | "arguments" | "effects" | "reach"> {
-  /** The entry that asks; its answer names it. */
+  /** The id of the entry with the question; an answer refers to it. */
   readonly question: string;
   readonly askedAt: string;
-  /** When it counts as denied. */
+  /** When the call is denied if nobody answers. */
   readonly expiresAt?: string;
 }
 
 /** Which runs to list. */
 export interface ListRuns {
-  /** How the runs stand; `asking` finds all that ask something, parked or not. */
+  /** The state of the runs; `asking` finds all runs with an open question, parked or not. */
   readonly state: OpenRunStatus | "asking";
-  /** For administrators: only those of this user's sessions. */
+  /** For administrators: only runs in sessions of this user. */
   readonly userId?: string;
   readonly limit?: number;
   readonly cursor?: string;
 }
 
-/** A worker, as a caller may see it: where it runs is told to administrators only. */
+/** A worker; its name and host are shown to administrators only. */
 export interface FleetWorker extends Omit<WorkerView, "name" | "host"> {
   readonly name: string | null;
   readonly host: string | null;
 }
 
-/** Who runs what, and what waits to be run. */
+/** The workers with their runs, and the runs that wait. */
 export interface FleetView {
-  /** Those that are there; of their runs, the first hundred of each, as far as they are of sessions that the caller may see. */
+  /** The live workers, each with its first hundred runs, as far as the caller may see their sessions. */
   readonly workers: readonly FleetWorker[];
-  /** In how many sessions a run could begin now, whosesoever they are. */
+  /** The number of sessions, of all users, with a run that could start now. */
   readonly waiting: number;
-  /** The first runs that the caller may see and that wait to begin or to go on, and those whose worker is gone. */
+  /**
+   * The first runs that wait to start or to continue, and the first whose worker has died, as far as the caller may see them.
+   */
   readonly requested: Page<RunView>;
   readonly interrupted: Page<RunView>;
 }
 
 /**
- * An event of a run as it is sent; what its errors say names nothing of the server.
+ * An event of a run as it is sent; its error messages contain nothing about the server.
  *
- * - What lasts is made from the session's log, so that every server tells it: `run-started`, `round-finished` (as soon as the
- *   answer is on record, before its calls run), `tool-finished`, `approval-required`, `compaction`, `run-parked`, and how it
- *   ended. The rest is told live by the worker that has the run, and may be missed.
- * - A second `run-started`, with another `claim`, says that another process went on with the run: what was told live since
- *   the last `round-finished` is void, so that a reader clears a partial answer.
- * - After `run-parked` nothing follows until its questions are answered; then it goes on with such a `run-started`.
+ * - Lasting events are computed from the session's log, so every server sends them: `run-started`, `round-finished` (when the
+ *   answer is recorded, before its calls run), `tool-finished`, `approval-required`, `compaction`, `run-parked`, and the end of
+ *   the run. The other events are live: the worker of the run publishes them, and they can be missed.
+ * - A second `run-started`, with another `claim`, means that another process continues the run: live events since the last
+ *   `round-finished` are discarded, so a reader clears a partial answer.
+ * - After `run-parked` nothing follows until the questions are answered; then the next event is such a `run-started`.
  */
 export type WireRunEvent = (RunEvent | GroupEvent) & { readonly claim?: number };
 
 /** The answer to a question of a run. */
 export interface AnswerRequest {
   readonly approve: boolean;
-  /** Why not, for the model. */
+  /** The reason for a denial, for the model. */
   readonly reason?: string;
-  /** For whoever reads the log. */
+  /** A note for readers of the log. */
   readonly note?: string;
 }

@@ -4,51 +4,52 @@ import type { ApiToken, TokenSource } from "./api-token.ts";
 import type { CallerInit } from "./caller-init.ts";
 import { readCaller } from "./read-caller.ts";
 
-const LOOK_MS = 300;
+const POLL_MS = 300;
 const GRACE_MS = 60_000;
-const TELL_MS = 10_000;
+const REPORT_MS = 10_000;
 const FIELDS: ReadonlySet<string> = new Set(["hash", "userId", "admin", "may", "expiresAt"]);
 
-/** How a token file is followed. */
+/** Options of a token file. */
 export interface TokenFileOptions {
   /**
-   * Told that the file is broken or gone, at once and every ten seconds until it is good again (default: a warning of the
-   * process).
+   * Called when the file is invalid or missing: immediately, and every ten seconds until it is valid again (default: a warning of
+   * the process).
    */
   readonly onProblem?: (error: SessionError) => void;
-  /** How long the tokens that it had last still count then (default 60 s). */
+  /** How long the last valid tokens are still accepted then (default 60 s). */
   readonly graceMs?: number;
 }
 
 /**
- * The tokens of a file, for `tokens` of a server.
+ * The tokens in a file, for the option `tokens` of a server.
  *
- * - A line that is added or taken out counts within a second, however the file is written: in place, or replaced by a rename.
- * - While the file is broken, empty or gone, the tokens that it had last count for `graceMs`; then none does until it is good.
- * - Disposing ends the looking; the tokens stay as they are then.
+ * - An added or removed line takes effect within a second, whether the file is written in place or replaced by a rename.
+ * - While the file is invalid, empty or missing, the last valid tokens are accepted for `graceMs`; then none is until the file is
+ *   valid again.
+ * - Disposing stops the polling of the file; the tokens then stay as they are.
  */
 export interface TokenFile extends TokenSource, Disposable {}
 
 /**
- * Reads a token file, and again whenever it changes: one JSON object on each line, as `skein token` prints it; blank lines and
- * those that begin with # say nothing.
+ * Reads a token file, and reads it again whenever it changes. It has one JSON object on each line, as `skein token` prints it;
+ * blank lines and lines that begin with # are ignored.
  *
- * @throws {SessionError} `INVALID_OPTION` that names the line, and nothing of what is in it.
+ * @throws {SessionError} `INVALID_OPTION` that names the line, without quoting it.
  */
 export async function openTokenFile(path: string, options: TokenFileOptions = {}): Promise<TokenFile> {
   const text = await readText(path);
-  return new FollowedTokenFile(path, text, parseTokens(path, text), options);
+  return new PolledTokenFile(path, text, parseTokens(path, text), options);
 }
 
-class FollowedTokenFile implements TokenFile {
+class PolledTokenFile implements TokenFile {
   readonly #path: string;
   readonly #onProblem: (error: SessionError) => void;
   readonly #graceMs: number;
   #text: string;
   #tokens: readonly ApiToken[];
-  /** Since when the file is no good; null while it is. */
-  #badSinceMs: number | null = null;
-  #toldMs = 0;
+  /** Since when the file is invalid; null while it is valid. */
+  #invalidSinceMs: number | null = null;
+  #reportedMs = 0;
   #timer: NodeJS.Timeout | null = null;
 
   constructor(path: string, text: string, tokens: readonly ApiToken[], options: TokenFileOptions) {
@@ -57,7 +58,7 @@ class FollowedTokenFile implements TokenFile {
     this.#tokens = tokens;
     this.#onProblem = options.onProblem ?? ((error) => process.emitWarning(error.message));
     this.#graceMs = options.graceMs ?? GRACE_MS;
-    this.#wait();
+    this.#schedulePoll();
   }
 
   current(): readonly ApiToken[] | null {
@@ -69,37 +70,38 @@ class FollowedTokenFile implements TokenFile {
     this.#timer = null;
   }
 
-  /** How long the tokens count if nothing changes. */
+  /** How long the tokens are still accepted if the file does not change. */
   #leftMs(): number {
-    if (this.#badSinceMs === null) return Number.POSITIVE_INFINITY;
-    return this.#badSinceMs + this.#graceMs - performance.now();
+    if (this.#invalidSinceMs === null) return Number.POSITIVE_INFINITY;
+    return this.#invalidSinceMs + this.#graceMs - performance.now();
   }
 
-  #wait(): void {
-    this.#timer = setTimeout(() => void this.#look(), LOOK_MS).unref();
+  #schedulePoll(): void {
+    this.#timer = setTimeout(() => void this.#poll(), POLL_MS).unref();
   }
 
-  /** Reads all of it, as the times of a file do not tell two changes in one moment apart. */
-  async #look(): Promise<void> {
+  /** Reads the whole file, because modification times do not distinguish two changes at the same moment. */
+  async #poll(): Promise<void> {
     const timer = this.#timer;
     try {
       const text = await readText(this.#path);
-      if (text !== this.#text || this.#badSinceMs !== null) this.#tokens = parseTokens(this.#path, text);
+      if (text !== this.#text || this.#invalidSinceMs !== null) this.#tokens = parseTokens(this.#path, text);
       this.#text = text;
-      this.#badSinceMs = null;
+      this.#invalidSinceMs = null;
     } catch (error) {
-      this.#complain(error as SessionError);
+      this.#reportProblem(error as SessionError);
     }
-    if (this.#timer === timer) this.#wait();
+    if (this.#timer === timer) this.#schedulePoll();
   }
 
-  #complain(cause: SessionError): void {
+  #reportProblem(cause: SessionError): void {
     const nowMs = performance.now();
-    if (this.#badSinceMs !== null && nowMs - this.#toldMs < TELL_MS) return;
-    this.#badSinceMs ??= nowMs;
-    this.#toldMs = nowMs;
+    if (this.#invalidSinceMs !== null && nowMs - this.#reportedMs < REPORT_MS) return;
+    this.#invalidSinceMs ??= nowMs;
+    this.#reportedMs = nowMs;
     const seconds = Math.ceil(this.#leftMs() / 1000);
-    const then = seconds > 0 ? `Its last good tokens count for ${seconds} s more.` : "Nobody comes in by a token now.";
+    const then =
+      seconds > 0 ? `Its last valid tokens are accepted for ${seconds} s more.` : "No token is accepted now.";
     this.#onProblem(new SessionError("INVALID_OPTION", `${cause.message} ${then}`, { cause }));
   }
 }
@@ -119,14 +121,14 @@ function parseTokens(path: string, text: string): readonly ApiToken[] {
     if (token !== null) return [token];
     throw new SessionError(
       "INVALID_OPTION",
-      `Line ${index + 1} of the token file ${show(path)} is no line of skein token; make a new one with it.`,
+      `Line ${index + 1} of the token file ${show(path)} was not made by skein token; make a new one with it.`,
     );
   });
   if (tokens.length > 0) return tokens;
   throw new SessionError("INVALID_OPTION", `The token file ${show(path)} has no token; make one with skein token.`);
 }
 
-/** Whatever cannot be read makes the line a bad one: it may be what was to keep someone out. */
+/** Every unknown part makes the line invalid: it may be a restriction, which must not be ignored. */
 function tokenOf(line: string): ApiToken | null {
   try {
     const read = JSON.parse(line) as CallerInit & { readonly hash: unknown };

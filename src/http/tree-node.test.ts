@@ -17,7 +17,7 @@ describe("the node of an entry", () => {
     expect(previewOf(`x${"😀".repeat(120)}`)).toBe(`x${"😀".repeat(119)}…`);
   });
 
-  test("is there for what hangs on the tree, and not for a fact", () => {
+  test("exists for nodes, and not for facts", () => {
     expect(treeNodeOf(entryAt(1, "l", "a", { type: "leaf", targetId: "a" }))).toBe(null);
     const change = entryAt(2, "c", "a", { type: "model_change", provider: "offline", modelId: "one" });
     expect(treeNodeOf(change)).toEqual({

@@ -5,7 +5,7 @@ import type { TreeNodeView } from "./tree-wire.ts";
 
 const PREVIEW_CHARACTERS = 120;
 
-/** What a session's tree says of an entry, but for its label and checkpoints; null for a fact, which hangs on nothing. */
+/** The tree node of an entry, without label and checkpoints; null for a fact, which is not part of the tree. */
 export function treeNodeOf(entry: Entry): TreeNodeView | null {
   if (!isNode(entry)) return null;
   const { id, parentId, seq, type, timestamp } = entry;
@@ -25,11 +25,11 @@ export function treeNodeOf(entry: Entry): TreeNodeView | null {
 }
 
 function previewOf(entry: Entry): string {
-  // Single spaces, which are most of them, stay without being looked at twice: a tree has thousands of nodes.
-  const line = cutText(saidBy(entry), 0, 4 * PREVIEW_CHARACTERS)
+  // Does not match single spaces, which are the most frequent: a tree has thousands of nodes.
+  const line = cutText(textOfEntry(entry), 0, 4 * PREVIEW_CHARACTERS)
     .replace(/\s{2,}|[^\S ]/g, " ")
     .trim();
-  // By characters and not by units, so that no half of a surrogate pair is left.
+  // Counts code points, so that no surrogate pair is cut in half.
   let end = 0;
   for (let count = 0; count < PREVIEW_CHARACTERS && end < line.length; count++) {
     end += (line.codePointAt(end) as number) > 0xffff ? 2 : 1;
@@ -37,7 +37,7 @@ function previewOf(entry: Entry): string {
   return end < line.length ? `${line.slice(0, end)}…` : line;
 }
 
-function saidBy(entry: Entry): string {
+function textOfEntry(entry: Entry): string {
   switch (entry.type) {
     case "message":
       return textOf(entry.message.content);

@@ -3,12 +3,12 @@ import type { Message } from "../session/message.ts";
 import type { Settings } from "../session/log/settings.ts";
 import type { Checkpoint } from "../session/store.ts";
 
-/* What server and client say to each other of trees, paths and where checkpoints stand in them, as types. */
+/* The types of requests and answers about trees, paths and checkpoints. */
 
-/** A node of the tree with what a picture of it needs, without its content. */
+/** A node of the tree with the fields that a picture of it needs, without its content. */
 export interface TreeNodeView {
   readonly id: string;
-  /** In a folded tree, the nearest node above that is not left out. */
+  /** The parent; in a folded tree, the nearest ancestor that is not left out. */
   readonly parentId: string | null;
   /** How many nodes between it and its parent a folded tree leaves out. */
   readonly skipped?: number;
@@ -16,15 +16,15 @@ export interface TreeNodeView {
   readonly type: string;
   readonly timestamp: string;
   readonly role: Message["role"] | null;
-  /** The beginning of what it says, on one line. */
+  /** The beginning of its text, on one line. */
   readonly preview: string;
   readonly label: string | null;
-  /** The checkpoints that stand here. */
+  /** The checkpoints at this node. */
   readonly checkpoints: readonly string[];
   readonly toolCalls: readonly string[];
 }
 
-/** The tree of a session: nodes in log order, and the path that is active. */
+/** The tree of a session: its nodes in log order, and the active path. */
 export interface TreeView {
   readonly leafId: string | null;
   readonly version: number;
@@ -33,55 +33,58 @@ export interface TreeView {
   readonly activePath: readonly string[];
 }
 
-/** How to read a tree. */
+/** Options for reading a tree. */
 export interface ReadTree {
-  /** Leave out what lies within long runs without branches, labels and checkpoints. */
+  /** Leaves out the inside of long chains of nodes without branches, labels and checkpoints. */
   readonly folded?: boolean;
-  /** Entries that are not left out. */
+  /** The ids of nodes that are never left out. */
   readonly keep?: readonly string[];
 }
 
-/** Two paths to compare: of this session, and of the same or another one; each to the session's leaf if none is named. */
+/**
+ * Two paths to compare: one of this session, and one of the same or another session. Each ends at the session's leaf unless
+ * another node is named.
+ */
 export interface CompareRequest {
   readonly leafId?: string;
-  /** The other session; left out, it is the same one. */
+  /** The session of the second path (default: the same one). */
   readonly with?: string;
   readonly withLeafId?: string;
-  /** At most so many entries of each (default 100, at most 1,000). */
+  /** The most entries of each path (default 100, at most 1,000). */
   readonly limit?: number;
 }
 
-/** Two paths from where they part. */
+/** Two compared paths. */
 export interface ComparisonView {
-  /** The last entry that both have; null when they have none in common. */
+  /** The last common entry; null if there is none. */
   readonly ancestorId: string | null;
-  /** How many messages they have in common. */
+  /** The number of common messages. */
   readonly commonTurns: number;
   readonly left: ComparedPath;
   readonly right: ComparedPath;
 }
 
-/** What one of two paths has since they parted. */
+/** One of two compared paths, after the last common entry. */
 export interface ComparedPath {
-  /** The first entries, oldest first, and whether more follow. */
+  /** The first entries, oldest first; `more` is true if others follow. */
   readonly items: readonly Entry[];
   readonly more: boolean;
-  /** How many messages it has since then. */
+  /** The number of messages after the last common entry. */
   readonly turns: number;
-  /** What is set at its end. */
+  /** The settings at its end. */
   readonly settings: Settings;
 }
 
-/** The latest checkpoints of a session, the latest first, and how many there are in all. */
+/** The latest checkpoints of a session, the latest first, and the total number. */
 export interface CheckpointTimeline {
   readonly items: readonly TimelineCheckpoint[];
   readonly total: number;
 }
 
-/** A checkpoint with where it stands. */
+/** A checkpoint with its position in the tree. */
 export interface TimelineCheckpoint extends Checkpoint {
-  /** The node that it stands at; null before the root. */
+  /** The node of the checkpoint; null if it is before the root. */
   readonly node: TreeNodeView | null;
-  /** How many nodes of the active path come after it; null where it stands elsewhere. */
+  /** How many nodes of the active path come after it; null if it is not on the active path. */
   readonly stepsBack: number | null;
 }

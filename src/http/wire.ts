@@ -1,4 +1,4 @@
-import type { CallerRights } from "./caller-rights.ts";
+import type { CallerRights } from "./caller-init.ts";
 import type { JsonObject } from "../internal/json.ts";
 import type { MergeConflict, SkippedTurn } from "../lifecycle/merge/merge-strategy.ts";
 import type { OpenRunStatus } from "./run-wire.ts";
@@ -14,40 +14,40 @@ import type { AggregateRow, Checkpoint, SearchMatch } from "../session/store.ts"
 import type { Usage } from "../session/usage.ts";
 
 /*
- * What server and client say to each other, as types. The server's schemas are checked against these, and the client
- * takes and gives nothing else, so that neither can change alone.
+ * The types of requests and answers. The server's schemas are type-checked against them, and the client uses no others, so that
+ * neither side can change alone.
  */
 
-/** An answer that says what is wrong, by RFC 9457; `code` is one of the codes in docs/errors.md, or the server's own. */
+/** A problem document by RFC 9457; `code` is one of the codes in docs/errors.md, or one of the server's own. */
 export interface Problem {
   readonly type: string;
   readonly title: string;
   readonly status: number;
   readonly detail: string;
   readonly code: string;
-  /** The parts of a request that are wrong, where it is the request. */
+  /** The invalid parts of the request, if the request is invalid. */
   readonly problems?: readonly { readonly path: string; readonly message: string }[];
 }
 
-/** One page; `next` is the cursor of the following one, or null. */
+/** One page; `next` is the cursor of the next one, or null. */
 export interface Page<T> {
   readonly items: readonly T[];
   readonly next: string | null;
 }
 
-/** Who the server takes the caller for. */
+/** The authenticated caller. */
 export interface Me {
   readonly userId: string;
   readonly admin: boolean;
   readonly may: CallerRights;
 }
 
-/** What can be run here. */
+/** The agents, models and groups that the server offers. */
 export interface Catalogue {
   readonly agents: readonly AgentInfo[];
   readonly models: readonly ModelInfo[];
   readonly groups: readonly GroupInfo[];
-  /** Whether the server has a place where tools act in sessions that do not say so themselves. */
+  /** Whether the server has a default place for tools. */
   readonly hasPlace: boolean;
 }
 
@@ -70,43 +70,43 @@ export interface GroupInfo {
   readonly agents: readonly { readonly name: string; readonly role: string }[];
 }
 
-/** A session in a listing: its head without what is set in it, and the run that has it now. */
+/** A session in a listing: its head without settings, and the run that holds its lease. */
 export interface ListedSession extends Omit<SessionHead, "path"> {
   readonly path: Omit<PathSummary, "settings">;
   readonly running: RunningInfo | null;
 }
 
-/** A session: its head, and the run that has it now. */
+/** A session: its head with settings, and the run that holds its lease. */
 export interface SessionView extends ListedSession {
   readonly path: PathView;
 }
 
-/** What was found in a file that another program has written. */
+/** A report on a file that another program has written. */
 export interface ImportFound {
-  /** Whose file it is. */
+  /** The name of the program's format. */
   readonly format: string;
-  /** Entries that the session got. */
+  /** How many entries were added to the session. */
   readonly added: number;
-  /** Lines that became entries, that are kept as they are, and that could not be read. */
+  /** How many lines became entries, were kept unchanged, and could not be read. */
   readonly mapped: number;
   readonly kept: number;
   readonly lost: number;
-  /** How many lines, or parts of lines, are of each kind that this version does not know; they are kept. */
+  /** The number of lines, or parts of lines, of each kind that this version does not know; they are kept. */
   readonly unknownKinds: Readonly<Record<string, number>>;
 }
 
-/** A session that was imported. */
+/** An imported session. */
 export interface ImportedView extends SessionView {
   /** Only for a file of another program. */
   readonly found?: ImportFound;
 }
 
-/** What the path to a session's leaf adds up to, and what is set on it. */
+/** The summary of the path to a session's leaf, with its settings. */
 export interface PathView extends Omit<PathSummary, "settings"> {
   readonly settings: Settings;
 }
 
-/** The run that has a session, in whatever process. */
+/** The run that holds a session's lease, in whatever process. */
 export interface RunningInfo {
   readonly runId: string;
 }
@@ -117,14 +117,14 @@ export interface ListSessions {
   readonly cwd?: string;
   readonly status?: SessionStatus | readonly SessionStatus[];
   readonly parentId?: string;
-  /** Only sessions with a run that stands there. */
+  /** Only sessions with a run in this state. */
   readonly runs?: Exclude<OpenRunStatus, "parked"> | "asking";
   readonly deleted?: boolean;
   readonly limit?: number;
   readonly cursor?: string;
 }
 
-/** A session to make; whose it is, only an administrator may say. */
+/** A session to create. Only an administrator may set `userId`. */
 export interface NewSession {
   readonly userId?: string;
   readonly name?: string;
@@ -133,13 +133,13 @@ export interface NewSession {
   readonly systemPrompt?: string;
 }
 
-/** What to change of a session; an empty name takes the name off. */
+/** Changes to a session; an empty name removes the name. */
 export interface SessionPatch {
   readonly name?: string;
   readonly variables?: { readonly set?: JsonObject; readonly unset?: readonly string[] };
 }
 
-/** Why something ends. */
+/** A request with an optional reason. */
 export interface ReasonRequest {
   readonly reason?: string;
 }
@@ -150,7 +150,7 @@ export interface NewTurn {
   readonly role: Message["role"];
   readonly content: Content | null;
   readonly toolCalls?: readonly ToolCall[];
-  /** Of a tool's answer: the call that it answers, the tool, and whether the call failed. */
+  /** For a tool result: the call that it answers, the tool, and whether the call failed. */
   readonly toolCallId?: string;
   readonly toolName?: string;
   readonly isError?: boolean;
@@ -169,7 +169,7 @@ export interface NewEntries {
   readonly onto?: string | null;
 }
 
-/** What an append did: the session's version after it, and the entry of each draft. */
+/** The result of an append: the session's new version, and the entry of each draft. */
 export interface AppendView {
   readonly version: number;
   readonly entries: readonly Entry[];
@@ -183,23 +183,23 @@ export interface ReadEntries {
   readonly reverse?: boolean;
 }
 
-/** Where the leaf is to stand (null: before the root), and what to say there of the branch that is left. */
+/** The new leaf (null: before the root), and optionally a summary of the branch that is left. */
 export interface LeafRequest {
   readonly entryId: string | null;
   readonly summary?: string;
 }
 
-/** The label of an entry; null takes it off. */
+/** The label of an entry; null removes it. */
 export interface LabelRequest {
   readonly label: string | null;
 }
 
-/** The beginning of a side branch to hide. */
+/** The first node of a side branch to hide. */
 export interface PruneRequest {
   readonly entryId: string;
 }
 
-/** What the model would see next, part by part. */
+/** The context of the next request to a model, part by part. */
 export interface ContextView {
   readonly systemPrompt: string | null;
   readonly model: string | null;
@@ -207,19 +207,19 @@ export interface ContextView {
   readonly variables: JsonObject;
   readonly parts: readonly ContextPartView[];
   readonly tokens: number;
-  /** The compaction that stands at the beginning, with what it left out. */
+  /** The compaction in force, with the number of entries that it left out. */
   readonly compaction: { readonly entryId: string; readonly summary: string; readonly droppedEntries: number } | null;
 }
 
 /** One message of a context. */
 export interface ContextPartView {
-  /** The entry it comes from; null where it comes from none. */
+  /** The entry that it comes from, or null. */
   readonly entryId: string | null;
   readonly message: Message;
   readonly tokens: number;
 }
 
-/** What a compaction would do; null `plan` when there is nothing to leave out. */
+/** The preview of a compaction; `plan` is null if there is nothing to leave out. */
 export interface CompactionPreview {
   readonly plan: {
     readonly firstKeptEntryId: string;
@@ -229,14 +229,14 @@ export interface CompactionPreview {
   } | null;
 }
 
-/** How to compact. */
+/** Options of a compaction. */
 export interface CompactRequest {
   readonly model?: string;
   readonly instructions?: string;
   readonly keepRecentTokens?: number;
 }
 
-/** What a compaction did; null when there was nothing to summarise. */
+/** The compaction entry; null if there was nothing to summarize. */
 export interface CompactView {
   readonly entry: Entry | null;
 }
@@ -257,14 +257,14 @@ export interface ForkRequest {
 export interface MergeRequest {
   readonly branchId: string;
   readonly strategy?: "append" | "selective" | "summary";
-  /** For `selective`: which turns. */
+  /** For `selective`: the turns to merge. */
   readonly turnIds?: readonly string[];
-  /** For `summary`: which model, as `provider/id`. */
+  /** For `summary`: the model that writes it, as `provider/id`. */
   readonly model?: string;
   readonly dryRun?: boolean;
 }
 
-/** What a merge did, or would do. */
+/** The result of a merge, or its preview. */
 export interface MergeView {
   readonly state: SessionState;
   readonly appended: readonly string[];
@@ -272,22 +272,22 @@ export interface MergeView {
   readonly conflicts: readonly MergeConflict[];
 }
 
-/** A checkpoint to make. */
+/** A checkpoint to create. */
 export interface NewCheckpoint {
   readonly metadata?: JsonObject;
-  /** Whether it is to hold the files of the session's place, too. */
+  /** Whether it also holds the files of the session's place. */
   readonly files?: boolean;
 }
 
-/** How to go back to a checkpoint. */
+/** Options of a restore. */
 export interface RestoreRequest {
-  /** Whether the files that it holds are to come back, too; those that are there now are held in another one first. */
+  /** Whether to restore its files as well; the present files are saved in another checkpoint first. */
   readonly files?: boolean;
 }
 
-/** A session that went back to a checkpoint. */
+/** A session after a restore. */
 export interface RestoredSession extends SessionView {
-  /** The checkpoint that holds the files which were there before; null where files stayed as they were. */
+  /** The checkpoint with the files from before the restore; null if no files were restored. */
   readonly kept: Checkpoint | null;
 }
 
@@ -296,16 +296,16 @@ export interface CheckpointList {
   readonly items: readonly Checkpoint[];
 }
 
-/** What is different between two checkpoints of a session. */
+/** The differences between two checkpoints of a session. */
 export interface CheckpointDiff {
   readonly from: Checkpoint;
   readonly to: Checkpoint;
   readonly state: JsonObject;
-  /** The files that differ; null where they were not asked for, and where not both hold files that can be compared. */
+  /** The files that differ; null if they were not requested, or if the checkpoints do not both hold comparable files. */
   readonly files: FileChanges | null;
 }
 
-/** The sessions that a session came from and that came from it. */
+/** The ancestors and descendants of a session. */
 export interface LineageView {
   readonly nodes: readonly LineageNodeView[];
   readonly edges: readonly { readonly parent: string; readonly child: string }[];
@@ -313,11 +313,11 @@ export interface LineageView {
   readonly cost: number;
 }
 
-/** A session in a lineage; what is not there any more, or is another's, has only its id. */
+/** A session in a lineage; a deleted session or another user's has only its id. */
 export interface LineageNodeView {
   readonly id: string;
   readonly name: string | null;
-  /** What a fork was called when it was made; null for what is no fork. */
+  /** The branch name of a fork; null for other sessions. */
   readonly branchName: string | null;
   readonly lineage: Lineage | null;
   readonly status: SessionStatus | null;
@@ -326,7 +326,7 @@ export interface LineageNodeView {
   readonly createdAt: string | null;
 }
 
-/** What to add up. */
+/** Which sessions and turns to add up. */
 export interface AnalyticsRequest {
   readonly userId?: string;
   readonly from?: string;
@@ -334,36 +334,36 @@ export interface AnalyticsRequest {
   readonly groupBy?: readonly ("day" | "model" | "user")[];
 }
 
-/** Sums over sessions. */
+/** Totals over sessions. */
 export interface AnalyticsView {
   readonly rows: readonly AnalyticsRowView[];
 }
 
-/** One sum; imported work is a figure of its own, and in no other. */
+/** One row of totals; imported work is counted separately, in `imported` only. */
 export type AnalyticsRowView = Omit<AggregateRow, "imported"> & { readonly imported?: ImportedFigures };
 
-/** What imported work adds up to. */
+/** The totals of imported work. */
 export interface ImportedFigures {
   readonly messages: number;
   readonly toolCalls: number;
   readonly usage: Usage;
-  /** In US dollars, as far as it is on record or its models have a price; null where nothing is known. */
+  /** In US dollars: recorded costs, and costs computed from prices; null if nothing is known. */
   readonly cost: number | null;
-  /** Whether some of the cost was computed from prices, because nobody recorded it. */
+  /** Whether a part of the cost was computed from prices, because it was not recorded. */
   readonly costComputed: boolean;
 }
 
-/** What a session adds up to; what nobody recorded the cost of is computed from prices where its model has one. */
+/** The totals of a session; costs that were not recorded are computed from prices, if the model has one. */
 export interface SessionAnalyticsView extends SessionAnalytics {
-  /** The cost of its answers, what is on record and what is computed; null where nothing is known. */
+  /** The recorded and the computed cost of its answers; null if nothing is known. */
   readonly shownCost: number | null;
   readonly costComputed: boolean;
 }
 
-/** Which answers and calls to look at. */
+/** Which answers and calls to measure. */
 export type CallAnalyticsRequest = Omit<AnalyticsRequest, "groupBy">;
 
-/** What was found by a search. */
+/** The results of a search. */
 export interface SearchView {
   readonly items: readonly SearchHitView[];
 }

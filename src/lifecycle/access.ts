@@ -2,29 +2,31 @@ import { SessionError } from "../session/errors.ts";
 import type { SessionHead } from "../session/log/fold.ts";
 import { checkName } from "../session/id.ts";
 
-/** Who asks: a user by id. With `admin: true` they may see and change the sessions of everyone. */
+/** The user on whose behalf a call is made. With `admin: true` they may see and change everyone's sessions. */
 export type Actor = string | { readonly userId: string; readonly admin?: boolean };
 
-/** On whose behalf a call is made. */
+/** Options of calls on behalf of a user. */
 export interface ActorOptions {
-  /** Sessions of other users are then as good as missing. Left out, the call is the program's own and sees all. */
+  /**
+   * With an actor, sessions of other users count as missing. Without one, the call is the program's own and sees all sessions.
+   */
   readonly actor?: Actor;
 }
 
 /**
- * Whoever sits at the terminal, and whose the sessions are of a program that names nobody: the user that a server without
- * tokens of others serves, too.
+ * The user of the command line, the owner of sessions of a program that names no user, and the caller of a server without
+ * authentication.
  */
 export const LOCAL_USER = "local";
 
-/** The user whose sessions can be seen; null where that is everyone's. */
+/** The user whose sessions are visible; null for all users. */
 export type Viewer = string | null;
 
 /**
- * Whose sessions a call may see.
+ * Determines whose sessions a call may see.
  *
- * @throws {SessionError} `INVALID_OPTION` or `INVALID_ID` for an actor that is there and says nothing: a user id that got
- * lost on the way must not open everyone's sessions.
+ * @throws {SessionError} `INVALID_OPTION` or `INVALID_ID` for an actor that is present but empty or invalid: a lost user id must
+ * not grant access to everyone's sessions.
  */
 export function viewerOf(options: ActorOptions): Viewer {
   if (typeof options !== "object" || options === null) {
@@ -48,13 +50,13 @@ export function viewerOf(options: ActorOptions): Viewer {
   return admin ? null : userId;
 }
 
-/** The stamp of what is appended on an actor's behalf; none where the call is the program's own. */
+/** The stamp `by` of entries that are appended on behalf of an actor; empty for the program's own calls. */
 export function byOf({ actor }: ActorOptions): { readonly by?: string } {
   if (actor === undefined) return {};
   return { by: typeof actor === "string" ? actor : actor.userId };
 }
 
-/** Whether a session is one that the viewer may know of. */
+/** Whether the viewer may see a session. */
 export function isVisible(head: SessionHead, viewer: Viewer): boolean {
   return viewer === null || head.header.userId === viewer;
 }

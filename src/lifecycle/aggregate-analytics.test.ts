@@ -25,7 +25,7 @@ describe.for(backends.map((backend) => [backend.name, backend] as const))("on %s
     await rm(directory, { recursive: true });
   });
 
-  test("add up many sessions in all, by day, by model and by user", async () => {
+  test("add up many sessions overall, by day, by model and by user", async () => {
     await fill(store);
     const { totals, byDay, byModel, byUser } = await aggregateAnalytics(store);
     expect(totals).toEqual({
@@ -51,7 +51,7 @@ describe.for(backends.map((backend) => [backend.name, backend] as const))("on %s
     ]);
   });
 
-  test("add up the sessions and the days that are asked for", async () => {
+  test("add up only the sessions and days of the query", async () => {
     await fill(store);
     expect((await aggregateAnalytics(store, { userId: "u" })).totals.totalTurns).toBe(2);
     const tuesday = await aggregateAnalytics(store, { from: "2024-01-02T00:00:00.000Z" });
@@ -59,7 +59,7 @@ describe.for(backends.map((backend) => [backend.name, backend] as const))("on %s
     expect(tuesday.byDay.map(({ day }) => day)).toEqual(["2024-01-02"]);
   });
 
-  test("are nothing where there is nothing", async () => {
+  test("are 0 in an empty store", async () => {
     expect(await aggregateAnalytics(store)).toEqual({
       totals: { sessions: 0, totalTurns: 0, toolCalls: 0, totalTokens: 0, totalCost: 0, usage: usage(0) },
       byDay: [],

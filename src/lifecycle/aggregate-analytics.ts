@@ -4,15 +4,15 @@ import type { Usage } from "../session/usage.ts";
 import { aggregateSessions } from "../stores/complete/aggregate-sessions.ts";
 import { checkAggregateQuery } from "../stores/complete/valid-query.ts";
 
-/** In all, by day, by model and by user. */
+/** The groupings: all turns, by day, by model and by user. */
 const GROUPINGS: readonly (readonly AggregateKey[])[] = [[], ["day"], ["model"], ["user"]];
 
-/** Which sessions and which turns to add up; everything by default. */
+/** Which sessions and turns to add up; all by default. */
 export type AnalyticsQuery = Omit<AggregateQuery, "groupBy">;
 
-/** What the turns of several sessions add up to. */
+/** The totals of the turns of several sessions. */
 export interface AnalyticsTotals {
-  /** How many sessions have at least one of the turns. */
+  /** How many sessions contain at least one of the turns. */
   readonly sessions: number;
   readonly totalTurns: number;
   /** How many calls to tools were made. */
@@ -21,28 +21,28 @@ export interface AnalyticsTotals {
   /** In US dollars. */
   readonly totalCost: number;
   readonly usage: Usage;
-  /** What was imported, which is in none of the other figures; absent where nothing was. */
+  /** Imported work, which is in no other figure; absent if there is none. */
   readonly imported?: ImportedSums;
 }
 
-/** Totals over many sessions, in all and by day, model and user. */
+/** Totals over many sessions: overall, and by day, model and user. */
 export interface AggregateAnalytics {
   readonly totals: AnalyticsTotals;
   /** By UTC date, oldest first; a day without a turn has no row. */
   readonly byDay: readonly ({ readonly day: string } & AnalyticsTotals)[];
-  /** By `provider/model`; turns that no named model wrote are under null, which comes first. */
+  /** By `provider/model`; turns without a model are under null, which comes first. */
   readonly byModel: readonly ({ readonly model: string | null } & AnalyticsTotals)[];
   /** By user; sessions without one are under null, which comes first. */
   readonly byUser: readonly ({ readonly user: string | null } & AnalyticsTotals)[];
 }
 
 /**
- * The analytics of many sessions. Every session of the query is read once, and no more than the sums is kept.
+ * Computes totals over many sessions. Every matching session is read once, and only the totals are kept in memory.
  *
- * Every turn counts that a session itself appended, on whatever branch; what a fork took over counts in its source,
- * and what a merge brought in the session where it was said, unless that was deleted.
+ * Every turn that a session itself appended counts, on whatever branch. A turn inherited by a fork counts in its source, and a
+ * merged turn in its source too, unless that was deleted.
  *
- * @throws {SessionError} `INVALID_QUERY` or `INVALID_ID` for a query that makes no sense.
+ * @throws {SessionError} `INVALID_QUERY` or `INVALID_ID` for an invalid query.
  */
 export async function aggregateAnalytics(store: SessionStore, query: AnalyticsQuery = {}): Promise<AggregateAnalytics> {
   checkStoreArgument(store, "aggregateAnalytics");

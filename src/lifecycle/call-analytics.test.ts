@@ -38,7 +38,7 @@ async function session(id: string, userId: string | null, drafts: readonly Entry
   await store.append(id, drafts);
 }
 
-/** A run in which one answer took so long. */
+/** A run with one answer of a given latency. */
 const answered = (atMs: number, tookMs: number): readonly EntryDraft[] => [
   said(atMs, user("Hello")),
   run(atMs, "started"),
@@ -46,7 +46,7 @@ const answered = (atMs: number, tookMs: number): readonly EntryDraft[] => [
   run(atMs + tookMs, "finished"),
 ];
 
-test("says how long answers took, in all and by day, by model and by user", async () => {
+test("measures the latency of answers, overall and by day, by model and by user", async () => {
   for (let took = 1; took <= 20; took++) await session(`s${took}`, "ann", answered(MONDAY_MS, took * 100));
   await session("tuesday", null, answered(MONDAY_MS + DAY_MS, 7000));
   expect(await callAnalytics(store)).toEqual({
@@ -66,7 +66,7 @@ test("says how long answers took, in all and by day, by model and by user", asyn
   });
 });
 
-test("measures from what is answered or from the start of the run, and only whole answers of runs", async () => {
+test("measures from the message that is answered or from the start of the run, and only complete answers of runs", async () => {
   await session("s", null, [
     said(MONDAY_MS, user("Asked long before.")),
     said(MONDAY_MS + 1000, assistant("Written by a caller.", model)),
@@ -88,7 +88,7 @@ test("measures from what is answered or from the start of the run, and only whol
   ]);
 });
 
-test("looks only at the user and the time that are asked for, and counts what a fork took over once", async () => {
+test("measures only the user and the time of the query, and counts inherited turns once", async () => {
   await session("early", "ann", answered(MONDAY_MS, 100));
   await session("late", "ann", answered(MONDAY_MS + 2 * DAY_MS, 200), MONDAY_MS + 2 * DAY_MS);
   await session("other", "ben", answered(MONDAY_MS, 300));
@@ -102,7 +102,7 @@ test("looks only at the user and the time that are asked for, and counts what a 
   await expect(callAnalytics(store, { from: "yesterday" })).rejects.toMatchObject({ code: "INVALID_QUERY" });
 });
 
-test("reads the end of a session that is very long, and says that it is not all", async () => {
+test("reads the end of a very long session, and reports that the result is incomplete", async () => {
   const rounds = Array.from({ length: 1500 }, (_, index) => answered(MONDAY_MS + index * 10_000, index < 700 ? 1 : 50));
   await session("long", null, rounds.flat());
   const { sessions, complete, latency } = await callAnalytics(store);

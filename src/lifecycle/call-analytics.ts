@@ -8,14 +8,14 @@ import { MergedTurns } from "../session/log/merged-turns.ts";
 import type { SessionStore } from "../session/store.ts";
 import { checkAggregateQuery } from "../stores/complete/valid-query.ts";
 
-/** The most sessions that are looked at, the latest first. */
+/** The most sessions that are read, the latest first. */
 const SESSIONS_MAX = 1000;
-/** The most entries that are read in all, and of one session. */
+/** The most entries that are read, overall and of one session. */
 const ENTRIES_MAX = 20_000;
 const ENTRIES_MAX_EACH = 4000;
 const PAGE = 100;
 
-/** Which sessions, and which of their turns, to look at. */
+/** Which sessions, and which of their turns, to measure. */
 export interface CallQuery {
   readonly userId?: string;
   /** Turns from this time on (inclusive). */
@@ -25,13 +25,14 @@ export interface CallQuery {
 }
 
 /**
- * The latency of models and the tools that were called, read from the latest sessions: at most 1,000 of them and 20,000
- * of their entries, so that the cost does not grow with the store.
+ * Measures the latency of models and counts the tool calls, in the latest sessions: at most 1,000 sessions and 20,000 of their
+ * entries, so that the cost does not grow with the store.
  *
- * An answer counts that a run got: from what it answers, or from the start of the run where that is later, to when it was
- * put on record. Turns that a caller wrote have no latency. What a fork took over counts in its source.
+ * Answers of runs count. The latency of an answer is the time from the message that it answers, or from the start of the run if
+ * that is later, until the answer is recorded. Turns written by a caller have no latency. Turns inherited by a fork count in
+ * their source.
  *
- * @throws {SessionError} `INVALID_QUERY` or `INVALID_ID` for a query that makes no sense.
+ * @throws {SessionError} `INVALID_QUERY` or `INVALID_ID` for an invalid query.
  */
 export async function callAnalytics(store: SessionStore, query: CallQuery = {}): Promise<CallAnalytics> {
   checkStoreArgument(store, "callAnalytics");
@@ -68,23 +69,23 @@ async function latestEntries(
   return entries.reverse();
 }
 
-/** Of an entry, what is counted: what was said need not be held for it. */
+/** Reduces an entry to the fields that are counted, so that its text is not kept in memory. */
 function countedOf(entry: Entry): Entry {
   const { id, parentId, seq, type, timestamp } = entry;
-  const place = { id, parentId, seq, type, timestamp };
-  if (entry.type === "run") return { ...place, runId: entry.runId, phase: entry.phase } as Entry;
-  if (entry.type !== "message") return place as Entry;
+  const stamp = { id, parentId, seq, type, timestamp };
+  if (entry.type === "run") return { ...stamp, runId: entry.runId, phase: entry.phase } as Entry;
+  if (entry.type !== "message") return stamp as Entry;
   const { message } = entry;
-  if (message.role !== "assistant") return { ...place, message: { ...message, content: "", metadata: {} } } as Entry;
+  if (message.role !== "assistant") return { ...stamp, message: { ...message, content: "", metadata: {} } } as Entry;
   const { role, provider, model, stopReason, toolCalls = [] } = message;
   const named = toolCalls.map(({ name }) => ({ id: "", name, arguments: "" }));
   return {
-    ...place,
+    ...stamp,
     message: { role, content: "", toolCalls: named, ...defined({ provider, model, stopReason }) },
   } as Entry;
 }
 
-/** A merged turn: only when it was said, as what follows it may be measured from there. */
+/** Reduces a merged turn to its time: the latency of the next entry may be measured from it. */
 function uncountedOf({ id, parentId, seq, timestamp }: Entry): Entry {
   return { id, parentId, seq, timestamp, type: "custom", customType: "merged" } as Entry;
 }

@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import { openMemoryStore } from "../stores/memory/index.ts";
 import { SessionManager } from "./session-manager.ts";
 
-test("is healthy while the store answers, and says why when it does not", async () => {
+test("is healthy while the store responds, and gives the reason when it does not", async () => {
   const store = openMemoryStore();
   const manager = new SessionManager({ store });
   expect(await manager.health()).toMatchObject({ healthy: true, reason: null });
@@ -10,7 +10,7 @@ test("is healthy while the store answers, and says why when it does not", async 
   expect(await manager.health()).toMatchObject({ healthy: false, reason: expect.stringContaining("closed") });
 });
 
-test("does not wait for a store that hangs longer than it is told", async () => {
+test("does not wait for a hanging store longer than the timeout", async () => {
   const store = Object.assign(openMemoryStore(), { ping: () => new Promise<void>(() => {}) });
   const manager = new SessionManager({ store });
   expect(await manager.health({ timeoutMs: 10 })).toMatchObject({
@@ -19,7 +19,7 @@ test("does not wait for a store that hangs longer than it is told", async () => 
   });
 });
 
-test("refuses a time that no timer can wait", async () => {
+test("refuses an invalid delay of a timer", async () => {
   const manager = new SessionManager({ store: openMemoryStore() });
   for (const timeoutMs of [0, -1, Number.NaN, 2 ** 31, "5"]) {
     const options = { timeoutMs: timeoutMs as number };
@@ -28,7 +28,7 @@ test("refuses a time that no timer can wait", async () => {
   }
 });
 
-test("refuses to be made without a store or with a config that cannot be", () => {
+test("refuses to be created without a store or with an invalid config", () => {
   const invalid = expect.objectContaining({ code: "INVALID_OPTION" });
   for (const init of [undefined, {}, { store: null }, { store: {} }]) {
     expect(() => new SessionManager(init as { store: never })).toThrow(invalid);

@@ -3,24 +3,24 @@ import { SessionError, show } from "../session/errors.ts";
 import type { SessionStore } from "../session/store.ts";
 
 const TIMEOUT_MS_DEFAULT = 5000;
-/** The longest time that a timer can wait. */
+/** The longest delay of a timer. */
 const TIMEOUT_MS_MAX = 2 ** 31 - 1;
 
-/** Whether the store answers. */
+/** The health of a store. */
 export interface Health {
   readonly healthy: boolean;
   readonly elapsedMs: number;
-  /** Why not, when it does not. */
+  /** Why the store is not healthy, or null. */
   readonly reason: string | null;
 }
 
-/** How long to wait for an answer. */
+/** Options of a health check. */
 export interface HealthOptions {
   /** Default 5,000. */
   readonly timeoutMs?: number;
 }
 
-/** Asks the store for a sign of life; one that comes too late, or not at all, is an answer too. */
+/** Pings the store with a timeout; an error or a timeout is a result, too. */
 export async function checkHealth(store: SessionStore, options: HealthOptions): Promise<Health> {
   const { timeoutMs = TIMEOUT_MS_DEFAULT } = options;
   checkTimeout(timeoutMs);
@@ -35,7 +35,7 @@ export async function checkHealth(store: SessionStore, options: HealthOptions): 
   return { healthy: reason === null, elapsedMs: performance.now() - startMs, reason };
 }
 
-/** @throws {SessionError} `INVALID_OPTION` unless a timer can wait that long. */
+/** @throws {SessionError} `INVALID_OPTION` unless it is a valid delay of a timer. */
 export function checkTimeout(timeoutMs: number): void {
   if (typeof timeoutMs === "number" && timeoutMs > 0 && timeoutMs <= TIMEOUT_MS_MAX) return;
   throw new SessionError(

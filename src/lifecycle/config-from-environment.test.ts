@@ -7,7 +7,7 @@ afterEach(() => {
 });
 
 describe("the session config of the environment", () => {
-  test("is the default where no variable is set", () => {
+  test("is the default if no variable is set", () => {
     expect(sessionConfigFromEnvironment("SKEIN_UNSET_")).toEqual(SESSION_CONFIG_DEFAULTS);
   });
 
@@ -53,7 +53,7 @@ describe("the session config of the environment", () => {
     expect(Object.isFrozen(config)).toBe(true);
   });
 
-  test("takes another prefix", () => {
+  test("accepts another prefix", () => {
     vi.stubEnv("SKEIN_SESSION_TTL", "1");
     vi.stubEnv("DESK_SESSION_TTL", "2");
     expect(sessionConfigFromEnvironment("DESK_").sessionTtl).toBe(2);
@@ -107,7 +107,7 @@ describe("the session config of the environment", () => {
     expect(() => sessionConfigFromEnvironment("DESK_")).toThrow(/DESK_STORE cannot be used; give the URL of a store/);
   });
 
-  test("refuses a prefix that is no text", () => {
+  test("refuses a prefix that is not a text", () => {
     expect(() => sessionConfigFromEnvironment(1 as never)).toThrow(expect.objectContaining({ code: "INVALID_OPTION" }));
   });
 });

@@ -3,19 +3,19 @@ import { checkSessionConfig, type SessionConfig } from "./session-config.ts";
 import { CONFIG_RULES, type ConfigRule, problemOf } from "./session-config-rules.ts";
 
 /**
- * The config that environment variables set, with the defaults for the rest.
+ * Reads the session config from environment variables, with defaults for missing ones.
  *
- * The variable of a field is the prefix and the field's name in capitals with underscores: `sessionTtl` is
- * `SKEIN_SESSION_TTL`, `maxSessionsPerUser` is `SKEIN_MAX_SESSIONS_PER_USER`. A blank variable is not set. Flags are `true`,
- * `false`, `1` or `0`; numbers are decimal digits; `null` unsets a field that can be null.
+ * The variable of a field is the prefix and the field's name in capitals with underscores: `sessionTtl` is `SKEIN_SESSION_TTL`,
+ * `maxSessionsPerUser` is `SKEIN_MAX_SESSIONS_PER_USER`. A blank variable counts as missing. Flags are `true`, `false`, `1` or
+ * `0`; numbers are decimal digits; `null` unsets a nullable field.
  *
- * @throws {SessionError} `INVALID_OPTION` that names the first variable with a value that cannot be used.
+ * @throws {SessionError} `INVALID_OPTION` that names the first variable with an invalid value.
  */
 export function sessionConfigFromEnvironment(prefix = "SKEIN_"): SessionConfig {
   return checkSessionConfig(configInEnvironment(prefix));
 }
 
-/** The fields of a config that environment variables set, without any defaults. */
+/** The fields of the config that environment variables set, without defaults. */
 export function configInEnvironment(prefix = "SKEIN_"): Partial<SessionConfig> {
   if (typeof prefix !== "string") {
     throw new SessionError(
@@ -40,7 +40,7 @@ function variableOf(prefix: string, field: string): string {
   return prefix + field.replace(/[A-Z]/g, (letter) => `_${letter}`).toUpperCase();
 }
 
-/** The value that a text stands for; the text itself where it stands for none, so that a refusal shows it. */
+/** Parses the text of a variable; returns the text itself if it is invalid, so that the error shows it. */
 function valueOfText({ kind, nullable }: ConfigRule, text: string): unknown {
   if (nullable === true && text === "null") return null;
   if (kind === "count") return /^\d{1,16}$/.test(text) ? Number(text) : text;

@@ -5,17 +5,17 @@ import type { SessionStore } from "../session/store.ts";
 
 const TRIES_MAX = 5;
 
-/** What expiry is decided by. */
+/** The parts of `Expiry`. */
 export interface ExpiryInit {
   readonly store: SessionStore;
-  /** How long a session may be idle; 0 for ever. */
+  /** How long a session may be idle; 0 for no limit. */
   readonly ttlSeconds: number;
   readonly clock: () => Date;
-  /** Called once for each expiry that this process has put on record, with the head before and after it. */
+  /** Called once for each expiry that this process has recorded, with the heads before and after it. */
   readonly recorded: (before: SessionHead, after: SessionHead) => void;
 }
 
-/** Decides when a session has been idle for too long, by the store's time of its last append, and records it. */
+/** Decides when a session has expired, by the store's time of its last append, and records the expiry. */
 export class Expiry {
   readonly #init: ExpiryInit;
   #cutoffMs = Number.NaN;
@@ -25,20 +25,20 @@ export class Expiry {
     this.#init = init;
   }
 
-  /** Sessions whose last append is before this time have expired; null when none ever does. */
+  /** Sessions whose last append is before this time have expired; null if sessions never expire. */
   cutoff(): string | null {
     const { ttlSeconds, clock } = this.#init;
     if (ttlSeconds === 0) return null;
     const cutoffMs = clock().getTime() - ttlSeconds * 1000;
-    // Many requests fall into one millisecond, and writing a time down is not cheap.
+    // Cached: many requests fall into one millisecond, and formatting a time is expensive.
     if (cutoffMs !== this.#cutoffMs) this.#cutoff = new Date(cutoffMs).toISOString();
     this.#cutoffMs = cutoffMs;
     return this.#cutoff;
   }
 
   /**
-   * Whether a session has expired and its log does not say so yet. One with a run that waits, to begin or for an answer, is
-   * not idle.
+   * Whether a session has expired and the expiry is not recorded yet. A session with a run that waits to start or for an answer
+   * is not idle.
    */
   isDue(head: SessionHead): boolean {
     const cutoff = this.cutoff();
@@ -46,12 +46,12 @@ export class Expiry {
     return (head.status === "active" || head.status === "suspended") && !hasWaitingRun(head.openRuns);
   }
 
-  /** The head as a reader is to see it: a session that is due has expired, whether or not that is on record. */
-  seen(head: SessionHead): SessionHead {
+  /** The head as readers see it: an expiry that is due counts as recorded. */
+  asSeen(head: SessionHead): SessionHead {
     return this.isDue(head) ? { ...head, status: "expired" } : head;
   }
 
-  /** Puts the expiry on record. False when someone else appended first, or deleted the session. */
+  /** Records the expiry. False if another writer appended first, or the session was deleted. */
   async record(head: SessionHead): Promise<boolean> {
     const { store, recorded } = this.#init;
     try {
@@ -65,7 +65,7 @@ export class Expiry {
     }
   }
 
-  /** The head for whoever wants to write: an expiry that is due goes on record first. */
+  /** The head for a writer: records an expiry that is due first. */
   async expireIfDue(head: SessionHead): Promise<SessionHead> {
     let latest = head;
     for (let tries = 0; tries < TRIES_MAX && this.isDue(latest); tries++) {
@@ -74,6 +74,6 @@ export class Expiry {
       if (next === null) throw new SessionNotFoundError(head.header.id);
       latest = next;
     }
-    return this.seen(latest);
+    return this.asSeen(latest);
   }
 }

@@ -78,10 +78,10 @@ export { type SessionEvent, type SessionEventDetails, SessionEvents, type Sessio
 export type { SweepOptions } from "./sweeper.ts";
 export type { TurnInput } from "./turn-input.ts";
 export type { HookResult, SessionHooks } from "../session/context/hooks.ts";
-export { type HookReport, HookRunner } from "../session/context/run-hooks.ts";
+export { type HookReport, HookRunner } from "../session/context/hooks.ts";
 export type { OpenRun } from "../session/log/open-runs.ts";
 export { computeAnalytics, type SessionAnalytics } from "../session/state/analytics.ts";
 export type { CallAnalytics, Latency, ToolCount } from "../session/state/call-samples.ts";
 export { type KeyDiff, StateDiff } from "../session/state/state-diff.ts";
 export { SessionStateMachine } from "../session/state/state-machine.ts";
-export type { TurnsDiff, TurnSplice } from "../session/state/turn-splices.ts";
+export type { TurnsDiff, TurnSplice } from "../session/state/state-diff.ts";

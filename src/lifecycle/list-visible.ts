@@ -5,13 +5,13 @@ import type { Viewer } from "./access.ts";
 import type { Expiry } from "./expiry.ts";
 
 const LIMIT_DEFAULT = 100;
-/** How many pages of the store one page of the manager may take. */
+/** The most pages of the store that are read for one page of the manager. */
 const PAGES_MAX = 10;
 const EMPTY: SessionPage = { items: [], next: null, damaged: [] };
 
 /**
- * One page of the sessions that a viewer may see, newest first, with the status that each has now. A session whose expiry
- * is not on record yet is listed as expired, and under no other status; that can make a page shorter than its limit.
+ * One page of the sessions that a viewer may see, newest first, with their current status. A session whose expiry is due but not
+ * recorded is listed as expired only, which can make a page shorter than its limit.
  */
 export async function listVisible(
   { store, expiry }: { readonly store: SessionStore; readonly expiry: Expiry },
@@ -32,16 +32,16 @@ export async function listVisible(
     const from = page.next === null ? {} : { cursor: page.next };
     const room = limit - items.length;
     page = await store.list({ ...asked, ...from, limit: room });
-    const seen = page.items.map((head) => expiry.seen(head));
+    const seen = page.items.map((head) => expiry.asSeen(head));
     items.push(...seen.filter((head) => wanted === null || wanted.includes(head.status)));
-    // A page that the store ended early is as large as an answer may be.
+    // A page that the store cut short has already reached the size limit of an answer.
     if (page.next === null || items.length >= limit || page.items.length < room) break;
   }
-  // Who owns a session that cannot be read is not known, so that a user is told of none.
+  // The user of an unreadable session is unknown, so it is not shown to users.
   return { items, next: page.next, damaged: viewer === null ? page.damaged : [] };
 }
 
-/** The statuses on record that can stand for the wanted ones. */
+/** The recorded statuses that sessions with the wanted statuses can have. */
 function recordedAs(wanted: readonly SessionStatus[]): readonly SessionStatus[] {
   return wanted.includes("expired") ? [...new Set<SessionStatus>([...wanted, "active", "suspended"])] : wanted;
 }

@@ -11,23 +11,23 @@ import { type ActorOptions, byOf, isVisible, viewerOf } from "./access.ts";
 import type { AfterWrite } from "./after-write.ts";
 import type { CheckpointManager } from "./checkpoints/checkpoint-manager.ts";
 import { Expiry } from "./expiry.ts";
-import { GatheredHeads } from "./gathered-heads.ts";
+import { HeadBatcher } from "./head-batcher.ts";
 import type { ReportFailure } from "./report-failure.ts";
 import type { SessionConfig } from "./session-config.ts";
 import type { SessionEvent, SessionEventDetails, SessionEvents, SessionEventType } from "./session-events.ts";
 
-/** How a session is looked up. */
+/** Options for looking up a session. */
 export interface HeadOptions extends ActorOptions {
   /**
-   * True looks it up together with all that are asked for so in the same turn of the event loop, as for the requests of a
-   * server (default false: at once).
+   * True batches all lookups in the same turn of the event loop into one read, as a server does for concurrent requests (default
+   * false: reads immediately).
    */
   readonly gather?: boolean;
 }
 
 const STATUSES: readonly SessionStatus[] = ["active", "suspended", "closed", "expired"];
 
-/** What the sessions of a manager are kept with. */
+/** The parts of `ManagedSessions`. */
 export interface ManagedInit {
   readonly store: SessionStore;
   readonly config: SessionConfig;
@@ -38,16 +38,16 @@ export interface ManagedInit {
   readonly clock: () => Date;
 }
 
-/** The steps that the operations of a manager are made of: finding, changing status, and what follows a write. */
+/** The steps that the manager's operations share: finding a session, changing its status, and the work after a write. */
 export class ManagedSessions {
   readonly expiry: Expiry;
   readonly #init: ManagedInit;
-  readonly #gathered: GatheredHeads;
+  readonly #batcher: HeadBatcher;
 
   constructor(init: ManagedInit) {
     const { store, config, clock } = init;
     this.#init = init;
-    this.#gathered = new GatheredHeads(store);
+    this.#batcher = new HeadBatcher(store);
     this.expiry = new Expiry({
       store,
       ttlSeconds: config.sessionTtl,
@@ -56,41 +56,41 @@ export class ManagedSessions {
     });
   }
 
-  /** What must hold for a turn to be written. */
+  /** The guard of an append of turns. */
   get guard(): Guard {
     const { maxTurnsPerSession, variablesBytesMax } = this.#init.config;
     return { status: "active", maxTurns: maxTurnsPerSession, variablesBytesMax };
   }
 
-  /** A session as its log has it; null when it is missing, or not one that the actor may know of. */
+  /** A session's head as it is recorded; null if it is missing, or hidden from the actor. */
   async find(id: string, options: HeadOptions): Promise<SessionHead | null> {
     const viewer = viewerOf(options);
     try {
-      const head = await (options.gather === true ? this.#gathered : this.#init.store).head(id);
+      const head = await (options.gather === true ? this.#batcher : this.#init.store).head(id);
       return head !== null && isVisible(head, viewer) ? head : null;
     } catch (error) {
       if (viewer === null || !isUnreadable(error)) throw error;
-      // Whose it is cannot be told, so that a user is told of nothing; whoever runs the service is.
+      // Its user is unknown, so it is hidden from users and reported to the operator.
       this.#init.report(error, { during: "access", sessionId: id });
       return null;
     }
   }
 
-  /** A session for whoever reads it. */
+  /** A session's head for a reader. */
   async read(id: string, options: ActorOptions): Promise<SessionHead> {
     const head = await this.find(id, options);
     if (head === null) throw new SessionNotFoundError(id);
-    return this.expiry.seen(head);
+    return this.expiry.asSeen(head);
   }
 
-  /** A session for whoever writes to it: an expiry that is due is on record afterwards. */
+  /** A session's head for a writer: an expiry that is due is recorded first. */
   async prepare(id: string, options: ActorOptions): Promise<SessionHead> {
     const head = await this.find(id, options);
     if (head === null) throw new SessionNotFoundError(id);
     return this.expiry.expireIfDue(head);
   }
 
-  /** @throws {SessionTransitionError} unless the session may go there; of two that try at once, one gets it. */
+  /** @throws {SessionTransitionError} unless the transition is allowed; of two concurrent attempts, one succeeds. */
   async transition(
     head: SessionHead,
     to: SessionStatus,
@@ -122,7 +122,9 @@ export class ManagedSessions {
     }
   }
 
-  /** Makes a session; sessions whose expiry nobody has recorded yet must not keep their user out. */
+  /**
+   * Creates a session. If the user has reached the limit, records the expiries of their sessions that are due, and tries again.
+   */
   async withRoom<T>(userId: string | null, make: () => Promise<T>): Promise<T> {
     try {
       return await make();
@@ -133,7 +135,7 @@ export class ManagedSessions {
     }
   }
 
-  /** Tells everyone who listens. */
+  /** Emits an event to all listeners. */
   announce<T extends SessionEventType>(type: T, head: SessionHead, details: SessionEventDetails[T]): void {
     const { events, clock } = this.#init;
     const { id: sessionId, userId } = head.header;
@@ -141,7 +143,7 @@ export class ManagedSessions {
     events.emit(Object.freeze(event) as unknown as SessionEvent);
   }
 
-  /** What follows entries that are durable now. */
+  /** The work after entries are durable: events, memory, checkpoints. */
   async appended({ head, entries }: AppendResult): Promise<void> {
     for (const entry of entries) {
       if (entry.type === "run_parked")
@@ -153,22 +155,22 @@ export class ManagedSessions {
       this.#init.afterWrite.remember(head, turn);
       this.announce("turnAdded", head, { turn });
     }
-    // A turn that was written below another node than the leaf is not on the path that is counted.
+    // A turn below another node than the leaf is not on the counted path.
     if (entries.some(({ id }) => id === head.leafId)) await this.#checkpointAfter(head, messages.length);
   }
 
-  /** What follows the end of a session. */
+  /** The work after a session has ended. */
   ended(head: SessionHead, end: SessionEventDetails["closed"]): void {
     this.announce("closed", head, end);
     if (this.#init.config.consolidateOnClose) this.#init.afterWrite.consolidate(head);
   }
 
-  /** How long a session has lasted up to a time. */
+  /** The duration of a session up to a time. */
   durationSeconds({ header }: SessionHead, until: Date): number {
     return Math.max(0, until.getTime() - Date.parse(header.createdAt)) / 1000;
   }
 
-  /** Records the expiry of a user's sessions that is due; whether there was any. */
+  /** Records all expiries of a user's sessions that are due; false if there were none. */
   async #expireOf(userId: string): Promise<boolean> {
     let due = false;
     for await (const { items } of listPages(this.#init.store, { userId, status: ["active", "suspended"] })) {
@@ -187,7 +189,10 @@ export class ManagedSessions {
     this.ended(after, { durationSeconds: this.durationSeconds(before, last), reason: "expired" });
   }
 
-  /** A checkpoint at each full interval. Concurrent turns have a count each, so that one of them meets the interval. */
+  /**
+   * Makes a checkpoint after every `autoCheckpointInterval` turns. Concurrent appends of turns have different counts, so exactly
+   * one of them reaches the interval.
+   */
   async #checkpointAfter(head: SessionHead, added: number): Promise<void> {
     const { config, checkpoints, report } = this.#init;
     const interval = config.autoCheckpointInterval ?? 0;
@@ -206,7 +211,7 @@ function isUnreadable(error: unknown): boolean {
   return error instanceof SessionError && ["DAMAGED", "NOT_A_SESSION", "UNSUPPORTED_VERSION"].includes(error.code);
 }
 
-/** The status that an append was refused for, or null when it was refused for something else. */
+/** The status for which an append was refused, or null if it was refused for another reason. */
 function statusIn(error: unknown): SessionStatus | null {
   switch (error instanceof SessionError ? error.code : null) {
     case "TRANSITION":

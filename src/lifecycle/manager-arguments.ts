@@ -22,7 +22,7 @@ type Keys = Readonly<Record<string, true>>;
 const ACTOR: KeysOf<ActorOptions> = { actor: true };
 const STATE: KeysOf<ManagedStateOptions> = { actor: true, turns: true, checkpoint: true, charactersMax: true };
 const { persist: _persist, ...LOOP } = LOOP_KEYS;
-/** The keys of the options of a run in a session that is there. */
+/** The keys of the options of a run in an existing session. */
 export const RUN: KeysOf<ManagedRunOptions> = {
   ...LOOP,
   ...ACTOR,
@@ -91,7 +91,7 @@ const RESTORE: KeysOf<ManagedStateOptions & { sandbox: Sandbox }> = { ...STATE, 
 const SWEEP: KeysOf<SweepOptions> = { limit: true };
 const HEALTH: KeysOf<HealthOptions> = { timeoutMs: true };
 
-/** The keys of each argument of a manager's methods that is an object of options, null for the others. */
+/** The allowed keys of each options argument of a manager's methods; null for other arguments. */
 export const MANAGER_ARGUMENTS: Readonly<Record<string, readonly (Keys | null)[]>> = {
   create: [CREATE, ACTOR],
   resume: [null, STATE],
@@ -123,14 +123,14 @@ export const MANAGER_ARGUMENTS: Readonly<Record<string, readonly (Keys | null)[]
   settled: [HEALTH],
 };
 
-/** Options that `run` of a manager has another way for, with what to write. */
+/** Options of other libraries for which `run` has another name, with what to write instead. */
 export const RUN_HABITS: Habits = {
   ...LOOP_HABITS,
   persist: "a manager stores every run; name its store with openManager({ store })",
   cwd: "the directory that tools act in is workspace",
 };
 
-/** @throws {SessionError} `INVALID_OPTION` for options that a run in a new session does not take. */
+/** @throws {SessionError} `INVALID_OPTION` for options that a run in a new session does not accept. */
 export function checkNewRun(options: NewRunOptions): void {
   if (typeof options === "object" && options !== null && "runId" in options) {
     throw new SessionError(
@@ -141,10 +141,10 @@ export function checkNewRun(options: NewRunOptions): void {
   checkKeys(options, NEW_RUN, "run", RUN_HABITS);
 }
 
-/** The methods that refuse at the call instead of by their promise. */
-const AT_ONCE: ReadonlySet<string> = new Set(["exportUser"]);
+/** The methods that throw synchronously instead of rejecting. */
+const SYNCHRONOUS: ReadonlySet<string> = new Set(["exportUser"]);
 
-/** Lets the methods of a class check the keys of their arguments before they do anything. */
+/** Wraps the methods of a class so that they check the keys of their arguments first. */
 export function checkArgumentsOf(prototype: object, methods: Readonly<Record<string, readonly (Keys | null)[]>>): void {
   const target = prototype as Record<string, (...values: unknown[]) => unknown>;
   for (const [name, keys] of Object.entries(methods)) {
@@ -153,7 +153,7 @@ export function checkArgumentsOf(prototype: object, methods: Readonly<Record<str
       try {
         for (const [index, known] of keys.entries()) if (known !== null) checkKeys(values[index], known, name);
       } catch (error) {
-        if (AT_ONCE.has(name)) throw error;
+        if (SYNCHRONOUS.has(name)) throw error;
         return Promise.reject(error);
       }
       return method.apply(this, values);

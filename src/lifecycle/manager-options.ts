@@ -10,43 +10,43 @@ import type { ReportFailure } from "./report-failure.ts";
 import type { SessionConfig } from "./session-config.ts";
 import type { SessionEvents } from "./session-events.ts";
 
-/** What a manager is made of. */
+/** The options of a `SessionManager`. */
 export interface SessionManagerInit {
   readonly store: SessionStore;
-  /** The directory that the tools of new sessions act in, and of sessions that say nothing of it (default: none). */
+  /** The directory in which tools act, for new sessions and for sessions without a place (default: none). */
   readonly workspace?: string;
-  /** Whose the sessions are that `run` makes for nobody in particular (default: `local`, as at the command line). */
+  /** The user of sessions that `run` creates without a `userId` (default: `local`, as on the command line). */
   readonly userId?: string;
-  /** Limits and times; what is not given has its default. */
+  /** Limits and times; fields that are left out have defaults. */
   readonly config?: Partial<SessionConfig>;
-  /** Gets every turn once it is durable. */
+  /** Receives every turn after it is durable. */
   readonly memory?: WorkingMemory;
-  /** Gets every session that was closed or expired. */
+  /** Receives every session after it was closed or has expired. */
   readonly consolidator?: Consolidator;
-  /** Where events go (default: a set of listeners of this manager's own). */
+  /** Where events are emitted (default: an emitter of this manager). */
   readonly events?: SessionEvents;
-  /** Told when memory, consolidator, a listener or a sweep fails (default: a process warning). */
+  /** Called when the memory, the consolidator, a listener or a sweep fails (default: a process warning). */
   readonly onError?: ReportFailure;
-  /** What time it is; the system's clock unless given. */
+  /** The source of the time (default: the system's clock). */
   readonly clock?: () => Date;
-  /** Makes ids of sessions, branches and checkpoints (default: UUIDv7). */
+  /** Generates the ids of sessions, branches and checkpoints (default: UUIDv7). */
   readonly ids?: () => string;
 }
 
-/** On whose behalf, and what is to come back: without turns, a state costs the same whatever the session's length. */
+/** The actor, and what is returned: without turns, the cost of a state does not depend on the session's length. */
 export interface ManagedStateOptions extends ActorOptions, StateOptions {}
 
-/** Where a fork begins. */
+/** Options of a fork. */
 export interface ManagedForkOptions extends ManagedStateOptions {
-  /** A checkpoint of the session, instead of where it stands now. */
+  /** Forks at a checkpoint of the session, instead of its current position. */
   readonly fromCheckpoint?: string;
-  /** The last entry that the fork takes over (null: none), instead of where the session stands now. */
+  /** The last entry that the fork inherits (null: none); default: the session's last. */
   readonly at?: string | null;
-  /** Whether it counts as a session of its user, so that `maxSessionsPerUser` holds for it (default false). */
+  /** Whether the fork counts against `maxSessionsPerUser` (default false). */
   readonly counted?: boolean;
 }
 
-/** The keys of what a manager is made of. */
+/** The keys of `SessionManagerInit`. */
 export const MANAGER_KEYS: KeysOf<SessionManagerInit> = {
   store: true,
   workspace: true,
@@ -60,7 +60,7 @@ export const MANAGER_KEYS: KeysOf<SessionManagerInit> = {
   ids: true,
 };
 
-/** @throws {SessionError} `INVALID_OPTION` without a store, or with a workspace that is no path; `INVALID_ID` for no user. */
+/** @throws {SessionError} `INVALID_OPTION` without a store or for an invalid workspace, `INVALID_ID` for an invalid user. */
 export function checkInit(init: SessionManagerInit): SessionManagerInit {
   if (typeof init?.store?.append !== "function") {
     throw new SessionError("INVALID_OPTION", "A session manager needs a store; open one with openStore.");
@@ -71,7 +71,7 @@ export function checkInit(init: SessionManagerInit): SessionManagerInit {
   return init;
 }
 
-/** @throws {SessionError} `INVALID_OPTION` for a workspace that is no path. */
+/** @throws {SessionError} `INVALID_OPTION` for a workspace that is not a path. */
 export function checkWorkspace(workspace: unknown): void {
   if (workspace !== undefined) checkPath(workspace, "workspace");
 }

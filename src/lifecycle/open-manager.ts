@@ -9,18 +9,18 @@ import { checkWorkspace, MANAGER_KEYS, type SessionManagerInit } from "./manager
 import { UNLIMITED_SESSIONS } from "./session-config.ts";
 import { SessionManager } from "./session-manager.ts";
 
-/** How a manager is opened. Everything that `new SessionManager` takes can be given too. */
+/** Options of `openManager`, beside those of `SessionManager`. */
 export interface OpenManagerOptions extends Omit<SessionManagerInit, "store"> {
   /**
-   * Where the sessions are: a URL as `openStore` takes it, or an open store, which stays the caller's to close (default:
-   * `$SKEIN_STORE`, else `skein.db` in `$SKEIN_HOME` or `~/.skein`, as at the command line).
+   * The store: a URL for `openStore`, or an open store, which the caller closes (default: `$SKEIN_STORE`, else `skein.db` in
+   * `$SKEIN_HOME` or `~/.skein`, as on the command line).
    */
   readonly store?: string | SessionStore;
-  /** Makes the directories above the store and the workspace, too; without it, a missing one is refused. */
+  /** Creates missing parent directories of the store and the workspace; without it, they are an error. */
   readonly create?: boolean;
 }
 
-/** Options of other programs, with what to write here. */
+/** Options of other libraries, with what to write instead. */
 const HABITS: Habits = {
   url: 'name a store as { store: "postgres://…" }',
   path: 'name a store as { store: "sqlite:./sessions.db" }',
@@ -29,8 +29,8 @@ const HABITS: Habits = {
 };
 
 /**
- * Opens the sessions of this user, or of a program: those that `skein list`, `skein chat` and the studio show as well. A
- * store that is opened here is closed with the manager.
+ * Opens the sessions of this user, or of a program: the same that `skein list`, `skein chat` and the studio show. A store that is
+ * opened here is closed with the manager.
  *
  * @example
  * await using manager = await openManager({ workspace: "." });
@@ -38,8 +38,8 @@ const HABITS: Habits = {
  * const answer = await manager.run(agent, "write hello to a.txt");
  * await manager.run(answer.sessionId, agent, "and now to b.txt");
  *
- * @throws {SessionError} `INVALID_OPTION` for a URL that names no store, a directory that is missing, or a `$SKEIN_STORE` with
- * a relative path, and whatever keeps the store from being opened.
+ * @throws {SessionError} `INVALID_OPTION` for a URL without a store, a missing directory, or a `$SKEIN_STORE` with a relative
+ * path, and the errors of opening the store.
  */
 export async function openManager(options: OpenManagerOptions = {}): Promise<SessionManager> {
   checkOptionsOf(
@@ -62,7 +62,7 @@ export async function openManager(options: OpenManagerOptions = {}): Promise<Ses
   }
 }
 
-/** A manager that opened its store itself and closes it. */
+/** A manager that closes its store, because it has opened it. */
 class OwningManager extends SessionManager {
   override async [Symbol.asyncDispose](): Promise<void> {
     try {
@@ -73,7 +73,10 @@ class OwningManager extends SessionManager {
   }
 }
 
-/** @throws {SessionError} `INVALID_OPTION` for a `$SKEIN_STORE` that another directory would make another store. */
+/**
+ * @throws {SessionError} `INVALID_OPTION` for a `$SKEIN_STORE` with a relative path: it would mean another store in every
+ * directory.
+ */
 function ownStoreUrl(): string {
   const url = defaultStoreUrl();
   const path = storePathOf(url);

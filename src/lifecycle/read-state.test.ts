@@ -27,7 +27,7 @@ describe.for(backends.map((backend) => [backend.name, backend] as const))("on %s
     await rm(directory, { recursive: true });
   });
 
-  test("is that of the leaf, or of the node asked for, or before the root", async () => {
+  test("is that of the leaf, or of the given node, or before the root", async () => {
     await store.create(createHeader({ id: "s", userId: "u", metadata: { plan: "pro" } }));
     await store.append("s", [
       said("a", user("1")),
@@ -69,7 +69,7 @@ describe.for(backends.map((backend) => [backend.name, backend] as const))("on %s
     for (const state of [leaf, other, root]) expectFrozen(state);
   });
 
-  test("of a fork has the turns of its source and goes on alone", async () => {
+  test("of a fork has the turns of its source and continues separately", async () => {
     await store.create(createHeader({ id: "s" }));
     await store.append("s", [said("a", user("1")), said("b", user("2"))]);
     const forkedFrom = { sessionId: "s", entryId: "a", version: 1, branchName: "try" };
@@ -87,7 +87,7 @@ describe.for(backends.map((backend) => [backend.name, backend] as const))("on %s
     expect(idsOf(await stateAt(store, "s"))).toEqual(["a", "b"]);
   });
 
-  test("adds up what its turns say, is the same on every store, and differs by a diff that can be applied", async () => {
+  test("has the totals of its turns, is the same on every store, and differs by a diff that can be applied", async () => {
     let runs = 0;
     await fc.assert(
       fc.asyncProperty(fc.array(step(), { minLength: 1, maxLength: 12 }), async (steps) => {
@@ -109,7 +109,7 @@ describe.for(backends.map((backend) => [backend.name, backend] as const))("on %s
 
 type Step = (nodes: readonly string[]) => EntryDraft;
 
-/** One entry; where it needs an earlier one, it chooses among those there are. */
+/** One entry; if it refers to an earlier one, it chooses among those that exist. */
 function step(): fc.Arbitrary<Step> {
   const drafts: readonly ((nodes: readonly string[], choice: number) => EntryDraft)[] = [
     () => said(undefined, { role: "system", content: "be kind" }),

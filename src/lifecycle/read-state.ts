@@ -4,13 +4,13 @@ import { type SessionState, type SessionTurn, stateOf, turnOf } from "../session
 import type { SessionStore } from "../session/store.ts";
 import { pathAt, readBranch } from "../tree/path-reader.ts";
 
-/** How a state is read. */
+/** Options for reading a state. */
 export interface StateOptions {
-  /** False leaves the turns out, which makes reading a state cost the same whatever the session's length. */
+  /** False leaves out the turns; the cost then does not depend on the session's length. */
   readonly turns?: boolean;
-  /** False leaves the latest checkpoint out, which makes reading a state one look into the store. */
+  /** False leaves out the latest checkpoint, which saves a read of the store. */
   readonly checkpoint?: boolean;
-  /** Refuse with `TOO_LARGE` turns that take more characters together. */
+  /** Fails with `TOO_LARGE` if the turns have more characters in total. */
   readonly charactersMax?: number;
 }
 

@@ -10,7 +10,7 @@ import { inputIdOf } from "../session/log/open-runs.ts";
 import { openMemoryStore } from "../stores/memory/index.ts";
 import { SessionManager } from "./session-manager.ts";
 
-test("a claim that took longer than its lease holds has come too late, and is made again", async () => {
+test("a claim that took longer than its lease is too late, and is repeated", async () => {
   let nowMs = Date.now();
   const store = openMemoryStore({ clock: () => new Date(nowMs) });
   const manager = new SessionManager({ store });
@@ -30,7 +30,7 @@ test("a claim that took longer than its lease holds has come too late, and is ma
   expect((await store.head(sessionId))?.openRuns).toEqual([]);
 });
 
-test("a run with an output of a library is gone on with by the JSON Schema that its request has", async () => {
+test("a run with an output schema of a library is recovered with the JSON Schema in its request", async () => {
   const manager = new SessionManager({ store: openMemoryStore() });
   const { sessionId } = await manager.create({ userId: "ann" });
   const helperOf = (...replies: Parameters<typeof scripted>[0]) =>
@@ -52,7 +52,7 @@ test("a run with an output of a library is gone on with by the JSON Schema that 
   await expect(request).rejects.toMatchObject({ code: "INVALID_OPTION", message: expect.stringContaining("group") });
 });
 
-test("a request of several messages begins with a row for each, by whoever asked", async () => {
+test("a request with several messages starts with an entry for each, with the requester as author", async () => {
   const manager = new SessionManager({ store: openMemoryStore() });
   const { sessionId } = await manager.create({ userId: "ann" });
   const messages = [

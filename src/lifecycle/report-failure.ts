@@ -1,22 +1,22 @@
 import { describeThrown } from "../agent/describe-thrown.ts";
 
-/** What failed beside an operation that went well. */
+/** The context of a failure in background work; the operation that started it succeeded. */
 export interface FailureContext {
   readonly during: "access" | "memory" | "consolidator" | "listener" | "auto-checkpoint" | "delete" | "sweep";
-  /** The session that it was about, where it was about one. */
+  /** The session concerned, or null. */
   readonly sessionId: string | null;
 }
 
-/** Told of what failed beside an operation that went well. */
+/** Called when background work has failed. */
 export type ReportFailure = (error: unknown, context: FailureContext) => void;
 
-/** Makes a failure a warning of the process. */
+/** Emits a failure as a process warning. */
 export function warnOfFailure(error: unknown, { during, sessionId }: FailureContext): void {
   const where = sessionId === null ? "" : ` of session ${sessionId}`;
   process.emitWarning(`The ${during}${where} failed: ${describeThrown(error)}`);
 }
 
-/** A report that cannot fail itself. */
+/** Wraps a report function so that it cannot throw. */
 export function safeReport(report: ReportFailure): ReportFailure {
   return (error, context) => {
     try {

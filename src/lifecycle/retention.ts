@@ -12,54 +12,54 @@ import { skippableError } from "../stores/complete/skippable-error.ts";
 import { CheckpointManager } from "./checkpoints/checkpoint-manager.ts";
 import { SessionManager } from "./session-manager.ts";
 
-/** Which sessions have been kept long enough. */
+/** Selects the sessions whose retention period is over. */
 export interface RetentionRule {
-  /** Nothing was appended since then, and no message is later. */
+  /** Sessions without an append and without a message since this time. */
   readonly olderThan: Date;
   readonly status?: SessionStatus | readonly SessionStatus[];
   readonly userId?: string;
 }
 
-/** What is to be deleted, archived, purged and erased. */
+/** What to delete, archive, purge and erase. */
 export interface RetentionOptions {
   readonly deleteAfter?: RetentionRule;
-  /** Erases sessions for good instead, as `SessionManager.erase` does, without an archive. */
+  /** Erases sessions for good instead of deleting them, as `SessionManager.erase` does, without an archive. */
   readonly eraseAfter?: RetentionRule;
-  /** A store that each session is copied to, and read back from, before it is deleted. */
+  /** A store to which each session is copied, with a check of the copy, before the session is deleted. */
   readonly archive?: SessionStore;
-  /** Removes for good what was deleted before then, except what forks build on. */
+  /** Purges sessions that were deleted before this time, except entries that forks need. */
   readonly purgeAfter?: { readonly olderThan: Date };
-  /** After a purge, gives the space back to the file system where the store can do that at once (`vacuum`). */
+  /** Runs the store's `vacuum` after a purge, if it has one, which returns the space to the file system. */
   readonly vacuum?: boolean;
-  /** How many sessions are looked at together (default 100). */
+  /** How many sessions are read in one batch (default 100). */
   readonly batchSize?: number;
-  /** At most so many sessions are deleted, and as many erased, in this pass (default: all). */
+  /** The most sessions to delete, and the most to erase, in this pass (default: no limit). */
   readonly limit?: number;
-  /** Only says what would be deleted or erased. */
+  /** Only reports what would be deleted or erased. */
   readonly dryRun?: boolean;
-  /** Told after every batch. */
+  /** Called after every batch. */
   readonly onProgress?: (progress: RetentionProgress) => void;
   readonly signal?: AbortSignal;
 }
 
-/** How far a pass is. */
+/** The progress of a pass. */
 export interface RetentionProgress {
   readonly looked: number;
   readonly deleted: number;
   readonly failed: number;
 }
 
-/** What a pass did, or would do. */
+/** The result of a pass, or of a dry run. */
 export interface RetentionReport {
-  /** The sessions that were deleted, or would be. */
+  /** The ids of the sessions deleted, or that would be. */
   readonly deleted: readonly string[];
-  /** The sessions that were erased, or would be. */
+  /** The ids of the sessions erased, or that would be. */
   readonly erased: readonly string[];
-  /** How many of the deleted ones the archive has. */
+  /** How many of the deleted sessions are in the archive. */
   readonly archived: number;
   readonly purged: number;
   readonly vacuumed: boolean;
-  /** Sessions that are due and were left as they are, and why. */
+  /** Sessions that are due but were not deleted or erased, and why. */
   readonly failures: readonly { readonly sessionId: string; readonly error: SessionError }[];
 }
 
@@ -80,15 +80,15 @@ const RETENTION_KEYS: KeysOf<RetentionOptions> = {
 };
 
 /**
- * Deletes the sessions that a rule names, after copying them to an archive if there is one, erases those that another rule
- * names, and purges what was deleted long enough ago.
+ * Deletes the sessions that a rule selects, after copying them to an archive if there is one; erases those that another rule
+ * selects; and purges sessions that were deleted long enough ago.
  *
- * - A session is deleted or erased only if it still falls under the rule right before, nobody holds its lease, and the archive has
- *   all of it. A deleted session can be brought back until it is purged.
- * - A session that a fork builds on goes as the others do, and the fork keeps every entry that it has of it.
- * - A session that cannot be archived or deleted is told in `failures`, and the pass goes on.
+ * - A session is deleted or erased only if the rule still applies directly before, nobody holds its lease, and the archive has
+ *   all of it. A deleted session can be undeleted until it is purged.
+ * - A session with forks is deleted like others, and the fork keeps all inherited entries.
+ * - A session that cannot be archived or deleted is listed in `failures`, and the pass continues.
  *
- * @throws {SessionError} `INVALID_OPTION`, or what a store says that does not answer any more.
+ * @throws {SessionError} `INVALID_OPTION`, or the error of a store that is no longer available.
  */
 export async function applyRetention(store: SessionStore, options: RetentionOptions): Promise<RetentionReport> {
   checkOptions(store, options);
@@ -145,7 +145,7 @@ class RetentionPass {
     }
   }
 
-  /** Whether it was done, or would be. */
+  /** True if the action was done, or would be in a dry run. */
   async #attempt(
     sessionId: string,
     rule: RetentionRule,
@@ -166,12 +166,13 @@ class RetentionPass {
     const { archive, signal } = this.#options;
     if (archive !== undefined) {
       const { version } = await copySession(this.#store, archive, sessionId, signal === undefined ? {} : { signal });
-      // What came since it was copied would be missing in the archive.
+      // The archive lacks entries that were appended after the copy.
       const head = await this.#store.head(sessionId);
       if (head?.version !== version || !isDue(head, rule)) return false;
       this.archived += 1;
     } else {
-      // The archive's checkpoints go on naming the files; without one, nobody will. What cannot be freed, doctor finds.
+      // With an archive, its checkpoints still refer to the files; without one, nothing does. Files that cannot be freed are
+      // reported by `skein doctor`.
       await new CheckpointManager(this.#store).deleteAll(sessionId, "with-files");
     }
     return this.#store.delete(sessionId);

@@ -1,33 +1,33 @@
 import { show } from "../session/errors.ts";
 import type { SessionConfig } from "./session-config.ts";
 
-/** What a field of a config may be. */
+/** The allowed values of a config field. */
 export interface ConfigRule {
   readonly kind: "flag" | "count" | "text";
   readonly nullable?: true;
   /** The smallest and the largest count. */
   readonly range?: readonly [least: number, most: number];
-  /** What a text must match, and how to say that. */
+  /** The pattern for a text, and its description for error messages. */
   readonly pattern?: readonly [pattern: RegExp, expectation: string];
-  /** A refusal must not show the value, which may hold a password. */
+  /** Error messages must not show the value, which may contain a password. */
   readonly hidden?: true;
 }
 
-// A hundred years: the time before which a session has expired stays one with four digits for the year.
+// A hundred years: the year of the expiry cutoff still has four digits.
 const TTL_SECONDS_MAX = 3_153_600_000;
-// The longest delay of a timer; a longer one would fire at once.
+// The longest delay of a timer; a longer one would fire immediately.
 const TIMER_SECONDS_MAX = 2_147_483;
 const COUNT_MAX = Number.MAX_SAFE_INTEGER;
 
 const flag: ConfigRule = { kind: "flag" };
 const limit: ConfigRule = { kind: "count", range: [1, COUNT_MAX] };
-// What HTTP allows as the name of a header or a cookie.
+// The characters that HTTP allows in the name of a header or a cookie.
 const name: ConfigRule = {
   kind: "text",
   pattern: [/^[!#$%&'*+.^_`|~0-9A-Za-z-]{1,256}$/, "a name of letters, digits and dashes"],
 };
 
-/** What each field of a config may be. */
+/** The allowed values of each config field. */
 export const CONFIG_RULES: Readonly<Record<keyof SessionConfig, ConfigRule>> = {
   enabled: flag,
   defaultSystemPrompt: { kind: "text", nullable: true },
@@ -54,7 +54,7 @@ export const CONFIG_RULES: Readonly<Record<keyof SessionConfig, ConfigRule>> = {
   consolidateOnClose: flag,
 };
 
-/** What is wrong with a value for a field, as the end of a sentence; null when nothing is. */
+/** The error in a field's value, as the end of a sentence; null if it is valid. */
 export function problemOf(field: keyof SessionConfig, value: unknown): string | null {
   const rule = CONFIG_RULES[field];
   if (isAllowed(rule, value)) return null;

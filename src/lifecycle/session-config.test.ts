@@ -37,7 +37,7 @@ describe("a session config", () => {
     });
   });
 
-  test("takes what is given, is frozen, and leaves what it was given as it is", () => {
+  test("applies the given fields, is frozen, and does not change its input", () => {
     const given = { sessionTtl: 60, cookieName: null };
     const config = checkSessionConfig(given);
     expect(config).toEqual({ ...SESSION_CONFIG_DEFAULTS, sessionTtl: 60, cookieName: null });
@@ -46,7 +46,7 @@ describe("a session config", () => {
     expect(checkSessionConfig(config)).toEqual(config);
   });
 
-  test("takes an undefined field for one that is not given", () => {
+  test("treats an undefined field as missing", () => {
     expect(checkSessionConfig({ store: undefined } as never).store).toBe("memory:");
   });
 
@@ -130,7 +130,7 @@ describe("a session config", () => {
     }
   });
 
-  test("shows no store's URL in a refusal, which may hold a password", () => {
+  test("shows no store URL in an error, because it may contain a password", () => {
     expect(refused({ store: "Postgres://user:secret@host" })).toThrow(refusal(/^(?!.*secret).*store cannot be used/));
   });
 
@@ -143,17 +143,17 @@ describe("validateForEnvironment", () => {
   const issues = (partial: Partial<SessionConfig>, environment: DeploymentEnvironment) =>
     validateForEnvironment(checkSessionConfig(partial), environment).map(({ field, level }) => [field, level]);
 
-  test("finds one error in production with sessions in memory, and says why", () => {
+  test("finds one error in production with sessions in memory, with a reason", () => {
     expect(validateForEnvironment(checkSessionConfig(), "production")).toEqual([
       {
         field: "store",
         level: "error",
-        message: "Sessions in memory are lost when the process ends; name a store that keeps them.",
+        message: "Sessions in memory are lost when the process ends; use a persistent store.",
       },
     ]);
   });
 
-  test("warns of memory in staging, and not where programs are written and tested", () => {
+  test("warns of memory in staging, and not in development and test", () => {
     expect(issues({}, "staging")).toEqual([["store", "warning"]]);
     expect(issues({ sessionTtl: 0 }, "development")).toEqual([]);
     expect(issues({ sessionTtl: 0 }, "test")).toEqual([]);
@@ -163,7 +163,7 @@ describe("validateForEnvironment", () => {
     expect(issues({ store: "sqlite:./skein.db" }, "production")).toEqual([]);
   });
 
-  test("warns of sessions that never expire, and of a sweep that comes too seldom", () => {
+  test("warns of sessions that never expire, and of a sweep that is too rare", () => {
     const store = "sqlite:./skein.db";
     expect(issues({ store, sessionTtl: 0 }, "production")).toEqual([["sessionTtl", "warning"]]);
     expect(issues({ store, ...UNLIMITED_SESSIONS }, "production")).toEqual([]);
@@ -173,7 +173,7 @@ describe("validateForEnvironment", () => {
     expect(issues({ store, sessionTtl: 60, cleanupInterval: 60 }, "production")).toEqual([]);
   });
 
-  test("has nothing to say where sessions are turned off", () => {
+  test("finds nothing if sessions are disabled", () => {
     expect(issues({ enabled: false }, "production")).toEqual([]);
   });
 

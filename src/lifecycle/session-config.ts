@@ -1,51 +1,51 @@
 import { SessionError, show } from "../session/errors.ts";
 import { CONFIG_RULES, problemOf } from "./session-config-rules.ts";
 
-/** How the agents of a group take turns, where none says otherwise. */
+/** The default turn strategy of groups. */
 export type TurnStrategy = "round_robin" | "priority" | "topic";
 
-/** How sessions are kept for many users. Times are in seconds. */
+/** The configuration of a session manager. Times are in seconds. */
 export interface SessionConfig {
-  /** False turns session handling off where a framework would add it to every request. */
+  /** False disables sessions in frameworks that would add one to every request. */
   readonly enabled: boolean;
   /** The system prompt of a new session, or null for none. */
   readonly defaultSystemPrompt: string | null;
-  /** How long a session may be idle before it expires; 0 is forever. */
+  /** How long a session may be idle before it expires; 0 for no limit. */
   readonly sessionTtl: number;
-  /** How often idle sessions are looked for. */
+  /** How often idle sessions are expired. */
   readonly cleanupInterval: number;
   readonly maxTurnsPerSession: number;
-  /** How many active and suspended sessions a user may have. */
+  /** The most active and suspended sessions of a user. */
   readonly maxSessionsPerUser: number;
-  /** How many bytes the variables of a session may take as JSON, its system prompt included. */
+  /** The most bytes of a session's variables as JSON, its system prompt included. */
   readonly variablesBytesMax: number;
-  /** A checkpoint is made after every so many turns; null or 0 is never. */
+  /** The number of turns after which a checkpoint is made automatically; null or 0 for never. */
   readonly autoCheckpointInterval: number | null;
   readonly maxCheckpointsPerSession: number;
   readonly maxBranchesPerSession: number;
   readonly maxAgentsPerGroup: number;
   readonly defaultTurnStrategy: TurnStrategy;
-  /** The URL of the store, as `openStore` takes it. */
+  /** The URL of the store, for `openStore`. */
   readonly store: string;
-  /** The cookie that holds a session's id; null sets none. */
+  /** The name of the cookie with the session's id; null for no cookie. */
   readonly cookieName: string | null;
   readonly headerName: string;
-  /** Whether closing a session hands its turns to the consolidator. */
+  /** Whether the consolidator receives the turns of closed and expired sessions. */
   readonly consolidateOnClose: boolean;
 }
 
-/** Where a program runs. */
+/** The environment in which a program runs. */
 export type DeploymentEnvironment = "development" | "test" | "staging" | "production";
 
-/** Something about a config that does not suit an environment. */
+/** A setting that is unsuitable for an environment. */
 export interface ConfigIssue {
   readonly field: keyof SessionConfig;
-  /** An error loses data or breaks something; a warning is worth a look. */
+  /** An error loses data or breaks something; a warning should be reviewed. */
   readonly level: "error" | "warning";
   readonly message: string;
 }
 
-/** The config of a program that sets nothing. */
+/** The default config. */
 export const SESSION_CONFIG_DEFAULTS: SessionConfig = Object.freeze({
   enabled: true,
   defaultSystemPrompt: null,
@@ -65,7 +65,7 @@ export const SESSION_CONFIG_DEFAULTS: SessionConfig = Object.freeze({
   consolidateOnClose: true,
 });
 
-/** The config of a program that gives no limits: no session expires, and sessions, turns and branches have no cap. */
+/** The config without limits: no session expires, and the numbers of sessions, turns and branches are not capped. */
 export const UNLIMITED_SESSIONS: Pick<
   SessionConfig,
   "sessionTtl" | "maxSessionsPerUser" | "maxTurnsPerSession" | "maxBranchesPerSession"
@@ -77,9 +77,9 @@ export const UNLIMITED_SESSIONS: Pick<
 });
 
 /**
- * A full, frozen config, with the defaults for what is not given.
+ * Checks a config, and returns it frozen, with defaults for fields that are left out.
  *
- * @throws {SessionError} `INVALID_OPTION` that names the first field that is not known or not valid.
+ * @throws {SessionError} `INVALID_OPTION` that names the first unknown or invalid field.
  */
 export function checkSessionConfig(partial: Partial<SessionConfig> = {}): SessionConfig {
   if (typeof partial !== "object" || partial === null || Array.isArray(partial)) {
@@ -100,7 +100,7 @@ export function checkSessionConfig(partial: Partial<SessionConfig> = {}): Sessio
 }
 
 /**
- * What about a config does not suit the environment it is to run in; an empty list when all is well.
+ * Finds settings that are unsuitable for the environment; an empty list if there are none.
  *
  * @throws {SessionError} `INVALID_OPTION` for an environment that is not one of the four.
  */
@@ -120,21 +120,21 @@ export function validateForEnvironment(
     issues.push({
       field: "store",
       level: environment === "production" ? "error" : "warning",
-      message: "Sessions in memory are lost when the process ends; name a store that keeps them.",
+      message: "Sessions in memory are lost when the process ends; use a persistent store.",
     });
   }
   if (config.sessionTtl === 0 && config.maxSessionsPerUser < UNLIMITED_SESSIONS.maxSessionsPerUser) {
     issues.push({
       field: "sessionTtl",
       level: "warning",
-      message: "Sessions never expire, so that a user who leaves them open reaches maxSessionsPerUser; set a time.",
+      message: "Sessions never expire, so a user who leaves them open reaches maxSessionsPerUser; set a time.",
     });
   }
   if (config.sessionTtl !== 0 && config.cleanupInterval > config.sessionTtl) {
     issues.push({
       field: "cleanupInterval",
       level: "warning",
-      message: "Idle sessions are looked for less often than they expire; make it shorter than sessionTtl.",
+      message: "Idle sessions are expired less often than sessionTtl; make cleanupInterval shorter than that.",
     });
   }
   return issues;

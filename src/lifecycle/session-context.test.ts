@@ -16,13 +16,13 @@ beforeEach(async () => {
 
 const unbound = expect.objectContaining({ code: "NO_SESSION" });
 
-test("has no session where none is bound, and says how to bind one", () => {
+test("has no session if none is bound, and the error says how to bind one", () => {
   expect(() => context.sessionId).toThrow(unbound);
   expect(() => context.state).toThrow(/SessionContext\.run/);
 });
 
 describe("run", () => {
-  test("gives the session to all code that it runs, and takes it back", async () => {
+  test("binds the session in all code that it runs, and not afterwards", async () => {
     const result = await context.run(state, async () => {
       await setImmediate();
       const later = new Promise<string>((resolve) => setTimeout(() => resolve(context.sessionId), 1));
@@ -38,7 +38,7 @@ describe("run", () => {
     expect(() => context.state).toThrow(unbound);
   });
 
-  test("hides the session outside while another one is bound inside", async () => {
+  test("hides the outer session while another one is bound inside", async () => {
     const inner = await manager.create({ userId: "ann", id: "inner" });
     context.run(state, () => {
       expect(context.run(inner, () => context.sessionId)).toBe("inner");
@@ -48,7 +48,7 @@ describe("run", () => {
 });
 
 describe("bind", () => {
-  test("holds from there on, and unbind brings back what was bound before", async () => {
+  test("binds from there on, and unbind restores the previous binding", async () => {
     const inner = await manager.create({ userId: "ann", id: "inner" });
     await context.run(null, async () => {
       const outer = context.bind(state);
@@ -63,7 +63,7 @@ describe("bind", () => {
     });
   });
 
-  test("ends everywhere with unbind, also in code that inherited it and in the code around", async () => {
+  test("ends everywhere with unbind, also in code that inherited it and in the surrounding code", async () => {
     let left: Promise<unknown> | undefined;
     const request = async (): Promise<void> => {
       const token = context.bind(state);
@@ -79,7 +79,7 @@ describe("bind", () => {
   });
 });
 
-test("does not leak between 500 requests at once, bound either way", async () => {
+test("does not leak between 500 concurrent requests, bound either way", async () => {
   const states = await Promise.all(
     Array.from({ length: 500 }, (_, i) => manager.create({ userId: `user-${i % 7}`, id: `s${i}` })),
   );
@@ -88,7 +88,7 @@ test("does not leak between 500 requests at once, bound either way", async () =>
     for (let step = 0; step < 5; step++) {
       await (index % (step + 2) === 0 ? setImmediate() : Promise.resolve());
       seen.push(context.sessionId);
-      // Code of its own inside of the request, at the same time as the others'.
+      // Background code of the request, concurrent with the other requests.
       await Promise.all([setImmediate().then(() => seen.push(context.state.sessionId))]);
     }
     expect(context.state).toBe(own);
@@ -113,17 +113,17 @@ test("does not leak between 500 requests at once, bound either way", async () =>
   expect(() => context.state).toThrow(unbound);
 });
 
-test("keeps two contexts apart", () => {
+test("isolates two contexts", () => {
   const other = new SessionContext(manager);
   context.run(state, () => expect(() => other.sessionId).toThrow(unbound));
 });
 
 describe("getOrCreate", () => {
-  test("gives the bound session, whoever asks", async () => {
+  test("returns the bound session, whatever user is given", async () => {
     expect(await context.run(state, () => context.getOrCreate("bob"))).toBe(state);
   });
 
-  test("makes one session for a request, however often it asks, and binds it", async () => {
+  test("creates one session for a request, however often it is called, and binds it", async () => {
     await context.run(null, async () => {
       expect(() => context.state).toThrow(unbound);
       const [one, two] = await Promise.all([context.getOrCreate("bob"), context.getOrCreate("bob")]);
@@ -135,7 +135,7 @@ describe("getOrCreate", () => {
     expect(await manager.store.count({ userId: "bob" })).toBe(1);
   });
 
-  test("makes a session where nothing can be bound, and one that failed can be tried again", async () => {
+  test("creates a session outside of run, and can retry after a failure", async () => {
     expect((await context.getOrCreate("bob")).userId).toBe("bob");
     await context.run(null, async () => {
       await expect(context.getOrCreate("")).rejects.toMatchObject({ code: "INVALID_ID" });
@@ -159,7 +159,7 @@ describe("begin", () => {
     expect(await manager.store.count({ userId: "never" })).toBe(0);
   });
 
-  test("makes one session in its own way, whoever asks and wherever", async () => {
+  test("creates one session with its own function, for every user and everywhere", async () => {
     const request = context.begin(null, () => manager.create({ userId: "caller" }));
     const inside = request.run(() => context.getOrCreate("bob"));
     const [one, two] = await Promise.all([inside, request.getOrCreate()]);

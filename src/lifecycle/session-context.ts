@@ -3,61 +3,64 @@ import { SessionError } from "../session/errors.ts";
 import type { SessionState } from "../session/state/state.ts";
 import type { SessionManager } from "./session-manager.ts";
 
-/** What `bind` gives and `unbind` takes. */
+/** The result of `bind`, to be passed to `unbind`. */
 export interface ContextToken {
-  /** The session that was bound. */
+  /** The id of the bound session. */
   readonly sessionId: string;
 }
 
-/** A request whose session is bound by whoever wraps requests, from its beginning to its end. */
+/** The binding of a request to its session, for middleware. */
 export interface RequestBinding {
-  /** Runs a part of the request, as often as it has parts. */
+  /** Runs a part of the request with its session bound; can be called several times. */
   run<T>(work: () => T): T;
-  /** The session of the request, made now where there is none yet; one for all who ask. */
+  /** The session of the request; created if it does not exist yet, once for all callers. */
   getOrCreate(): Promise<SessionState>;
-  /** Ends the binding, also for code that still runs. */
+  /** Ends the binding, also for code that is still running. */
   end(): void;
 }
 
-/** Where the session of one request stands. */
+/** The session of one request, if it is bound or being created. */
 interface Slot extends ContextToken {
   state: SessionState | null;
   creating: Promise<SessionState> | null;
-  /** How its session is made, where that is not for `getOrCreate` to say. */
+  /** Creates the session; null if `getOrCreate` creates it for the user it is given. */
   readonly create: (() => Promise<SessionState>) | null;
   bound: boolean;
-  /** The slot that this one hides. */
+  /** The enclosing slot, in force again when this one ends. */
   readonly outer: Slot | null;
 }
 
 /**
- * The session of the request that the present code belongs to, wherever that code stands.
+ * The current request's session, available anywhere in its code through an async context.
  *
- * - Each request has its own: nothing that runs at the same time sees it.
- * - Code that a request started, and that outlives it, sees the session for as long as it is bound.
+ * - Each request has its own session, invisible to concurrent requests.
+ * - Background code that a request started sees the session as long as it is bound.
  */
 export class SessionContext {
   readonly #slots = new AsyncLocalStorage<Slot | null>();
   readonly #manager: SessionManager;
 
-  /** `manager` is what `getOrCreate` makes sessions with. */
+  /** `manager` creates the sessions of `getOrCreate`. */
   constructor(manager: SessionManager) {
     this.#manager = manager;
   }
 
-  /** Runs code with a session; null for code that makes one on first use, with `getOrCreate`. Prefer this to `bind`. */
+  /** Runs code with a session bound; null for code that creates one on first use, with `getOrCreate`. Prefer this to `bind`. */
   run<T>(state: SessionState | null, work: () => T): T {
     return this.#slots.run(this.#slotOf(state), work);
   }
 
-  /** Binds a session from here on, for what this request does next. Meant for where code cannot be wrapped in `run`. */
+  /** Binds a session for the rest of the current async execution. For code that cannot be wrapped in `run`. */
   bind(state: SessionState): ContextToken {
     const slot = this.#slotOf(state);
     this.#slots.enterWith(slot);
     return slot;
   }
 
-  /** A request that has a session, or makes one with `create` on first use, whoever `getOrCreate` names. */
+  /**
+   * Starts the binding of a request to its session, or to one that `create` makes on first use; `getOrCreate` then ignores its
+   * user.
+   */
   begin(state: SessionState | null, create: () => Promise<SessionState>): RequestBinding {
     const slot = this.#slotOf(state, create);
     return {
@@ -69,19 +72,19 @@ export class SessionContext {
     };
   }
 
-  /** Ends a binding: what was bound before it counts again, also for code that still runs. */
+  /** Ends a binding: the previous one is in force again, also for code that is still running. */
   unbind(token: ContextToken): void {
     const slot = token as Slot;
     slot.bound = false;
     if (this.#slots.getStore() === slot) this.#slots.enterWith(this.#live());
   }
 
-  /** The id of the bound session. @throws {SessionError} `NO_SESSION` when there is none. */
+  /** The id of the bound session. @throws {SessionError} `NO_SESSION` if there is none. */
   get sessionId(): string {
     return this.state.sessionId;
   }
 
-  /** The bound session, as it was when it was bound. @throws {SessionError} `NO_SESSION` when there is none. */
+  /** The state of the bound session at the time of the binding. @throws {SessionError} `NO_SESSION` if there is none. */
   get state(): SessionState {
     const state = this.#live()?.state ?? null;
     if (state !== null) return state;
@@ -89,8 +92,8 @@ export class SessionContext {
   }
 
   /**
-   * The bound session, else a new one of that user. Inside `run(null, …)` the new one is bound, so that a request makes
-   * one session however often it asks.
+   * The bound session, or else a new one for the user. Inside `run(null, …)` the new one is bound, so that a request creates only
+   * one session.
    */
   async getOrCreate(userId: string): Promise<SessionState> {
     const slot = this.#live();
@@ -102,7 +105,7 @@ export class SessionContext {
     return { sessionId: state?.sessionId ?? "", state, creating: null, create, bound: true, outer: this.#live() };
   }
 
-  /** The innermost slot that is still bound. A slot outlives its request in whatever inherited it. */
+  /** The innermost slot that is still bound. Async code that inherited a slot can outlive its request. */
   #live(): Slot | null {
     let slot = this.#slots.getStore() ?? null;
     while (slot !== null && !slot.bound) slot = slot.outer;
@@ -110,7 +113,7 @@ export class SessionContext {
   }
 }
 
-/** A request whose session nothing but the request itself leads to, as no context binds it. */
+/** The binding of a request without a context. */
 export function requestBinding(state: SessionState | null, create: () => Promise<SessionState>): RequestBinding {
   const slot = { state, creating: null };
   return { run: (work) => work(), getOrCreate: () => fill(slot, create), end: () => undefined };

@@ -9,7 +9,7 @@ const created: SessionEvent<"created"> = {
   at: "2030-01-01T00:00:00.000Z",
 };
 
-test("tells those who listen to a type, in order, until they stop", () => {
+test("calls the listeners of a type, in order, until they unsubscribe", () => {
   const events = new SessionEvents();
   const heard: string[] = [];
   const first = events.on("created", ({ sessionId }) => heard.push(`first ${sessionId}`));
@@ -22,7 +22,7 @@ test("tells those who listen to a type, in order, until they stop", () => {
   expect(heard).toEqual(["first s", "second", "second"]);
 });
 
-test("lets the same function listen twice and stop once, also from inside", () => {
+test("lets the same function subscribe twice and unsubscribe once, also from inside", () => {
   const events = new SessionEvents();
   let heard = 0;
   const listener = (): void => {
@@ -37,7 +37,7 @@ test("lets the same function listen twice and stop once, also from inside", () =
   expect(heard).toBe(3);
 });
 
-test("makes a failing listener a warning of the process, unless it is told where to report", async () => {
+test("emits a process warning for a failing listener, unless onError is given", async () => {
   const warnings = collectWarnings();
   const events = new SessionEvents();
   events.on("created", () => {

@@ -4,22 +4,22 @@ import type { Checkpoint } from "../session/store.ts";
 import { isThenable } from "../agent/is-thenable.ts";
 import { type ReportFailure, warnOfFailure } from "./report-failure.ts";
 
-/** What each event tells beside its type, the session, its user and the time. */
+/** The fields of each event beside its type, session, user and time. */
 export interface SessionEventDetails {
   readonly created: object;
   readonly resumed: object;
   readonly suspended: object;
   readonly turnAdded: { readonly turn: SessionTurn };
-  /** `automatic` for one that the manager made by itself, after so many turns. */
+  /** `automatic` is true for a checkpoint of the manager itself, after `autoCheckpointInterval` turns. */
   readonly checkpointCreated: { readonly checkpoint: Checkpoint; readonly automatic: boolean };
   readonly restored: { readonly checkpointId: string };
-  /** The session is the one that was forked. */
+  /** `sessionId` is the source of the fork. */
   readonly forked: { readonly branchId: string; readonly branchName: string };
-  /** The session is the one that was merged into, and `appended` how many entries it got. */
+  /** `sessionId` is the target of the merge; `appended` is the number of entries appended to it. */
   readonly merged: { readonly branchId: string; readonly appended: number };
-  /** Also told of a session that expired, with the reason `"expired"`. */
+  /** Emitted for an expired session as well, with the reason `"expired"`. */
   readonly closed: { readonly durationSeconds: number; readonly reason: string | null };
-  /** A run of this manager waits for answers and has let go of the session; each question is the entry that asks. */
+  /** A run of this manager has parked, which released its session; each question is the id of its entry. */
   readonly parked: {
     readonly runId: string;
     readonly questions: readonly { readonly callId: string; readonly question: string }[];
@@ -30,13 +30,13 @@ export interface SessionEventDetails {
 /** The name of an event. */
 export type SessionEventType = keyof SessionEventDetails;
 
-/** Something that happened to a session, told after it was durable. */
+/** An event of a session, emitted after it is durable. */
 export type SessionEvent<T extends SessionEventType = SessionEventType> = {
   [K in T]: {
     readonly type: K;
     readonly sessionId: string;
     readonly userId: string | null;
-    /** When it was told, by the manager's clock. */
+    /** When it was emitted, by the manager's clock. */
     readonly at: string;
   } & SessionEventDetails[K];
 }[T];
@@ -44,26 +44,26 @@ export type SessionEvent<T extends SessionEventType = SessionEventType> = {
 type Listener = (event: SessionEvent) => unknown;
 
 /**
- * Tells listeners what happened to sessions.
+ * An event emitter for session events.
  *
- * - Listeners are called in the order in which they were added, after the write, and nobody waits for what they return.
- * - One that throws or rejects is reported; neither the others nor the operation notice.
+ * - Listeners are called in the order in which they were added, after the write; their promises are not awaited.
+ * - An error of a listener is reported, and affects neither other listeners nor the operation.
  */
 export class SessionEvents {
   readonly #listeners = new Map<SessionEventType, Set<{ readonly call: Listener }>>();
   readonly #report: ReportFailure;
 
-  /** `onError` is told of listeners that fail (default: a process warning). */
+  /** `onError` is called with errors of listeners (default: a process warning). */
   constructor(options: { readonly onError?: ReportFailure } = {}) {
     checkOptionsOf(options, { onError: true }, "SessionEvents");
     this.#report = options.onError ?? warnOfFailure;
   }
 
-  /** Calls a listener for each event of a type from now on; returns how to end that. */
+  /** Subscribes a listener to events of a type; returns a function that unsubscribes it. */
   on<T extends SessionEventType>(type: T, listener: (event: SessionEvent<T>) => unknown): () => void {
     const listeners = this.#listeners.get(type) ?? new Set();
     this.#listeners.set(type, listeners);
-    // An object of its own for each call, so that the same function can listen twice and be taken out once.
+    // Wrapped in a new object, so that the same function can be subscribed twice and unsubscribed once.
     const entry = { call: listener as Listener };
     listeners.add(entry);
     return () => {
@@ -71,7 +71,7 @@ export class SessionEvents {
     };
   }
 
-  /** Tells everyone who listens; never throws. */
+  /** Calls all listeners; never throws. */
   emit<T extends SessionEventType>(event: SessionEvent<T>): void {
     const fail = (error: unknown): void => this.#report(error, { during: "listener", sessionId: event.sessionId });
     for (const { call } of [...(this.#listeners.get(event.type) ?? [])]) {

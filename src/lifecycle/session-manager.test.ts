@@ -13,7 +13,7 @@ import { SessionManager } from "./session-manager.ts";
 const TTL = 100;
 const TURNS_MAX = 4;
 
-/** What a session should be, told in the plainest way. */
+/** The expected state of a session, as the simplest model. */
 interface Model {
   status: SessionStatus;
   turns: number;
@@ -46,7 +46,7 @@ const own: Partial<Record<SessionStatus, string>> = {
   expired: "SESSION_EXPIRED",
 };
 
-/** What a step should come to; the model is afterwards as the session should be. */
+/** The expected result of a step; updates the model. */
 function predict(model: Model, { type, ...rest }: Step, now: number): string {
   const due = (model.status === "active" || model.status === "suspended") && now - model.idleSince > TTL;
   const writes =
@@ -85,7 +85,7 @@ function predict(model: Model, { type, ...rest }: Step, now: number): string {
   }
 }
 
-test("is what its history says, whatever is asked of it in whatever order", async () => {
+test("matches the model after any sequence of operations", async () => {
   await fc.assert(
     fc.asyncProperty(fc.array(step, { maxLength: 40 }), async (steps) => {
       let now = Date.UTC(2030, 0, 1);
@@ -149,7 +149,7 @@ async function perform(manager: SessionManager, model: Model, each: Step): Promi
   }
 }
 
-test("does not tell a user of a session that cannot be read, which may be another's, but tells whoever runs the service", async () => {
+test("hides an unreadable session from users, because it may be another's, and reports it to the operator", async () => {
   const directory = await mkdtemp(join(tmpdir(), "skein-manager-"));
   onTestFinished(() => rm(directory, { recursive: true, force: true }));
   const maker = new SessionManager({ store: await openJsonlStore({ directory }) });
@@ -194,7 +194,7 @@ test("adds turns and reads a state without turns at a cost that does not grow wi
   const manager = new SessionManager({ store, config: { autoCheckpointInterval: 50, maxTurnsPerSession: 500 } });
   await manager.create({ userId: "ann", id: "s" });
   for (let i = 0; i < 120; i++) await manager.addTurn("s", { role: "user", content: "x" });
-  // Each turn looks at the head and appends; the two checkpoints take where they stand from the append itself.
+  // Each turn reads the head and appends; the two checkpoints get their position from the append itself.
   expect(counts).toMatchObject({ head: 120, append: 120, saveCheckpoint: 2 });
   expect(counts.read).toBeUndefined();
   expect(await manager.getState("s", { turns: false })).toMatchObject({ turnCount: 120, turns: [] });

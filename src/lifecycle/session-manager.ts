@@ -25,7 +25,7 @@ import { type ActorOptions, byOf, LOCAL_USER, viewerOf } from "./access.ts";
 import { AfterWrite } from "./after-write.ts";
 import { BranchManager } from "./merge/branch-manager.ts";
 import { checkHealth, type Health, type HealthOptions } from "./check-health.ts";
-import { type CheckpointInit, CheckpointManager, goBack } from "./checkpoints/checkpoint-manager.ts";
+import { type CheckpointInit, CheckpointManager, restoreLeaf } from "./checkpoints/checkpoint-manager.ts";
 import { type CreateSession, newHeader } from "./create-session.ts";
 import { erase } from "./erase/erase.ts";
 import type { EraseOptions, EraseReport, EraseTarget } from "./erase/erase-report.ts";
@@ -62,12 +62,12 @@ import { checkDistinctCalls } from "../session/log/distinct-calls.ts";
 import { type TurnInput, turnDraft } from "./turn-input.ts";
 
 /**
- * Sessions of many users on one store.
+ * Manages the sessions of many users on one store.
  *
- * - Every operation is one atomic append of the store, so that any number of managers and processes may share it.
- * - With an `actor`, a session of another user is as good as missing, whatever the operation.
- * - A refused call has changed nothing, except that a write to a session that was idle for too long records its expiry.
- * - Memory, consolidator and listeners come after the durable write; none of them can undo it, fail it or hold it up.
+ * - Every operation is one atomic append of the store, so any number of managers and processes can share it.
+ * - With an `actor`, sessions of other users count as missing, in every operation.
+ * - A refused call changes nothing, except that a write to an expired session records its expiry.
+ * - Memory, consolidator and listeners are called after the durable write; they cannot undo it, fail it or delay it.
  */
 export class SessionManager implements AsyncDisposable {
   readonly store: SessionStore;
@@ -107,7 +107,7 @@ export class SessionManager implements AsyncDisposable {
     this.#sweeper = new Sweeper({ store, expiry, report, intervalSeconds: config.cleanupInterval });
   }
 
-  /** A new, active session. @throws {SessionCapacityError} when its user has as many open ones as the config allows. */
+  /** Creates an active session. @throws {SessionCapacityError} if its user already has `maxSessionsPerUser` open sessions. */
   async create(init: CreateSession, options: ActorOptions = {}): Promise<SessionState> {
     const viewer = viewerOf(options);
     const header = newHeader(init, { viewer, ids: this.#ids, clock: this.#clock, workspace: this.#workspace });
@@ -130,7 +130,7 @@ export class SessionManager implements AsyncDisposable {
     return stateOf(head, await this.store.settings(header.id, head.path), [], { checkpointId: null });
   }
 
-  /** Makes a suspended session active again; null when it is missing. */
+  /** Makes a suspended session active again; null if it is missing. */
   async resume(id: string, options: ManagedStateOptions = {}): Promise<SessionState | null> {
     const found = await this.#sessions.find(id, options);
     if (found === null) return null;
@@ -144,8 +144,8 @@ export class SessionManager implements AsyncDisposable {
   }
 
   /**
-   * The session as a tree, active: one that is suspended is resumed. What is appended through the tree counts as turns
-   * like any other, and is refused once the session is closed or full. With `resume: false`, only an active one is opened.
+   * Opens the session as a tree, and resumes it if it is suspended. Appends through the tree count as turns, and are refused if
+   * the session is closed or full. With `resume: false`, only an active session is opened.
    */
   async open(id: string, options: ActorOptions & { readonly resume?: boolean } = {}): Promise<SessionTree> {
     const head = await this.#sessions.prepare(id, options);
@@ -154,7 +154,7 @@ export class SessionManager implements AsyncDisposable {
       try {
         await this.#sessions.resume(head, options);
       } catch (error) {
-        // Someone else resumed it at the same moment.
+        // It was resumed concurrently.
         if (!(error instanceof SessionTransitionError)) throw error;
       }
     }
@@ -170,48 +170,48 @@ export class SessionManager implements AsyncDisposable {
     await this.#sessions.appended({ ...result, entries });
   }
 
-  /** The head of the session, with the status that it has now; null when it is missing. */
+  /** The head of the session, with its current status; null if it is missing. */
   async head(id: string, options: HeadOptions = {}): Promise<SessionHead | null> {
     const head = await this.#sessions.find(id, options);
-    return head === null ? null : this.#sessions.expiry.seen(head);
+    return head === null ? null : this.#sessions.expiry.asSeen(head);
   }
 
-  /** What the session adds up to now; null when it is missing. */
+  /** The state of the session; null if it is missing. */
   async getState(id: string, options: ManagedStateOptions = {}): Promise<SessionState | null> {
     const head = await this.#sessions.find(id, options);
-    return head === null ? null : readState(this.store, this.#sessions.expiry.seen(head), options);
+    return head === null ? null : readState(this.store, this.#sessions.expiry.asSeen(head), options);
   }
 
-  /** One page of sessions, those with the latest message first; for an actor, of their own ones. */
+  /** One page of sessions, those with the latest message first; with an actor, only the actor's. */
   async list(query: SessionQuery = {}, options: ActorOptions = {}): Promise<SessionPage> {
     return listVisible({ store: this.store, expiry: this.#sessions.expiry }, query, viewerOf(options));
   }
 
-  /** Pauses an active session: it takes no turns until it is resumed. */
+  /** Suspends an active session: it accepts no turns until it is resumed. */
   async suspend(id: string, options: ManagedStateOptions = {}): Promise<SessionState> {
     const head = await this.#sessions.transition(await this.#sessions.prepare(id, options), "suspended", options);
     this.#sessions.announce("suspended", head, {});
     return readState(this.store, head, options);
   }
 
-  /** Ends an active or suspended session for good. */
+  /** Closes an active or suspended session for good. */
   async close(id: string, options: ActorOptions & { readonly reason?: string } = {}): Promise<void> {
     const head = await this.#sessions.transition(await this.#sessions.prepare(id, options), "closed", options);
     const durationSeconds = this.#sessions.durationSeconds(head, this.#clock());
     this.#sessions.ended(head, { durationSeconds, reason: options.reason ?? null });
   }
 
-  /** Deletes a session with its checkpoints, whatever its status; false when it is missing. Branches of it stay. */
+  /** Deletes a session with its checkpoints, whatever its status; false if it is missing. Its branches are kept. */
   async delete(id: string, options: ActorOptions = {}): Promise<boolean> {
     if ((await this.#sessions.find(id, options)) === null) return false;
-    // Files that cannot be freed must not keep the session there.
+    // A failure to free files must not prevent the deletion.
     for (const error of await this.#checkpoints.deleteAll(id)) this.#report(error, { during: "delete", sessionId: id });
     return this.store.delete(id);
   }
 
   /**
-   * Removes for good a session or all of a user: runs, logs, checkpoints with their files, and what they said in sessions of
-   * others. Safe to repeat and to interrupt: the same erasure again goes on where it was, and ends with the same report.
+   * Erases a session or everything of a user for good: runs, logs, checkpoints with their files, and the user's words in sessions
+   * of others. Idempotent: a repeated call continues an interrupted erasure, and returns the same report.
    */
   async erase(target: EraseTarget, options: EraseOptions = {}): Promise<EraseReport> {
     const [store, checkpoints, clock] = [this.store, this.#checkpoints, this.#clock];
@@ -219,12 +219,12 @@ export class SessionManager implements AsyncDisposable {
     return erase({ store, checkpoints, clock, cancel }, target, options);
   }
 
-  /** What is held about a user, as one archive (tar): their sessions, checkpoints, and words in sessions of others. */
+  /** Everything stored about a user, as one archive (tar): sessions, checkpoints, and their words in sessions of others. */
   exportUser(userId: string): AsyncIterable<Uint8Array> {
     return exportUser(this.store, userId, this.#clock());
   }
 
-  /** Marks where the session stands now, and the files of a sandbox with it where one is given. */
+  /** Creates a checkpoint of the session's current position, with the files of a sandbox if one is given. */
   async checkpoint(
     id: string,
     options: ActorOptions & Pick<CheckpointInit, "metadata" | "sandbox" | "spare"> = {},
@@ -239,23 +239,25 @@ export class SessionManager implements AsyncDisposable {
     return checkpoint;
   }
 
-  /** Goes back to a checkpoint: the leaf moves there, nothing is erased, and a sandbox that is given gets its files back. */
+  /**
+   * Restores a checkpoint: moves the leaf there, without deleting entries, and restores the files of a sandbox if one is given.
+   */
   async restore(
     checkpointId: string,
     options: ManagedStateOptions & { readonly sandbox?: Sandbox } = {},
   ): Promise<SessionState> {
     const [store, sessions, checkpoints] = [this.store, this.#sessions, this.#checkpoints];
-    const head = await goBack({ store, sessions, checkpoints }, checkpointId, options);
+    const head = await restoreLeaf({ store, sessions, checkpoints }, checkpointId, options);
     this.#sessions.announce("restored", head, { checkpointId });
     return readState(this.store, head, options);
   }
 
-  /** A new, active session that begins with what this one says, up to a checkpoint or an entry if one is named. */
+  /** Forks the session: creates an active one that begins with its entries, up to its end, a checkpoint or an entry. */
   async fork(id: string, branchName: string, options: ManagedForkOptions = {}): Promise<SessionState> {
     const head = await this.#sessions.read(id, options);
     const { fromCheckpoint, at, turns, counted = false } = options;
     const { maxSessionsPerUser, variablesBytesMax } = this.config;
-    // Field by field: whose the branch is, is not for the caller to say.
+    // Field by field, so that the caller cannot set `userId`.
     const fork = (): Promise<SessionState> =>
       this.#branches.fork(id, branchName, {
         variablesBytesMax,
@@ -268,7 +270,7 @@ export class SessionManager implements AsyncDisposable {
     return branch;
   }
 
-  /** Brings what a branch said since it was forked into its parent; with `dryRun`, only says what that would do. */
+  /** Merges the new entries of a branch into its parent; with `dryRun`, only previews the merge. */
   async merge(
     parentId: string,
     branchId: string,
@@ -291,12 +293,12 @@ export class SessionManager implements AsyncDisposable {
   }
 
   /**
-   * Runs an agent in a new session, or goes on with one that is named first. Every row is durable before the run goes on.
+   * Runs an agent in a new session, or in the session whose id is the first argument. Every entry is durable before the run
+   * continues.
    *
-   * The run comes back at once, and knows its `sessionId`. A session that is missing, not active, full or busy is how it
-   * fails; a set-up that cannot work throws here, before anything is stored. In a session that is there, with a `runId`, or
-   * where it waits, it is a request like any other: another process takes it up if this one dies, and the same `runId` again
-   * is the same run.
+   * Returns the run synchronously, with its `sessionId`. If the session is missing, not active, full or busy, the run fails; an
+   * invalid set-up throws here, before anything is stored. In an existing session with a `runId`, or if the run has to wait, it
+   * is recorded as a request: another process takes it up if this one dies, and the same `runId` again is the same run.
    */
   run<const S extends OutputSchema = undefined>(
     agent: Agent,
@@ -315,16 +317,16 @@ export class SessionManager implements AsyncDisposable {
     third?: RunInput | NewRunOptions,
     fourth?: ManagedRunOptions,
   ): SessionRun<undefined, string> {
-    if (typeof first === "string") return this.#goOn(first, second as Agent, third as RunInput, fourth);
-    return this.#begin(first, second as RunInput, third as NewRunOptions | undefined);
+    if (typeof first === "string") return this.#runInSession(first, second as Agent, third as RunInput, fourth);
+    return this.#runInNewSession(first, second as RunInput, third as NewRunOptions | undefined);
   }
 
   /**
-   * Asks for a run, which `recover` begins in any process. The same request under the same `runId` is the same run, however
-   * it stands by now.
+   * Requests a run, which any process can start with `recover`. Idempotent by `runId`: the same request again returns the same
+   * run, in whatever state it is.
    *
    * @throws {SessionBusyError} while a run is open, with `ifBusy: "reject"`.
-   * @throws {SessionError} `CONFLICT` for another request under a `runId` that is taken.
+   * @throws {SessionError} `CONFLICT` for a different request under a `runId` that is in use.
    */
   async request(id: string, request: ManagedRunRequest, options: ActorOptions = {}): Promise<RunName> {
     const { runId, sessionId } = await this.#runs.request(id, request, options);
@@ -332,29 +334,29 @@ export class SessionManager implements AsyncDisposable {
   }
 
   /**
-   * Stops a run in whatever process: the one that has begun, else the first that waits, unless one is named. False where
-   * there is none. One that has begun ends by itself soon after.
+   * Cancels a run in whatever process it is: the running one, or else the first in the queue, unless `runId` names one. False if
+   * there is none. A running run ends itself soon after.
    */
   async cancel(id: string, which: CancelRun = {}, options: ActorOptions = {}): Promise<boolean> {
     return this.#runs.cancel(id, which, options);
   }
 
-  /** Says something before the model's next turn. @throws {SessionError} `RUN_ENDED` where no run has begun. */
+  /** Adds a message before the next round of the running run. @throws {SessionError} `RUN_ENDED` if no run is running. */
   async steer(id: string, content: Content, options: ActorOptions = {}): Promise<void> {
     await this.#runs.say(id, "steer", content, options);
   }
 
-  /** Says something when the model would stop. @throws {SessionError} `RUN_ENDED` where no run has begun. */
+  /** Adds a message when the running run would stop. @throws {SessionError} `RUN_ENDED` if no run is running. */
   async followUp(id: string, content: Content, options: ActorOptions = {}): Promise<void> {
     await this.#runs.say(id, "followUp", content, options);
   }
 
   /**
-   * Lets a call run that waits for a person's word, by the question or its id, in whatever process. The first answer counts.
-   * A run that has parked goes on in a worker or server that has its agent, or with `recover`.
+   * Approves a call that waits for approval, by its question or the question's id, in whatever process it waits. The first answer
+   * wins. A parked run continues in a worker or server that has its agent, or with `recover`.
    *
-   * @throws {SessionError} `QUESTION_NOT_FOUND` unless an open run of the session asks that, `CONFLICT` where it was
-   * answered otherwise or has expired.
+   * @throws {SessionError} `QUESTION_NOT_FOUND` unless an open run of the session has that question, `CONFLICT` if it has another
+   * answer or has expired.
    */
   async approve(
     id: string,
@@ -365,53 +367,53 @@ export class SessionManager implements AsyncDisposable {
     await this.#runs.answer(id, question, { ...word, decision: { approved: true } }, options);
   }
 
-  /** Refuses a call that waits for a person's word; likewise. The model is told the reason. */
+  /** Denies a call that waits for approval, likewise. The model receives the reason. */
   async deny(id: string, question: QuestionName, word: DenialWord = {}, options: ActorOptions = {}): Promise<void> {
     const { reason = null, ...rest } = word;
     await this.#runs.answer(id, question, { ...rest, decision: { approved: false, reason } }, options);
   }
 
-  /** One page of runs that have not ended, by how they stand; for an actor, of their own sessions. */
+  /** One page of open runs in a state; with an actor, only runs of the actor's sessions. */
   async runs(query: RunsQuery, options: ActorOptions = {}): Promise<RunsPage> {
     return listRuns(this.store, query, viewerOf(options));
   }
 
-  /** The run of a session that nobody has and that could begin or go on now; null where there is none. */
+  /** The run of a session that is due: no process has it, and it could start or continue now; null if there is none. */
   async due(id: string, options: ActorOptions = {}): Promise<DueRun | null> {
     return findDueRun(this.#inSession(id, options), id, options);
   }
 
   /**
-   * Takes up the run that is due in a session: one whose process is gone or whose questions have answers goes on under its
-   * id, one that was asked for begins. Null where none is due, or someone else has it.
+   * Takes up the run that is due in a session: continues a run whose process has died or whose questions are answered, or starts
+   * a requested one. Null if none is due, or if another process has claimed it.
    *
-   * @throws {SessionError} `AGENT_NOT_FOUND` or `MODEL_NOT_FOUND` for a run that needs what is not here; it stays.
+   * @throws {SessionError} `AGENT_NOT_FOUND` or `MODEL_NOT_FOUND` if the run's agent or model is missing here; the run stays due.
    */
   async recover(id: string, agents: AgentsByName, options: RecoverOptions = {}): Promise<RecoveredRun | null> {
     return recoverRun(this.#inSession(id, options), agents, options);
   }
 
-  /** Records the expiry of sessions that were idle for too long; how many it was. */
+  /** Records the expiry of idle sessions; returns how many it recorded. */
   async sweep(options: SweepOptions = {}): Promise<number> {
     return this.#sweeper.sweep(options);
   }
 
-  /** Sweeps every `cleanupInterval` from now on. The timer keeps no process alive. */
+  /** Starts to sweep every `cleanupInterval` seconds. The timer does not keep the process alive. */
   start(): void {
     this.#sweeper.start();
   }
 
-  /** Ends the timer; resolves when no sweep is under way. */
+  /** Stops the timer; resolves when no sweep is running. */
   stop(): Promise<void> {
     return this.#sweeper.stop();
   }
 
-  /** Whether the store answers in time (default: within 5 seconds). */
+  /** Pings the store with a timeout (default: 5 seconds). */
   async health(options: HealthOptions = {}): Promise<Health> {
     return checkHealth(this.store, options);
   }
 
-  /** Waits for what memory and consolidator still do; false when that takes longer (default: 10 seconds). */
+  /** Waits for background work of memory and consolidator; false after the timeout (default: 10 seconds). */
   async settled({ timeoutMs }: { readonly timeoutMs?: number } = {}): Promise<boolean> {
     return this.#afterWrite.settled(timeoutMs);
   }
@@ -422,15 +424,20 @@ export class SessionManager implements AsyncDisposable {
     await this.settled();
   }
 
-  /** A run in a session that is there. */
-  #goOn(id: string, agent: Agent, input: RunInput, options: ManagedRunOptions = {}): SessionRun<undefined, string> {
+  /** Runs an agent in an existing session. */
+  #runInSession(
+    id: string,
+    agent: Agent,
+    input: RunInput,
+    options: ManagedRunOptions = {},
+  ): SessionRun<undefined, string> {
     checkKeys(options, RUN, "run", RUN_HABITS);
     viewerOf(options);
     return manageRun(this.#inSession(id, options), agent, input, options);
   }
 
-  /** A run in a session that is made once everything else is known to work. */
-  #begin(agent: Agent, input: RunInput, options: NewRunOptions = {}): SessionRun<undefined, string> {
+  /** Runs an agent in a new session, which is created only after everything else is checked. */
+  #runInNewSession(agent: Agent, input: RunInput, options: NewRunOptions = {}): SessionRun<undefined, string> {
     checkNewRun(options);
     const { userId = byOf(options).by ?? this.#userId, workspace: given, ...rest } = options;
     const viewer = viewerOf(options);

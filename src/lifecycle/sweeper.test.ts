@@ -25,7 +25,7 @@ interface Setup {
   readonly failures: FailureContext[];
 }
 
-/** A sweeper of sessions that are idle for a minute, on a store or on one that fails where it is told to. */
+/** A sweeper with an expiry of a minute, on a store that fails for some sessions. */
 function setup(on: SessionStore = store): Setup {
   const expired: string[] = [];
   const failures: FailureContext[] = [];
@@ -41,7 +41,7 @@ async function make(count: number): Promise<string[]> {
   return ids;
 }
 
-/** The store, with appends to some sessions failing as a broken disk would make them. */
+/** A store in which appends to some sessions fail as on a broken disk. */
 function failingFor(fails: (id: string) => boolean): SessionStore {
   return new Proxy(store, {
     get(target, key) {
@@ -57,7 +57,7 @@ function failingFor(fails: (id: string) => boolean): SessionStore {
   });
 }
 
-test("expires what was idle for longer than it may, by the time of its last append, and not a moment earlier", async () => {
+test("expires sessions after sessionTtl, by the time of the last append, and not earlier", async () => {
   await make(2);
   const { sweeper, expiry, expired } = setup();
   const isDue = async (id: string) => expiry.isDue((await store.head(id)) as SessionHead);
@@ -74,7 +74,7 @@ test("expires what was idle for longer than it may, by the time of its last appe
   expect(expired).toEqual(["s000", "s001"]);
 });
 
-test("goes through more sessions than one batch has", async () => {
+test("expires more sessions than one batch has", async () => {
   const ids = await make(250);
   now += 61_000;
   const { sweeper, expired } = setup();
@@ -83,7 +83,7 @@ test("goes through more sessions than one batch has", async () => {
   expect(expired.sort()).toEqual(ids);
 });
 
-test("reports the sessions that it cannot expire, and goes on with all others", async () => {
+test("reports the sessions that it cannot expire, and continues with all others", async () => {
   const ids = await make(260);
   now += 61_000;
   const isBad = (id: string): boolean => id < "s150" || id === "s200";
@@ -115,7 +115,7 @@ describe("the timer", () => {
     expect(expired).toEqual(["s000"]);
   });
 
-  test("does not begin a pass while another is under way, and stop waits for it", async () => {
+  test("does not start a pass while another is running, and stop waits for it", async () => {
     vi.useFakeTimers();
     await make(1);
     now += 61_000;
@@ -150,7 +150,7 @@ describe("the timer", () => {
     await stopping;
   });
 
-  test("reports a store that does not answer, and tries again", async () => {
+  test("reports an unavailable store, and tries again", async () => {
     vi.useFakeTimers();
     const { sweeper, failures } = setup();
     await store.close();

@@ -5,18 +5,18 @@ import type { AssistantMessage, Message } from "../session/message.ts";
 import type { SessionTurn } from "../session/state/state.ts";
 import { NO_USAGE, type Usage } from "../session/usage.ts";
 
-/** A turn as a caller gives it; one that was read from a session can be given as it is. */
+/** A turn for `addTurn`; a turn that was read from a session is valid, too. */
 export interface TurnInput extends Partial<Omit<SessionTurn, "role" | "content">> {
-  /** Makes a retry safe: the same id with the same content is the same turn, however often it is added. */
+  /** Makes a retry safe: adding the same id with the same content again changes nothing. */
   readonly turnId?: string;
   readonly role: SessionTurn["role"];
-  /** Null only for an assistant that called tools. */
+  /** Null only for an assistant's turn with tool calls. */
   readonly content: SessionTurn["content"];
-  /** Tokens in all, of an assistant's turn whose `usage` is not known in detail. */
+  /** The total tokens of an assistant's turn, if its detailed `usage` is not known. */
   readonly tokensUsed?: number;
 }
 
-/** Which fields say something about a turn of which role; `null` for every role. */
+/** The role to which a field belongs; `null` for every role. */
 const FIELDS: Readonly<Record<keyof TurnInput, SessionTurn["role"] | null>> = {
   turnId: null,
   role: null,
@@ -37,12 +37,12 @@ const FIELDS: Readonly<Record<keyof TurnInput, SessionTurn["role"] | null>> = {
 };
 
 /**
- * The entry that a turn becomes. What JSON cannot carry, and what is too large, the store refuses.
+ * Converts a turn into an entry draft. The store refuses values that are not JSON or too large.
  *
- * @throws {SessionError} `INVALID_ENTRY` for a role, a field or an amount that no turn can have.
+ * @throws {SessionError} `INVALID_ENTRY` for an invalid role, field or amount.
  */
 export function turnDraft(turn: TurnInput): EntryDraft {
-  if (typeof turn !== "object" || turn === null || Array.isArray(turn)) throw invalid("it is not an object");
+  if (typeof turn !== "object" || turn === null || Array.isArray(turn)) throw invalidTurn("it is not an object");
   checkFields(turn);
   const { turnId, timestamp } = turn;
   return { type: "message", message: messageOf(turn), ...defined({ id: turnId, timestamp }) };
@@ -51,21 +51,22 @@ export function turnDraft(turn: TurnInput): EntryDraft {
 function checkFields(turn: TurnInput): void {
   const { role } = turn;
   if (!["user", "assistant", "system", "tool"].includes(role)) {
-    throw invalid(`its role is ${show(role)}, which is not one of user, assistant, system, tool`);
+    throw invalidTurn(`its role is ${show(role)}, which is not one of user, assistant, system, tool`);
   }
   for (const [field, value] of Object.entries(turn)) {
     const only = Object.hasOwn(FIELDS, field) ? FIELDS[field as keyof TurnInput] : undefined;
-    if (only === undefined) throw invalid(`it has a field ${show(field)}, which no turn has; put your own in metadata`);
-    // A turn that was read has what it spent, also where that is nothing.
+    if (only === undefined)
+      throw invalidTurn(`it has a field ${show(field)}, which no turn has; put your own in metadata`);
+    // A turn that was read from a session has these fields, even if they are 0.
     const nothing = value === undefined || ((field === "tokensUsed" || field === "cost") && value === 0);
     if (only !== null && only !== role && !nothing) {
-      throw invalid(`it is a turn of the role ${role} and has ${field}, which only a turn of the role ${only} has`);
+      throw invalidTurn(`it is a turn of the role ${role} and has ${field}, which only a turn of the role ${only} has`);
     }
   }
   for (const field of ["tokensUsed", "cost"] as const) {
     const amount = turn[field];
     if (amount !== undefined && !(Number.isFinite(amount) && amount >= 0)) {
-      throw invalid(`${field} is ${show(amount)}, not a number of 0 or more`);
+      throw invalidTurn(`${field} is ${show(amount)}, not a number of 0 or more`);
     }
   }
 }
@@ -74,7 +75,7 @@ function messageOf(turn: TurnInput): Message {
   const { role, content, agent, metadata } = turn;
   const extras = defined({ agent, metadata });
   if (role === "assistant") return assistantOf(turn, extras);
-  // The store refuses what is missing here, by name.
+  // The store refuses missing fields by name.
   if (role === "tool") {
     const { toolCallId, toolName, isError } = turn;
     return { role, toolCallId, name: toolName, content, ...defined({ isError }), ...extras } as Message;
@@ -92,11 +93,11 @@ function assistantOf(turn: TurnInput, extras: Pick<AssistantMessage, "agent" | "
 function usageOf({ usage, tokensUsed }: TurnInput): Usage | undefined {
   if (usage === undefined) return tokensUsed === undefined ? undefined : { ...NO_USAGE, totalTokens: tokensUsed };
   if (tokensUsed !== undefined && tokensUsed !== usage?.totalTokens) {
-    throw invalid(`tokensUsed is ${tokensUsed}, and its usage says ${show(usage?.totalTokens)}; give one of them`);
+    throw invalidTurn(`tokensUsed is ${tokensUsed}, but its usage is ${show(usage?.totalTokens)}; give one of them`);
   }
   return usage;
 }
 
-function invalid(problem: string): SessionError {
+function invalidTurn(problem: string): SessionError {
   return new SessionError("INVALID_ENTRY", `The turn is not valid: ${problem}.`);
 }

@@ -7,7 +7,7 @@ export {
   toJsonl,
 } from "./lineage/lineage-export.ts";
 export { type LineageJournal, trackLineage, withLineage } from "./lineage/lineage-scope.ts";
-export { lineageUsage, type SpendingSession } from "./lineage/lineage-usage.ts";
+export { lineageUsage, type SpendingSession } from "./lineage/lineage.ts";
 export {
   ancestors,
   descendants,

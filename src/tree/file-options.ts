@@ -1,5 +1,4 @@
-import type { SessionHooks } from "../session/context/hooks.ts";
-import { type HookReport, HookRunner } from "../session/context/run-hooks.ts";
+import { type SessionHooks, type HookReport, HookRunner } from "../session/context/hooks.ts";
 import type { AppendResult, Guard } from "../session/store.ts";
 
 /** Options of every tree. */

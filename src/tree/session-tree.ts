@@ -20,9 +20,9 @@ import {
 import type { SessionHead } from "../session/log/fold.ts";
 import type { SessionHeader } from "../session/log/header.ts";
 import type { Settings } from "../session/log/settings.ts";
-import { type CompactionView, inspectCompaction } from "../session/context/inspect-compaction.ts";
+import { type CompactionView, inspectCompaction } from "../session/context/compaction.ts";
 import type { Content, Message } from "../session/message.ts";
-import type { HookRunner } from "../session/context/run-hooks.ts";
+import type { HookRunner } from "../session/context/hooks.ts";
 import type { Session } from "../session/value/session.ts";
 import type { AppendOptions, AppendResult, Guard, SessionStore } from "../session/store.ts";
 import { labelsOn, type TreeNode } from "../session/log/tree.ts";

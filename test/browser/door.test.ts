@@ -22,7 +22,7 @@ browserTest(
     await page.getByLabel("API token").waitFor();
     expect(await page.getByRole("alert").count()).toBe(0);
     await enter(page, "not-one-of-its-tokens");
-    await page.getByRole("alert").filter({ hasText: "The token is not one of this server's." }).waitFor();
+    await page.getByRole("alert").filter({ hasText: "The server does not know this token." }).waitFor();
     // A token that is not allowed in a header must not look like a lost connection.
     await enter(page, "ключ");
     await page.getByRole("alert").filter({ hasText: "no special characters" }).waitFor();
@@ -102,7 +102,7 @@ browserTest(
   "an invalid token in the URL is rejected and removed from the URL",
   async ({ open, server }) => {
     const page = await open({ mayFail, at: "#token=skein_not-one-of-its-tokens" });
-    await page.getByRole("alert").filter({ hasText: "The token is not one of this server's." }).waitFor();
+    await page.getByRole("alert").filter({ hasText: "The server does not know this token." }).waitFor();
     expect(page.url()).toBe(`${server.url}/#/`);
   },
   { server: "own" },

@@ -59,7 +59,7 @@ test("a token file with an invalid line is rejected with the line number, withou
     await expect(openTokenFile(file)).rejects.toMatchObject({
       code: "INVALID_OPTION",
       message: expect.stringMatching(
-        /^Line 4 of the token file "[^"]+" is no line of skein token; make a new one with it\.$/,
+        /^Line 4 of the token file "[^"]+" was not made by skein token; make a new one with it\.$/,
       ),
     });
   }

@@ -5,7 +5,7 @@ import postgres from "postgres";
 import { postgresUrl } from "../postgres-server.ts";
 import { redisPrefix, redisUrl } from "../redis-server.ts";
 
-/** How a key of each type is read through, as a dump of it is packed: the command, and what follows the key. */
+/** How a key of each type is scanned, because a dump of it is compressed: the command, and its arguments after the key. */
 const CONTENT: Readonly<Record<string, readonly string[]>> = {
   string: ["GET"],
   list: ["LRANGE", "0", "-1"],
@@ -15,7 +15,7 @@ const CONTENT: Readonly<Record<string, readonly string[]>> = {
   stream: ["XRANGE", "-", "+"],
 };
 
-/** The raw files, or keys, of a kind of store that hold a word; `directory` is where the store and its files are. */
+/** The raw files or keys of a store that contain a word; `directory` contains the store and its files. */
 export async function rawTracesOf(backend: string, directory: string, word: string): Promise<readonly string[]> {
   const files = await filesWith(directory, word);
   if (backend.startsWith("postgres")) return [...files, ...(await filesWith(await databaseDirectory(), word))];
@@ -23,24 +23,24 @@ export async function rawTracesOf(backend: string, directory: string, word: stri
   return files;
 }
 
-/** A word as it is written, as an index may fold it, and as a file may hold its bytes. */
+/** A word as it is written, as an index may normalize it, and as a file may encode it. */
 function spellingsOf(word: string): (string | Buffer)[] {
   return [word, word.toUpperCase(), Buffer.from(word, "utf16le"), Buffer.from(word).toString("base64").slice(0, -2)];
 }
 
-/** The files below a directory that hold a word. */
+/** The files below a directory that contain a word. */
 export async function filesWith(directory: string, word: string): Promise<string[]> {
   const found: string[] = [];
   for (const item of await readdir(directory, { recursive: true, withFileTypes: true })) {
     const path = join(item.parentPath, item.name);
-    // A lock may be let go meanwhile.
+    // A lock file may be removed meanwhile.
     const content = item.isFile() ? await readFile(path).catch(() => Buffer.alloc(0)) : Buffer.alloc(0);
     if (spellingsOf(word).some((each) => content.includes(each))) found.push(path);
   }
   return found;
 }
 
-/** Where the heap pages of the tests' database are, once it is sampled and cleaned, and all of them are written. */
+/** The directory of the heap pages of the tests' database, after an analyze, a vacuum and a checkpoint. */
 async function databaseDirectory(): Promise<string> {
   const sql = postgres(await postgresUrl(), { max: 1, onnotice: () => {} });
   try {

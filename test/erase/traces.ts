@@ -2,7 +2,7 @@ import { exportSession } from "../../src/export/index.ts";
 import type { SessionStore } from "../../src/index.ts";
 import { listPages } from "../../src/stores/complete/list-pages.ts";
 
-/** Where a store's own calls still give a word, whatever they are asked for. */
+/** The calls of a store that still return a word, whatever their arguments. */
 export async function tracesOf(store: SessionStore, word: string): Promise<readonly string[]> {
   const traces: string[] = [];
   const look = (where: string, value: unknown): void => {
@@ -33,7 +33,7 @@ export async function tracesOf(store: SessionStore, word: string): Promise<reado
   return traces;
 }
 
-/** A session as its export has it. */
+/** A session as it is exported. */
 export async function exported(store: SessionStore, id: string): Promise<string> {
   let text = "";
   for await (const part of exportSession(store, id, { format: "jsonl" })) text += part;

@@ -14,25 +14,25 @@ import { type ScriptedReply, scripted } from "../../src/models/index.ts";
 import { localBackend } from "../../src/sandboxes/local/index.ts";
 import "../../src/sandboxes/register-built-in.ts";
 
-/** Who is erased. */
+/** The user to erase. */
 export const ADA = "ada@example.org";
-/** Whose sessions are beside hers. */
+/** Another user. */
 export const BOB = "bob";
 
-/** A store in which a person has said one word wherever a word can be. */
+/** A store in which a user has written one word everywhere a word can be. */
 export interface World {
   readonly manager: SessionManager;
-  /** How many sessions are hers, those in the trash included. */
+  /** The number of her sessions, deleted ones included. */
   readonly sessions: number;
-  /** Sessions of others that have nothing of her. */
+  /** Sessions of others without anything of her. */
   readonly untouched: readonly string[];
   /** Sessions of others that begin with hers. */
   readonly forks: readonly string[];
-  /** Sessions of others in which she spoke. */
+  /** Sessions of others in which she wrote. */
   readonly shared: readonly string[];
 }
 
-/** Lets a person say a word in every way there is, among others. */
+/** Lets a user write a word in every possible way, in sessions of others too. */
 export async function makeWorld(store: SessionStore, word: string): Promise<World> {
   const manager = new SessionManager({ store });
   const ada = { actor: { userId: ADA } };
@@ -90,7 +90,7 @@ async function keepFiles(manager: SessionManager, word: string): Promise<void> {
   await rm(directory, { recursive: true, force: true });
 }
 
-/** Forks by reference, of a fork, by copy, and one in the trash. */
+/** Forks by reference, of a fork, by copy, and a deleted one. */
 async function makeForks(store: SessionStore, manager: SessionManager, word: string): Promise<void> {
   await store.fork("own", createHeader({ id: "own-branch", userId: ADA }));
   await store.append("own-branch", [said("own-branch-1", word)]);
@@ -125,7 +125,7 @@ async function makeMerges(store: SessionStore, manager: SessionManager, word: st
   await store.fork("trunk", createHeader({ id: "trunk-fork", userId: BOB }));
 }
 
-/** Sessions of his in which she spoke, set, asked, steered and answered. */
+/** Sessions of his in which she wrote, set variables, requested runs, steered and answered. */
 async function makeGroups(store: SessionStore, word: string): Promise<void> {
   await store.create(createHeader({ id: "group", userId: BOB }), { entries: [said("group-1", "welcome")] });
   await store.append("group", [said("group-2", `here I am, ${word}`)], { by: ADA });
@@ -178,7 +178,10 @@ async function makeGroups(store: SessionStore, word: string): Promise<void> {
   await store.delete("group-deleted");
 }
 
-/** What a run of an earlier version wrote without naming her: the result of a call that she denied, and what she queued. */
+/**
+ * Entries that a run of an earlier version wrote without her as author: the result of a call that she denied, and her queued
+ * input.
+ */
 function repeatedBefore(word: string): EntryDraft[] {
   const metadata = { "skein.queued": "group-queued" };
   const content = JSON.stringify({ error_kind: "denied", message: `no, ${word}` });
@@ -188,7 +191,7 @@ function repeatedBefore(word: string): EntryDraft[] {
   ];
 }
 
-/** Sessions of his in which runs and merges repeat what she said, and checkpoints that she made. */
+/** Sessions of his in which runs and merges repeat her words, and checkpoints that she made. */
 async function makeRepetitions(store: SessionStore, manager: SessionManager, word: string): Promise<void> {
   await runWith(store, manager, word);
   await makeClash(store, manager, word);
@@ -199,7 +202,7 @@ async function makeRepetitions(store: SessionStore, manager: SessionManager, wor
     await manager.checkpoint(id, { metadata: { note: "his own" }, actor: BOB });
     await manager.checkpoint(id, { metadata: { note: `before ${word}` }, actor });
   }
-  // What was deleted before must not stay behind in a file either.
+  // Entries that were deleted before must not stay in a file either.
   const { id: dropped } = await manager.checkpoint("marked", { metadata: { note: `dropped ${word}` }, actor });
   await store.deleteCheckpoint(dropped);
   await store.delete("marked-deleted");
@@ -239,7 +242,7 @@ async function runWith(store: SessionStore, manager: SessionManager, word: strin
   await store.fork("steered", createHeader({ id: "steered-fork", userId: BOB }));
 }
 
-/** Her turns, variables and extension messages in a branch, under ids that the session of his has given to others meanwhile. */
+/** Her turns, variables and extension messages in a branch, under ids that his session has used for others meanwhile. */
 async function makeClash(store: SessionStore, manager: SessionManager, word: string): Promise<void> {
   await store.create(createHeader({ id: "clash", userId: BOB }), { entries: [said("clash-1", "the beginning")] });
   await store.fork("clash", createHeader({ id: "clash-branch", userId: BOB }));
@@ -253,7 +256,7 @@ async function makeClash(store: SessionStore, manager: SessionManager, word: str
   await manager.merge("clash", "clash-branch", { strategy: new AppendMerge() });
 }
 
-/** A turn of whoever it is. */
+/** A turn of any user. */
 export function said(id: string, text: string): EntryDraft {
   return { type: "message", id, message: { role: "user", content: text } };
 }
@@ -263,7 +266,9 @@ function call(id: string, word: string): EntryDraft {
   return { type: "message", id, message: { role: "assistant", content: `looking for ${word}`, toolCalls } };
 }
 
-/** A hundred ways to write a word: in quotes, in other letters, beside signs that JSON, SQL and indexes treat in their own ways. */
+/**
+ * A hundred variants of a word: in quotes, in other letters, beside characters with a special meaning in JSON, SQL and indexes.
+ */
 export function variantsOf(word: string): readonly string[] {
   const around = [
     '"',
@@ -291,7 +296,7 @@ export function variantsOf(word: string): readonly string[] {
   return around.flatMap((sign) => forms.map((form) => `${sign}${form}${sign}`));
 }
 
-/** Lets a person write each of some texts in a session of someone else, in every form that an entry or a checkpoint has. */
+/** Lets a user write each of several texts in another user's session, in every kind of entry and checkpoint. */
 export async function sayInEveryForm(
   manager: SessionManager,
   sessionId: string,

@@ -16,9 +16,9 @@ const USERS = 100;
 const TURNS = 16;
 const LABELLING = `user${USERS + 1}`;
 const LABELLED = 200;
-/** For how long everyone wants the same. */
+/** How long all users send the same request. */
 const ATTACK_MS = 1200;
-/** A second is promised on a machine of its own; beside other tests on two cores the server gets half of one. */
+/** The limit is a second on a dedicated machine; beside other tests on two cores the server gets half of one. */
 const HEALTH_MS_MAX = 1000;
 const PROGRAM = join(import.meta.dirname, "../http/programs/serve-limited.mjs");
 
@@ -49,7 +49,7 @@ beforeEach(() => {
 });
 afterEach(() => prober.stop());
 
-/** A session of turns that are as large as they may be, and a fork of it for each user, which takes no room. */
+/** A session with turns of the maximal size, and a fork of it for each user, which takes no space. */
 async function fill(path: string): Promise<void> {
   await using store = await openSqliteStore({ path });
   await store.create(createHeader({ id: "s1", userId: "user1" }));
@@ -68,7 +68,7 @@ async function fill(path: string): Promise<void> {
     const lineage = { parents: ["s1"], operator: "fork", kind: "op_fork", extras: [] } as const;
     await store.fork("s1", createHeader({ id: `s${user}`, userId: `user${user}`, lineage, forkedFrom }));
   }
-  // One user has many sessions that say little in large headers.
+  // One user has many short sessions with large headers.
   for (let i = 0; i < LABELLED; i++) {
     const metadata = { note: "mmm ".repeat(60_000) };
     await store.create(createHeader({ id: `labelled${i}`, userId: LABELLING, metadata }));
@@ -101,7 +101,7 @@ function open(
   });
 }
 
-/** Sends a request and reads the answer; one that nobody waits for any more is status 0. */
+/** Sends a request and reads the answer; an aborted request has the status 0. */
 async function send(user: number, method: string, path: string, options: Options = {}): Promise<Sent> {
   try {
     const response = await open(user, method, path, options);
@@ -116,7 +116,7 @@ async function send(user: number, method: string, path: string, options: Options
   }
 }
 
-/** Everyone wants the same at once, and leaves after a while; what was answered by then. */
+/** All users send the same request concurrently, and abort after a while; returns the answers so far. */
 async function everyone(
   work: (user: number, signal: AbortSignal) => Promise<Sent>,
   users: number = USERS,
@@ -139,7 +139,7 @@ const READS: readonly (readonly [name: string, path: (user: number) => string])[
   ["pages of the log", (user) => `/api/sessions/s${user}/entries?limit=1000`],
   ["one entry", (user) => `/api/sessions/s${user}/entries/m3`],
   ["pages of the path", (user) => `/api/sessions/s${user}/path?limit=1000`],
-  ["what comes after an entry", (user) => `/api/sessions/s${user}/path?after=m0&limit=1000`],
+  ["pages after an entry", (user) => `/api/sessions/s${user}/path?after=m0&limit=1000`],
   ["the tree", (user) => `/api/sessions/s${user}/tree`],
   ["comparisons", (user) => `/api/sessions/s${user}/comparison?withLeafId=m0&limit=1000`],
   ["the context", (user) => `/api/sessions/s${user}/context`],
@@ -155,8 +155,8 @@ const READS: readonly (readonly [name: string, path: (user: number) => string])[
   ["exports of users", (user) => `/api/users/user${user}/export`],
 ];
 
-describe(`on 512 MB of heap, ${USERS} users at once`, () => {
-  test.for(READS)("want %s, and others are answered within a second", async ([, path]) => {
+describe(`on 512 MB of heap, ${USERS} concurrent users`, () => {
+  test.for(READS)("request %s, and others are answered within a second", async ([, path]) => {
     const answers = await everyone((user, signal) => send(user, "GET", path(user), { signal }));
     for (const { status, text } of answers) {
       expect([0, 200, 409, 413, 429, 503, 400], text.slice(0, 300)).toContain(status);
@@ -237,13 +237,13 @@ describe("on 512 MB of heap, clients that do not read", () => {
     return Promise.all(opened);
   }
 
-  test("of pages leave the server alive, and small answers come to everyone else", async () => {
+  test("of pages do not crash the server, and everyone else gets small answers", async () => {
     await holdAll(60, (user) => `/api/sessions/s${user}/entries?limit=1000`);
     expect((await send(50, "GET", "/api/sessions/s50")).status).toBe(200);
     await checkUnharmed();
   });
 
-  test("of pages that were asked for one after the other on one connection leave the server alive", async () => {
+  test("of pages requested one after the other on one connection do not crash the server", async () => {
     const { port, hostname, host } = new URL(url);
     const asked = `GET /api/sessions/s1/entries?limit=1000 HTTP/1.1\r\nhost: ${host}\r\nauthorization: Bearer ${tokenOf("user1")}\r\n\r\n`;
     const sockets = Array.from({ length: 10 }, () => connect(Number(port), hostname).pause());
@@ -258,7 +258,7 @@ describe("on 512 MB of heap, clients that do not read", () => {
   });
 
   test.for(["/api/search?q=mm&limit=1000", "/api/sessions?limit=1000"])(
-    "of many sessions with large metadata leave the server alive: %s",
+    "of many sessions with large metadata do not crash the server: %s",
     async (path) => {
       await holdAll(40, () => path, [USERS + 1]);
       expect((await send(53, "GET", "/api/sessions/s53")).status).toBe(200);
@@ -266,14 +266,14 @@ describe("on 512 MB of heap, clients that do not read", () => {
     },
   );
 
-  test("of event streams leave the server alive, and others are answered within a second", async () => {
+  test("of event streams do not crash the server, and others are answered within a second", async () => {
     await holdAll(100, (user) => `/api/sessions/s${user}/watch?after=-1`);
     expect((await send(51, "GET", "/api/sessions/s51")).status).toBe(200);
     await checkUnharmed();
   });
 });
 
-test("whoever reads an export to its end is given all of it", async () => {
+test("a client that reads an export to its end gets all of it", async () => {
   const { status, bytes } = await send(60, "GET", "/api/sessions/s60/export");
   expect(status).toBe(200);
   expect(bytes).toBeGreaterThan(TURNS * 7.5 * MIB);

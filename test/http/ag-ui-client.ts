@@ -1,7 +1,7 @@
 import { type BaseEvent, HttpAgent, type Message } from "@ag-ui/client";
 import { ANN, type RunServer } from "./runs-server.ts";
 
-/** A client of AG-UI as it comes, and what it was told. */
+/** A stock client of AG-UI, and the events that it received. */
 export function clientOf(
   { url }: Pick<RunServer, "url">,
   threadId: string,
@@ -20,16 +20,16 @@ export function clientOf(
   return { agent, told };
 }
 
-/** Says something, and reads what comes of it. */
+/** Sends a message, and reads the answer. */
 export async function say(agent: HttpAgent, content: string, id: string = crypto.randomUUID()): Promise<void> {
   agent.addMessage({ id, role: "user", content });
   await agent.runAgent();
 }
 
-/** What kinds of events there were. */
+/** The types of the received events. */
 export const types = (told: readonly BaseEvent[]): string[] => told.map(({ type }) => type);
 
-/** The texts of messages, those of a model with its calls. */
+/** The texts of messages; messages of the model with their calls. */
 export const shown = (messages: readonly Message[]): string[] =>
   messages.map((message) => {
     const calls = message.role === "assistant" ? (message.toolCalls ?? []) : [];
@@ -37,17 +37,17 @@ export const shown = (messages: readonly Message[]): string[] =>
     return `${message.role}: ${[message.content ?? "", ...names].join("")}`;
   });
 
-/** What the server says of a thread to a client that knows nothing. */
+/** The thread as the server sends it to a client without any state. */
 export async function stored(server: RunServer, threadId: string): Promise<Message[]> {
   const { agent } = clientOf(server, threadId);
   await agent.runAgent();
   return agent.messages;
 }
 
-/** A value without what is there and undefined. */
+/** Removes properties with the value undefined. */
 export const plain = (value: unknown): unknown => JSON.parse(JSON.stringify(value));
 
-/** One answer to all that is asked; null withdraws. */
+/** Answers all open questions; null withdraws them. */
 export const answer = (agent: HttpAgent, payload: object | null): Parameters<HttpAgent["runAgent"]>[0] => ({
   resume: agent.pendingInterrupts.map(({ id }) =>
     payload === null ? { interruptId: id, status: "cancelled" } : { interruptId: id, status: "resolved", payload },

@@ -10,7 +10,7 @@ import { call, calls, clerk } from "./clerk.ts";
 import { answering, gate, pausing } from "./runs-agents.ts";
 import { logOf, openRunServer } from "./runs-server.ts";
 
-test("who comes back in the middle has every word once: under the same run, under another, and with nothing", async () => {
+test("a client that reconnects during an answer gets every word once: under the same run, under another, and without a run id", async () => {
   const pause = gate();
   const helper = clerk(calls(call("look")), pausing(["One ", "two ", "three."], pause));
   const server = await openRunServer({ agents: { helper } });
@@ -24,11 +24,11 @@ test("who comes back in the middle has every word once: under the same run, unde
   const reading = [
     others[0]?.agent.runAgent({ runId: "r1" }),
     others[1]?.agent.runAgent(),
-    // A clone has what its original has of the answer.
+    // A clone has the partial answer of its original.
     first.agent.clone().runAgent({ runId: "r2" }),
   ];
   for (const { agent } of others) await expect.poll(() => shown(agent.messages).at(-1)).toBe("assistant: One two ");
-  // That drops the connection, as a reload does.
+  // Drops the connection, as a reload does.
   first.agent.abortRun();
   await dropped;
   const back = first.agent.runAgent({ runId: "r3" });
@@ -48,7 +48,7 @@ test("who comes back in the middle has every word once: under the same run, unde
   expect((await logOf(server.store, sessionId)).filter((line) => line === "finished")).toHaveLength(1);
 });
 
-test("what was told live of an answer that a snapshot has is not told again, where the log is read in pieces", async () => {
+test("live deltas that a snapshot already contains are not sent again, also if the log is read in several chunks", async () => {
   const [talking, looking] = [gate(), gate()];
   const wait = defineTool({
     name: "wait",
@@ -70,7 +70,7 @@ test("what was told live of an answer that a snapshot has is not told again, whe
   const first = clientOf(server, sessionId);
   const reading = say(first.agent, "Count.", "m1");
   await expect.poll(() => shown(first.agent.messages).at(-1)).toBe("assistant: One ");
-  // A reader of the log takes 64 entries at once: with these, the answer is the first of the next piece.
+  // A reader of the log reads 64 entries at a time: with these, the answer is the first of the next chunk.
   const asked = await store.getEntry(sessionId, requestIdOf("m1"));
   const between = 64 - (((await store.head(sessionId))?.version ?? 0) - (asked?.seq ?? 0));
   const entries = Array.from({ length: between }, () => ({ type: "custom", customType: "note" }) as const);
@@ -86,7 +86,7 @@ test("what was told live of an answer that a snapshot has is not told again, whe
   for (const { agent } of [first, second]) expect(shown(agent.messages)).toEqual(said);
 });
 
-test("a run goes on when its reader leaves, unless the server is to stop it and nobody comes back in time", async () => {
+test("a run continues when its reader disconnects, unless cancelWhenLeft is set and nobody reconnects in time", async () => {
   for (const [init, end] of [
     [{}, "finished"],
     [{ cancelWhenLeft: { afterMs: 50 } }, "cancelled"],
@@ -102,7 +102,7 @@ test("a run goes on when its reader leaves, unless the server is to stop it and 
     await reading;
     if (end === "finished") pause.open();
     await expect.poll(() => logOf(server.store, server.sessionId)).toContain(end);
-    // Whoever asks the same again is told how it ended.
+    // A repeated request gets the end of the run.
     agent.setMessages([{ id: "m1", role: "user", content: "Count." }]);
     await agent.runAgent();
     const outcome = end === "finished" ? "success" : "cancelled";
@@ -110,7 +110,7 @@ test("a run goes on when its reader leaves, unless the server is to stop it and 
   }
 });
 
-test("who has answered and then left has left, though another stream of the run was told all that there was", async () => {
+test("a reader that answered and disconnected counts as gone, even if another stream of the run has reached its end", async () => {
   const never = gate();
   const helper = clerk(calls(call("pay")), pausing(["One ", "two."], never));
   const server = await openRunServer({ agents: { helper }, init: { cancelWhenLeft: { afterMs: 50 } } });
@@ -123,7 +123,7 @@ test("who has answered and then left has left, though another stream of the run 
   await expect.poll(() => logOf(server.store, server.sessionId)).toContain("cancelled");
 });
 
-test("what a model said before it was tried again is taken back, and what follows is streamed", async () => {
+test("the partial answer before a retry of the model is withdrawn, and the new answer is streamed", async () => {
   const [first, second] = [gate(), gate()];
   const model = scripted([
     async function* () {
@@ -146,7 +146,7 @@ test("what a model said before it was tried again is taken back, and what follow
   expect(shown(agent.messages)).toEqual(["user: Hi.", "assistant: Right words."]);
 });
 
-test("the value that a run was asked for is the result of whoever reads it to its end", async () => {
+test("the output of a run is the result for a client that reads the run to its end", async () => {
   const pause = gate();
   const server = await openRunServer({ agents: { helper: clerk(pausing(['{"prime":', "97}"], pause)) } });
   const { client, sessionId } = server;
@@ -159,7 +159,7 @@ test("the value that a run was asked for is the result of whoever reads it to it
   expect((await joining).result).toEqual({ prime: 97 });
 });
 
-test("who comes back to a fork, where only the session before it was asked, is told what was said and goes on", async () => {
+test("a client that reconnects to a fork whose question belongs to the source gets the messages and can continue", async () => {
   const server = await openRunServer({ agents: { helper: clerk("One.", "Two.") } });
   await say(clientOf(server, server.sessionId).agent, "Count.", "m1");
   const { sessionId: fork } = await server.manager.fork(server.sessionId, "other");

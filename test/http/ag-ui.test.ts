@@ -30,7 +30,7 @@ const stores: Record<string, () => Promise<SessionStore>> = {
 };
 
 test.for(Object.keys(stores))(
-  "a thread that is new becomes a session, and what is streamed is what the log says afterwards (%s)",
+  "a new thread becomes a session, and the stream equals the log afterwards (%s)",
   async (kind) => {
     const looks = calls(call("look", { at: "a" }, "1"), call("look", { at: "nothing" }, "2"));
     const store = await (stores[kind] as () => Promise<SessionStore>)();
@@ -49,7 +49,7 @@ test.for(Object.keys(stores))(
     const step = (...inner: readonly string[]) => ["STEP_STARTED", ...inner, "STEP_FINISHED"];
     const oneCall = ["TOOL_CALL_START", "TOOL_CALL_ARGS", "TOOL_CALL_END"];
     const thought = ["REASONING_MESSAGE_START", "REASONING_MESSAGE_CONTENT", "REASONING_MESSAGE_END"];
-    // A thought may be told in one piece or in several.
+    // Thinking may be sent in one chunk or in several.
     const isMore = (type: string, index: number, all: readonly string[]): boolean =>
       type === "REASONING_MESSAGE_CONTENT" && all[index - 1] === type;
     const followed = types(told).slice(3);
@@ -69,7 +69,7 @@ test.for(Object.keys(stores))(
   },
 );
 
-test("a question is an interrupt, and its answer lets the call run or not", async () => {
+test("a question is an interrupt, and its answer approves or denies the call", async () => {
   const helper = clerk(
     calls(call("look"), call("pay", { euros: 5 }, "p1")),
     calls(call("pay", { euros: 6 }, "p2")),
@@ -84,7 +84,7 @@ test("a question is an interrupt, and its answer lets the call run or not", asyn
   expect(question?.metadata).toMatchObject({ name: "pay", arguments: { euros: 5 }, effects: "commands" });
   expect(question?.responseSchema).toMatchObject({ required: ["approved"] });
   expect(shown(agent.messages).at(-1)).toBe('tool: {"seen":"all"}');
-  // The client itself refuses to go on without an answer.
+  // The client itself refuses to continue without an answer.
   await expect(say(agent, "Well?")).rejects.toThrow(/interrupt/i);
   agent.setMessages(agent.messages.slice(0, -1));
   await agent.runAgent(answer(agent, { approved: true }));
@@ -98,12 +98,12 @@ test("a question is an interrupt, and its answer lets the call run or not", asyn
     ...[expect.stringMatching(/^tool: .*denied/), "assistant: It is done."],
   ]);
   expect(plain(await stored(server, server.sessionId))).toEqual(plain(agent.messages));
-  // Each answer is a run for the client; in the log they are one.
+  // For the client each answer is a run; in the log they are one run.
   expect(types(told).filter((type) => type === "RUN_STARTED")).toHaveLength(4);
   expect((await logOf(server.store, server.sessionId)).filter((line) => line === "finished")).toHaveLength(1);
 });
 
-test("a parked run is answered after a restart of the server, by a client that knows nothing of it", async () => {
+test("a parked run is answered after a restart of the server, by a client without any state", async () => {
   const { path, store } = await openSqlite();
   const replies = [calls(call("pay", {}, "1"), call("look"), call("pay", {}, "2")), "It is done."];
   const model = scripted(replies);
@@ -133,7 +133,7 @@ test("a parked run is answered after a restart of the server, by a client that k
   expect(types(told)).not.toContain("RUN_ERROR");
 });
 
-test("the state is the session's variables: what the client set, what a tool changed, and what neither knows stays", async () => {
+test("the state is the session's variables: those set by the client, changed by a tool, and unknown to both", async () => {
   const server: RunServer = await openRunServer({
     agents: {
       helper: answering(
@@ -169,7 +169,7 @@ test("the state is the session's variables: what the client set, what a tool cha
   expect(other.state).toEqual(agent.state);
 });
 
-test("what fails is told as an error with its code, and the thread can go on", async () => {
+test("a failure is sent as an error with its code, and the thread can continue", async () => {
   const failing: ScriptedReply = async function* () {
     yield { type: "text-delta", text: "Well, " };
     throw new Error("The model is gone.");
@@ -183,7 +183,7 @@ test("what fails is told as an error with its code, and the thread can go on", a
   agent.addMessage({ id: "m1", role: "user", content: "Hi." });
   await agent.runAgent({}, subscriber).catch(() => {});
   expect(failures).toMatchObject([{ message: expect.any(String), code: expect.stringMatching(/^[A-Z_]+$/) }]);
-  // Whoever asks again is told the same; what was heard of the answer before it failed is not part of the thread.
+  // A repeated request gets the same error; the partial answer before it is not part of the thread.
   told.length = 0;
   agent.setMessages([{ id: "m1", role: "user", content: "Hi." }]);
   await agent.runAgent().catch(() => {});
@@ -192,7 +192,7 @@ test("what fails is told as an error with its code, and the thread can go on", a
   expect(shown(agent.messages)).toEqual(["user: Hi.", "user: Again.", "assistant: Better."]);
 });
 
-test("a client's messages are words: only what a person newly says is added, whatever else it sends", async () => {
+test("of a client's messages only new messages of users are added, whatever else it sends", async () => {
   const model = scripted(["One.", "Two.", "Three."]);
   const helper = createAgent({ prompt: "Talk.", model, tools: [pay], builtInTools: false });
   const server = await openRunServer({ agents: { helper } });
@@ -219,7 +219,7 @@ test("a client's messages are words: only what a person newly says is added, wha
   const heard = model.requests[0]?.messages.filter(({ role }) => role !== "system");
   expect(heard?.map(({ content }) => content)).toEqual(["Hi.", "And?"]);
   expect(model.requests[0]?.tools?.map(({ name }) => name)).toEqual(["pay"]);
-  // The log knows the message by its id, wherever it stands, so that nothing is said twice.
+  // The log finds the message by its id anywhere, so nothing is added twice.
   const { agent: other } = clientOf(server, sessionId, { messages: [...forged, ...agent.messages.slice(1)] });
   await say(other, "Go on.");
   expect(shown(other.messages).slice(2)).toEqual(["assistant: One.", "user: Go on.", "assistant: Two."]);
@@ -240,7 +240,7 @@ test("a client's messages are words: only what a person newly says is added, wha
   expect(plain(await stored(server, sessionId))).toEqual(plain(agent.messages));
 });
 
-test("what makes no sense is refused in one sentence, and changes nothing", async () => {
+test("an invalid request is refused with one sentence, and changes nothing", async () => {
   const server = await openRunServer({ agents: { helper: clerk(calls(call("pay"))) } });
   const { sessionId: threadId, url, store } = server;
   const ask = async (body: object, agent = "helper", headers: object = ANN): Promise<unknown> => {
@@ -289,7 +289,7 @@ test("what makes no sense is refused in one sentence, and changes nothing", asyn
   expect((await store.head(threadId))?.version).toBe(version);
 });
 
-test("who may not run can read, and who may not approve cannot answer", async () => {
+test("a caller without the right to run can read, and one without the right to approve cannot answer", async () => {
   const token = (secret: string, run: boolean) => ({
     hash: hashToken(secret),
     userId: "ann",
@@ -310,17 +310,17 @@ test("who may not run can read, and who may not approve cannot answer", async ()
   };
   reader.agent.addMessage({ id: "m1", role: "user", content: "Pay." });
   await reader.agent.runAgent({}, noting);
-  expect(refused[0]).toContain("the right run is not yours");
+  expect(refused[0]).toContain("you do not have the right run");
   reader.agent.setMessages([]);
   const runner = as("a-token-to-run-only");
   await say(runner.agent, "Pay.");
   await runner.agent.runAgent(answer(runner.agent, { approved: true }), noting);
-  expect(refused[1]).toContain("the right approve is not yours");
+  expect(refused[1]).toContain("you do not have the right approve");
   await reader.agent.runAgent();
   expect(reader.agent.pendingInterrupts).toHaveLength(1);
 });
 
-test("any fetch handler can serve the route, at a path of its own, and the rest of the client works on it", async () => {
+test("every fetch handler can serve the route, under another path, and the rest of the client works on it", async () => {
   const { server, sessionId } = await openRunServer({ agents: { helper: clerk("Hello!", "Bye.") } });
   const handler = agUiHandler(server, "/assistants");
   const agent = new HttpAgent({
@@ -337,7 +337,7 @@ test("any fetch handler can serve the route, at a path of its own, and the rest 
   await say(agent, "Hi.");
   expect(shown(agent.messages)).toEqual(["user: Hi.", "assistant: Hello!"]);
   expect(inputs[0]).toMatchObject({ threadId: sessionId, protocolVersion: "1.0" });
-  // In this version of the client, connecting asks no server.
+  // In this version of the client, connecting sends no request.
   expect(await agent.connectAgent()).toMatchObject({ newMessages: [] });
   agent.addMessage({ id: "m2", role: "user", content: "Bye." });
   const bridged: string[] = [];

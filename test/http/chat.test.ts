@@ -9,7 +9,7 @@ import { call, calls, clerk } from "./clerk.ts";
 import { gate, pausing } from "./runs-agents.ts";
 import { ANN, logOf, openRunServer, type RunServer } from "./runs-server.ts";
 
-/** A chat as `useChat` has it, without React around it. */
+/** A chat like that of `useChat`, without React. */
 function chatOn(
   { url }: Pick<RunServer, "url">,
   id: string,
@@ -34,15 +34,15 @@ const NO_RIGHTS = {
   may: { run: false, approve: false, files: false },
 };
 
-/** Messages without what is there and undefined, and without the numbers of streamed parts. */
+/** Messages without undefined properties and the numbers of streamed parts. */
 const plain = (messages: readonly UIMessage[]): unknown =>
   JSON.parse(JSON.stringify(messages), (key, value) => (key === "id" && /^\d+$/.test(value) ? undefined : value));
 
-/** What the server says of a chat. */
+/** Reads a chat from the server. */
 const stored = (server: RunServer, id: string): Promise<UIMessage[]> =>
   createChatTransport({ api: `${server.url}/api/chat`, headers: ANN }).messages(id);
 
-/** The texts of messages, those of a model with what became of its calls. */
+/** The texts of messages; messages of the model with the results of their calls. */
 const shown = (messages: readonly UIMessage[]): string[] =>
   messages.map(({ role, parts }) => {
     const texts = parts.map((part) => {
@@ -54,7 +54,7 @@ const shown = (messages: readonly UIMessage[]): string[] =>
   });
 
 test.for([true, false])(
-  "a chat that is new becomes a session, and what is streamed is what the session says afterwards (stock: %s)",
+  "a new chat becomes a session, and the stream equals the session afterwards (stock: %s)",
   async (stock) => {
     const helper = clerk(
       "Hello!",
@@ -81,7 +81,7 @@ test.for([true, false])(
   },
 );
 
-/** Answers what the last message asks, and waits for what comes of it. */
+/** Answers the questions of the last message, and waits for the result. */
 async function answerAll(chat: Chat<UIMessage>, approved: boolean, reason?: string): Promise<void> {
   const asked = (chat.lastMessage?.parts ?? []).flatMap((part) =>
     part.type === "tool-pay" && part.state === "approval-requested" ? [part.approval.id] : [],
@@ -93,7 +93,7 @@ async function answerAll(chat: Chat<UIMessage>, approved: boolean, reason?: stri
   await expect.poll(() => chat.status).toBe("ready");
 }
 
-test("a person's word lets a call run or not, and the answer goes on in the same message", async () => {
+test("an approval lets a call run and a denial does not, and the answer continues in the same message", async () => {
   const helper = clerk(calls(call("look"), call("pay", { euros: 5 })), calls(call("pay", { euros: 6 })), "It is done.");
   const server = await openRunServer({ agents: { helper } });
   const chat = chatOn(server, server.sessionId, { stock: true });
@@ -110,7 +110,7 @@ test("a person's word lets a call run or not, and the answer goes on in the same
   expect(await logOf(server.store, server.sessionId)).toContain("finished");
 });
 
-test("of several calls at once all questions are asked together, and a parked run is answered like any other", async () => {
+test("the questions of several calls are asked together, and a parked run is answered like any other", async () => {
   const helper = clerk(calls(call("pay", {}, "1"), call("look"), call("pay", {}, "2")), "It is done.");
   const server = await openRunServer({ agents: { helper }, init: { park: { afterMs: 0 } } });
   const first = chatOn(server, server.sessionId);
@@ -127,7 +127,7 @@ test("of several calls at once all questions are asked together, and a parked ru
   expect(chat.messages).toHaveLength(2);
 });
 
-test("who loads a chat again in the middle has every word once, also of an answer that ended meanwhile", async () => {
+test("a client that reloads a chat during an answer gets every word once, also if the answer ended meanwhile", async () => {
   const pause = gate();
   const helper = clerk(calls(call("look")), pausing(["One ", "two ", "three."], pause));
   const server = await openRunServer({ agents: { helper } });
@@ -139,9 +139,9 @@ test("who loads a chat again in the middle has every word once, also of an answe
   const asked: string[] = [];
   const second = chatOn(server, sessionId, { messages, asked });
   const third = chatOn(server, sessionId, { stock: true, messages });
-  // The connection of the first page is dropped, as a reload does.
+  // Drops the connection of the first page, as a reload does.
   await first.stop();
-  // A stream that another takes the place of is no stop.
+  // A stream that is replaced by another one does not count as a stop.
   void second.resumeStream();
   await expect.poll(() => second.status).toBe("streaming");
   const resumed = second.resumeStream();
@@ -158,7 +158,7 @@ test("who loads a chat again in the middle has every word once, also of an answe
   expect(await chatOn(server, "aChatThatIsNew01").resumeStream()).toBeUndefined();
 });
 
-test("who joins far behind is not held up by a question that has its answer", async () => {
+test("a reader that starts far behind is not stopped by a question that is already answered", async () => {
   const pause = gate();
   const server = await openRunServer({
     agents: { helper: clerk(calls(call("pay")), pausing(["One ", "two."], pause)) },
@@ -168,7 +168,7 @@ test("who joins far behind is not held up by a question that has its answer", as
   await first.sendMessage({ text: "Pay." });
   const part = first.lastMessage?.parts.at(-1);
   if (part?.type !== "tool-pay" || part.state !== "approval-requested") throw new Error("Nothing is asked.");
-  // More than is read at once stands between the question and its answer.
+  // There are more entries between the question and its answer than one read returns.
   await manager.steer(sessionId, "x".repeat(200_000));
   await manager.approve(sessionId, part.approval.id);
   const second = chatOn(server, sessionId, { messages: await stored(server, sessionId) });
@@ -179,7 +179,7 @@ test("who joins far behind is not held up by a question that has its answer", as
   expect(shown(second.messages)[1]).toBe("assistant: (Which tool?)[pay output-available]One two.");
 });
 
-test("stopping stops the run, keeps what was said, and lets the next message be answered at once", async () => {
+test("stop cancels the run, keeps the partial answer, and the next message is answered immediately", async () => {
   const never = gate();
   const helper = clerk(pausing(["One ", "two."], never), "Yes?");
   const server = await openRunServer({ agents: { helper } });
@@ -194,7 +194,7 @@ test("stopping stops the run, keeps what was said, and lets the next message be 
   expect(shown(await stored(server, server.sessionId))).toEqual(shown(chat.messages));
 });
 
-test("a run goes on when its reader leaves, unless the server is to stop it and nobody comes back in time", async () => {
+test("a run continues when its reader disconnects, unless cancelWhenLeft is set and nobody reconnects in time", async () => {
   const leaving = async (init: object): Promise<{ server: RunServer; chat: Chat<UIMessage>; open: () => void }> => {
     const pause = gate();
     const server = await openRunServer({ agents: { helper: clerk(pausing(["One ", "two."], pause)) }, init });
@@ -221,7 +221,7 @@ test("a run goes on when its reader leaves, unless the server is to stop it and 
 });
 
 test.for([true, false])(
-  "another answer, and a changed question, are branches: what was said stays (stock: %s)",
+  "a regenerated answer and an edited question are branches: earlier messages are kept (stock: %s)",
   async (stock) => {
     const helper = clerk("One.", "Two.", "Three.", "Four.", "Five.");
     const server = await openRunServer({ agents: { helper } });
@@ -244,7 +244,7 @@ test.for([true, false])(
   },
 );
 
-test("a request that is repeated is the same run, and one that was refused can be tried again as another answer", async () => {
+test("a repeated request is the same run, and a refused one can be retried as a regenerated answer", async () => {
   const pause = gate();
   const helper = clerk(pausing(["One ", "two."], pause), "Three.");
   const server = await openRunServer({ agents: { helper } });
@@ -269,10 +269,10 @@ test("a request that is repeated is the same run, and one that was refused can b
   ]);
 });
 
-test("a message whose run was stopped before it began is answered by another try", async () => {
+test("a message whose run was cancelled before its start is answered by a retry", async () => {
   const server = await openRunServer({ agents: { helper: clerk("Hello!") } });
   const { sessionId, manager } = server;
-  // Nobody notifies about it, so that it waits.
+  // The queue is not notified, so the request waits.
   await manager.request(sessionId, { agent: "helper", input: "Hi.", runId: "m1" });
   await manager.cancel(sessionId, { runId: "m1" });
   const chat = chatOn(server, sessionId, {
@@ -283,7 +283,7 @@ test("a message whose run was stopped before it began is answered by another try
   expect(plain(chat.messages)).toEqual(await stored(server, sessionId));
 });
 
-test("what cannot be a message, or is nobody's chat, is refused in one sentence", async () => {
+test("an invalid message and an inaccessible chat are refused with one sentence", async () => {
   const server = await openRunServer({ agents: { helper: clerk("Hello!") } });
   const ask = async (body: object): Promise<unknown> => {
     const headers = { ...ANN, "content-type": "application/json" };
@@ -305,7 +305,7 @@ test("what cannot be a message, or is nobody's chat, is refused in one sentence"
   }
 });
 
-test("who may not run can read, and who may not approve cannot answer", async () => {
+test("a caller without the right to run can read, and one without the right to approve cannot answer", async () => {
   const token = {
     hash: hashToken("a-token-to-run-only"),
     userId: "ann",
@@ -337,7 +337,7 @@ test("who may not run can read, and who may not approve cannot answer", async ()
   expect(shown(reader.messages).at(-1)).toBe("assistant: (Which tool?)[pay approval-requested]");
 });
 
-test("the routes can be served by any fetch handler, at a path of its own, and take files", async () => {
+test("every fetch handler can serve the routes, under another path, and they accept files", async () => {
   const model = scripted(["I see."]);
   const helper = createAgent({ prompt: "Look.", model, builtInTools: false });
   const { server, sessionId } = await openRunServer({ agents: { helper } });

@@ -32,7 +32,7 @@ const write = (text: string): Promise<void> => writeFile(join(workspace, "plan.t
 const plan = (): Promise<string> => readFile(join(workspace, "plan.txt"), "utf8");
 const snapshots = (): Promise<string[]> => readdir(join(directory, "home/snapshots"));
 
-test("what an agent writes between two checkpoints is their difference, and going back undoes it on the disk", async () => {
+test("files written between two checkpoints are in their diff, and a restore undoes them on the disk", async () => {
   const helper = createAgent({ prompt: "Help.", model: offline(), tools: workspaceTools, builtInTools: false });
   const { client, sessionId } = await serve({ agents: { helper } });
   const ask = async (input: string): Promise<void> => {
@@ -64,7 +64,7 @@ test("what an agent writes between two checkpoints is their difference, and goin
   expect([await plan(), (await client.sessions.get(sessionId)).leafId]).toEqual(["boat", second.leafId]);
 });
 
-test("without files, a checkpoint holds none and a restore leaves them as they are", async () => {
+test("a checkpoint without files holds none, and a restore leaves the files unchanged", async () => {
   const { client, sessionId } = await serve();
   expect((await client.catalogue()).hasPlace).toBe(true);
   await write("train");
@@ -81,7 +81,7 @@ test("without files, a checkpoint holds none and a restore leaves them as they a
   });
 });
 
-test("a session's own place goes before the server's", async () => {
+test("a session's own place has priority over the server's", async () => {
   const { client, manager } = await serve();
   const own = join(directory, "own");
   await mkdir(own);
@@ -95,7 +95,7 @@ test("a session's own place goes before the server's", async () => {
   expect([await readdir(own), await plan()]).toEqual([["mine.txt"], "untouched"]);
 });
 
-test("a session without a place, or with one that cannot hold files, is told so, and no checkpoint is made", async () => {
+test("a session without a place, or with a place without snapshots, is refused, and no checkpoint is made", async () => {
   const { client, sessionId } = await openRunServer();
   expect((await client.catalogue()).hasPlace).toBe(false);
   await expect(client.checkpoints.create(sessionId, { files: true })).rejects.toMatchObject({
@@ -106,7 +106,7 @@ test("a session without a place, or with one that cannot hold files, is told so,
   const other = await serve({ place: { backend: unable.name } });
   await expect(other.client.checkpoints.create(other.sessionId, { files: true })).rejects.toMatchObject({
     code: "INVALID_OPTION",
-    message: expect.stringContaining("cannot hold its files"),
+    message: expect.stringContaining("has no snapshots"),
   });
   expect([await client.checkpoints.list(sessionId), await other.client.checkpoints.list(other.sessionId)]).toEqual([
     [],
@@ -114,7 +114,7 @@ test("a session without a place, or with one that cannot hold files, is told so,
   ]);
 });
 
-test("files are not brought back while a run goes on, and stay another's when they are another's", async () => {
+test("files are not restored while a run is active, nor by another user", async () => {
   const pause = gate();
   const { client, sessionId, as } = await serve({ agents: { helper: answering([pausing(["One", "two"], pause)]) } });
   await write("train");
@@ -131,7 +131,7 @@ test("files are not brought back while a run goes on, and stay another's when th
   expect([await plan(), (await snapshots()).length]).toEqual(["boat", 1]);
 });
 
-test("a checkpoint that is deleted takes its files along, and answers are as the document says", async () => {
+test("deleting a checkpoint frees its files, and answers match the OpenAPI document", async () => {
   await using server = await startTestServer({ place: { backend: "local", spec: workspace } });
   const api = await readContract(server);
   const base = `/api/sessions/${(await api.call("POST", "/api/sessions", {})).body.header.id}`;

@@ -3,14 +3,14 @@ import { defineTool } from "../../src/agent/tools/define-tool.ts";
 import type { ScriptedReply } from "../../src/models/index.ts";
 import { answering } from "./runs-agents.ts";
 
-/** A call of a tool of the clerk. */
+/** A call of one of the clerk's tools. */
 export const call = (name: string, input: object = {}, id = name): { id: string; name: string; arguments: string } => ({
   id,
   name,
   arguments: JSON.stringify(input),
 });
 
-/** An answer that thinks and calls. */
+/** An answer with thinking and calls. */
 export const calls = (...toolCalls: readonly ReturnType<typeof call>[]): ScriptedReply => ({
   role: "assistant",
   content: [{ type: "thinking", text: "Which tool?" }],
@@ -18,7 +18,7 @@ export const calls = (...toolCalls: readonly ReturnType<typeof call>[]): Scripte
   stopReason: "tool_calls",
 });
 
-/** Looks, and finds nothing where it is told so. */
+/** Looks something up; finds nothing if its argument says so. */
 export const look = defineTool({
   name: "look",
   description: "Looks.",
@@ -29,7 +29,7 @@ export const look = defineTool({
     return { seen: at ?? "all" };
   },
 });
-/** Asks before it pays. */
+/** Needs approval before it pays. */
 export const pay = defineTool({
   name: "pay",
   description: "Pays.",
@@ -38,5 +38,5 @@ export const pay = defineTool({
   execute: () => "paid",
 });
 
-/** An agent that says these replies, with a tool that looks and one that asks before it pays. */
+/** An agent with scripted replies, a tool that looks something up, and one that needs approval to pay. */
 export const clerk = (...replies: readonly ScriptedReply[]): Agent => answering(replies, [look, pay]);

@@ -5,7 +5,7 @@ import { type Client, ClientError, createClient } from "../../src/http/client/in
 
 type Answer = (response: ServerResponse, request: IncomingMessage) => void;
 
-/** A server that gives each request the next answer, and remembers what it was asked. */
+/** A server that answers requests with the given answers in order, and records the requests. */
 async function answer(
   ...answers: readonly Answer[]
 ): Promise<{ client: Client; asked: IncomingMessage[]; url: string }> {
@@ -48,7 +48,7 @@ async function seqsOf(client: Client, count: number, options: object = {}): Prom
   return seqs;
 }
 
-test("comes back after a lost connection, a server in trouble and one that wants to be asked later, from the last event on", async () => {
+test("reconnects after a lost connection, a 5xx status and a 429, from the last event on", async () => {
   const { client, asked } = await answer(
     refusing(503, "DRAINING"),
     streaming(`id: 4\n\n${entry(5)}${entry(6).slice(0, -1)}`, "cut"),
@@ -75,13 +75,13 @@ test.for([
   expect(asked).toHaveLength(2);
 });
 
-test("takes a connection that has gone silent for lost", async () => {
+test("treats a silent connection as lost", async () => {
   const { client, asked } = await answer(streaming(entry(1), "stay"), streaming(entry(2), "stay"));
   expect(await seqsOf(client, 2, { idleMs: 500 })).toEqual([1, 2]);
   expect(asked).toHaveLength(2);
 });
 
-test("a comment keeps a connection alive, and a reader may take longer than that", async () => {
+test("a comment keeps a connection alive, and a slow reader does not end it", async () => {
   const { client, asked } = await answer((response) => {
     response.writeHead(200, { "content-type": "text/event-stream" });
     response.write(entry(1));
@@ -93,7 +93,7 @@ test("a comment keeps a connection alive, and a reader may take longer than that
   expect(asked).toHaveLength(1);
 });
 
-test("leaving closes the connection at once, and an abort ends the stream wherever it is", async () => {
+test("the end of the iteration closes the connection, and an abort ends the stream at any point", async () => {
   const closed: Promise<void>[] = [];
   const { client } = await answer((response) => {
     closed.push(new Promise((resolve) => response.on("close", resolve)));
@@ -105,7 +105,7 @@ test("leaving closes the connection at once, and an abort ends the stream wherev
   const seqs: number[] = [];
   for await (const { seq } of client.sessions.watch("s", { signal: controller.signal })) {
     seqs.push(seq);
-    // Aborted while the next event is waited for.
+    // Aborted while the client waits for the next event.
     setImmediate(() => controller.abort());
   }
   expect(seqs).toEqual([1]);
@@ -113,7 +113,7 @@ test("leaving closes the connection at once, and an abort ends the stream wherev
   expect(await seqsOf(client, 1, { signal: AbortSignal.abort() })).toEqual([]);
 });
 
-test("an abort ends the pause before the next try, too", async () => {
+test("an abort also ends the backoff before a retry", async () => {
   const controller = new AbortController();
   const client = createClient({
     url: "http://127.0.0.1",
@@ -125,7 +125,7 @@ test("an abort ends the pause before the next try, too", async () => {
   expect(await seqsOf(client, 1, { signal: controller.signal })).toEqual([]);
 });
 
-test("a refusal, an answer that is not the server's, and no answer at all are told apart", async () => {
+test("a refusal, an answer of another program and a missing answer have different codes", async () => {
   const { client } = await answer(
     refusing(409, "SESSION_BUSY", { "retry-after": "2" }),
     refusing(502, null),
@@ -140,7 +140,7 @@ test("a refusal, an answer that is not the server's, and no answer at all are to
   await expect(client.me()).rejects.toMatchObject({ code: "CONNECTION_FAILED", status: null, problem: null });
 });
 
-test("what cannot be an address or a token is told as that, and neither is shown", async () => {
+test("an invalid URL or token is refused with INVALID_OPTION, and not quoted", async () => {
   const wrong = ["", "nowhere", "ftp://host", "http://", "https://me:s3cret@host"];
   for (const url of wrong) {
     const refused = thrownBy(() => createClient({ url }));
@@ -159,7 +159,7 @@ test("what cannot be an address or a token is told as that, and neither is shown
   await expect(stream[Symbol.asyncIterator]().next()).rejects.toMatchObject({ code: "INVALID_OPTION" });
   expect(asked).toEqual([]);
   await expect(createClient({ url, token: "good\n" }).me()).rejects.toThrow(
-    `What ${url.slice(0, -1)} answered is no whole JSON;`,
+    `The answer of ${url.slice(0, -1)} is not valid JSON;`,
   );
   await expect(createClient({ url: "http://127.0.0.1:1" }).me()).rejects.toThrow(
     "http://127.0.0.1:1 cannot be reached",
@@ -180,7 +180,7 @@ test("an aborted call rejects with the reason of the signal", async () => {
   await expect(client.me({ signal: AbortSignal.abort(reason) })).rejects.toBe(reason);
 });
 
-test.for(["", "\ud800"])("an id that no path can hold, %j, is refused before anything is asked", async (id) => {
+test.for(["", "\ud800"])("an id that cannot be in a path, %j, is refused before a request is sent", async (id) => {
   const { client, asked } = await answer(refusing(500, "INTERNAL"));
   await expect(client.sessions.get(id)).rejects.toMatchObject({ code: "INVALID_ID" });
   await expect(client.checkpoints.delete(id)).rejects.toMatchObject({ code: "INVALID_ID" });

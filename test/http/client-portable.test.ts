@@ -46,13 +46,13 @@ test.for([
       if (specifier?.startsWith(".")) reached.add(posix.join(posix.dirname(path), specifier));
       else foreign.push(`${path} loads ${specifier}`);
     }
-    // What only Node has must not be used without an import, either.
+    // Globals of Node must not be used without an import either.
     for (const [name] of text.matchAll(/\b(?:process|Buffer|__dirname|setImmediate|require|NodeJS)\b(?=[.(])/g)) {
       foreign.push(`${path} uses ${name}`);
     }
   }
   expect(foreign).toEqual([]);
-  // Beside its own files, what server and client must do alike, and the pure core that this stands on.
+  // Beside its own files: code that server and client share, and the pure core below it.
   expect([...reached].filter((path) => !path.startsWith(`src/http/${door}/`)).sort()).toEqual(
     ["src/http/path-segment.ts", ...shares].sort(),
   );

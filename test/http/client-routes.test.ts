@@ -8,7 +8,7 @@ import { openMemoryStore } from "../../src/stores/memory/index.ts";
 import { ALL_RIGHTS } from "../../src/http/caller-init.ts";
 import { toolOf } from "../sample-run.ts";
 
-/** What was asked of the server, as `GET /api/sessions/{id}`, with the answer's status. */
+/** The requests that were sent, as `GET /api/sessions/{id}`, with the status of the answer. */
 const asked = new Map<string, number>();
 let server: SkeinServer;
 let client: Client;
@@ -41,7 +41,7 @@ beforeAll(async () => {
 
 afterAll(() => server.close({ drainMs: 0 }));
 
-test("says who asks, what is there and what was spent", async () => {
+test("reads the caller, the catalogue and the analytics", async () => {
   expect(await client.health()).toEqual({ status: "ok" });
   expect(await client.me()).toEqual({ userId: "local", admin: true, may: ALL_RIGHTS });
   const catalogue = await client.catalogue();
@@ -55,7 +55,7 @@ test("says who asks, what is there and what was spent", async () => {
   expect(await client.sessions.analytics(header.id)).toMatchObject({ totalTurns: 1 });
 });
 
-test("lists, changes, ends and brings back sessions", async () => {
+test("lists, changes, closes and undeletes sessions", async () => {
   const made = await client.sessions.create({ name: "One", metadata: { colour: "red" } });
   const { id } = made.header;
   expect(await client.sessions.get(id)).toEqual(made);
@@ -109,7 +109,7 @@ test("reads, appends, branches, labels and prunes a log whose entries have unusu
   expect((await client.sessions.moveLeaf(id, { entryId: "=x" })).leafId).toBe("=x");
 });
 
-test("shows, compacts and restores a context, forks and merges, and goes back to checkpoints", async () => {
+test("reads, compacts and restores a context, forks and merges, and restores checkpoints", async () => {
   const { header } = await client.sessions.create({ systemPrompt: "Be brief." });
   const { id } = header;
   for (let index = 0; index < 12; index++) {
@@ -146,7 +146,7 @@ test("shows, compacts and restores a context, forks and merges, and goes back to
   expect(copy.messageCount).toBe((await client.sessions.get(id)).messageCount);
 });
 
-test("runs, steers, approves, refuses, stops and follows", async () => {
+test("runs, steers, approves, denies, cancels and follows", async () => {
   const { header } = await client.sessions.create();
   const { id } = header;
   const asking = async (): Promise<string> => {
@@ -171,7 +171,7 @@ test("runs, steers, approves, refuses, stops and follows", async () => {
   for await (const entry of client.sessions.watch(id, { after: -1 })) if (entry.seq === 1) break;
 });
 
-test("hands people what is theirs, and erases them", async () => {
+test("exports and erases users", async () => {
   await client.sessions.create({ userId: "zoe" });
   expect((await client.users.exportArchive("zoe")).size).toBeGreaterThan(512);
   expect(await client.users.erase("zoe", { dryRun: true })).toMatchObject({ sessions: 1 });
@@ -179,16 +179,16 @@ test("hands people what is theirs, and erases them", async () => {
   expect((await client.sessions.list({ userId: "zoe" })).items).toEqual([]);
 });
 
-test("has asked for everything that the server's description lists", () => {
-  // A chat is the AI SDK's: its own client asks for it.
+test("has called every operation of the server's OpenAPI document", () => {
+  // The AI SDK's own client calls the chat routes.
   const operations = patterns.filter((pattern) => / \/(?:api\/(?!chat)|openapi\.json)/.test(pattern));
   expect(operations.length).toBeGreaterThan(40);
   expect(operations.filter((operation) => !asked.has(operation))).toEqual([]);
-  // What the client asks for and the description does not know would be a route that nobody documents.
+  // A request that is not in the document would be an undocumented route.
   expect([...asked.keys()].filter((operation) => operation.startsWith("?"))).toEqual([]);
 });
 
-/** The operation of the description that a request is. */
+/** The operation of the document that matches a request. */
 function patternOf(request: string): string {
   const segments = request.split("/");
   const found = patterns.find((pattern) => {

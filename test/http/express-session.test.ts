@@ -18,7 +18,7 @@ describe("sessions in Express", () => {
     runWebCase(webCase, openExpressApp, { withContext: false }),
   );
 
-  test("are bound in what listens to the events of a request or its answer", () =>
+  test("are bound in listeners of events of a request or its answer", () =>
     runWebCase(
       {
         name: "events",
@@ -41,7 +41,7 @@ describe("sessions in Express", () => {
 });
 
 describe("beside express-session", () => {
-  // Its types say that request.session is its own, in every program that imports them.
+  // Its types declare request.session in every program that imports them.
   const require = createRequire(import.meta.url);
   const theirs = require("express-session") as (options: object) => RequestHandler;
   const refusing: ErrorRequestHandler = (
@@ -53,7 +53,7 @@ describe("beside express-session", () => {
     response.status(500).json({ code, message });
   };
 
-  /** What an application answers whose handler counts visits in `request.session`, as with express-session. */
+  /** The answer of an application whose handler counts visits in `request.session`, as with express-session. */
   async function visit(order: "theirs first" | "ours first", property?: string) {
     await using store = openMemoryStore();
     const ours = expressSession({
@@ -87,19 +87,19 @@ describe("beside express-session", () => {
     }
   }
 
-  test("ours refuses a request whose session is taken", async () => {
-    const message = expect.stringMatching(/^The "session" of requests is taken, .* as in \{ property: "chat" \}\.$/);
+  test("ours refuses a request whose property is already used", async () => {
+    const message = expect.stringMatching(
+      /^The property "session" of requests is already used, .* as in \{ property: "chat" \}\.$/,
+    );
     expect((await visit("theirs first"))[0]).toEqual({ code: "INVALID_OPTION", message });
   });
 
-  test("ours refuses a field that a handler means for theirs, which leaves a taken request alone", async () => {
-    const message = expect.stringMatching(
-      /^A request's session keeps turns and no fields, so that visits would be lost; /,
-    );
+  test("ours refuses a field meant for theirs, because theirs ignores a request with a session", async () => {
+    const message = expect.stringMatching(/^A request's session stores turns and no fields, so visits would be lost; /);
     expect((await visit("ours first"))[0]).toEqual({ code: "INVALID_OPTION", message });
   });
 
-  test.for(["theirs first", "ours first"] as const)("both work with a property of our own, %s", async (order) => {
+  test.for(["theirs first", "ours first"] as const)("both work if ours uses another property, %s", async (order) => {
     const [first, second] = await visit(order, "chat");
     expect(first).toEqual({ visits: 1, id: expect.any(String) });
     expect(second).toEqual({ visits: 2, id: (first as { id: string }).id });
@@ -114,7 +114,7 @@ async function openExpressApp({
   anonymousQuery = false,
 }: WebAppInit): Promise<WebApp> {
   const app = express();
-  // Otherwise Express tells the console of every error.
+  // Otherwise Express prints every error to the console.
   app.set("env", "test").set("trust proxy", trustProxy);
   const parts = [
     expressSession({
@@ -144,7 +144,7 @@ async function openExpressApp({
   });
   app.post("/events", async (request, response) => {
     await request.session.state();
-    // Begun before the body is there, so that the body's events come from the socket alone.
+    // Started before the body arrives, so that the body's events come from the socket alone.
     response.write(`${routes.bound()} `);
     request.on("data", () => response.write(`${routes.bound()} `));
     response.on("finish", () => routes.ended(routes.bound()));
@@ -164,6 +164,6 @@ async function openExpressApp({
 }
 
 async function pipe(chunks: AsyncIterable<string>, response: Response): Promise<void> {
-  // The client may leave in the middle.
+  // The client may disconnect during it.
   await pipeline(Readable.from(chunks), response).catch(() => undefined);
 }

@@ -20,7 +20,7 @@ describe("sessions in Fastify", () => {
     runWebCase(webCase, openFastifyApp, { withContext: false }),
   );
 
-  test("hold for all routes beside the plugin, and not for an application around it", async () => {
+  test("apply to all routes beside the plugin, and not to a parent application", async () => {
     await using store = openMemoryStore();
     const app = Fastify();
     await app.register(async (inner) => {
@@ -33,10 +33,10 @@ describe("sessions in Fastify", () => {
     await app.close();
   });
 
-  test("refuse to be registered where @fastify/session has the property, and work beside it in another", async () => {
+  test("refuse to be registered if @fastify/session has the property, and work beside it under another name", async () => {
     await using store = openMemoryStore();
     const manager = new SessionManager({ store });
-    // Its types say that request.session is its own, in every program that imports them.
+    // Its types declare request.session in every program that imports them.
     const require = createRequire(import.meta.url);
     const cookies = require("@fastify/cookie") as FastifyPluginAsync;
     const theirs = require("@fastify/session") as FastifyPluginAsync<Record<string, unknown>>;
@@ -50,7 +50,7 @@ describe("sessions in Fastify", () => {
     refusing.register(fastifySession, { manager });
     await expect(refusing.ready()).rejects.toMatchObject({
       code: "INVALID_OPTION",
-      message: expect.stringMatching(/^The "session" of requests is taken, /),
+      message: expect.stringMatching(/^The property "session" of requests is already used, /),
     });
     const app = await withTheirs();
     await app.register(fastifySession, { manager, property: "chat" });
@@ -81,7 +81,7 @@ async function openFastifyApp({
 }: WebAppInit): Promise<WebApp> {
   const app = Fastify({ trustProxy, forceCloseConnections: true });
   if (parse === "before") {
-    // Takes the body off the wire before any hook of the plugin.
+    // Reads the body from the socket before any hook of the plugin.
     app.addHook("onRequest", async (request) => {
       const chunks = await request.raw.toArray();
       if (chunks.length > 0) Object.assign(request, { early: Buffer.concat(chunks) });

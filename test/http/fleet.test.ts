@@ -3,7 +3,7 @@ import { expect, test } from "vitest";
 import { answering, gate, pausing } from "./runs-agents.ts";
 import { nextOf, openRunServer, type RunServer } from "./runs-server.ts";
 
-/** A server whose worker has a run of ann's and one of bob's, each with another that waits behind it and one for later. */
+/** A server whose worker has a run of ann and one of bob; each user also has a run in the queue and one for later. */
 async function openBusyServer(later: string): Promise<RunServer & { readonly ids: Record<string, string> }> {
   const hold = gate();
   const replies = Array.from({ length: 4 }, () => pausing(["Said", " on."], hold));
@@ -18,12 +18,12 @@ async function openBusyServer(later: string): Promise<RunServer & { readonly ids
     const another = (await client.sessions.create()).header.id;
     await client.runs.start(another, { input: `Later, ${userId}.`, notBefore: later });
   }
-  // Workers say what they have from time to time, and when they are asked.
+  // Workers announce their runs on a timer and on request.
   await expect.poll(async () => (await server.client.fleet()).workers[0]?.active).toBe(2);
   return { ...server, ids };
 }
 
-test("an administrator sees the server's own worker, what it runs for whom, and all that waits", async () => {
+test("an administrator sees the server's own worker, all of its runs, and all waiting runs", async () => {
   const later = new Date(Date.now() + 3_600_000).toISOString();
   const { as, ids } = await openBusyServer(later);
   const fleet = await as("root").fleet();
@@ -54,7 +54,7 @@ test("an administrator sees the server's own worker, what it runs for whom, and 
   expect(fleet.interrupted).toEqual({ items: [], next: null });
 });
 
-test("a user sees how much the workers have, and of the runs only their own", async () => {
+test("a user sees how many runs the workers have, and of the runs only their own", async () => {
   const { as, ids } = await openBusyServer(new Date(Date.now() + 3_600_000).toISOString());
   const fleet = await as("ann").fleet();
   expect(fleet).toMatchObject({ waiting: (await as("root").fleet()).waiting });
@@ -65,11 +65,11 @@ test("a user sees how much the workers have, and of the runs only their own", as
   for (const secret of ["bob", ids.bob as string]) expect(JSON.stringify(fleet)).not.toContain(secret);
 });
 
-test("what waits is shown of fifty sessions, however many there are, and all of them are counted", async () => {
+test("waiting runs of at most fifty sessions are listed, and all of them are counted", async () => {
   const { as, manager } = await openRunServer({ agents: { helper: answering([]) }, init: { recoverMs: 0 } });
   for (let index = 0; index < 60; index++) {
     const { sessionId } = await manager.create({ userId: "ann" });
-    // Nobody notifies about it, so that it waits.
+    // The queue is not notified, so the request waits.
     await manager.request(sessionId, { agent: "helper", input: "Hi." });
   }
   const fleet = await as("ann").fleet();

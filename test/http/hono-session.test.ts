@@ -12,7 +12,7 @@ describe("sessions in Hono", () => {
     runWebCase(webCase, openHonoApp, { withContext: false }),
   );
 
-  test("are refused where another middleware has the variable, and kept in another one", async () => {
+  test("are refused if another middleware uses the variable, and work under another name", async () => {
     await using store = openMemoryStore();
     const manager = new SessionManager({ store });
     const problems: unknown[] = [];
@@ -34,7 +34,7 @@ describe("sessions in Hono", () => {
     expect(await (await app.request("/")).text()).toMatch(/^[0-9a-f-]{36}$/);
   });
 
-  test("keep the headers of an answer that cannot be changed", async () => {
+  test("keep the headers of an immutable answer", async () => {
     await using store = openMemoryStore();
     const app = new Hono<SessionEnv>();
     app.use(honoSession({ manager: new SessionManager({ store }) }));

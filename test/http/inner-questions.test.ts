@@ -14,7 +14,7 @@ import { callOf, calling, toolOf } from "../sample-run.ts";
 import { skipBecause } from "../skip.ts";
 import { nextOf, openRunServer } from "./runs-server.ts";
 
-/** An agent with a tool that runs another one, which asks before it pays; both calls have the same id. */
+/** An agent with a tool that runs another agent, which needs approval to pay; both calls have the same id. */
 function asker(paid: string[]) {
   const pay = toolOf("pay", () => `paid ${paid.push("inner")}`, { needsApproval: () => true });
   const inner = createAgent({
@@ -39,7 +39,7 @@ async function approvalsOf(store: SessionStore, sessionId: string): Promise<Entr
   return found as EntryOf<"approval">[];
 }
 
-test("what a run inside of a tool asks, and who answered it, is on the record of the run around it", async () => {
+test("a question of a run inside of a tool, and its answer, are recorded in the log of the outer run", async () => {
   const paid: string[] = [];
   const { client, store, sessionId } = await openRunServer({ agents: { helper: asker(paid) } });
   const run = await client.runs.start(sessionId, { input: "Go." });
@@ -60,11 +60,11 @@ test("what a run inside of a tool asks, and who answered it, is on the record of
   ]);
 });
 
-/** Everything that was ever taken for an answer on a queue, and more that is not. */
+/** Every message that an earlier version accepted as an answer on a queue, and invalid ones. */
 const FORGED = ["answers", "answered", "approvals"];
 
 test.for(["in process", "redis"])(
-  "who reaches the queue (%s) answers no question, and stops no server that hears nonsense",
+  "a message on the queue (%s) answers no question, and an invalid one stops no server",
   async (kind, context) => {
     if (kind === "redis" && redisSkip !== null) skipBecause(context, redisSkip);
     const url = kind === "redis" ? await redisUrl() : "";
@@ -120,7 +120,7 @@ test.for(["in process", "redis"])(
   },
 );
 
-test("what a run inside of a tool asked has no force once its process is gone, and approves no other call", async () => {
+test("a question of a run inside of a tool is discarded once its process has died, and approves no other call", async () => {
   const paid: string[] = [];
   const { client, manager, store, sessionId } = await openRunServer({
     agents: { helper: asker(paid) },
@@ -130,7 +130,7 @@ test("what a run inside of a tool asked has no force once its process is gone, a
   const { approval } = await nextOf(client, run, "approval-required");
   await client.runs.approve(sessionId, approval.question).catch(() => {});
   await nextOf(client, run, "run-finished");
-  // The same in a session whose process goes before anyone has answered.
+  // The same if the process dies before anyone has answered.
   const other = (await manager.create({ userId: "ann" })).sessionId;
   const left = manager.run(other, asker(paid), "Go.", { park: false });
   left.then(undefined, () => {});

@@ -13,7 +13,7 @@ beforeAll(async () => {
   const store = openMemoryStore();
   await store.create(createHeader({ id: "large", userId: "ann" }));
   for (let i = 0; i < TURNS; i++) {
-    // What is said is not all that takes room: the third is large by what it calls a tool with.
+    // Not only texts are large: the third entry has large arguments of a tool call.
     const text = `${i}`.repeat(3 * MIB);
     const said = { type: "message", id: `m${i}`, message: { role: "user", content: text } } as const;
     const toolCalls = [{ id: "c", name: "t", arguments: text }];
@@ -21,7 +21,7 @@ beforeAll(async () => {
     await store.append("large", [i === 2 ? called : said]);
   }
   await store.create(createHeader({ id: "small", userId: "bob" }));
-  // More than the system takes off the server's hands, and no more than an answer may hold.
+  // More than the system's socket buffers hold, and no more than an answer may have.
   await store.create(createHeader({ id: "wide", userId: "ann" }));
   for (let i = 0; i < 5; i++) {
     await store.append("wide", [{ type: "message", message: { role: "user", content: "w".repeat(3 * MIB) } }]);
@@ -31,7 +31,7 @@ beforeAll(async () => {
 });
 afterAll(() => server[Symbol.asyncDispose]());
 
-/** Reads pages until there are no more; the ids of each. */
+/** Reads all pages; the ids of each. */
 async function pagesOf(path: string, parameter: string): Promise<string[][]> {
   const pages: string[][] = [];
   let next: string | null = null;
@@ -49,7 +49,7 @@ test.for([
   ["entries?limit=1000&reverse=true", "before", ["m5", "m4", "m3", "m2", "m1", "m0"]],
   ["path?limit=1000", "before", ["m5", "m4", "m3", "m2", "m1", "m0"]],
 ] as const)(
-  "a page of %s ends before what would make it too large, and what is larger goes alone",
+  "a page of %s ends before it gets too large, and a larger item is a page by itself",
   async ([path, parameter, ids]) => {
     const pages = await pagesOf(path, parameter);
     expect(pages.flat()).toEqual(ids);
@@ -58,7 +58,7 @@ test.for([
   },
 );
 
-test("what comes after an entry, and a comparison, hold the first of it and say that there is more", async () => {
+test("pages after an entry, and comparisons, have the first entries and say that there are more", async () => {
   const seen: string[] = [];
   for (let after: string | null = "m0"; after !== null; ) {
     const { body } = await server.call("GET", `/api/sessions/large/path?limit=1000&after=${after}`, undefined, ANN);
@@ -72,14 +72,14 @@ test("what comes after an entry, and a comparison, hold the first of it and say 
   expect(body.left.items.map(({ id }: { id: string }) => id)).toEqual(["m1"]);
 });
 
-test("the tree says what each node begins with, and holds nothing else of it", async () => {
+test("the tree contains the beginning of each node's text, and nothing else of its content", async () => {
   const { body, text } = await server.call("GET", "/api/sessions/large/tree", undefined, ANN);
   expect(body.nodes.map(({ preview }: { preview: string }) => preview.length)).toEqual([121, 121, 0, 121, 121, 121]);
   expect(text.length).toBeLessThan(5000);
 });
 
 test.for(["state", "context", "analytics", "compaction"])(
-  "%s of what is too large has no pages and is refused",
+  "%s of a session that is too large has no pages and is refused",
   async (path) => {
     const { body } = await server.call("GET", `/api/sessions/large/${path}`, undefined, ANN);
     expect(body).toMatchObject({ status: 413, code: "TOO_LARGE" });
@@ -87,7 +87,7 @@ test.for(["state", "context", "analytics", "compaction"])(
   },
 );
 
-/** Asks for something and does not read the answer. */
+/** Sends a request and does not read the answer. */
 async function ask(path: string, who: string): Promise<IncomingMessage> {
   const headers = { authorization: `Bearer ${tokenOf(who)}` };
   const sent = request(`${server.url}${path}`, { headers, agent: false });
@@ -97,7 +97,7 @@ async function ask(path: string, who: string): Promise<IncomingMessage> {
   return response;
 }
 
-test("whoever does not read is given no more than answerBytesPerUser and hung up on in time, and others are served", async () => {
+test("a client that does not read gets at most answerBytesPerUser and is disconnected in time, and others are served", async () => {
   const held = await ask("/api/sessions/wide/state", "ann");
   expect(held.statusCode).toBe(200);
   const { body, headers } = await server.call("GET", "/api/sessions/large", undefined, ANN);
@@ -108,11 +108,11 @@ test("whoever does not read is given no more than answerBytesPerUser and hung up
   held.destroy();
 });
 
-test("whoever reads slowly, but reads, is given all of it", async () => {
+test("a client that reads slowly gets the whole answer", async () => {
   const response = await ask("/api/sessions/large/export", "ann");
   let bytes = 0;
   for await (const chunk of response as AsyncIterable<Buffer>) {
-    // So slowly that the whole takes longer than what is ready at once may.
+    // So slowly that the whole answer takes longer than the timeout for data that is ready.
     if (Math.floor(bytes / MIB) < Math.floor((bytes + chunk.length) / MIB)) {
       await new Promise((resolve) => setTimeout(resolve, 120));
     }

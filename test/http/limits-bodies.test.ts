@@ -27,7 +27,7 @@ beforeAll(async () => {
 });
 afterAll(async () => server[Symbol.asyncDispose]());
 
-/** JSON of exactly so many bytes: blanks at the end count as bytes and mean nothing. */
+/** JSON with an exact number of bytes, padded with spaces. */
 function padded(value: unknown, bytes: number): string {
   return JSON.stringify(value).padEnd(bytes);
 }
@@ -36,7 +36,7 @@ const TEXT = { type: "text", text: "x" };
 const SAID = { role: "user", content: "hello" };
 
 describe("the bytes of a body", () => {
-  test("are limited by what the route is for", async () => {
+  test("have a limit for each kind of route", async () => {
     for (const [method, path, value, most] of [
       ["POST", "/api/sessions", {}, 4 * KIB],
       ["PATCH", base, {}, 4 * KIB],
@@ -59,14 +59,14 @@ describe("the bytes of a body", () => {
     expect((await server.call("POST", "/api/import", log.padEnd(128 * KIB + 1, "\n"), jsonl)).status).toBe(413);
   });
 
-  test("are not read before it is known who sends them", async () => {
+  test("are not read before the caller is authenticated", async () => {
     const answer = await server.call("POST", "/api/sessions", padded({}, 5 * KIB), { token: "nobody's-token-000000" });
     expect(answer.status).toBe(401);
   });
 });
 
-describe("what a body holds", () => {
-  test("is limited in values and in depth on every route that takes JSON", async () => {
+describe("the contents of a body", () => {
+  test("is limited in values and in depth on every route that accepts JSON", async () => {
     const document = (await server.call("GET", "/openapi.json")).body as Record<"paths", Record<string, object>>;
     let routes = 0;
     for (const [path, operations] of Object.entries(document.paths)) {
@@ -94,7 +94,7 @@ describe("what a body holds", () => {
     expect((await server.call("POST", "/api/sessions", fits, ANN)).status).toBe(201);
   });
 
-  test("is looked at for its length first, and a check ends after ten problems", async () => {
+  test("is checked for its length first, and a check ends after ten problems", async () => {
     const turn = (content: unknown) => server.call("POST", `${base}/turns`, { role: "user", content }, ANN);
     expect((await turn(Array(10).fill(TEXT))).status).toBe(201);
     expect((await turn(Array(11).fill(1))).body.problems).toEqual([
@@ -119,7 +119,7 @@ describe("what a body holds", () => {
     expect(wrong.body.problems[9].path).toBe("body.turnIds.9");
   });
 
-  test("has problems of a bounded length, whatever the keys are", async () => {
+  test("is refused with problems of bounded length, whatever the keys are", async () => {
     const keys = Object.fromEntries(Array.from({ length: 300 }, (_, i) => [`key-${i}`, 1]));
     for (const body of [keys, { ["k".repeat(3000)]: 1 }]) {
       const answer = await server.call("POST", "/api/sessions", body, ANN);
@@ -135,7 +135,7 @@ describe("what a body holds", () => {
     expect(more.body).toMatchObject({ status: 400, detail: "The query has more than 100 parameters." });
   });
 
-  test("a route cannot be added whose lists may be of any length", () => {
+  test("a route with an unbounded list cannot be added", () => {
     const app = { hono: { on: () => {} }, routes: [] } as unknown as ServerApp;
     const about = { method: "post", path: "/api/x", operationId: "x", summary: "X.", answers: {} } as const;
     const handle = () => new Response();
@@ -152,8 +152,8 @@ describe("what a body holds", () => {
   });
 });
 
-describe("bodies at once", () => {
-  test("of one user take up to bodyBytesPerUser until they are answered, and others are served", async () => {
+describe("concurrent bodies", () => {
+  test("of one user may take up to bodyBytesPerUser until they are answered, and others are served", async () => {
     const store = openMemoryStore();
     const limits = { rate: null, contentBytesMax: 64 * KIB, bodyBytesMax: KIB, importBytesMax: KIB };
     const small = await startTestServer({ store, tokens: TOKENS, limits: { ...limits, bodyBytesPerUser: 100 * KIB } });
@@ -166,7 +166,7 @@ describe("bodies at once", () => {
     const held = await holdBody(small.url, `${anns}/turns`, tokenOf("ann"), padded(SAID, 60 * KIB));
     const say = (path: string, who: string) =>
       small.call("POST", `${path}/turns`, padded(SAID, 60 * KIB), { token: tokenOf(who) });
-    // The server may not have the bytes yet; one that comes before them is taken.
+    // The server may not have received the bytes yet; a request that arrives before them is accepted.
     await expect.poll(async () => (await say(anns, "ann")).status).toBe(429);
     const refused = await say(anns, "ann");
     expect(refused.body).toMatchObject({ status: 429, code: "TOO_MANY_BODIES" });
@@ -177,7 +177,7 @@ describe("bodies at once", () => {
     expect((await say(anns, "ann")).status).toBe(201);
   });
 
-  test("of all users take up to bodyBytesAtOnce, and limits that no body fits into are refused", async () => {
+  test("of all users may take up to bodyBytesAtOnce, and limits below the largest body are refused", async () => {
     const limits = { rate: null, contentBytesMax: 64 * KIB, bodyBytesMax: KIB, importBytesMax: KIB };
     const sizes = { bodyBytesPerUser: 70 * KIB, bodyBytesAtOnce: 100 * KIB };
     const small = await startTestServer({ tokens: TOKENS, limits: { ...limits, ...sizes } });
@@ -193,7 +193,7 @@ describe("bodies at once", () => {
   });
 });
 
-describe("what was spent", () => {
+describe("declared spending", () => {
   const usage = { inputTokens: 1, outputTokens: 1, totalTokens: 2 };
   const answer = { role: "assistant", content: "Done." };
   test.for([
@@ -213,14 +213,14 @@ describe("what was spent", () => {
     expect(refused.body.detail).toContain(`leave ${field} out`);
   });
 
-  test("is taken from an administrator, and nothing at all from anyone", async () => {
+  test("is accepted from an administrator, and 0 from anyone", async () => {
     expect((await server.call("POST", `${base}/turns`, { ...answer, cost: 0, tokensUsed: 0 }, ANN)).status).toBe(201);
     const told = await server.call("POST", `${base}/turns`, { ...answer, cost: 2, tokensUsed: 5 }, ROOT);
     expect(told.body).toMatchObject({ cost: 2, usage: { totalTokens: 5 } });
   });
 });
 
-/** Sends a body but for its last byte. */
+/** Sends a body without its last byte. */
 async function holdBody(
   url: string,
   path: string,

@@ -11,7 +11,7 @@ import { HealthProber } from "../hostile/health-prober.ts";
 
 const MIB = 1024 * 1024;
 const USERS = 20;
-/** What they hold is more than the heap when it is read and written at once. */
+/** Their variables exceed the heap if they are read and written together. */
 const LARGE_SESSIONS = 50;
 const PROGRAM = join(import.meta.dirname, "programs/serve-limited.mjs");
 
@@ -36,7 +36,7 @@ afterAll(async () => {
   await rm(directory, { recursive: true, force: true });
 });
 
-/** Sessions with variables of 5 MiB, as they could be made before there was a limit. */
+/** Sessions with variables of 5 MiB, as they could be created before the limit existed. */
 async function fillWithVariables(path: string): Promise<void> {
   await using store = await openSqliteStore({ path });
   const set = { large: "x".repeat(5 * MIB) };
@@ -46,7 +46,7 @@ async function fillWithVariables(path: string): Promise<void> {
   }
 }
 
-/** Sends a request on a connection of its own; a server that hangs up on a body that it refused is status 0. */
+/** Sends a request on a new connection; a connection that the server closes after a refused body has the status 0. */
 function send(user: number, method: string, path: string, body?: string, type = "application/json"): Promise<Answer> {
   const headers = { authorization: `Bearer token-of-user${user}-0123456789`, "content-type": type };
   return new Promise((resolve) => {
@@ -66,7 +66,7 @@ interface Answer {
   readonly text: string;
 }
 
-/** Does something while the health route is asked all the time; the longest that an answer took. */
+/** Runs a task while the health route is polled; returns the longest latency. */
 async function whileHealthy(work: () => Promise<void>): Promise<number> {
   const prober = new HealthProber(url, child.pid as number);
   try {
@@ -85,7 +85,7 @@ async function sessionOf(user: number): Promise<string> {
 
 const fill = (unit: string, bytes: number): string => unit.repeat(Math.floor(bytes / unit.length));
 
-/** Bodies that took the server down, or could: each is refused, in any number. */
+/** Bodies that crashed the server, or could: each is refused, in any number. */
 const HOSTILE: readonly (readonly [name: string, path: (id: string) => string, body: () => string])[] = [
   ["numbers as parts", (id) => `/api/sessions/${id}/runs`, () => `{"input":[${fill("1,", 15 * MIB)}1]}`],
   [
@@ -100,7 +100,7 @@ const HOSTILE: readonly (readonly [name: string, path: (id: string) => string, b
   ["a nest of objects", (id) => `/api/sessions/${id}/entries`, () => fill('{"a":', 16 * MIB)],
 ];
 
-test("hostile bodies of several users at once are refused, and the server lives on 512 MB of heap", {
+test("concurrent hostile bodies of several users are refused, and the server survives with 512 MB of heap", {
   timeout: 180_000,
 }, async () => {
   const id = await sessionOf(2);
@@ -121,7 +121,7 @@ test("hostile bodies of several users at once are refused, and the server lives 
   expect(longestMs).toBeLessThan(1000);
 });
 
-test("twenty users with 14 MiB each are served or told to come again, and others are answered within a second", {
+test("twenty users with 14 MiB each are served or told to retry, and others are answered within a second", {
   timeout: 180_000,
 }, async () => {
   const ids = await Promise.all(Array.from({ length: USERS }, (_, user) => sessionOf(user)));
@@ -132,7 +132,7 @@ test("twenty users with 14 MiB each are served or told to come again, and others
   };
   const body = JSON.stringify({ entries: [picture, picture] });
   const longestMs = await whileHealthy(async () => {
-    // All at once, and then some of them, for whom there must be room again.
+    // All concurrently, and then some of them again, for whom there must be room.
     for (const users of [ids, ids.slice(0, 3)]) {
       const answers = await Promise.all(
         users.map((id, user) => send(user, "POST", `/api/sessions/${id}/entries`, body)),
@@ -169,7 +169,7 @@ test(`a listing of ${LARGE_SESSIONS} sessions with 5 MiB of variables each comes
   expect(child.exitCode).toBeNull();
 });
 
-test("what a session says in 12 turns of 7 MiB is read in pages, and refused where there are none", {
+test("a session with 12 turns of 7 MiB is read in pages, and refused on routes without pages", {
   timeout: 180_000,
 }, async () => {
   const id = await sessionOf(3);

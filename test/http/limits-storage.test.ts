@@ -28,7 +28,7 @@ const open = (limits: ServerLimits, store?: SessionStore): Promise<RunServer> =>
     init: { limits: { rate: null, ...limits } },
   });
 
-/** Does something until it is refused; the code of the refusal and how often it was done. */
+/** Repeats a request until it is refused; the code of the error and the number of successes. */
 async function untilRefused(act: (index: number) => Promise<unknown>): Promise<{ code: string; done: number }> {
   for (let done = 0; done < 100; done++) {
     try {
@@ -54,11 +54,11 @@ const LINES = (id: string, text: string): string =>
     .map((line: JsonObject) => JSON.stringify(line))
     .join("\n");
 
-describe("the sessions that a user keeps", () => {
-  test("count when they are closed and when they are deleted, and no longer when they are purged", async () => {
+describe("the stored sessions of a user", () => {
+  test("count when they are closed and when they are deleted, and no more when they are purged", async () => {
     const { client, as, store } = await open({ storedSessionsPerUser: 5 });
     const made: string[] = [];
-    // One was made before.
+    // One was created before.
     const closed = await untilRefused(async () => {
       const { header } = await client.sessions.create({});
       made.push(header.id);
@@ -73,7 +73,7 @@ describe("the sessions that a user keeps", () => {
     await vi.waitFor(() => client.sessions.create({}), { timeout: 5000, interval: 200 });
   });
 
-  test("are never more than that, by requests at once, forks and imports", async () => {
+  test("never exceed the limit, by concurrent requests, forks and imports", async () => {
     const { client, sessionId, store } = await open({ storedSessionsPerUser: 6 });
     const forks = Array.from({ length: 20 }, (_, i) => client.sessions.fork(sessionId, { branchName: `b${i}` }));
     await Promise.allSettled(forks);
@@ -84,10 +84,10 @@ describe("the sessions that a user keeps", () => {
   });
 });
 
-describe("the bytes that a user keeps", () => {
+describe("the stored bytes of a user", () => {
   const turn = (bytes: number) => ({ role: "user", content: "x".repeat(bytes) }) as const;
 
-  test("are bounded for turns, imports and variables; ending and deleting go on, and others are not held up", async () => {
+  test("are limited for turns, imports and variables; closing and deleting still work, and other users are not affected", async () => {
     const { client, as, sessionId, store } = await open({ storedBytesPerUser: 300 * KIB });
     const appended = await untilRefused(() => client.sessions.addTurn(sessionId, turn(40 * KIB)));
     expect(appended.code).toBe(BYTES);
@@ -105,7 +105,7 @@ describe("the bytes that a user keeps", () => {
     });
   });
 
-  test("are known again after a restart", async () => {
+  test("are counted again after a restart", async () => {
     const first = await open({});
     const { store, sessionId } = first;
     for (let i = 0; i < 5; i++) await first.client.sessions.addTurn(sessionId, turn(40 * KIB));
@@ -117,7 +117,7 @@ describe("the bytes that a user keeps", () => {
     );
   });
 
-  test("keep a run from starting, and stop one between its rounds, with a sentence", async () => {
+  test("prevent a run from starting, and stop one between its rounds, with an error message", async () => {
     const grow = toolOf("grow", () => pause(50, "y".repeat(45 * KIB)));
     const rounds = Array.from({ length: 40 }, (_, i) => calling(callOf(String(i), "grow")));
     const { client, sessionId, store } = await openRunServer({
@@ -129,7 +129,7 @@ describe("the bytes that a user keeps", () => {
       const { status } = await client.runs.get(sessionId, run.runId);
       expect(status).toBe("cancelled");
     }, 30_000);
-    // Asked for by a program that counts nothing.
+    // Requested by a program that counts nothing.
     await store.append(sessionId, [
       { type: "run_request", id: "run:late", runId: "late", input: "Go.", agent: "helper" },
     ]);
@@ -141,10 +141,10 @@ describe("the bytes that a user keeps", () => {
   });
 });
 
-describe("what forks and merges add", () => {
+describe("the bytes of forks and merges", () => {
   const draft = { type: "message", message: { role: "user", content: "x".repeat(60 * KIB) } } as const;
 
-  test("counts with the longest fork once its source is purged, as the store keeps it for that", async () => {
+  test("count with the longest fork after its source is purged, because the store keeps them for that fork", async () => {
     await using store = openMemoryStore();
     await using manager = new SessionManager({ store });
     const limits = { sessions: null, bytes: 300 * KIB };
@@ -165,7 +165,7 @@ describe("what forks and merges add", () => {
     await counted();
   });
 
-  test("counts at once in a store where a fork is a copy", async () => {
+  test("count immediately in a store where a fork is a copy", async () => {
     const directory = mkdtempSync(join(tmpdir(), "storage-"));
     onTestFinished(() => rmSync(directory, { recursive: true, force: true }));
     await using store = await openStore(`jsonl:${directory}`);
@@ -176,7 +176,7 @@ describe("what forks and merges add", () => {
     expect(forked).toEqual({ code: BYTES, done: 4 });
   });
 
-  test("counts at once for a merge", async () => {
+  test("count immediately for a merge", async () => {
     const { client, sessionId } = await open({ storedBytesPerUser: 300 * KIB });
     const { id } = (await client.sessions.fork(sessionId, { branchName: "side" })).header;
     await client.sessions.append(id, { entries: [draft, draft] });
@@ -185,11 +185,11 @@ describe("what forks and merges add", () => {
   });
 });
 
-describe("what is counted for a user", () => {
+describe("the bytes counted for a user", () => {
   let directory = "";
   afterEach(() => rmSync(directory, { recursive: true, force: true }));
 
-  test("is the log in any store, deleted or not, what is appended to it, and the user's directory", async () => {
+  test("are the log in every store, deleted or not, later appends, and the user's directory", async () => {
     directory = mkdtempSync(join(tmpdir(), "storage-"));
     const own = join(directory, "own");
     for (const store of [openMemoryStore(), await openSqliteStore({ path: join(directory, "a.db") })]) {

@@ -11,10 +11,10 @@ import { HealthProber } from "../hostile/health-prober.ts";
 
 const MIB = 1024 * 1024;
 const PROGRAM = join(import.meta.dirname, "programs/serve-tools.mjs");
-/** So many that the names of all listings at once do not fit into the heap. */
+/** So many that the names of all concurrent listings do not fit into the heap. */
 const FILES = 100_000;
 const EACH = 33;
-/** The heap, and a few of the files. */
+/** A heap that has room for only a few of the files. */
 const RSS_MAX = 1500 * MIB;
 
 let directory: string;
@@ -30,7 +30,7 @@ beforeAll(async () => {
   await writeFile(join(directory, "letters0"), "a".repeat(4 * MIB));
   for (let i = 0; i < EACH; i++) {
     await symlink("many", join(directory, `list${i}`));
-    // Under names of their own, since calls for one path wait for each other.
+    // With different names, because calls for one path wait for each other.
     if (i > 0) await link(join(directory, "lines0"), join(directory, `lines${i}`));
     if (i > 0) await link(join(directory, "letters0"), join(directory, `letters${i}`));
   }
@@ -49,7 +49,7 @@ afterAll(async () => {
   await rm(directory, { recursive: true, force: true });
 }, 120_000);
 
-/** Has calls made in one round, while the health route is asked all the time; the results, and the longest answer. */
+/** Runs calls in one round while the health route is polled; the results, and the longest latency. */
 async function call(calls: readonly JsonObject[]): Promise<{ results: string[]; longestMs: number }> {
   const { header } = await client.sessions.create({});
   const prober = new HealthProber(url, child.pid as number);
@@ -70,7 +70,7 @@ async function call(calls: readonly JsonObject[]): Promise<{ results: string[]; 
 
 const times = <T>(count: number, make: (index: number) => T): T[] => Array.from({ length: count }, (_, i) => make(i));
 
-test("a hundred calls on large files and directories at once are answered, while the server answers others in a second", {
+test("a hundred concurrent calls on large files and directories succeed, while the server answers others within a second", {
   timeout: 180_000,
 }, async () => {
   const half = "a".repeat(100_000);

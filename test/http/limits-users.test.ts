@@ -28,7 +28,7 @@ async function sessionOf(server: TestServer, who: { readonly token: string }): P
 }
 
 describe("event streams", () => {
-  /** Opens a stream and leaves it open. */
+  /** Opens a stream and keeps it open. */
   async function open(server: TestServer, path: string, { token }: { readonly token: string }) {
     const controller = new AbortController();
     const headers = { authorization: `Bearer ${token}` };
@@ -36,7 +36,7 @@ describe("event streams", () => {
     return { response, status: response.status, close: () => controller.abort() };
   }
 
-  test("are open up to streamsPerUser for each user, and one that is closed makes room", async () => {
+  test("are limited to streamsPerUser for each user, and closing one makes room", async () => {
     const pause = gate();
     const agent = { ...answering([pausing(["a", "b"], pause)]), name: "helper" };
     const server = await serve({ streamsPerUser: 3 }, { agents: [agent] });
@@ -67,7 +67,7 @@ describe("event streams", () => {
 });
 
 describe("runs", () => {
-  /** A server whose runs go on until they are let go of, one after the other. */
+  /** A server whose runs wait until they are released, one after the other. */
   async function serveRuns(maxRunsPerUser: number) {
     const gates: Gate[] = Array.from({ length: 12 }, () => gate());
     let next = 0;
@@ -88,7 +88,7 @@ describe("runs", () => {
     return { server, gates, start };
   }
 
-  test("go on up to maxRunsPerUser for each user; more wait and begin in order", async () => {
+  test("run concurrently up to maxRunsPerUser for each user; more wait and start in order", async () => {
     const { server, gates, start } = await serveRuns(2);
     const anns = await Promise.all(Array.from({ length: 4 }, () => sessionOf(server, ANN)));
     const bobs = await sessionOf(server, BOB);
@@ -110,7 +110,7 @@ describe("runs", () => {
     await expect.poll(() => standing(e)).toEqual(["running"]);
   });
 
-  test("that take the place of another one of the same user need no place of their own", async () => {
+  test("that interrupt another run of the same user need no slot of their own", async () => {
     const { server, start } = await serveRuns(1);
     const id = await sessionOf(server, ANN);
     const first = (await start(id, ANN)).body.runId as string;
@@ -120,7 +120,7 @@ describe("runs", () => {
     );
   });
 
-  test("that wait for a place when their server shuts down begin on the next one", async () => {
+  test("that wait for a slot when their server shuts down start on the next one", async () => {
     const { server, start } = await serveRuns(1);
     const [a, b] = [await sessionOf(server, ANN), await sessionOf(server, ANN)];
     expect((await start(a, ANN)).status).toBe(202);
@@ -137,7 +137,7 @@ describe("runs", () => {
 describe("variables", () => {
   const large = (length: number) => "x".repeat(length);
 
-  test("of a session take up to variablesBytesMax, however many requests set them at once", async () => {
+  test("of a session may take up to variablesBytesMax, with any number of concurrent requests", async () => {
     const server = await serve({}, { config: { variablesBytesMax: 10_000 } });
     const id = await sessionOf(server, ANN);
     const set = (key: string, length: number, who = ANN) =>
@@ -171,7 +171,7 @@ describe("variables", () => {
     await set(fork, "other");
     const merge = await server.call("POST", `/api/sessions/${id}/merges`, { branchId: fork }, ANN);
     expect(merge.body.code).toBe("CAPACITY");
-    // What the program itself has written is not limited.
+    // Writes of the program itself are not limited.
     await server.manager.store.append(id, [{ type: "variables", set: { huge: large(20_000) }, unset: [] }]);
     const before = await server.manager.store.count({ userId: "ann" });
     expect((await server.call("POST", `/api/sessions/${id}/forks`, { branchName: "c" }, ANN)).body.code).toBe(
@@ -183,7 +183,7 @@ describe("variables", () => {
     expect(await server.manager.store.count({ userId: "ann" })).toBe(before);
   });
 
-  test("are in no listing, and in what one session is asked for", async () => {
+  test("are in no listing, and in the answer for a single session", async () => {
     const server = await serve({});
     const id = await sessionOf(server, ANN);
     await server.call("POST", `/api/sessions/${id}/forks`, { branchName: "b" }, ANN);
@@ -212,7 +212,7 @@ describe("variables", () => {
 });
 
 describe("forks over HTTP", () => {
-  test("count as sessions of their user, also when many are made at once, and those of the program do not", async () => {
+  test("count as sessions of their user, also when many are created concurrently; forks of the program do not", async () => {
     const server = await serve({}, { config: { maxSessionsPerUser: 4 } });
     const id = await sessionOf(server, ANN);
     const fork = (from: string, who = ANN) =>
@@ -222,7 +222,7 @@ describe("forks over HTTP", () => {
     for (const answer of answers.filter(({ status }) => status !== 201)) {
       expect(answer.body).toMatchObject({ status: 409, code: "CAPACITY" });
     }
-    // A fork belongs to whose session it is a fork of.
+    // A fork belongs to the user of its source.
     expect((await fork(id, ROOT)).body.code).toBe("CAPACITY");
     expect((await fork(await sessionOf(server, BOB), BOB)).status).toBe(201);
     const made = answers.find(({ status }) => status === 201)?.body.header.id as string;
@@ -232,7 +232,7 @@ describe("forks over HTTP", () => {
     expect(await server.manager.store.count({ userId: "ann" })).toBe(5);
   });
 
-  test("of a session that has ended are no more than there is room for", async () => {
+  test("of an ended session stay within the limit", async () => {
     const server = await serve({}, { config: { maxSessionsPerUser: 3 } });
     const id = await sessionOf(server, ANN);
     await server.call("POST", `/api/sessions/${id}/close`, {}, ANN);
@@ -243,7 +243,7 @@ describe("forks over HTTP", () => {
   });
 });
 
-test("limits that make no sense are refused by name", async () => {
+test("invalid limits are refused by name", async () => {
   for (const name of ["bodyBytesMax", "streamsPerUser", "maxRunsPerUser", "bodyValuesMax"] as const) {
     const making = createServer({ store: openMemoryStore(), limits: { [name]: 0 } });
     await expect(making).rejects.toMatchObject({ code: "INVALID_OPTION", message: expect.stringContaining(name) });

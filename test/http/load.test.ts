@@ -15,7 +15,7 @@ import { startTestServer, type TestServer } from "./server-support.ts";
 const STREAMS = 200;
 const POLL = { timeout: 60_000, interval: 10 };
 
-test("of 200 streams each sees its events, those whose clients vanish are let go of, and a drain leaves nothing", async () => {
+test("each of 200 streams gets its events, streams of disconnected clients are closed, and a drain leaves nothing open", async () => {
   const answers = followAnswers();
   const store = await openTemporaryStore();
   const agents = [createAgent({ name: "helper", prompt: "Help.", model: offline({ delayMs: 100 }) })];
@@ -37,7 +37,7 @@ test("of 200 streams each sees its events, those whose clients vanish are let go
 
   const run = await server.call("POST", `/api/sessions/${sessionId}/runs`, { input: "Hello", ifBusy: "enqueue" });
   expect(run.status).toBe(202);
-  // What has not begun when a server shuts down is left to the next one.
+  // A run that has not started when a server shuts down is left to the next one.
   const path = `/api/sessions/${sessionId}/runs/${run.body.runId}`;
   await expect.poll(async () => (await server.call("GET", path)).body.status, POLL).not.toBe("requested");
   const half = await sendHalf(server, sessionId);
@@ -54,7 +54,7 @@ test("of 200 streams each sees its events, those whose clients vanish are let go
   expect(server.log.filter(({ level }) => level === "error")).toEqual([]);
 });
 
-/** What every server of this process is answering, and how many answers were cut before their end. */
+/** The answers in progress of all servers in this process, and how many were cut off. */
 function followAnswers(): { readonly open: Set<ServerResponse>; cut: number } {
   const answers = { open: new Set<ServerResponse>(), cut: 0 };
   const follow = (message: unknown): void => {
@@ -92,13 +92,13 @@ async function openStream({ url }: TestServer, sessionId: string): Promise<Strea
   response.setEncoding("utf8").on("data", (chunk: string) => {
     stream.text += chunk;
   });
-  // Whoever vanishes is told that the answer was not complete.
+  // A client that disconnects gets an incomplete answer.
   response.on("error", () => {});
   expect(response.statusCode).toBe(200);
   return stream;
 }
 
-/** A request whose second half comes when it is told to, over a connection that its client would keep. */
+/** A request whose second half is sent on demand, over a keep-alive connection. */
 async function sendHalf(
   { url }: TestServer,
   sessionId: string,

@@ -11,34 +11,34 @@ import { Routes } from "./session-routes.ts";
 import type { WebApp } from "./web-app.ts";
 
 /*
- * What sessions promise in every framework. Each has a small application with the same routes, behind a real server; these
- * cases talk to it from outside.
+ * The promises of the session middleware in every framework. Each framework has a small application with the same routes, behind
+ * a real server; these cases send it requests.
  */
 
-/** What an application is made of. */
+/** The parts of an application. */
 export interface WebAppInit {
   readonly manager: SessionManager;
   readonly routes: Routes;
-  /** Whether bodies are parsed before the session is looked for, or after. */
+  /** Whether bodies are parsed before or after the session middleware. */
   readonly parse: "before" | "after";
   readonly trustProxy?: boolean;
   readonly anonymousQuery?: boolean;
 }
 
-/** An application on a store of its own, for the time of a test. */
+/** An application on a new store, for the time of a test. */
 export interface Trial extends WebApp {
   readonly manager: SessionManager;
   readonly routes: Routes;
 }
 
-/** What an application's answers are checked for. */
+/** A promise of the middleware. */
 export interface WebCase {
   readonly name: string;
   readonly config?: Partial<SessionConfig>;
   readonly parse?: "before" | "after";
   readonly trustProxy?: boolean;
   readonly anonymousQuery?: boolean;
-  /** Whether it is about what a context binds. */
+  /** Whether it needs a context. */
   readonly isAboutContext?: true;
   run(trial: Trial): Promise<void>;
 }
@@ -62,7 +62,7 @@ export async function runWebCase(
 
 const COOKIE = /^skein_session=([0-9a-f-]{36}); HttpOnly; SameSite=Lax; Path=\/; Max-Age=86400$/;
 
-/** Says something with the headers given. */
+/** Adds a turn, with the given headers. */
 export async function say(
   { url }: Pick<WebApp, "url">,
   headers: Record<string, string> = {},
@@ -76,11 +76,11 @@ export async function say(
   return { response, body: (await response.json()) as Record<string, unknown> };
 }
 
-/** Every promise, as cases. */
+/** All promises. */
 export const webCases: readonly WebCase[] = [
   ...(["before", "after"] as const).map(
     (parse): WebCase => ({
-      name: `makes a session on first use, with bodies parsed ${parse} it, and finds it again by cookie and header, and not by query`,
+      name: `creates a session on first use, with bodies parsed ${parse} it, and finds it again by cookie and header, and not by query`,
       isAboutContext: true as const,
       parse,
       async run(trial) {
@@ -112,7 +112,7 @@ export const webCases: readonly WebCase[] = [
     }),
   ),
   {
-    name: "finds the session of a visitor by the query where that is switched on, and by nothing more",
+    name: "finds the session of an anonymous visitor by the query only if anonymousQuery is set",
     anonymousQuery: true,
     async run(trial) {
       const { body } = await say(trial);
@@ -124,7 +124,7 @@ export const webCases: readonly WebCase[] = [
     },
   },
   {
-    name: "stores nothing and sets no cookie for a handler that does not use its session",
+    name: "stores nothing and sets no cookie if the handler does not use its session",
     async run({ url, manager }) {
       const response = await fetch(`${url}/idle`);
       assert.equal(await response.text(), "idle");
@@ -137,7 +137,7 @@ export const webCases: readonly WebCase[] = [
     },
   },
   {
-    name: "takes the header before the query and the query before the cookie, and passes over what is no use",
+    name: "prefers the header to the query and the query to the cookie, and ignores unusable ids",
     async run(trial) {
       const { manager } = trial;
       const [a, b, c] = await Promise.all(["a", "b", "c"].map((id) => manager.create({ userId: "ann", id })));
@@ -166,7 +166,7 @@ export const webCases: readonly WebCase[] = [
     },
   },
   {
-    name: "gives each visitor a quota of their own, and nobody a session of a user they are not",
+    name: "gives each visitor a separate quota, and nobody another user's session",
     config: { maxSessionsPerUser: 1 },
     async run(trial) {
       const visits = await Promise.all(Array.from({ length: 5 }, () => say(trial)));
@@ -181,7 +181,7 @@ export const webCases: readonly WebCase[] = [
     },
   },
   {
-    name: "passes over ids that are long, doubled, broken or none",
+    name: "ignores ids that are too long, repeated or malformed",
     async run(trial) {
       const { manager, url } = trial;
       const { sessionId } = await manager.create({ userId: "anonymous:x" });
@@ -214,7 +214,7 @@ export const webCases: readonly WebCase[] = [
     },
   },
   {
-    name: "keeps the session bound for a handler whose body comes long after the headers",
+    name: "keeps the session bound for a handler whose body arrives long after the headers",
     isAboutContext: true,
     async run({ url, server }) {
       const reading = signal();
@@ -233,7 +233,7 @@ export const webCases: readonly WebCase[] = [
     },
   },
   {
-    name: "keeps 500 requests at once apart",
+    name: "isolates 500 concurrent requests",
     isAboutContext: true,
     config: { maxSessionsPerUser: 1000 },
     async run({ url, manager, routes }) {
@@ -254,7 +254,7 @@ export const webCases: readonly WebCase[] = [
     },
   },
   {
-    name: "unbinds the session of a handler that throws, and still tells the client its id",
+    name: "unbinds the session of a handler that throws, and still sends the client its id",
     isAboutContext: true,
     async run({ url, manager, routes }) {
       const response = await fetch(`${url}/fail`);
@@ -277,7 +277,7 @@ export const webCases: readonly WebCase[] = [
     },
   },
   {
-    name: "refuses to make a session that the answer can no longer name",
+    name: "refuses to create a session after the answer has started",
     async run({ url, manager }) {
       const response = await fetch(`${url}/late`);
       assert.equal(await response.text(), "begun NO_SESSION");
@@ -289,7 +289,7 @@ export const webCases: readonly WebCase[] = [
     },
   },
   {
-    name: "unbinds the session when the client leaves in the middle of an answer",
+    name: "unbinds the session when the client disconnects during an answer",
     isAboutContext: true,
     async run({ url, routes }) {
       const ended = signal();
@@ -304,7 +304,7 @@ export const webCases: readonly WebCase[] = [
     },
   },
   {
-    name: "leaves a handler its session when the client leaves before the answer, until it has answered",
+    name: "keeps the session bound when the client disconnects before the answer, until the handler has answered",
     isAboutContext: true,
     async run({ url, server, manager, routes }) {
       const [gate, arrived, ended, left] = [signal(), signal(), signal(), signal()];
@@ -322,7 +322,7 @@ export const webCases: readonly WebCase[] = [
     },
   },
   {
-    name: "marks the cookie as secure when a proxy that is trusted says https",
+    name: "marks the cookie as secure if a trusted proxy reports https",
     trustProxy: true,
     async run(trial) {
       const { response } = await say(trial, { "x-forwarded-proto": "https" });
@@ -331,14 +331,14 @@ export const webCases: readonly WebCase[] = [
     },
   },
   {
-    name: "does not believe a proxy that is not trusted",
+    name: "ignores the header of an untrusted proxy",
     async run(trial) {
       const { response } = await say(trial, { "x-forwarded-proto": "https" });
       assert.match(response.headers.getSetCookie()[0] ?? "", COOKIE);
     },
   },
   {
-    name: "does nothing while sessions are turned off, and says so to whoever uses one",
+    name: "does nothing while sessions are disabled, and refuses to use one",
     config: { enabled: false },
     async run({ url, manager }) {
       const { sessionId } = await manager.create({ userId: "anonymous:x" });
@@ -349,7 +349,7 @@ export const webCases: readonly WebCase[] = [
   },
 ];
 
-/** Those that hold also where no context binds the sessions. */
+/** The promises that apply without a context, too. */
 export const casesWithoutContext: readonly WebCase[] = webCases.filter((webCase) => webCase.isAboutContext !== true);
 
 function signal(): { readonly promise: Promise<unknown>; readonly resolve: (value?: unknown) => void } {
@@ -360,7 +360,7 @@ function signal(): { readonly promise: Promise<unknown>; readonly resolve: (valu
   return { promise, resolve };
 }
 
-/** The status that a server answers a request with, whose headers are sent as they stand here. */
+/** The status of the answer to a request whose headers are sent unchanged. */
 async function rawStatus(url: string, headers: string): Promise<number> {
   const { hostname, port, host } = new URL(url);
   const socket = connect(Number(port), hostname);

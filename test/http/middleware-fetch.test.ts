@@ -45,7 +45,7 @@ async function openFetchApp({
       return route(routes, session, method === "POST" ? (body ?? (await request.json())) : null);
     });
     const { pathname } = new URL(request.url);
-    // What a handler throws is for whoever called it, who makes the answer, without a session.
+    // An error of the handler reaches the caller, who makes an answer without a session.
     return answer.catch(() => new Response(pathname, { status: 500 }));
   });
 }
@@ -57,7 +57,7 @@ const handlers: Readonly<Record<string, Route>> = {
   say: async (routes, session, body) => Response.json(await routes.say(session, body)),
   steps: async (routes, session) => Response.json(await routes.steps(session)),
   fail: async (routes, session) => {
-    // A handler that wants the client to know its session answers for itself.
+    // A handler that wants to send the client its session id catches its own errors.
     await routes.fail(session).catch(() => undefined);
     return new Response("failed", { status: 500 });
   },
@@ -77,7 +77,7 @@ describe("a handler with a session", () => {
   const reply = async (_request: Request, session: RequestSession): Promise<Response> =>
     Response.json((await session.state()).sessionId);
 
-  test("runs once, with its session bound, and what it throws passes through and unbinds", async () => {
+  test("runs once, with its session bound; an error is rethrown and unbinds the session", async () => {
     const { manager, context } = open();
     let calls = 0;
     let look: () => unknown = () => "never bound";
@@ -97,7 +97,7 @@ describe("a handler with a session", () => {
     expect(() => context.sessionId).toThrow(expect.objectContaining({ code: "NO_SESSION" }));
   });
 
-  test("is bound until its answer is dropped, or fails", async () => {
+  test("is bound until its answer is cancelled, or fails", async () => {
     const { manager, context } = open();
     let look: () => unknown = () => "never bound";
     const answer = async (chunks: () => AsyncIterable<string>) => {
@@ -129,7 +129,7 @@ describe("a handler with a session", () => {
     expect(look).toThrow(expect.objectContaining({ code: "NO_SESSION" }));
   });
 
-  test("makes one session, whether it asks the session or the context, or both at once", async () => {
+  test("creates one session, whether it uses the session, the context or both concurrently", async () => {
     const { manager, context } = open();
     const handler = withSession(
       async (_request, session) => {
@@ -147,7 +147,7 @@ describe("a handler with a session", () => {
     expect(await manager.store.count()).toBe(1);
   });
 
-  test("can run an agent at once, on a session that is made meanwhile and named by the answer", async () => {
+  test("can run an agent synchronously, on a session that is created meanwhile and named by the answer", async () => {
     const { manager } = open();
     const agent = createAgent({ prompt: "Be brief.", model: scripted(["Hello!", "Again!"]), builtInTools: false });
     const handler = withSession(
@@ -172,7 +172,7 @@ describe("a handler with a session", () => {
     ]);
   });
 
-  test("has made nothing when an agent cannot be run, and can try again to make a session", async () => {
+  test("has stored nothing if an agent cannot be run, and can retry to create a session", async () => {
     const { manager } = open();
     const limited = new SessionManager({ store: manager.store, config: { maxSessionsPerUser: 1 } });
     const taken = await limited.create({ userId: "ann" });
@@ -194,7 +194,7 @@ describe("a handler with a session", () => {
     expect(await manager.store.count({ userId: "ann" })).toBe(2);
   });
 
-  test("gives the tree of its session, resumed, and refuses a turn on one that was closed meanwhile", async () => {
+  test("opens the tree of its session, resumed, and refuses a turn on a session that was closed meanwhile", async () => {
     const { manager } = open();
     await manager.create({ userId: "ann", id: "s" });
     await manager.suspend("s");
@@ -216,7 +216,7 @@ describe("a handler with a session", () => {
     expect((await handler(get({ "x-session-id": "s" }))).status).toBe(204);
   });
 
-  test("sets the cookie by the config, the protocol and what it was told", async () => {
+  test("sets the cookie by the config, the protocol and the options", async () => {
     const named = (config: object, more: object = {}, url?: string) => {
       const manager = new SessionManager({ store: openMemoryStore(), config });
       return withSession(reply, { manager, ...more })(get({}, url)).then(({ headers }) => headers.getSetCookie());
@@ -232,7 +232,7 @@ describe("a handler with a session", () => {
     expect(await named({ cookieName: null })).toEqual([]);
   });
 
-  test("sets the cookie anew once half of its life has passed, for who came by it, and not again until the next half", async () => {
+  test("renews the cookie after half of its lifetime, only for clients that sent it, and not again until the next half", async () => {
     vi.useFakeTimers({ toFake: ["Date"], now: 0 });
     onTestFinished(() => void vi.useRealTimers());
     const manager = new SessionManager({ store: openMemoryStore(), config: { sessionTtl: 100 } });
@@ -254,13 +254,13 @@ describe("a handler with a session", () => {
     expect(await ask(51)).toEqual([first]);
     expect(await ask(100)).toEqual([]);
     expect(await ask(101)).toEqual([first]);
-    // Another process knows only when the session was made.
+    // Another process knows only when the session was created.
     const another = withSession(talk, { manager });
     expect(await ask(102, { cookie }, another)).toEqual([first]);
     expect(await ask(103, { cookie }, another)).toEqual([]);
   });
 
-  test("looks for the id only where it was told to", async () => {
+  test("reads the id only from the configured places", async () => {
     const manager = new SessionManager({
       store: openMemoryStore(),
       config: { headerName: "X-Chat", cookieName: "chat" },
@@ -283,7 +283,7 @@ describe("a handler with a session", () => {
     expect(await isNew(get({}, "http://127.0.0.1/?chat_id=s"), { queryName: "chat_id" })).toBe(false);
   });
 
-  test("looks for four ids at most, however many and large a request names", async () => {
+  test("looks up at most four ids, however many and long ids a request has", async () => {
     const { manager } = open();
     await manager.create({ userId: "anonymous:x", id: "known" });
     const isNew = async (header: string, ids: readonly string[]) => {
@@ -302,7 +302,7 @@ describe("a handler with a session", () => {
     expect(await isNew("x", [...guesses, "known"])).toBe(true);
   });
 
-  test("finds no session that has expired", async () => {
+  test("does not find an expired session", async () => {
     let now = new Date();
     const manager = new SessionManager({ store: openMemoryStore(), clock: () => now });
     const handler = withSession(reply, { manager });
@@ -312,7 +312,7 @@ describe("a handler with a session", () => {
     expect(await idOf(handler(get({ "x-session-id": id })))).not.toBe(id);
   });
 
-  test("passes over a session that cannot be read, and reports it; a store that fails is an error", async () => {
+  test("ignores an unreadable session and reports it; a failing store is an error", async () => {
     const directory = await mkdtemp(join(tmpdir(), "skein-web-"));
     const reported: unknown[] = [];
     const onError = (error: unknown): void => void reported.push(error);
@@ -347,7 +347,7 @@ describe("a handler with a session", () => {
     expect(make).toThrow(expect.objectContaining({ code: "INVALID_OPTION" }));
   });
 
-  test("refuses a user id that is none, or could be a visitor's", async () => {
+  test("refuses a user id that is invalid, or reserved for anonymous visitors", async () => {
     const { manager } = open();
     const as = (user: unknown) => withSession(reply, { manager, user: () => user as string })(get());
     await expect(as("")).rejects.toMatchObject({ code: "INVALID_ID" });

@@ -42,7 +42,7 @@ const servers: Readonly<Record<string, (app: never) => Promise<{ url: string; cl
 };
 
 test.for(["skein/http", "skein/hono", "skein/express", "skein/fastify"])(
-  "the guide's program for %s fits on a page and runs as it stands, but for its port",
+  "the guide's program for %s fits on a page and runs unchanged, except for its port",
   async (subpath) => {
     const code = blocks.find((block) => block.includes(`from "${subpath}"`)) ?? "";
     const lines = code.trimEnd().split("\n");
@@ -72,7 +72,7 @@ interface Loaded {
   readonly manager: { readonly store: { close(): Promise<void> } };
 }
 
-/** The program without its last line, which would listen; on the sources and a store in memory. */
+/** The program without its last line, which listens; with the sources and a store in memory. */
 async function load(subpath: string, code: string): Promise<Loaded> {
   const { exports } = JSON.parse(read("package.json")) as { exports: Record<string, { default: string }> };
   const onSources = code

@@ -82,7 +82,7 @@ async function openNestApp(sessions: DynamicModule): Promise<{ app: INestApplica
 }
 
 describe("SessionModule", () => {
-  test("gives a running application its store, manager, context and the sessions of its requests", async () => {
+  test("provides a running application with store, manager, context and the sessions of its requests", async () => {
     const requests = {
       user: ({ headers }: { headers: NodeJS.Dict<string | string[]> }) => headers["x-user"] as string,
     };
@@ -102,7 +102,7 @@ describe("SessionModule", () => {
     expect(trial.app.get(SessionManager).store).toBe(trial.app.get(SESSION_STORE));
   });
 
-  test("keeps 100 requests at once apart", async () => {
+  test("isolates 100 concurrent requests", async () => {
     const trial = await openNestApp(SessionModule.stub());
     const answers = await Promise.all(Array.from({ length: 100 }, () => say(trial)));
     for (const { body, response } of answers) {
@@ -112,7 +112,7 @@ describe("SessionModule", () => {
     expect(new Set(answers.map(({ body }) => body["id"])).size).toBe(100);
   });
 
-  test("makes its options of what others provide, sweeps from bootstrap to shutdown, and leaves a store open that it was given", async () => {
+  test("creates its options from other providers, sweeps from bootstrap to shutdown, and does not close a store that it was given", async () => {
     await using store = openMemoryStore();
     class ConfigModule {}
     Module({ providers: [{ provide: "TTL", useValue: 3600 }], exports: ["TTL"] })(ConfigModule);
@@ -144,7 +144,7 @@ describe("SessionModule", () => {
     expect((await store.head(sessionId))?.status).toBe("expired");
   });
 
-  test("closes the store that it opened, after what follows a close has ended", async () => {
+  test("closes the store that it opened, after the background work of closed sessions", async () => {
     const directory = await mkdtemp(join(tmpdir(), "skein-nest-"));
     const lessons: number[] = [];
     const consolidator = {
@@ -168,7 +168,7 @@ describe("SessionModule", () => {
     await rm(directory, { recursive: true });
   });
 
-  test("has no timer as a stub, and none while sessions are turned off or sweeping is; any other is stopped", async () => {
+  test("starts no timer as a stub, with sessions disabled or without sweeping; any other timer is stopped on shutdown", async () => {
     const started = vi.spyOn(globalThis, "setInterval");
     const stopped = vi.spyOn(globalThis, "clearInterval");
     const config = { cleanupInterval: 777 };
@@ -191,14 +191,14 @@ describe("SessionModule", () => {
     vi.restoreAllMocks();
   });
 
-  test("is seen by the modules that import it only, where it is not to be global", async () => {
+  test("is visible only to modules that import it, if isGlobal is false", async () => {
     expect(SessionModule.forRoot({ isGlobal: false }).global).toBe(false);
     expect(SessionModule.forRootAsync({ isGlobal: false, useFactory: () => ({}) }).global).toBe(false);
     expect(SessionModule.configure({}, { isGlobal: false }).global).toBe(false);
     expect(SessionModule.stub().global).toBe(true);
   });
 
-  test("refuses options that cannot be, before the application runs", async () => {
+  test("refuses invalid options before the application runs", async () => {
     const invalid = expect.objectContaining({ code: "INVALID_OPTION" });
     expect(() => SessionModule.forRoot({ sotre: "memory:" } as never)).toThrow(invalid);
     expect(() => SessionModule.forRootAsync({} as never)).toThrow(invalid);
@@ -209,7 +209,7 @@ describe("SessionModule", () => {
 });
 
 describe("SessionHealthIndicator", () => {
-  test("is up while the store answers, and down when it is closed or too slow", async () => {
+  test("is up while the store responds, and down if it is closed or too slow", async () => {
     const store = openMemoryStore();
     const { app } = await openNestApp(SessionModule.forRoot({ store, healthTimeoutMs: 20 }));
     const health = app.get(SessionHealthIndicator);

@@ -1,6 +1,6 @@
 import { connect } from "node:net";
 
-/** Sends bytes as they are, for requests that no client would make; what comes back until the connection is closed. */
+/** Sends raw bytes, for requests that no client would send; returns all bytes until the connection is closed. */
 export async function sendRaw(url: string, ...pieces: readonly (string | Uint8Array)[]): Promise<string> {
   const { hostname, port } = new URL(url);
   const socket = connect(Number(port), hostname);
@@ -8,7 +8,7 @@ export async function sendRaw(url: string, ...pieces: readonly (string | Uint8Ar
   socket.on("data", (chunk) => chunks.push(chunk));
   const closed = new Promise<void>((resolve) => {
     socket.once("close", () => resolve());
-    // A server that hangs up while the client still sends is one of the answers.
+    // A server may close the connection while the client still sends.
     socket.on("error", () => {});
   });
   for (const piece of pieces) socket.write(piece);
@@ -16,7 +16,7 @@ export async function sendRaw(url: string, ...pieces: readonly (string | Uint8Ar
   return Buffer.concat(chunks).toString("utf8");
 }
 
-/** The status and the problem document of an answer as it came over the wire. */
+/** The status and the problem document of a raw answer. */
 export function problemIn(answer: string): { readonly status: number; readonly code: string } {
   const [head = "", body = ""] = answer.split("\r\n\r\n");
   const status = Number(/^HTTP\/1\.1 (\d+)/.exec(head)?.[1]);

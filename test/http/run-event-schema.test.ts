@@ -15,7 +15,7 @@ import { calling, callOf, eventsOf, saying, toolOf } from "../sample-run.ts";
 import { answering, gate } from "./runs-agents.ts";
 import { allOf, nextOf, openRunServer, type RunServer } from "./runs-server.ts";
 
-/** Every type of event that there is; one that is added must be added here. */
+/** All types of events; a new one must be added here. */
 const TYPES: Readonly<Record<WireRunEvent["type"], true>> = {
   "run-started": true,
   "round-started": true,
@@ -48,7 +48,7 @@ interface Schema {
   readonly discriminator?: { readonly mapping: Readonly<Record<string, string>> };
 }
 
-/** What the document of a server says of events: a check of one, and the schema of each type. */
+/** The event schemas of a server's OpenAPI document: a check of an event, and the schema of each type. */
 async function contractOf({ url }: Pick<RunServer, "url">) {
   const document = (await (await fetch(`${url}/openapi.json`)).json()) as {
     readonly paths: Readonly<Record<string, { readonly get?: JsonObject }>>;
@@ -61,7 +61,7 @@ async function contractOf({ url }: Pick<RunServer, "url">) {
   const mapping = schemas["RunEvent"]?.discriminator?.mapping ?? {};
   const fieldsOf = (type: string): readonly string[] =>
     Object.keys(schemas[(mapping[type] ?? "").split("/").at(-1) ?? ""]?.properties ?? {});
-  /** Throws unless the document says all of what an event is. */
+  /** Throws unless the document describes every field of an event. */
   const validate = (event: object): void => {
     const { type } = event as WireRunEvent;
     if (!check(event)) throw new Error(`${type}: ${ajv.errorsText(check.errors)} in ${JSON.stringify(event)}`);
@@ -73,7 +73,7 @@ async function contractOf({ url }: Pick<RunServer, "url">) {
 
 const overloaded = new ModelError("overloaded", "Too busy.", { provider: "sample", retryAfterMs: 1 });
 
-/** Answers with all that a loop tells of but a failure. */
+/** Replies that cause every event of a loop except a failure. */
 function busyAgent(onEvent: (event: RunEvent) => void): Agent {
   const first = saying("Let me see.", {
     toolCalls: [callOf("1", "pay", { amount: 3 })],
@@ -102,7 +102,7 @@ function busyAgent(onEvent: (event: RunEvent) => void): Agent {
   return { ...agent, run: (input, options) => agent.run(input, { ...options, onEvent }) };
 }
 
-test("what a run tells goes to JSON, over the wire and back without loss, and is as the document says", async () => {
+test("events of a run are the same after JSON and HTTP, and match the OpenAPI document", async () => {
   const heard: RunEvent[] = [];
   const server = await openRunServer({ agents: { busy: busyAgent((event) => heard.push(event)) } });
   const { client, sessionId, manager } = server;
@@ -113,7 +113,7 @@ test("what a run tells goes to JSON, over the wire and back without loss, and is
   const reading = allOf(client, run);
   await client.runs.approve(sessionId, approval.question);
   const told = await reading;
-  // What lasts is told as the log has it: the answer when it is on record, and with the claim that it began under.
+  // Lasting events follow the log: the answer when it is recorded, with the claim under which it started.
   expect(told).toHaveLength(heard.length);
   for (const event of heard) expect(told).toContainEqual(event.type === "run-started" ? { ...event, claim: 1 } : event);
   expect(JSON.parse(JSON.stringify(heard))).toEqual(heard);
@@ -150,7 +150,7 @@ test("what a run tells goes to JSON, over the wire and back without loss, and is
   });
 });
 
-test("how a run or a group failed keeps its code, message and details in JSON", async () => {
+test("the error of a failed run or group keeps its code, message and details in JSON", async () => {
   const refused = new ModelError("authentication", "The key is wrong.", { provider: "sample", status: 401 });
   const hold = gate();
   const refuse = async () => {
@@ -187,7 +187,7 @@ test("how a run or a group failed keeps its code, message and details in JSON", 
   [...failed, ...told].forEach(validate);
 });
 
-test("a program that holds a run gets what was thrown, and JSON of the same event still says why", async () => {
+test("a program with the run's handle gets the original error, and the same event as JSON still has the reason", async () => {
   const boom = Object.assign(new Error("The disk is full."), { code: "ENOSPC", secret: "sk-123" });
   const run = answering([boom]).run("Hi.");
   const last = (await eventsOf(run)).at(-1);
@@ -200,7 +200,7 @@ test("a program that holds a run gets what was thrown, and JSON of the same even
   });
 });
 
-test("arguments of which a schema makes something else than JSON are told as the model wrote them", async () => {
+test("arguments that a schema transforms into values other than JSON are sent as the model wrote them", async () => {
   const dated = toolOf("remind", () => "done", {
     check: () => ({ ok: true, value: { at: new Date(0) } }),
     needsApproval: () => true,
@@ -215,7 +215,7 @@ test("arguments of which a schema makes something else than JSON are told as the
   expect(events.find((event) => event.type === "approval-required")?.approval.arguments).toEqual({ at: "1970" });
 });
 
-test("the document names every type of event, also those of which a reader hears that it missed some or was stopped", async () => {
+test("the document has every type of event, also those about missed events and cancellations", async () => {
   const { mapping, validate, document } = await contractOf(await openRunServer());
   expect(Object.keys(mapping).sort()).toEqual(Object.keys(TYPES).sort());
   const stream = document.paths["/api/sessions/{id}/runs/{runId}/events"]?.get;

@@ -10,7 +10,7 @@ import type { SessionManager } from "../../src/index.ts";
 import { localBackend } from "../../src/sandboxes/local/index.ts";
 import { skipBecause } from "../skip.ts";
 import type { SkeinServer } from "../../src/http/index.ts";
-import { checkLimits } from "../../src/http/server/gate/check-limits.ts";
+import { checkServerLimits } from "../../src/http/server/gate/check-server-limits.ts";
 import { sendRequest } from "./server-support.ts";
 
 const root = dirname(dirname(dirname(fileURLToPath(import.meta.url))));
@@ -45,7 +45,7 @@ function tokenFor(sub: string, role: string): Promise<string> {
     .sign(privateKey);
 }
 
-/** The program as it stands, on the sources, with keys of this machine and files that go away. */
+/** The guide's program, with the sources, generated keys and temporary files. */
 async function load(): Promise<{ readonly server: SkeinServer; readonly manager: SessionManager }> {
   const { exports } = JSON.parse(readFileSync(join(root, "package.json"), "utf8")) as {
     exports: Record<string, { default: string }>;
@@ -63,7 +63,7 @@ async function load(): Promise<{ readonly server: SkeinServer; readonly manager:
   return (await import(file)) as Awaited<ReturnType<typeof load>>;
 }
 
-test("the guide's server lets in whom the sign-in names, with the rights of their role, and nobody else", async (context) => {
+test("the guide's server accepts callers that its sign-in accepts, with the rights of their role, and nobody else", async (context) => {
   await localBackend
     .open({ isolation: "required" })
     .then((sandbox) => sandbox.close())
@@ -90,7 +90,7 @@ test("the guide's server lets in whom the sign-in names, with the rights of thei
 
 const units: Readonly<Record<string, number>> = { GiB: 1024 ** 3, MiB: 1024 * 1024, KiB: 1024, s: 1000 };
 
-test("the guide's table of limits has the defaults of the code, all of them", () => {
+test("the guide's table of limits has all defaults of the code", () => {
   const rows = [...guide.matchAll(/^\| `limits` \| (.*?) \| (.*?) \|/gm)];
   const told = rows.flatMap(([, names = "", values = ""]) => {
     const found = [...names.matchAll(/`(\w+)`/g)].map(([, name = ""]) => name);
@@ -99,6 +99,6 @@ test("the guide's table of limits has the defaults of the code, all of them", ()
     );
     return found.map((name, index) => [name, name === "rate" ? given : given[index]] as const);
   });
-  const { rate, ...limits } = checkLimits({}, true);
+  const { rate, ...limits } = checkServerLimits({}, true);
   expect(Object.fromEntries(told)).toEqual({ ...limits, rate: [rate?.requestsPerSecond, rate?.burst] });
 });

@@ -17,7 +17,7 @@ async function startGuarded(): Promise<{ server: TestServer; api: Contract }> {
   return { server, api: await readContract(server) };
 }
 
-/** Bodies that are right, so that a refusal is for whose the session is and for nothing else. */
+/** Valid bodies, so that a refusal can only be about the session's user. */
 const BODIES: Readonly<Record<string, unknown>> = {
   addTurn: { role: "user", content: "Mine now" },
   appendEntries: { entries: [{ type: "custom", customType: "x" }] },
@@ -33,7 +33,7 @@ const BODIES: Readonly<Record<string, unknown>> = {
   followUpRun: { content: "x" },
 };
 
-/** An operation's path with these ids. */
+/** The path of an operation with these ids. */
 function pathOf({ path }: Operation, ids: { session: string; checkpoint: string; run: string }): string {
   const kinds: Readonly<Record<string, string>> = {
     id: ids.session,
@@ -46,7 +46,7 @@ function pathOf({ path }: Operation, ids: { session: string; checkpoint: string;
   return path.replace(/\{(\w+)\}/g, (_, name: string) => kinds[name] ?? "t");
 }
 
-test("another user's session is on no route to be told from one that is missing, and nothing happens to it", async () => {
+test("on every route another user's session is indistinguishable from a missing one, and is not changed", async () => {
   const { server, api } = await startGuarded();
   await using _ = server;
   const session = (await api.call("POST", "/api/sessions", { name: "Secret plan" }, ann)).body.header.id;
@@ -83,7 +83,7 @@ test("another user's session is on no route to be told from one that is missing,
   expect((await api.call("GET", `/api/sessions/${session}/entries`, undefined, ann)).body).toEqual(before);
 });
 
-test("a user sees their own sessions in listings, searches, sums and forks, and an administrator everyone's", async () => {
+test("a user sees their own sessions in listings, searches, totals and forks, and an administrator all", async () => {
   const { server, api } = await startGuarded();
   await using _ = server;
   const make = async (who: { token: string }, content: string) => {
@@ -99,7 +99,7 @@ test("a user sees their own sessions in listings, searches, sums and forks, and 
           (item.header ?? item.head?.header)?.id,
       )
       .sort();
-  // Whose is newer does not matter: what is not seen takes no place on the page.
+  // Even if another user's session is newer: hidden sessions take no place on a page.
   expect(await listed("/api/search?q=shared&limit=1", ann)).toEqual([mine]);
   for (const path of ["/api/sessions", "/api/search?q=shared", "/api/search?q=re:shared"]) {
     expect(await listed(path, ann)).toEqual([mine]);
@@ -124,7 +124,7 @@ test("a user sees their own sessions in listings, searches, sums and forks, and 
   expect((await api.call("POST", `/api/sessions/${theirs}/undelete`, {}, root)).status).toBe(200);
 });
 
-test("only an administrator makes a session for someone else", async () => {
+test("only an administrator creates a session for another user", async () => {
   const { server, api } = await startGuarded();
   await using _ = server;
   expect((await api.call("POST", "/api/sessions", { userId: "bob" }, ann)).body).toMatchObject({
@@ -139,7 +139,7 @@ test("only an administrator makes a session for someone else", async () => {
   });
 });
 
-test("an imported log says neither where tools act nor which sessions it came from, also for an administrator", async () => {
+test("the place of tools and the parents in an imported log are ignored, also for an administrator", async () => {
   const { server, api } = await startGuarded();
   await using _ = server;
   const secret = (await api.call("POST", "/api/sessions", {}, bob)).body;
@@ -173,7 +173,7 @@ test("an imported log says neither where tools act nor which sessions it came fr
 });
 
 describe("a token", () => {
-  test("is needed on every route but health and the document, and a wrong one is refused like none", async () => {
+  test("is needed on every route except health and the document, and an unknown token is refused like a missing one", async () => {
     const { server, api } = await startGuarded();
     await using _ = server;
     const open = [];
@@ -192,7 +192,7 @@ describe("a token", () => {
     }
   });
 
-  test("is kept as its hash, and works until it expires", async () => {
+  test("is stored as its hash, and works until it expires", async () => {
     const [fresh, stale] = [createToken(), createToken()];
     expect(fresh).not.toBe(stale);
     await using server = await startTestServer({
@@ -211,7 +211,7 @@ describe("a token", () => {
     expect((await server.call("GET", "/api/me", undefined, { token: hashToken(fresh) })).status).toBe(401);
   });
 
-  test("that could let anybody in is refused at the start, and an empty list lets nobody in", async () => {
+  test("that is too weak is refused at the start, and an empty list accepts nobody", async () => {
     await using store = openMemoryStore();
     for (const token of [
       { token: "short", userId: "ann" },

@@ -31,7 +31,7 @@ function tokenWith({ sub = "ann", roles = [], ...claims }: Claims = {}): Promise
 
 const hour = new Date(Date.now() - 3_600_000);
 
-test("a signed JWT lets its subject in with the rights of its roles, and one that is forged, foreign or old nobody", async () => {
+test("a signed JWT authenticates its subject with the rights of its roles, and a forged, foreign or expired one is refused", async () => {
   const authenticate = await authenticateWith(jwk);
   await using server = await startTestServer({ authenticate, limits: { rate: null } });
   const me = async (token: string) => (await server.call("GET", "/api/me", undefined, { token })).body;
@@ -55,11 +55,11 @@ test("a signed JWT lets its subject in with the rights of its roles, and one tha
   expect(server.log.filter(({ level }) => level === "error")).toEqual([]);
 });
 
-test("a stream of someone whose JWT has expired ends within a second", async () => {
+test("a stream ends within a second after its caller's JWT has expired", async () => {
   const authenticate = await authenticateWith(jwk);
   await using server = await startTestServer({ authenticate });
   const { sessionId } = await server.manager.create({ userId: "ann" });
-  // A JWT counts whole seconds, rounded down.
+  // The times of a JWT are whole seconds, rounded down.
   const expiresAt = new Date(Math.floor(Date.now() / 1000) * 1000 + 2000);
   const headers = { authorization: `Bearer ${await tokenWith({ expiresAt })}` };
   const stream = await fetch(`${server.url}/api/sessions/${sessionId}/watch`, { headers });
@@ -70,7 +70,7 @@ test("a stream of someone whose JWT has expired ends within a second", async () 
   expect(lateMs).toBeLessThan(1000);
 });
 
-test("a token of the table counts before the application's sign-in, which is asked for all others", async () => {
+test("a token of the table has priority over the application's sign-in, which is called for all others", async () => {
   const asked: string[] = [];
   const authenticate: Authenticate = ({ headers }) => {
     asked.push(headers.get("authorization") ?? "none");
@@ -90,26 +90,29 @@ test("a token of the table counts before the application's sign-in, which is ask
 const broken: [why: string, answer: () => unknown][] = [
   ["throws", () => { throw new Error("The directory of users is down: password=hunter2"); }],
   ["rejects", () => Promise.reject(new Error("hunter2"))],
-  ["says nothing", () => undefined],
-  ["says true", () => true],
+  ["returns nothing", () => undefined],
+  ["returns true", () => true],
   ["names nobody", () => ({})],
   ["names an empty user", () => ({ userId: "" })],
   ["names a number", () => ({ userId: 7, admin: true })],
-  ["says admin with a word", () => ({ userId: "ann", admin: "yes" })],
+  ["returns a text for admin", () => ({ userId: "ann", admin: "yes" })],
   ["misspells a right", () => ({ userId: "ann", may: { aprove: false } })],
-  ["ends at no time", () => ({ userId: "ann", expiresAt: "tomorrow" })],
+  ["returns an invalid expiresAt", () => ({ userId: "ann", expiresAt: "tomorrow" })],
 ];
 
-test.for(broken)("a sign-in that %s lets nobody in, and is a failure of the server in the log", async ([, answer]) => {
-  const authenticate = answer as Authenticate;
-  await using server = await startTestServer({ authenticate });
-  const refused = await server.call("GET", "/api/sessions");
-  expect(refused.body).toMatchObject({ status: 500, code: "INTERNAL" });
-  expect(refused.text).not.toContain("hunter2");
-  expect(server.log).toMatchObject([{ level: "error", error: expect.stringContaining("authenticate failed") }]);
-});
+test.for(broken)(
+  "a sign-in that %s authenticates nobody, and is an error of the server in the log",
+  async ([, answer]) => {
+    const authenticate = answer as Authenticate;
+    await using server = await startTestServer({ authenticate });
+    const refused = await server.call("GET", "/api/sessions");
+    expect(refused.body).toMatchObject({ status: 500, code: "INTERNAL" });
+    expect(refused.text).not.toContain("hunter2");
+    expect(server.log).toMatchObject([{ level: "error", error: expect.stringContaining("authenticate failed") }]);
+  },
+);
 
-test("with a sign-in of its own a server may listen for other machines, and one that is no function is refused", async () => {
+test("a server with authenticate may listen on other hosts, and an authenticate that is not a function is refused", async () => {
   await using store = openMemoryStore();
   const authenticate = (): CallerInit | null => null;
   await using server = await createServer({ store, authenticate, host: "0.0.0.0" });
@@ -119,7 +122,7 @@ test("with a sign-in of its own a server may listen for other machines, and one 
   await expect(createServer({ store, authenticate: notOne })).rejects.toMatchObject({ code: "INVALID_OPTION" });
 });
 
-test("the guide shows the sign-in that is tested here, word for word", () => {
+test("the guide contains the sign-in tested here, word for word", () => {
   const read = (path: string) => readFileSync(new URL(`../../${path}`, import.meta.url), "utf8");
   const region = /\/\/ #region jwt\n([\s\S]*?)\/\/ #endregion/.exec(read("test/http/programs/jwt-sign-in.ts"))?.[1];
   expect(region).toBeDefined();

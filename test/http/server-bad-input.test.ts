@@ -14,7 +14,7 @@ beforeAll(async () => {
 });
 afterAll(async () => server[Symbol.asyncDispose]());
 
-/** The lines that every raw request begins with. */
+/** The first lines of every raw request. */
 function head(method: string, path: string, ...headers: readonly string[]): string {
   return [`${method} ${path} HTTP/1.1`, "Host: localhost", "Connection: close", ...headers, "", ""].join("\r\n");
 }
@@ -22,7 +22,7 @@ const POST = ["POST", "/api/sessions", "Content-Type: application/json"] as cons
 const sessionCount = async () => (await server.call("GET", "/api/sessions?limit=1000")).body.items.length;
 
 describe("a body", () => {
-  test("that is not JSON, or not what the route takes, is refused by name, and nothing changes", async () => {
+  test("that is not JSON, or does not match the route's schema, is refused by name, and nothing changes", async () => {
     const before = await sessionCount();
     for (const [body, path] of [
       ["{", null],
@@ -43,7 +43,7 @@ describe("a body", () => {
     expect(await sessionCount()).toBe(before);
   });
 
-  test("with a hostile key in free data is refused, and changes no prototype", async () => {
+  test("with a hostile key in metadata is refused, and changes no prototype", async () => {
     for (const metadata of ['{"__proto__":{"polluted":1}}', '{"a":{"__proto__":{"polluted":1}}}']) {
       const answer = await server.call("POST", "/api/sessions", `{"metadata":${metadata}}`);
       expect(answer.body).toMatchObject({ status: 400, code: expect.stringMatching(/^INVALID_/) });
@@ -57,7 +57,7 @@ describe("a body", () => {
     expect(({} as { polluted?: number }).polluted).toBeUndefined();
   });
 
-  test("that nests too deep is refused", async () => {
+  test("that nests too deeply is refused", async () => {
     for (const depth of [250, 30_000]) {
       const body = `{"metadata":${'{"a":'.repeat(depth)}1${"}".repeat(depth)}}`;
       const answer = await server.call("POST", "/api/sessions", body.slice(0, BODY_BYTES_MAX * 10));
@@ -73,12 +73,12 @@ describe("a body", () => {
     expect(problemIn(answer)).toEqual({ status: 400, code: "INVALID_REQUEST" });
   });
 
-  test("that is announced too large is refused before it comes", async () => {
+  test("with a content-length above the limit is refused before it arrives", async () => {
     const answer = await sendRaw(server.url, head(...POST, "Content-Length: 1073741824"), "{");
     expect(problemIn(answer)).toEqual({ status: 413, code: "BODY_TOO_LARGE" });
   });
 
-  test("that never ends is cut off soon after the limit, without an announcement", async () => {
+  test("that never ends is cut off soon after the limit, without a content-length", async () => {
     const before = await sessionCount();
     const sent = await sendEndless(
       server.url,
@@ -89,7 +89,7 @@ describe("a body", () => {
     expect(await sessionCount()).toBe(before);
   });
 
-  test("that is longer or shorter than announced makes no session", async () => {
+  test("that is longer or shorter than its content-length creates no session", async () => {
     const before = await sessionCount();
     const longer = await sendRaw(server.url, head(...POST, "Content-Length: 4"), '{"name":"smuggled"}');
     expect(problemIn(longer).status).toBe(400);
@@ -102,13 +102,13 @@ describe("a body", () => {
 });
 
 describe("a request", () => {
-  test("whose headers never end is hung up on, and others are served meanwhile", async () => {
+  test("whose headers never end is disconnected, and others are served meanwhile", async () => {
     const slow = sendRaw(server.url, "GET /api/me HTTP/1.1\r\nHost: localhost\r\nX-Slow: ");
     expect((await server.call("GET", "/api/me")).status).toBe(200);
     expect(problemIn(await slow).status).toBe(408);
   });
 
-  test("with a line break in a header is refused, or is two headers", async () => {
+  test("with a line break in a header is refused, or has two headers", async () => {
     for (const header of ["X-A: a\rb", "X-A: a\nInjected: b\0", "X A: b", "X-A: \x01"]) {
       const answer = await sendRaw(server.url, head("GET", "/api/me", header));
       expect(problemIn(answer)).toEqual({ status: 400, code: "INVALID_REQUEST" });
@@ -118,14 +118,14 @@ describe("a request", () => {
     expect(problemIn(echoed).status).toBe(400);
   });
 
-  test("with a query of 64 KB is told that it is too long", async () => {
+  test("with a query of 64 KB is refused as too long", async () => {
     const answer = await sendRaw(server.url, head("GET", `/api/sessions?cursor=${"x".repeat(64 * 1024)}`));
     expect(problemIn(answer)).toEqual({ status: 414, code: "URL_TOO_LONG" });
     const huge = await sendRaw(server.url, head("GET", "/api/me", `X-A: ${"x".repeat(256 * 1024)}`));
     expect(problemIn(huge)).toEqual({ status: 431, code: "INVALID_REQUEST" });
   });
 
-  test("with a path that climbs stays where it is", async () => {
+  test("with .. in its path does not leave the directory", async () => {
     for (const path of [
       "/api/%2e%2e/%2e%2e/etc/passwd",
       "/../../etc/passwd",
@@ -149,7 +149,7 @@ describe("a request", () => {
     }
   });
 
-  test("that is no HTTP, or has no host or several, is refused", async () => {
+  test("that is not HTTP, or has no host or several, is refused", async () => {
     expect(problemIn(await sendRaw(server.url, "\x16\x03\x01\x02hello\r\n\r\n")).status).toBe(400);
     const nameless = await sendRaw(server.url, "GET /api/me HTTP/1.1\r\nConnection: close\r\n\r\n");
     expect(problemIn(nameless)).toEqual({ status: 400, code: "INVALID_REQUEST" });
@@ -162,7 +162,7 @@ describe("a request", () => {
     expect([400, 403]).toContain(problemIn(weird).status);
   });
 
-  test("with a wrong method is told the right ones, and an unknown path is told so", async () => {
+  test("with a wrong method gets the allowed ones, and an unknown path gets 404", async () => {
     const wrong = await server.call("DELETE", "/api/sessions");
     expect(wrong.body).toMatchObject({ status: 405, code: "METHOD_NOT_ALLOWED" });
     expect(wrong.headers.get("allow")).toBe("GET, HEAD, POST");
@@ -172,7 +172,7 @@ describe("a request", () => {
     expect((await server.call("PROPFIND", "/api/me")).status).toBe(405);
   });
 
-  test("with a query that is unknown, repeated or of the wrong kind is refused by name", async () => {
+  test("with an unknown, repeated or malformed query parameter is refused by name", async () => {
     for (const [path, part] of [
       ["/api/sessions?limit=0", "query.limit"],
       ["/api/sessions?limit=1001", "query.limit"],
@@ -195,7 +195,7 @@ describe("a request", () => {
     });
   });
 
-  test("for an id that nothing has is a 404 of its kind", async () => {
+  test("for an unknown id gets a 404 with the code of its kind", async () => {
     for (const [path, code] of [
       ["/api/sessions/nobody", "SESSION_NOT_FOUND"],
       [`/api/sessions/${sessionId}/entries/nothing`, "UNKNOWN_ENTRY"],
@@ -208,7 +208,7 @@ describe("a request", () => {
   });
 });
 
-/** Sends an endless body until the server hangs up; what it said, and how much it had taken by then. */
+/** Sends an endless body until the server closes the connection; the answer, and how many bytes it had read. */
 async function sendEndless(url: string, start: string): Promise<{ readonly answer: string; readonly bytes: number }> {
   const { hostname, port } = new URL(url);
   const socket = connect(Number(port), hostname);

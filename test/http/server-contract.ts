@@ -2,7 +2,7 @@ import { Ajv2020, type ValidateFunction } from "ajv/dist/2020.js";
 import type { JsonObject } from "../../src/internal/json.ts";
 import type { Answer, CallOptions, TestServer } from "./server-support.ts";
 
-/** An operation of an OpenAPI document, as far as a test looks into it. */
+/** The fields of an OpenAPI operation that tests read. */
 export interface Operation {
   readonly operationId: string;
   readonly method: string;
@@ -16,21 +16,21 @@ export interface Operation {
 }
 
 /**
- * What an operation answers whoever names what is another's, or nothing. Users are for administrators, whoever they are; and
- * there is nothing to join in a chat that is not there.
+ * The answer of an operation for an id that belongs to another user, or does not exist. Exceptions: user routes require an
+ * administrator anyway, and a missing chat has no stream to join.
  */
 export function statusOfForeign({ operationId, path }: Operation): number {
   if (operationId === "joinChat") return 204;
   return path.startsWith("/api/users/") ? 403 : 404;
 }
 
-/** What a server says of itself, and a check of whether it is true. */
+/** The OpenAPI document of a server, and checks of answers against it. */
 export interface Contract {
   readonly document: JsonObject;
   readonly operations: readonly Operation[];
-  /** The operations that were called with success so far. */
+  /** The operations that were called successfully so far. */
   readonly seen: ReadonlySet<string>;
-  /** The same as the server's own `call`; an answer that is not as documented fails the test. */
+  /** The same as the server's own `call`; an answer that does not match the document fails the test. */
   call(method: string, path: string, body?: unknown, options?: CallOptions): Promise<Answer>;
 }
 

@@ -6,7 +6,7 @@ import { openMemoryStore } from "../../src/stores/memory/index.ts";
 import type { SessionStore } from "../../src/session/store.ts";
 import { startTestServer, type TestServer, TOKENS } from "./server-support.ts";
 
-/** A server with one agent, and a session in which it is at work. */
+/** A server with one agent that is running in a session. */
 async function startBusy(
   store: SessionStore,
   reply: ScriptedReply,
@@ -34,7 +34,7 @@ async function said(store: SessionStore, sessionId: string): Promise<string[]> {
 }
 
 describe("closing a server", () => {
-  test("takes no new connection, ends what is watched, and lets a run finish", async () => {
+  test("accepts no new connections, ends event streams, and waits for a run", async () => {
     await using store = openMemoryStore();
     let finish = (_text: string): void => {};
     const answer = new Promise<string>((resolve) => {
@@ -44,7 +44,7 @@ describe("closing a server", () => {
     const watch = await fetch(`${server.url}/api/sessions/${sessionId}/watch?after=-1`);
     expect(watch.headers.get("content-type")).toMatch(/^text\/event-stream/);
     const closed = server.server.close({ drainMs: 20_000 });
-    // The stream ends by itself, while the run is still at work.
+    // The stream ends while the run is still active.
     await watch.text();
     await expect(fetch(`${server.url}/api/me`)).rejects.toThrow();
     expect(await said(store, sessionId)).not.toContain("finished");
@@ -53,7 +53,7 @@ describe("closing a server", () => {
     expect((await said(store, sessionId)).slice(-2)).toEqual(["Done in time.", "finished"]);
   });
 
-  test("refuses a run with a status that says so, which is nothing that went wrong in the log", async () => {
+  test("refuses a run with a status for shutdown, which is not logged as an error", async () => {
     await using store = openMemoryStore();
     let finish = (_text: string): void => {};
     const answer = new Promise<string>((resolve) => {
@@ -73,7 +73,7 @@ describe("closing a server", () => {
     await closed;
   });
 
-  test("aborts a run that takes too long, and another server goes on with it", async () => {
+  test("aborts a run that takes too long, and another server recovers it", async () => {
     await using store = openMemoryStore();
     const { server, sessionId } = await startBusy(store, () => new Promise<string>(() => {}));
     await server.server.close({ drainMs: 20 });
@@ -83,7 +83,7 @@ describe("closing a server", () => {
     await expect.poll(() => said(store, sessionId)).toContain("Gone on.");
   });
 
-  test("may be asked for twice, or before it ever listened", async () => {
+  test("can be called twice, or before listen", async () => {
     await using store = openMemoryStore();
     const idle = await createServer({ store });
     await idle.close();
@@ -95,15 +95,15 @@ describe("closing a server", () => {
   });
 });
 
-test("a port that is taken and a host that is not this machine's are refused with what to change", async () => {
+test("a port in use and a foreign host are refused with advice", async () => {
   await using first = await startTestServer();
   await using store = openMemoryStore();
   const second = await createServer({ store, port: Number(new URL(first.url).port) });
   await expect(second.listen()).rejects.toMatchObject({
     code: "INVALID_OPTION",
-    message: expect.stringMatching(/another program does, so choose another port\.$/),
+    message: expect.stringMatching(/another program uses the port, so choose another one\.$/),
   });
-  // An address that is kept for documents belongs to no machine.
+  // An address reserved for documentation belongs to no machine.
   const elsewhere = await createServer({ store, tokens: TOKENS, host: "203.0.113.1" });
   await expect(elsewhere.listen()).rejects.toMatchObject({
     code: "INVALID_OPTION",

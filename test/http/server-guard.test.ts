@@ -25,7 +25,7 @@ describe("without tokens, the server", () => {
     expect((await server.call("GET", "/api/me")).body).toEqual({ userId: "local", admin: true, may: ALL_RIGHTS });
   });
 
-  test("refuses every request to another name than localhost, which a hostile page could have pointed here", async () => {
+  test("refuses every request to another host than localhost, which a hostile page could have rebound", async () => {
     for (const host of ["evil.example", "evil.example:80", "127.0.0.1.evil.example", "localhost.evil.example"]) {
       const answer = await sendRaw(server.url, `GET /api/me HTTP/1.1\r\nHost: ${host}\r\nConnection: close\r\n\r\n`);
       expect(problemIn(answer)).toMatchObject({ status: 403, code: "FOREIGN_HOST" });
@@ -51,7 +51,7 @@ describe("without tokens, the server", () => {
     expect((await server.call("GET", "/api/me", undefined, { headers: cross })).body.code).toBe("FOREIGN_ORIGIN");
   });
 
-  test("changes nothing for what a form of another site can send", async () => {
+  test("changes nothing for requests that a form of another site can send", async () => {
     const count = async () => (await server.call("GET", "/api/sessions?limit=1000")).body.items.length;
     const before = await count();
     for (const type of ["text/plain", "application/x-www-form-urlencoded", "multipart/form-data", ""]) {
@@ -63,7 +63,7 @@ describe("without tokens, the server", () => {
     expect(await count()).toBe(before);
   });
 
-  test("gives every answer the headers that keep browsers from misusing it", async () => {
+  test("sends security headers for browsers with every answer", async () => {
     const paths = ["/", "/api/me", "/api/nothing", "/openapi.json", "/api/sessions/x"];
     for (const [method, path] of paths.flatMap((path) => [["GET", path] as const, ["HEAD", path] as const])) {
       const { headers } = await server.call(method, path);
@@ -76,7 +76,7 @@ describe("without tokens, the server", () => {
   });
 });
 
-test("pages of an allowed origin may use the server, and of no other", async () => {
+test("pages of an allowed origin may use the server, pages of other origins may not", async () => {
   await using server = await startTestServer({ tokens: TOKENS, allowedOrigins: ["https://studio.example.org"] });
   const ask = (method: string, origin: string, token?: string) =>
     server.call(method, "/api/me", undefined, { headers: { origin }, ...(token === undefined ? {} : { token }) });
@@ -99,7 +99,7 @@ test("pages of an allowed origin may use the server, and of no other", async () 
   await expect(createServer({ store, allowedOrigins: ["*"] })).rejects.toMatchObject({ code: "INVALID_OPTION" });
 });
 
-test("a caller who asks too often is told when to come again, and others are not", async () => {
+test("a caller over the rate limit is told when to retry, and others are not affected", async () => {
   await using server = await startTestServer({
     tokens: TOKENS,
     limits: { rate: { requestsPerSecond: 0.01, burst: 3 } },
@@ -119,7 +119,7 @@ test("a caller who asks too often is told when to come again, and others are not
   expect((await server.call("GET", "/api/health")).status).toBe(200);
 });
 
-test("the log has one line for each request, by the route's pattern, and no secret", async () => {
+test("the log has one line for each request, with the route's pattern and without secrets", async () => {
   await using server = await startTestServer({ tokens: TOKENS, limits: { rate: null } });
   const ann = { token: tokenOf("ann") };
   const { body } = await server.call("POST", "/api/sessions", { metadata: { key: "sk-secret" } }, ann);
@@ -137,7 +137,7 @@ test("the log has one line for each request, by the route's pattern, and no secr
   }
 });
 
-test("a failure of the store is told without its words, and found in the log under the request's id", async () => {
+test("a failure of the store is answered without its message, which is in the log under the request's id", async () => {
   const store = openMemoryStore();
   await using server = await startTestServer({ store });
   const list = store.list.bind(store);
@@ -156,7 +156,7 @@ test("a failure of the store is told without its words, and found in the log und
   expect(await server.call("GET", "/api/health")).toMatchObject({ status: 503, body: { status: "unavailable" } });
 });
 
-test("the studio's files are served from their directory and from nowhere else", async () => {
+test("the studio's files are served from their directory only", async () => {
   const parent = await mkdtemp(join(tmpdir(), "studio-"));
   onTestFinished(() => rm(parent, { recursive: true }));
   const directory = join(parent, "www");
@@ -189,7 +189,7 @@ test("the studio's files are served from their directory and from nowhere else",
   });
 });
 
-test("asking for the headers of a file only leaves the file closed", async (context) => {
+test("a HEAD request for a file does not leave the file open", async (context) => {
   if (process.platform !== "linux") skipBecause(context, "Which files a process has open is read from /proc.");
   const directory = await mkdtemp(join(tmpdir(), "studio-"));
   onTestFinished(() => rm(directory, { recursive: true }));
@@ -204,7 +204,7 @@ function openFiles(): string[] {
     try {
       return [readlinkSync(`/proc/self/fd/${fd}`)];
     } catch {
-      // The listing itself had one open.
+      // The listing itself opens one.
       return [];
     }
   });

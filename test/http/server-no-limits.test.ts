@@ -3,7 +3,7 @@ import { createServer } from "../../src/http/index.ts";
 import { createHeader } from "../../src/session/log/header.ts";
 import { openMemoryStore } from "../../src/stores/memory/index.ts";
 
-/** Asks a server without the network. */
+/** Sends a request to a server without the network. */
 async function call(
   server: { fetch(request: Request): Promise<Response> },
   method: string,
@@ -17,7 +17,7 @@ async function call(
   return { status: response.status, body: (await response.json()) as any };
 }
 
-test("a server that opens its own manager expires no session, however long it was idle", async () => {
+test("a server with its own manager never expires a session", async () => {
   let now = new Date("2001-01-01T00:00:00.000Z");
   await using store = openMemoryStore({ clock: () => now });
   await store.create(createHeader({ id: "old" }));
@@ -28,7 +28,7 @@ test("a server that opens its own manager expires no session, however long it wa
   expect((await call(server, "POST", "/api/sessions/old/turns", turn)).status).toBe(201);
 });
 
-test("a server that opens its own manager lets a user have any number of open sessions", async () => {
+test("a server with its own manager does not limit the open sessions of a user", async () => {
   await using store = openMemoryStore();
   await using server = await createServer({ store });
   for (let made = 0; made < 101; made++) {
@@ -37,7 +37,7 @@ test("a server that opens its own manager lets a user have any number of open se
   }
 });
 
-test("a server that opens its own manager takes a turn in a session of any length", async () => {
+test("a server with its own manager accepts a turn in a session of any length", async () => {
   await using store = openMemoryStore();
   await store.create(createHeader({ id: "long" }));
   const message = { role: "user", content: "Again." } as const;

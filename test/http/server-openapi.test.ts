@@ -21,7 +21,7 @@ beforeAll(async () => {
 });
 afterAll(async () => server[Symbol.asyncDispose]());
 
-test("the document is OpenAPI 3.1: operations have names of their own, and every reference leads somewhere", () => {
+test("the document is OpenAPI 3.1: operations have unique names, and every reference resolves", () => {
   const { document, operations } = api;
   expect(document.openapi).toBe("3.1.0");
   expect(document.info).toMatchObject({ title: expect.any(String), version: expect.any(String) });
@@ -50,7 +50,7 @@ test("the document is OpenAPI 3.1: operations have names of their own, and every
   }
 });
 
-test("a linter finds nothing wrong with the document", async () => {
+test("a linter finds no problem in the document", async () => {
   const config = await createConfig({ extends: ["recommended"] });
   const problems = await lintFromString({ source: JSON.stringify(api.document), config });
   const told = problems.map(
@@ -59,7 +59,7 @@ test("a linter finds nothing wrong with the document", async () => {
   expect(told).toEqual([]);
 });
 
-test("the document types entries and messages, and says what every entry of a stored log is", () => {
+test("the document has the types of entries and messages, and describes every entry of a stored log", () => {
   const ajv = new Ajv2020({ strict: false, validateFormats: false });
   ajv.addSchema(api.document, "document");
   const check = ajv.compile({ $ref: "document#/components/schemas/Entry" });
@@ -88,7 +88,7 @@ interface Variants {
   readonly discriminator?: { readonly mapping: Readonly<Record<string, string>> };
 }
 
-test("the document has every route that the server was agreed to have, and no other", () => {
+test("the document has exactly the routes of the server's specification", () => {
   const routes = api.operations.map(({ method, path }) => `${method} ${path.replace(/\{\w+\}/g, ":")}`);
   const session = (method: string, ...paths: readonly string[]) =>
     paths.map((path) => `${method} /api/sessions/:${path}`);
@@ -130,7 +130,7 @@ test("the document has every route that the server was agreed to have, and no ot
   );
 });
 
-test("every code of the server's own is explained in the documentation, and no other", () => {
+test("every error code of the server is in the documentation, and no other", () => {
   const declared =
     /type HttpErrorCode =([\s\S]*?);/.exec(readFileSync("src/http/server/http-error.ts", "utf8"))?.[1] ?? "";
   const codes = [...declared.matchAll(/"([A-Z_]+)"/g)].map((match) => match[1]);
@@ -141,7 +141,7 @@ test("every code of the server's own is explained in the documentation, and no o
   expect(documented.sort()).toEqual(codes.sort());
 });
 
-test("no request that can be made from the document brings the server down, and every refusal says what is wrong", async () => {
+test("no request generated from the document crashes the server, and every refusal has a problem document", async () => {
   const made = await api.call("POST", "/api/sessions", {});
   const sessionId: string = made.body.header.id;
   await api.call("POST", `/api/sessions/${sessionId}/turns`, { turnId: "turn", role: "user", content: "Hello" });
@@ -194,7 +194,7 @@ function requestOf(operation: Operation, document: JsonObject, known: readonly s
 }
 
 function textOfQuery(value: unknown): string {
-  // Half of a surrogate pair cannot be percent-encoded.
+  // Half of a surrogate pair has no percent-encoding.
   return Buffer.from((typeof value === "string" ? value : JSON.stringify(value)).slice(0, 500)).toString();
 }
 
@@ -214,7 +214,7 @@ function hostileText(): fc.Arbitrary<string> {
   return fc.oneof(chosen, fc.string({ minLength: 1, maxLength: 20 }));
 }
 
-/** Values that a schema of the document allows, as far as these tests need to know schemas. */
+/** Values that a schema of the document allows, for the kinds of schemas that these tests need. */
 function drawn(schema: JsonObject, document: JsonObject): fc.Arbitrary<unknown> {
   const { $ref, anyOf, type } = schema as { $ref?: string; anyOf?: JsonObject[]; type?: string | string[] };
   if ($ref !== undefined) {

@@ -12,7 +12,7 @@ import { startTestServer, tokenOf } from "./server-support.ts";
 type Right = keyof CallerRights;
 const RIGHTS: readonly Right[] = ["approve", "run", "files"];
 
-/** Ann with every right, without one, and without any. */
+/** Ann with all rights, without one of them, and without any. */
 const TOKENS: readonly ApiToken[] = [
   { token: tokenOf("all"), userId: "ann" },
   { token: tokenOf("none"), userId: "ann", may: { approve: false, run: false, files: false } },
@@ -43,7 +43,7 @@ async function startLimited() {
   return { server, ann, session, fork, held };
 }
 
-test("each right is asked for where it is needed, by its name, and nowhere else", async () => {
+test("each right is required exactly where it is needed, and refused by its name", async () => {
   const { server, session, fork, held } = await startLimited();
   await using _ = server;
   const [first, second] = [await held(), await held()];
@@ -77,22 +77,22 @@ test("each right is asked for where it is needed, by its name, and nowhere else"
       expect([operationId, who, answer.body?.code === "FORBIDDEN"]).toEqual([operationId, who, refused]);
       if (!refused) continue;
       expect(answer.status).toBe(403);
-      expect(answer.body.detail).toMatch(new RegExp(`^You may not [^.]+: the right ${right} is not yours\\.$`));
+      expect(answer.body.detail).toMatch(new RegExp(`^You may not [^.]+: you do not have the right ${right}\\.$`));
     }
   }
-  // Whatever else there is needs no right.
+  // All other routes need no right.
   const api = await readContract(server);
   const needy = new Set(asked.map(([operationId]) => operationId));
   for (const { operationId, method, path } of api.operations.filter((one) => !needy.has(one.operationId))) {
     const at = path.replace(/\{(\w+)\}/g, (__, name: string) => (name === "id" ? session : "x"));
-    // Users are for administrators, whatever their rights are.
+    // User routes are for administrators, whatever their rights.
     if (operationId === "deleteSession" || path.startsWith("/api/users/")) continue;
     const answer = await server.call(method, at, {}, { token: tokenOf("none") });
     expect([operationId, answer.body?.code]).not.toEqual([operationId, "FORBIDDEN"]);
   }
 });
 
-test("a checkpoint that holds files is removed only by who may reach files, and one without by anyone", async () => {
+test("a checkpoint with files is deleted only with the right to files, and one without files by anyone", async () => {
   const { server, ann, session, held } = await startLimited();
   await using _ = server;
   const limited = createClient({ url: server.url, token: tokenOf("files") });
@@ -104,7 +104,7 @@ test("a checkpoint that holds files is removed only by who may reach files, and 
   expect(await ann.checkpoints.list(session)).toEqual([]);
 });
 
-test("a caller is told what they may do, and a right that is not given is not taken by an administrator either", async () => {
+test("a caller can read their own rights, and an administrator has no right that was not granted", async () => {
   const admin: ApiToken = { token: tokenOf("root"), userId: "root", admin: true, may: { approve: false } };
   await using server = await startTestServer({ tokens: [...TOKENS, admin] });
   const may = async (who: string) => (await createClient({ url: server.url, token: tokenOf(who) }).me()).may;
@@ -120,10 +120,7 @@ test("a caller is told what they may do, and a right that is not given is not ta
   expect(refused.body.code).toBe("FORBIDDEN");
 });
 
-test.for([{ aprove: false }, { run: "no" }, [], "run", null])(
-  "rights that make no sense are refused: %j",
-  async (may) => {
-    const token = { token: tokenOf("x"), userId: "x", may } as unknown as ApiToken;
-    await expect(startTestServer({ tokens: [token] })).rejects.toMatchObject({ code: "INVALID_OPTION" });
-  },
-);
+test.for([{ aprove: false }, { run: "no" }, [], "run", null])("invalid rights are refused: %j", async (may) => {
+  const token = { token: tokenOf("x"), userId: "x", may } as unknown as ApiToken;
+  await expect(startTestServer({ tokens: [token] })).rejects.toMatchObject({ code: "INVALID_OPTION" });
+});

@@ -12,7 +12,7 @@ beforeAll(async () => {
 });
 afterAll(async () => server[Symbol.asyncDispose]());
 
-/** A new session with these turns of a user; its id. */
+/** Creates a session with these user turns; returns its id. */
 async function sessionWith(...turns: readonly string[]): Promise<string> {
   const { body } = await api.call("POST", "/api/sessions", {});
   const { id } = body.header;
@@ -21,7 +21,7 @@ async function sessionWith(...turns: readonly string[]): Promise<string> {
 }
 
 describe("a session", () => {
-  test("is made with a name, a directory and a prompt, and says where it is", async () => {
+  test("is created with a name, a directory and a prompt, and the answer has its location", async () => {
     const made = await api.call("POST", "/api/sessions", {
       name: "Refund",
       cwd: "/shop",
@@ -66,7 +66,7 @@ describe("a session", () => {
     expect(suspended.body.items.map(({ header }: { header: { id: string } }) => header.id)).toEqual([made[1]]);
   });
 
-  test("takes a name and variables, both or neither", async () => {
+  test("accepts a name and variables, atomically", async () => {
     const id = await sessionWith("Hello");
     const changed = await api.call("PATCH", `/api/sessions/${id}`, {
       name: "Named",
@@ -82,7 +82,7 @@ describe("a session", () => {
     expect(removed.body.path.settings.variables).toEqual({});
   });
 
-  test("goes through its life, and a step that cannot be is a conflict", async () => {
+  test("goes through all statuses, and an invalid transition is a conflict", async () => {
     const id = await sessionWith("Hello");
     const step = (name: string, body: unknown = {}) => api.call("POST", `/api/sessions/${id}/${name}`, body);
     expect((await step("suspend")).body.status).toBe("suspended");
@@ -101,7 +101,7 @@ describe("a session", () => {
     expect((await api.call("GET", `/api/sessions/${id}/entries`)).body.items).toHaveLength(4);
   });
 
-  test("is deleted, seen among the deleted ones, and brought back", async () => {
+  test("is deleted, listed among the deleted ones, and undeleted", async () => {
     const id = await sessionWith("Remember me");
     expect((await api.call("DELETE", `/api/sessions/${id}`)).status).toBe(204);
     expect((await api.call("GET", `/api/sessions/${id}`)).body.code).toBe("SESSION_NOT_FOUND");
@@ -112,7 +112,7 @@ describe("a session", () => {
     expect((await api.call("POST", `/api/sessions/${id}/undelete`)).status).toBe(404);
   });
 
-  test("is not brought back while its user has as many open sessions as a user may have", async () => {
+  test("is not undeleted while its user has the maximum of open sessions", async () => {
     const manager = new SessionManager({ store: openMemoryStore(), config: { maxSessionsPerUser: 1 } });
     await using full = await startTestServer({ manager });
     const make = async (): Promise<string> => (await full.call("POST", "/api/sessions", {})).body.header.id;
@@ -126,7 +126,7 @@ describe("a session", () => {
     expect((await full.call("POST", `/api/sessions/${first}/undelete`)).status).toBe(200);
   });
 
-  test("gives its state with or without turns", async () => {
+  test("returns its state with or without turns", async () => {
     const id = await sessionWith("One", "Two");
     const whole = await api.call("GET", `/api/sessions/${id}/state`);
     expect(whole.body.turns.map(({ content }: { content: string }) => content)).toEqual(["One", "Two"]);
@@ -156,7 +156,7 @@ describe("entries", () => {
     expect(await pages("&before=4", "after")).toEqual([0, 1, 2, 3]);
   });
 
-  test("are appended all or none, once however often they are sent, and only at the expected version", async () => {
+  test("are appended atomically, idempotently, and only at the expected version", async () => {
     const id = await sessionWith();
     const path = `/api/sessions/${id}/entries`;
     const entries = [
@@ -174,7 +174,7 @@ describe("entries", () => {
     expect((await api.call("GET", path)).body.items).toHaveLength(2);
   });
 
-  test("are the caller's, whoever they name", async () => {
+  test("have the caller as their author, whoever they name", async () => {
     const id = await sessionWith("Hello");
     const entry = { type: "custom", customType: "x", by: "someone", inherited: true };
     const { body } = await api.call("POST", `/api/sessions/${id}/entries`, { entries: [entry] });
@@ -226,7 +226,7 @@ describe("entries", () => {
     });
   });
 
-  test("that a tool answers can be added as turns", async () => {
+  test("with results of tools can be added as turns", async () => {
     const id = await sessionWith("What is the time?");
     const path = `/api/sessions/${id}/turns`;
     const toolCalls = [{ id: "c1", name: "clock", arguments: "{}" }];

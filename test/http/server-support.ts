@@ -8,33 +8,33 @@ import {
 import { SessionManager } from "../../src/lifecycle/session-manager.ts";
 import { openMemoryStore } from "../../src/stores/memory/index.ts";
 
-/** A server that really listens, with a memory store unless another is given. */
+/** A server that listens on a port, with a memory store unless another is given. */
 export interface TestServer extends AsyncDisposable {
   readonly server: SkeinServer;
   readonly manager: SessionManager;
   readonly url: string;
   readonly log: readonly ServerLogLine[];
-  /** Sends a request; what is not a text goes as JSON. */
+  /** Sends a request; a body other than a text is sent as JSON. */
   call(method: string, path: string, body?: unknown, options?: CallOptions): Promise<Answer>;
 }
 
-/** How a request is sent. */
+/** Options of a request. */
 export interface CallOptions {
   readonly token?: string;
   readonly headers?: Readonly<Record<string, string>>;
 }
 
-/** An answer, read to its end; that of an event stream is left where it begins. */
+/** An answer, read to its end; the body of an event stream is not read. */
 export interface Answer {
   readonly status: number;
   readonly headers: Headers;
   readonly text: string;
-  /** Its JSON, where it is JSON. */
+  /** Its parsed JSON, if it is JSON. */
   // biome-ignore lint/suspicious/noExplicitAny: what a test looks into is for the test to know.
   readonly body: any;
 }
 
-/** Two users and an administrator, whose tokens are their names and then some. */
+/** Two users and an administrator; each token begins with the user's name. */
 export const TOKENS: readonly ApiToken[] = [
   { token: tokenOf("ann"), userId: "ann" },
   { token: tokenOf("bob"), userId: "bob" },
@@ -46,7 +46,7 @@ export function tokenOf(userId: string): string {
   return `token-of-${userId}-0123456789`;
 }
 
-/** Starts a server on a free port of this machine. Disposing closes it, and a store of its own. */
+/** Starts a server on a free port. Disposing closes it, and its store unless one was given. */
 export async function startTestServer(init: Partial<ServerInit> = {}): Promise<TestServer> {
   const store = init.manager?.store ?? init.store ?? openMemoryStore();
   const manager = init.manager ?? new SessionManager({ store });
@@ -68,7 +68,7 @@ export async function startTestServer(init: Partial<ServerInit> = {}): Promise<T
   };
 }
 
-/** Sends a request and reads the answer; what is not a text goes as JSON. */
+/** Sends a request and reads the answer; a body other than a text is sent as JSON. */
 export async function sendRequest(
   url: string,
   method: string,

@@ -15,7 +15,7 @@ afterAll(async () => server[Symbol.asyncDispose]());
 
 const ids = (items: readonly { readonly id: string }[]) => items.map(({ id }) => id);
 
-/** A session with these turns, each with its own content as its id; the paths of its routes begin so. */
+/** Creates a session with these turns, each with its content as its id; returns the base path of its routes. */
 async function sessionWith(...turns: readonly string[]): Promise<string> {
   const { body } = await api.call("POST", "/api/sessions", {});
   const base = `/api/sessions/${body.header.id}`;
@@ -40,7 +40,7 @@ test("a path is read from its end, page by page, whichever leaf it leads to", as
   expect((await api.call("GET", `${base}/path?before=nobody`)).body.code).toBe("UNKNOWN_ENTRY");
 });
 
-test("what comes after an entry is read page by page, down to the leaf, and only on its path", async () => {
+test("the entries after another one are read page by page, down to the leaf, and only on its path", async () => {
   const base = await sessionWith("a", "b", "c", "d", "e");
   await api.call("POST", `${base}/leaf`, { entryId: "c" });
   await addTurns(base, ["x", "y"]);
@@ -60,7 +60,7 @@ test("what comes after an entry is read page by page, down to the leaf, and only
   expect((await api.call("GET", `${base}/path?after=nobody`)).body.code).toBe("UNKNOWN_ENTRY");
 });
 
-test("a folded tree leaves out what lies within long runs, and nothing that branches, is marked or is to be kept", async () => {
+test("a folded tree leaves out the inside of long chains, and no node that branches, is marked or is to be kept", async () => {
   const base = await sessionWith("start");
   const turns = Array.from({ length: 300 }, (_, index) => `t${index}`);
   const entries = turns.map((id) => ({ type: "message", id, message: { role: "user", content: id } }));
@@ -73,7 +73,7 @@ test("a folded tree leaves out what lies within long runs, and nothing that bran
   expect(kept.length).toBeLessThan(whole.nodes.length / 2);
   for (const id of ["start", "t100", "t150", "t160", "t200", "t201", "side", "t299"]) expect(kept).toContain(id);
   expect(kept).not.toContain("t50");
-  // Nothing is lost but the inside of runs: each gap says how many it leaves out, and hangs on what is above it.
+  // Only the inside of chains is missing: each gap has the number of nodes left out, and the node above as its parent.
   type Node = { readonly id: string; readonly parentId: string | null; readonly skipped?: number };
   const depth = (nodes: readonly Node[], id: string): number => {
     const node = nodes.find((one) => one.id === id) as Node;
@@ -83,7 +83,7 @@ test("a folded tree leaves out what lies within long runs, and nothing that bran
   expect(folded.activePath).toEqual(whole.activePath.filter((id: string) => kept.includes(id)));
 });
 
-test("two paths are compared from where they part, in one session or in a session and its fork", async () => {
+test("two paths are compared after their last common entry, in one session or in a session and its fork", async () => {
   const base = await sessionWith("a", "b", "c");
   await api.call("POST", `${base}/leaf`, { entryId: "a" });
   await api.call("PATCH", base, { variables: { set: { colour: "red" } } });
@@ -110,7 +110,7 @@ test("two paths are compared from where they part, in one session or in a sessio
   expect((await api.call("GET", `${base}/comparison?with=${id}&leafId=nobody`)).body.code).toBe("UNKNOWN_ENTRY");
 });
 
-test("a timeline has the latest checkpoints, and says where each stands", async () => {
+test("a timeline has the latest checkpoints with their nodes", async () => {
   const base = await sessionWith();
   const mark = async () => (await api.call("POST", `${base}/checkpoints`, {})).body.id;
   const made = [await mark()];
@@ -136,7 +136,7 @@ test("a timeline has the latest checkpoints, and says where each stands", async 
   expect([ids(latest.items), latest.total]).toEqual([[made[3]], 4]);
 });
 
-test("the leaf moves, with or without a word on the branch that is left, and the tree shows both branches", async () => {
+test("the leaf moves, with or without a summary of the branch that is left, and the tree has both branches", async () => {
   const base = await sessionWith("a", "b");
   const moved = await api.call("POST", `${base}/leaf`, { entryId: "a" });
   expect(moved.body.leafId).toBe("a");
@@ -155,7 +155,7 @@ test("the leaf moves, with or without a word on the branch that is left, and the
   expect((await api.call("POST", `${base}/leaf`, { entryId: "nobody" })).body.code).toBe("UNKNOWN_ENTRY");
 });
 
-test("labels and checkpoints stand at their nodes, and a pruned branch is gone from the tree", async () => {
+test("labels and checkpoints are at their nodes, and a pruned branch is not in the tree", async () => {
   const base = await sessionWith("a", "b");
   const labelled = await api.call("PUT", `${base}/labels/a`, { label: "start" });
   expect(labelled.body).toMatchObject({ type: "label", targetId: "a", label: "start" });
@@ -175,7 +175,7 @@ test("labels and checkpoints stand at their nodes, and a pruned branch is gone f
   expect((await api.call("GET", `${base}/tree`)).body.nodes[0].label).toBeNull();
 });
 
-test("the context shows each message with its entry, and what stands in for a missing result with none", async () => {
+test("the context has each message with its entry, and a placeholder for a missing result without one", async () => {
   const base = await sessionWith("a");
   const toolCalls = [{ id: "c1", name: "clock", arguments: "{}" }];
   await api.call("POST", `${base}/turns`, { turnId: "call", role: "assistant", content: null, toolCalls });
@@ -186,7 +186,7 @@ test("the context shows each message with its entry, and what stands in for a mi
   expect(context).toMatchObject({ compaction: null, thinkingLevel: "off", model: null });
 });
 
-test("a compaction is previewed, done and undone", async () => {
+test("a compaction is previewed, made and undone", async () => {
   const base = await sessionWith();
   for (const turnId of ["a", "b", "c"])
     await api.call("POST", `${base}/turns`, { turnId, role: "user", content: LONG });
@@ -203,7 +203,7 @@ test("a compaction is previewed, done and undone", async () => {
   expect((await api.call("POST", `${base}/compact`, { model: "no/such" })).body.code).toBe("MODEL_NOT_FOUND");
 });
 
-test("a fork is made, listed, previewed and merged once", async () => {
+test("a fork is created, listed, previewed and merged once", async () => {
   const base = await sessionWith("a", "b");
   const fork = await api.call("POST", `${base}/forks`, { branchName: "try", at: "a" });
   expect(fork.status).toBe(201);
@@ -228,7 +228,7 @@ test("a fork is made, listed, previewed and merged once", async () => {
   expect((await api.call("GET", `${base}/path`)).body.items.at(-1).summary).toBe("What the branch did.");
 });
 
-test("checkpoints are made, compared, restored and removed", async () => {
+test("checkpoints are created, compared, restored and deleted", async () => {
   const base = await sessionWith("a");
   const made = await api.call("POST", `${base}/checkpoints`, { metadata: { why: "before" } });
   expect(made.status).toBe(201);
@@ -250,7 +250,7 @@ test("checkpoints are made, compared, restored and removed", async () => {
   expect(refused.body).toMatchObject({ status: 400, code: "INVALID_REQUEST" });
 });
 
-test("the lineage counts what each session spent once, and comes as data or as a diagram", async () => {
+test("the lineage counts the spending of each session once, and is returned as data or as a diagram", async () => {
   const base = await sessionWith("a");
   const spend = (at: string, tokensUsed: number) =>
     api.call("POST", `${at}/turns`, { role: "assistant", content: "ok", tokensUsed, cost: tokensUsed });
@@ -277,7 +277,7 @@ test("the lineage counts what each session spent once, and comes as data or as a
   expect((await api.call("GET", `${base}/lineage?format=jsonl`)).text.trim().split("\n")).toHaveLength(2);
 });
 
-test("a lineage names all parents of what came from a session, and has only what is gone without a kind", async () => {
+test("a lineage has all parents of the descendants, and only deleted ones without a kind", async () => {
   const made = async (...parents: string[]): Promise<string> => {
     const lineage = { parents, operator: "merge", kind: "op_merge", extras: [] } as const;
     const { header } = await server.manager.store.create(createHeader({ lineage }));
@@ -297,7 +297,7 @@ test("a lineage names all parents of what came from a session, and has only what
   });
 });
 
-test("turns are added up, of one session and of many", async () => {
+test("analytics add up the turns of one session and of many", async () => {
   const base = await sessionWith("a");
   await api.call("POST", `${base}/turns`, {
     role: "assistant",
@@ -316,7 +316,7 @@ test("turns are added up, of one session and of many", async () => {
   expect((await api.call("GET", "/api/analytics/calls?from=yesterday")).body.code).toBe("INVALID_QUERY");
 });
 
-test("a search finds words and patterns in what was said, and refuses what is no search", async () => {
+test("a search finds words and patterns, and refuses an invalid query", async () => {
   const base = await sessionWith("The needle is here", "another turn");
   const id = base.split("/").at(-1);
   for (const q of ["needle", '"needle is" another', "re:ne{2}dle\\s+is", "another re:needle$|^The"]) {
@@ -330,7 +330,7 @@ test("a search finds words and patterns in what was said, and refuses what is no
   expect((await api.call("GET", "/api/search")).body.code).toBe("INVALID_REQUEST");
 });
 
-test("a search says which run has a session, as the listing does", async () => {
+test("a search returns the run that holds a session, as the listing does", async () => {
   const base = await sessionWith("A haystack is searched");
   const id = base.split("/").at(-1) as string;
   const found = async () => (await api.call("GET", "/api/search?q=haystack")).body.items[0].head;
@@ -342,7 +342,7 @@ test("a search says which run has a session, as the listing does", async () => {
   expect((await found()).running).toEqual({ runId: "run-1" });
 });
 
-test("a pattern that would take for ever is given up, and others are served meanwhile", async () => {
+test("a pattern with catastrophic backtracking is aborted, and others are served meanwhile", async () => {
   await sessionWith(`${"a".repeat(60)}!`);
   const endless = api.call("GET", `/api/search?q=${encodeURIComponent("re:^(a+)+$")}`);
   expect((await api.call("GET", "/api/me")).status).toBe(200);
@@ -351,7 +351,7 @@ test("a pattern that would take for ever is given up, and others are served mean
   expect(refused.body.detail).toMatch(/takes too long/);
 });
 
-test("a session goes out as a file and comes in as another session with the same log", async () => {
+test("a session is exported as a file and imported as another session with the same log", async () => {
   const base = await sessionWith("a", "b");
   await api.call("PATCH", base, { name: "Travelling" });
   const file = await api.call("GET", `${base}/export`);
@@ -364,7 +364,7 @@ test("a session goes out as a file and comes in as another session with the same
   expect(made.body).toMatchObject({ name: "Travelling", leafId: "b", header: { userId: "local" } });
   expect(made.body.header.id).not.toBe(base.split("/").at(-1));
   const copy = `/api/sessions/${made.body.header.id}`;
-  // Who caused an entry is not for a file to say.
+  // The authors in a file are ignored.
   const { items, next } = (await api.call("GET", `${base}/entries`)).body as { items: object[]; next: null };
   const unsigned = items.map(({ by: _by, ...entry }: { by?: string }) => entry);
   expect((await api.call("GET", `${copy}/entries`)).body).toEqual({ items: unsigned, next });
@@ -379,7 +379,7 @@ test("a session goes out as a file and comes in as another session with the same
   }
 });
 
-test("every operation was called with success here, but those of runs, chats, AG-UI, users and workers and those in the tests of sessions", () => {
+test("every operation was called successfully here, except those of runs, chats, AG-UI, users and workers and those in the tests of sessions", () => {
   const elsewhere = /^(?:list|delete|undelete|suspend|resume|close)Session|^(?:getState|getEntry|appendEntries)$/;
   const plain = /^(?:getHealth|getCatalogue|getOpenApi)$/;
   const missed = api.operations.filter(({ operationId }) => !api.seen.has(operationId));

@@ -5,14 +5,14 @@ import { vi } from "vitest";
 import type { RequestSession } from "../../src/http/middleware/request-session.ts";
 import type { SessionContext } from "../../src/lifecycle/session-context.ts";
 
-/** What the routes of an application do, whatever the framework. */
+/** The routes of an application, for every framework. */
 export class Routes {
-  /** Null where no context binds the sessions of requests. */
+  /** Null without a context. */
   readonly context: SessionContext | null;
   readonly #strays: (() => unknown)[] = [];
-  /** Called when an endless answer has ended, with what was bound then. */
+  /** Called with the bound session when an endless answer has ended. */
   ended: (bound: unknown) => void = () => undefined;
-  /** Holds a handler up until the test lets it go on. */
+  /** Blocks a handler until the test releases it. */
   gate: Promise<unknown> = Promise.resolve();
   /** Called when a handler waits at the gate. */
   arrived: () => void = () => undefined;
@@ -21,7 +21,7 @@ export class Routes {
     this.context = context;
   }
 
-  /** POST /say: adds what the body says, and tells what there is now. */
+  /** POST /say: adds a turn with the body, and answers the turns. */
   async say(session: RequestSession, body: unknown): Promise<Record<string, unknown>> {
     const { text } = body as { text: string };
     await session.addTurn({ role: "user", content: text });
@@ -30,7 +30,7 @@ export class Routes {
     return { id, userId, isNew, bound: this.bound(), said: turns.map(({ content }) => content) };
   }
 
-  /** GET /steps: many small steps, each of which looks at what is bound. */
+  /** GET /steps: many small async steps, each of which reads the bound session. */
   async steps(session: RequestSession): Promise<Record<string, unknown>> {
     const { sessionId, userId } = await session.state({ turns: false });
     const seen = new Set<unknown>();
@@ -49,14 +49,14 @@ export class Routes {
     throw new Error("as asked");
   }
 
-  /** GET /stream: three chunks that say what is bound. */
+  /** GET /stream: three chunks with the bound session. */
   async stream(session: RequestSession): Promise<AsyncIterable<string>> {
     await session.state();
     this.#leaveBehind();
     return this.#chunks(3);
   }
 
-  /** GET /late: uses the session for the first time when the answer has begun. */
+  /** GET /late: uses the session for the first time after the answer has started. */
   async *late(session: RequestSession): AsyncIterable<string> {
     yield "begun ";
     await setImmediate();
@@ -66,14 +66,14 @@ export class Routes {
     );
   }
 
-  /** GET /endless: chunks until nobody wants more. */
+  /** GET /endless: chunks until the stream is cancelled. */
   async endless(session: RequestSession): Promise<AsyncIterable<string>> {
     await session.state();
     this.#leaveBehind();
     return this.#chunks(Number.POSITIVE_INFINITY);
   }
 
-  /** GET /wait: answers when the test says so, with what is bound then. */
+  /** GET /wait: answers with the bound session when the test releases it. */
   async wait(session: RequestSession): Promise<Record<string, unknown>> {
     await session.state();
     this.#leaveBehind();
@@ -84,7 +84,7 @@ export class Routes {
     return { bound };
   }
 
-  /** The id that is bound, or the code of the refusal. */
+  /** The bound id, or the code of the error. */
   bound(): unknown {
     try {
       return this.context?.sessionId ?? "NO_CONTEXT";
@@ -93,7 +93,7 @@ export class Routes {
     }
   }
 
-  /** Resolves once code that a request has left behind sees no session any more; there must be some. */
+  /** Resolves when background code of a request no longer has a bound session; there must be such code. */
   async unbound(): Promise<void> {
     assert.notEqual(this.#strays.length, 0);
     await vi.waitFor(() => assert.deepEqual(new Set(this.#strays.map((look) => look())), new Set(["NO_SESSION"])), {

@@ -12,13 +12,13 @@ import { makeDirectory } from "../moving/sample-store.ts";
 import { answering, gate, pausing } from "./runs-agents.ts";
 import { startTestServer, TOKENS, type TestServer, tokenOf } from "./server-support.ts";
 
-/** How soon a change must count. */
+/** How soon a change must take effect. */
 const DEADLINE_MS = 1000;
 
 const lineOf = (userId: string, more: object = {}): string =>
   `${JSON.stringify({ hash: hashToken(tokenOf(userId)), userId, ...more })}\n`;
 
-/** A server on a token file with ann and bob, a session of ann's, and what was said of the file. */
+/** A server with a token file for ann and bob, a session of ann, and the reported problems of the file. */
 async function serveFile(options: Omit<TokenFileOptions, "onProblem"> = {}) {
   const path = join(await makeDirectory(), "tokens");
   await writeFile(path, lineOf("ann") + lineOf("bob"));
@@ -37,7 +37,7 @@ async function serveFile(options: Omit<TokenFileOptions, "onProblem"> = {}) {
   return { path, problems, server, sessionId, code, within };
 }
 
-/** Opens a stream; `ended` resolves to when it did. */
+/** Opens a stream; `ended` resolves to the time of its end. */
 async function openStream(
   { url }: TestServer,
   path: string,
@@ -49,7 +49,7 @@ async function openStream(
 }
 
 test.for(["in place", "by a rename"])(
-  "a token that is taken out of a file written %s is refused within a second, and its streams end",
+  "a token removed from a file written %s is refused within a second, and its streams end",
   async (how) => {
     const { path, server, sessionId, code, within } = await serveFile();
     const ends = await Promise.all([1, 2, 3].map(() => openStream(server, `/api/sessions/${sessionId}/watch`, "ann")));
@@ -69,7 +69,7 @@ test.for(["in place", "by a rename"])(
   },
 );
 
-test("the stream of a run ends for whoever lost their token, and the run goes on", async () => {
+test("the stream of a run ends for a caller whose token was removed, and the run continues", async () => {
   const pause = gate();
   let tokens: readonly ApiToken[] = TOKENS;
   const source: TokenSource = { current: () => tokens };
@@ -90,7 +90,7 @@ test("the stream of a run ends for whoever lost their token, and the run goes on
   expect(run.body.status).toBe("finished");
 });
 
-test("a stream ends when its token says less of its user than before, and when it expires", async () => {
+test("a stream ends when the rights of its token are reduced, and when it expires", async () => {
   const soon = new Date(Date.now() + 1500).toISOString();
   const root: ApiToken = { token: tokenOf("root"), userId: "root", admin: true };
   let tokens: readonly ApiToken[] = [root, { token: tokenOf("ann"), userId: "ann", expiresAt: soon }];
@@ -108,20 +108,20 @@ test("a stream ends when its token says less of its user than before, and when i
 });
 
 const spoil: [how: string, act: (path: string) => Promise<void>, said: RegExp][] = [
-  ["broken", (path) => writeFile(path, `${lineOf("bob")}{"hash":`), /^Line 2 of the token file "[^"]+" is no line/],
+  ["broken", (path) => writeFile(path, `${lineOf("bob")}{"hash":`), /^Line 2 of the token file "[^"]+" was not made/],
   ["empty", (path) => writeFile(path, ""), /has no token/],
   ["gone", (path) => rm(path), /cannot be read/],
 ];
 
 test.for(spoil)(
-  "while the file is %s its last good tokens count for a time, loudly, then none does until it is good",
+  "while the file is %s its last valid tokens are accepted for graceMs with reports, then none is until it is valid",
   async ([, act, said]) => {
     const { path, problems, server, sessionId, code, within } = await serveFile({ graceMs: 1500 });
     const { ended } = await openStream(server, `/api/sessions/${sessionId}/watch`, "ann");
     await act(path);
     await expect.poll(() => problems.length, { timeout: DEADLINE_MS }).toBe(1);
     expect(problems[0]).toMatch(said);
-    expect(problems[0]).toMatch(/ Its last good tokens count for 2 s more\.$/);
+    expect(problems[0]).toMatch(/ Its last valid tokens are accepted for 2 s more\.$/);
     expect(problems[0]).not.toContain(hashToken(tokenOf("bob")));
     expect([await code("ann"), await code("bob"), await code("eve")]).toEqual([200, 200, "UNAUTHORIZED"]);
     await ended;
@@ -135,17 +135,17 @@ test.for(spoil)(
   },
 );
 
-test("a file that holds for a minute is said to do so, and is told of again while it is no good", async () => {
+test("by default the grace period is a minute, and the problem is reported again while the file is invalid", async () => {
   const { path, problems, code } = await serveFile();
   await rm(path);
   await expect.poll(() => problems.length, { timeout: DEADLINE_MS }).toBe(1);
-  expect(problems[0]).toMatch(/count for 60 s more\.$/);
+  expect(problems[0]).toMatch(/accepted for 60 s more\.$/);
   expect(await code("ann")).toBe(200);
   await expect.poll(() => problems.length, { interval: 200 }).toBe(2);
-  expect(problems[1]).toMatch(/count for (?:4\d|50) s more\.$/);
+  expect(problems[1]).toMatch(/accepted for (?:4\d|50) s more\.$/);
 });
 
-test("a source that throws or gives tokens that make no sense lets nobody in, and is in the log", async () => {
+test("a source that throws or returns invalid tokens authenticates nobody, and the error is in the log", async () => {
   const short = [{ token: "short", userId: "ann" }];
   const fail = (): never => {
     throw new Error("No vault.");
@@ -153,7 +153,7 @@ test("a source that throws or gives tokens that make no sense lets nobody in, an
   for (const [spoilt, told] of [
     [() => short, /The token of ann needs a hash/],
     [fail, /No vault/],
-    [() => null, /cannot tell now whose token is good/],
+    [() => null, /cannot check tokens at the moment/],
   ] as const) {
     let current: TokenSource["current"] = () => TOKENS;
     await using server = await startTestServer({ tokens: { current: () => current() } });

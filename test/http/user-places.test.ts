@@ -42,7 +42,7 @@ async function serveUsers(place: Partial<RunPlace> = {}) {
   return { workspace, path, as: (userId: string) => createClient({ url, token: tokenOf(userId) }) };
 }
 
-/** What a run's tools came to, as the events tell it. */
+/** The results of a run's tools, from its events. */
 async function ask(client: Client, input: string, sessionId?: string): Promise<string> {
   const id = sessionId ?? (await client.sessions.create()).header.id;
   const run = await client.runs.start(id, { input });
@@ -61,7 +61,7 @@ async function needsBubblewrap(context: TestContext): Promise<void> {
   }
 }
 
-test("a user's tools reach neither another's files nor what others have said", async (context) => {
+test("a user's tools can access neither another user's files nor other users' sessions", async (context) => {
   await needsBubblewrap(context);
   const { as, workspace, path } = await serveUsers();
   await ask(as("bob"), "write walrus-of-bob to secret.txt");
@@ -87,7 +87,7 @@ test("a user's tools reach neither another's files nor what others have said", a
   expect(await readdir(join(workspace, userDirectoryName("ann")))).toEqual([]);
 });
 
-test("a user's directory is for its owner alone, and administrators work in that of the session's user", async (context) => {
+test("a user's directory is private, and administrators work in the directory of the session's user", async (context) => {
   await needsBubblewrap(context);
   const { as, workspace } = await serveUsers();
   const ann = as("ann");
@@ -99,7 +99,7 @@ test("a user's directory is for its owner alone, and administrators work in that
   expect((await stat(join(workspace, userDirectoryName("ann")))).mode & 0o777).toBe(0o700);
 });
 
-test("checkpoints hold and bring back the files of the session's user, and nobody else's", async (context) => {
+test("checkpoints store and restore the files of the session's user only", async (context) => {
   await needsBubblewrap(context);
   const { as, workspace } = await serveUsers();
   const [ann, bob] = [as("ann"), as("bob")];
@@ -113,13 +113,13 @@ test("checkpoints hold and bring back the files of the session's user, and nobod
   expect([await readFile(file("ann"), "utf8"), await readFile(file("bob"), "utf8")]).toEqual(["train", "walk"]);
 });
 
-test("an id that looks like a path names a directory like any other", () => {
+test("a user id that looks like a path gets a directory like any other", () => {
   const names = ["..", "../bob", "/etc", "a/b", ".", "bob", "Bob", "bob "].map(userDirectoryName);
   expect(names.every((name) => /^user-[0-9a-f]{32}$/.test(name))).toBe(true);
   expect(new Set(names).size).toBe(names.length);
 });
 
-test("without isolation that works, tools for several users are refused when the server is made, and sharing must be asked for", async () => {
+test("without working isolation, a server with tools for several users is refused, and a shared directory needs an explicit option", async () => {
   const { PATH } = process.env;
   onTestFinished(() => {
     process.env["PATH"] = PATH;
@@ -132,7 +132,7 @@ test("without isolation that works, tools for several users are refused when the
   expect(await ask(as("ann"), "read shared.txt")).toContain("for all");
 });
 
-test("no user says where the tools of a session act, by no route that makes one", async () => {
+test("no route that creates a session lets a user choose the place of its tools", async () => {
   const backend = new CountedBackend();
   const { url, as } = await openRunServer({ place: { backend: backend.name, spec: "/work" } });
   const sandbox = { backend: "local", spec: { workingDir: "/" }, handleId: null };

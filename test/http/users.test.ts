@@ -23,7 +23,7 @@ afterEach(async () => {
   await rm(directory, { recursive: true, force: true });
 });
 
-test("lets administrators see what would be erased, erase it, and find nothing afterwards", async () => {
+test("lets administrators preview an erasure, erase a user, and find nothing afterwards", async () => {
   const store = openMemoryStore();
   const { sessions } = await makeWorld(store, WORD);
   await using server = await startTestServer({ store, tokens: [...TOKENS, ADA_TOKEN] });
@@ -43,7 +43,7 @@ test("lets administrators see what would be erased, erase it, and find nothing a
   }
 });
 
-test("refuses everyone else, and tells each user what is held about them alone", async () => {
+test("refuses everyone else, and exports to each user only their own data", async () => {
   const store = openMemoryStore();
   await makeWorld(store, WORD);
   await using server = await startTestServer({ store, tokens: [...TOKENS, ADA_TOKEN] });
@@ -58,7 +58,7 @@ test("refuses everyone else, and tells each user what is held about them alone",
   expect((await call("DELETE", path, undefined, { token: ADA_TOKEN.token })).status).toBe(403);
 });
 
-test("removes the directory that was made for a user, and no other", async () => {
+test("removes the directory that the server made for a user, and no other", async () => {
   const [own, other] = [join(directory, userDirectoryName(ADA)), join(directory, userDirectoryName("bob"))];
   for (const each of [own, other]) {
     await mkdir(each);

@@ -22,7 +22,7 @@ export async function listen(fetch: (request: Request) => Response | Promise<Res
   });
 }
 
-/** A body of chunks that are made when they are wanted. */
+/** A body whose chunks are produced on demand. */
 export function streamOf(chunks: AsyncIterable<string>): ReadableStream<Uint8Array> {
   const iterator = chunks[Symbol.asyncIterator]();
   return new ReadableStream(
@@ -36,7 +36,7 @@ export function streamOf(chunks: AsyncIterable<string>): ReadableStream<Uint8Arr
         await iterator.return?.();
       },
     },
-    // Nothing is made before somebody reads, wherever they stand.
+    // No chunk is produced before the first read.
     { highWaterMark: 0 },
   );
 }

@@ -5,7 +5,7 @@ import { scripted } from "../../src/models/scripted.ts";
 import { contentsOf, gate, type LifecycleCase, refusal, settle } from "./lifecycle-case.ts";
 import { OPERATIONS, subjectOf } from "./status-cases.ts";
 
-/** All that a caller can learn from an outcome, with the id of what it asked for left out. */
+/** Everything that a caller can learn from an outcome, without the id of the session. */
 function shown(outcome: { readonly value: unknown } | { readonly error: unknown }, ...ids: readonly string[]): string {
   const { error } = outcome as { error?: Error };
   const facts =
@@ -15,10 +15,10 @@ function shown(outcome: { readonly value: unknown } | { readonly error: unknown 
   return ids.reduce((text, id) => text.replaceAll(id, "*"), JSON.stringify(facts));
 }
 
-/** Who may see and change what. */
+/** Access by user. */
 export const accessCases: readonly LifecycleCase[] = [
   {
-    name: "gives the same answer for a session of another user as for one that is missing, whatever is asked",
+    name: "returns the same result for another user's session as for a missing one, in every operation",
     async run(context) {
       const foreign = await subjectOf(context, "foreign");
       const missing = await subjectOf(context, "missing");
@@ -34,7 +34,7 @@ export const accessCases: readonly LifecycleCase[] = [
     },
   },
   {
-    name: "keeps checkpoints and branches of another user apart from one's own, too",
+    name: "hides checkpoints and branches of another user, too",
     async run(context) {
       const { manager, store } = context;
       const desk = manager();
@@ -80,7 +80,7 @@ export const accessCases: readonly LifecycleCase[] = [
     },
   },
   {
-    name: "lists for a user their own sessions only, whatever they ask for",
+    name: "lists only a user's own sessions, whatever the query",
     async run(context) {
       const { manager } = context;
       const desk = manager();
@@ -105,7 +105,7 @@ export const accessCases: readonly LifecycleCase[] = [
     },
   },
   {
-    name: "lets the owner, an administrator and the program itself in",
+    name: "accepts the owner, an administrator and the program itself",
     async run({ manager }) {
       const desk = manager();
       await desk.create({ userId: "ann", id: "s" }, {});
@@ -118,7 +118,7 @@ export const accessCases: readonly LifecycleCase[] = [
     },
   },
   {
-    name: "refuses an actor that says nothing, so that a lost user id opens nobody's sessions",
+    name: "refuses an empty actor, so that a lost user id grants access to nothing",
     async run({ store, manager }) {
       const desk = manager();
       await desk.create({ userId: "ann", id: "s" });

@@ -38,7 +38,7 @@ const answered = (question: string, decision: typeof YES | typeof NO): EntryDraf
   decision,
 });
 
-/** An agent that writes down what it pays, each payment after a person's word. */
+/** An agent that records its payments, each of which needs approval. */
 function cashier(paid: unknown[], ...replies: readonly ScriptedReply[]): Agent {
   const tool = defineTool({
     name: "pay",
@@ -51,7 +51,7 @@ function cashier(paid: unknown[], ...replies: readonly ScriptedReply[]): Agent {
   return createAgent({ name: "clerk", prompt: "Help.", model, tools: [tool], builtInTools: false });
 }
 
-/** A session whose log has these entries as its own, as a program wrote it that did not refuse them. */
+/** A session whose log contains these entries, as a program without the checks would have written them. */
 async function sessionWith(store: SessionStore, ...entries: readonly EntryDraft[]): Promise<void> {
   const header = createHeader({ id: "s", userId: "ann" });
   await store.create(header, {
@@ -59,7 +59,7 @@ async function sessionWith(store: SessionStore, ...entries: readonly EntryDraft[
   });
 }
 
-/** Goes on with the run of the session until it ends or parks. */
+/** Recovers the run of the session until it ends or parks. */
 async function goOn(desk: SessionManager, agent: Agent): Promise<SessionRun["status"]> {
   const { run } = (await desk.recover("s", { clerk: agent }, { park: { afterMs: 0 } })) as { run: SessionRun };
   await run;
@@ -71,10 +71,10 @@ async function resultsIn(desk: SessionManager): Promise<unknown[]> {
   return turns.flatMap(({ role, content }) => (role === "tool" ? [content] : []));
 }
 
-/** Whose calls run, and which decision is about which call. */
+/** Which calls run, and which decision belongs to which call. */
 export const approvalCases: readonly LifecycleCase[] = [
   {
-    name: "lists a question as soon as it is asked, and takes its answer while the run waits in hand",
+    name: "lists a question as soon as it is asked, and accepts its answer while the run waits in the process",
     async run({ store, manager }) {
       const desk = manager();
       const asking = async (): Promise<unknown[]> =>
@@ -92,7 +92,7 @@ export const approvalCases: readonly LifecycleCase[] = [
     },
   },
   {
-    name: "gives the questions of a run that nobody answered, which parks, and goes on once they are answered",
+    name: "returns the questions of a run that parks without answers, and continues after they are answered",
     async run({ manager }) {
       const desk = manager();
       await desk.create({ userId: "ann", id: "s" });
@@ -105,7 +105,7 @@ export const approvalCases: readonly LifecycleCase[] = [
     },
   },
   {
-    name: "runs no call that someone appended without having the run, wherever the leaf is when the run goes on",
+    name: "runs no call appended by someone without the run's lease, wherever the leaf is when the run continues",
     async run({ store, manager }) {
       const desk = manager();
       const paid: unknown[] = [];
@@ -116,7 +116,7 @@ export const approvalCases: readonly LifecycleCase[] = [
       await tree.branch("root");
       await desk.run("s", payingAgent(), "Pay.", { park: { afterMs: 0 }, runId: "r" });
       const question = await questionIn(store, "s");
-      // Somebody moves the session to the other branch while the run waits.
+      // The leaf moves to the other branch while the run waits.
       await tree.branch("forged");
       await desk.approve("s", question);
       await goOn(desk, cashier(paid));
@@ -129,7 +129,7 @@ export const approvalCases: readonly LifecycleCase[] = [
     },
   },
   {
-    name: "runs no call that was appended after the last run had ended, whoever recovers the session",
+    name: "runs no call appended after the end of the last run, whoever recovers the session",
     async run({ store, manager }) {
       const desk = manager();
       const paid: unknown[] = [];
@@ -176,7 +176,7 @@ export const approvalCases: readonly LifecycleCase[] = [
     },
   },
   {
-    name: "asks anew about calls of one id where the log does not say which of them was approved",
+    name: "asks again about calls with the same id if the log does not say which of them was approved",
     async run({ store, manager }) {
       const desk = manager();
       const paid: unknown[] = [];
@@ -194,7 +194,7 @@ export const approvalCases: readonly LifecycleCase[] = [
     },
   },
   {
-    name: "lets a decision count for the call at its position alone, though another one has the same id",
+    name: "applies a decision only to the call at its position, though another one has the same id",
     async run({ store, manager }) {
       const desk = manager();
       const paid: unknown[] = [];
@@ -221,7 +221,7 @@ export const approvalCases: readonly LifecycleCase[] = [
     },
   },
   {
-    name: "asks again where the arguments are others than those that were asked about",
+    name: "asks again if the arguments differ from those in the question",
     async run({ store, manager }) {
       const desk = manager();
       const paid: unknown[] = [];
@@ -239,7 +239,7 @@ export const approvalCases: readonly LifecycleCase[] = [
     },
   },
   {
-    name: "takes a late click on a question of an earlier round for no answer to the same call id now, and keeps its note",
+    name: "does not apply a late answer of an earlier round to a call with the same id, and keeps its note",
     async run({ store, manager }) {
       const desk = manager();
       const paid: unknown[] = [];
@@ -263,7 +263,7 @@ export const approvalCases: readonly LifecycleCase[] = [
     },
   },
   {
-    name: "lets an approval count for nothing in a fork, whose calls have the same ids, and in a turn that is merged back",
+    name: "ignores approvals in a fork, whose calls have the same ids, and in merged turns",
     async run({ store, manager }) {
       const desk = manager();
       const paid: unknown[] = [];
@@ -283,7 +283,7 @@ export const approvalCases: readonly LifecycleCase[] = [
     },
   },
   {
-    name: "takes ids that belong to runs and answers from nobody else, and an administrator's answer goes through",
+    name: "refuses reserved ids of runs and answers from everyone else, and accepts an administrator's answer",
     async run({ store, manager }) {
       const desk = manager();
       await desk.create({ userId: "ann", id: "s" });
@@ -312,7 +312,7 @@ export const approvalCases: readonly LifecycleCase[] = [
     },
   },
   {
-    name: "refuses two calls of one id from a user, and keeps them in what it imports and in what is there",
+    name: "refuses two calls with the same id from a user, and keeps them in imports and in existing logs",
     async run({ store, manager }) {
       const desk = manager();
       await sessionWith(store, said(calling(pay("c", 1), pay("c", 2)), "old"), {
@@ -338,7 +338,7 @@ export const approvalCases: readonly LifecycleCase[] = [
     },
   },
   {
-    name: "opens a log whose ids a client has taken, says so to whoever answers, and lets the run be cancelled",
+    name: "opens a log in which a client has used reserved ids, reports that on an answer, and lets the run be cancelled",
     async run({ store, manager }) {
       const desk = manager();
       await sessionWith(
@@ -353,7 +353,7 @@ export const approvalCases: readonly LifecycleCase[] = [
       expect(error).toMatchObject({ code: "CONFLICT", message: expect.stringContaining("cancel") });
       expect(await desk.cancel("s")).toBe(true);
       expect(await openIn(store, "s")).toEqual([]);
-      // One that expires is over by itself.
+      // A question that expires is over without an answer.
       await store.append("s", [
         { type: "run", runId: "r", phase: "started" },
         {
@@ -368,7 +368,7 @@ export const approvalCases: readonly LifecycleCase[] = [
     },
   },
   {
-    name: "lets a cancel count that comes between a claim's look and its start, for a run in whatever state",
+    name: "honours a cancel between a claim's read and its start, for a run in any state",
     async run({ store, manager }) {
       const desk = manager();
       const states: Readonly<Record<string, readonly EntryDraft[]>> = {
@@ -384,12 +384,12 @@ export const approvalCases: readonly LifecycleCase[] = [
           entries: [said({ role: "user", content: "Hi." }, "u"), ...entries],
         });
         const interposed = dyingAfterStart(store, () => desk.cancel(state, { runId: "r" }));
-        // The process that claims it is gone right after its start, if that is written at all.
+        // The process that claims it dies directly after its start, if the start is written at all.
         await manager({ store: interposed })
           .recover(state, { clerk: cashier([]) })
           .catch(() => {});
         const phases = await phasesIn(store, state);
-        // Nobody begins it again: what was cancelled is over.
+        // It is not started again: a cancelled run is over.
         expect(await desk.recover(state, { clerk: cashier([]) })).toBeNull();
         expect(await openIn(store, state)).toEqual([]);
         expect((await phasesIn(store, state)).slice(phases.length)).not.toContain("r started");
@@ -398,7 +398,7 @@ export const approvalCases: readonly LifecycleCase[] = [
   },
 ];
 
-/** The store of a process to which something happens right before it writes that a run begins, and that dies then. */
+/** The store of a process that dies when it writes the start of a run; a task runs directly before. */
 function dyingAfterStart(store: SessionStore, act: () => Promise<unknown>): SessionStore {
   let dead = false;
   const append: SessionStore["append"] = async (id, drafts, options) => {

@@ -12,7 +12,7 @@ import { entriesOf, say, sessionOf, textsOf } from "./branches-sample.ts";
 const shared = backends.filter(({ skips }) => skips.length === 0);
 
 test.for(shared.map((backend) => [backend.name, backend] as const))(
-  "two handles of the %s store that merge the same branches at once leave each turn and each summary once",
+  "two handles of the %s store that merge the same branches concurrently append each turn and each summary once",
   async ([, backend]) => {
     const directory = await mkdtemp(join(tmpdir(), "skein-handles-"));
     const stores = [await backend.open(directory), await backend.open(directory)] as const;

@@ -46,7 +46,7 @@ onEveryStore("a merge", {
     expect((await branches.merge("s", "b", { turns: false })).state).toMatchObject({ turns: [], turnCount: 6 });
   },
 
-  async "twice in a row appends nothing twice, and a branch that went on brings the rest"(store) {
+  async "is idempotent, and appends the rest of a branch that has continued"(store) {
     const branches = await forked(store);
     await say(store, "b", "b1");
     await store.append("b", [set("v1", { k: 1 })]);
@@ -62,7 +62,7 @@ onEveryStore("a merge", {
     expect(textsOf(state)).toEqual(["one", "two", "b1", "three", "b2"]);
   },
 
-  async "goes by where the branch was forked and not by the clock"(store) {
+  async "is based on the fork position and not on the clock"(store) {
     const timestamp = "2024-01-01T00:00:00.000Z";
     const at = (id: string): EntryDraft => ({ ...message(id, { role: "user", content: id }), timestamp });
     await sessionOf(store, "s");
@@ -77,7 +77,7 @@ onEveryStore("a merge", {
     expect(state.turns.slice(-2).map((turn) => turn.timestamp)).toEqual([timestamp, "1999-01-01T00:00:00.000Z"]);
   },
 
-  async "of a branch of a branch goes into its parent or its grandparent, in whatever order"(store) {
+  async "of a branch of a branch works into its parent and its grandparent, in any order"(store) {
     const branches = await forked(store);
     await say(store, "b", "b1");
     await branches.fork("b", "deeper");
@@ -95,7 +95,7 @@ onEveryStore("a merge", {
     expect(textsOf(last.state)).toEqual(["one", "two", "b1", "c1", "b2"]);
   },
 
-  async "of a turn that was merged before keeps saying where it was said first"(store) {
+  async "of a turn that was merged before keeps its first origin"(store) {
     const branches = await forked(store);
     await branches.fork("b", "deeper");
     await say(store, "c", "c1");
@@ -105,7 +105,7 @@ onEveryStore("a merge", {
     expect((await branches.merge("s", "c")).appended).toEqual([]);
   },
 
-  async "of a branch that was forked in what its own source inherited brings what is its own"(store) {
+  async "of a branch that was forked at an inherited entry appends only its own entries"(store) {
     const branches = await forked(store);
     await say(store, "b", "b1");
     await branches.fork("b", "early", { at: "one" });
@@ -114,7 +114,7 @@ onEveryStore("a merge", {
     expect(textsOf((await branches.merge("b", "c")).state)).toEqual(["one", "two", "b1", "c1"]);
   },
 
-  async "takes the branch's path, not what it left beside it"(store) {
+  async "takes the branch's active path, not its other branches"(store) {
     const branches = await forked(store);
     await say(store, "b", "dead end");
     await store.append("b", [{ type: "leaf", targetId: "one" }]);
@@ -122,7 +122,7 @@ onEveryStore("a merge", {
     expect(textsOf((await branches.merge("s", "b")).state)).toEqual(["one", "two", "b1"]);
   },
 
-  async "keeps turns apart that both sides gave the same id"(store) {
+  async "keeps different turns with the same id apart"(store) {
     const branches = await forked(store);
     await store.append("s", [message("x", { role: "user", content: "the parent's" })]);
     await store.append("b", [message("x", { role: "user", content: "the branch's" })]);
@@ -132,7 +132,7 @@ onEveryStore("a merge", {
     expect(textsOf((await branches.merge("s", "b")).state)).toHaveLength(4);
   },
 
-  async "knows a turn again that both sides hold"(store) {
+  async "recognizes a turn that both sides have"(store) {
     const branches = await forked(store);
     await say(store, "s", "same");
     await say(store, "b", "same", "b1");
@@ -141,7 +141,7 @@ onEveryStore("a merge", {
     expect(skipped).toEqual(present("same"));
   },
 
-  async "sets the variables that the branch changed, and says which both did"(store) {
+  async "sets the variables that the branch changed, and reports conflicts"(store) {
     await sessionOf(store, "s", "one");
     await store.append("s", [set("v0", { kept: 0, mine: 0, theirs: 0, both: 0, alike: 0, gone: 0 })]);
     const branches = new BranchManager(store, { ids: () => "b" });
@@ -157,7 +157,7 @@ onEveryStore("a merge", {
     ]);
   },
 
-  async "merged once, a variable is what the two agreed on"(store) {
+  async "uses the last merge as the base of a variable"(store) {
     const branches = await forked(store);
     await store.append("b", [set("v1", { k: 1 })]);
     await branches.merge("s", "b");
@@ -171,7 +171,7 @@ onEveryStore("a merge", {
     expect((await branches.merge("s", "b")).conflicts).toEqual([]);
   },
 
-  async "leaves prompt, tools, model and compactions of the branch behind, and takes what was said"(store) {
+  async "does not merge prompt, tools, model and compactions of the branch"(store) {
     const branches = await forked(store);
     await store.append("s", [
       { type: "variables", set: {}, unset: [], systemPrompt: "the parent's", activeTools: ["a"] },
@@ -191,7 +191,7 @@ onEveryStore("a merge", {
     expect(messages.map(({ content }) => content)).toEqual(["one", "two", "noted", "b1"]);
   },
 
-  async "lets totals grow by exactly what was appended"(store) {
+  async "increases the totals exactly by the appended turns"(store) {
     const branches = await forked(store);
     await store.append("s", [spending("three", 3)]);
     await store.append("b", [spending("b1", 10), spending("b2", 20)]);
@@ -225,7 +225,7 @@ onEveryStore("a merge", {
     ]);
   },
 
-  async "as a dry run writes nothing and says what it would come to"(store) {
+  async "previews the result as a dry run and writes nothing"(store) {
     const branches = await forked(store);
     await store.append("b", [spending("b1", 5), set("v", { k: 1 })]);
     await store.append("s", [set("w", { k: 2 })]);
@@ -241,7 +241,7 @@ onEveryStore("a merge", {
     expect((await branches.merge("s", "b", { dryRun: true, turns: false })).state.turns).toEqual([]);
   },
 
-  async "is refused with nothing written where it makes no sense"(store) {
+  async "is refused for invalid arguments, with nothing written"(store) {
     const branches = await forked(store);
     await say(store, "b", "b1");
     await sessionOf(store, "stranger", "one");
@@ -269,7 +269,7 @@ onEveryStore("a merge", {
     }
   },
 
-  async "takes a branch that is closed, and says so when a branch on the way is gone"(store) {
+  async "accepts a closed branch, and fails if a branch on the way is deleted"(store) {
     const branches = await forked(store);
     await branches.fork("b", "deeper");
     await say(store, "c", "c1");
@@ -280,7 +280,7 @@ onEveryStore("a merge", {
     expect(textsOf((await branches.merge("s", "c")).state)).toEqual(["one", "two", "c1"]);
   },
 
-  async "of branches that are merged and forked at once loses no turn and doubles none"(store) {
+  async "of branches that are merged and forked concurrently loses and duplicates no turn"(store) {
     await sessionOf(store, "s", "one");
     const branches = new BranchManager(store, { maxPerSession: 100 });
     const names = Array.from({ length: 20 }, (_, i) => `b${i}`);

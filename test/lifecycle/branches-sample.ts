@@ -10,7 +10,7 @@ import type { SessionState } from "../../src/session/state/state.ts";
 import type { SessionStore } from "../../src/session/store.ts";
 import { backends } from "../store-backends.ts";
 
-/** Runs tests on each kind of store, every one on a store of its own. */
+/** Runs tests on each kind of store, each test on a new store. */
 export function onEveryStore(
   what: string,
   tests: Readonly<Record<string, (store: SessionStore) => Promise<void>>>,
@@ -33,7 +33,7 @@ export function onEveryStore(
   }
 }
 
-/** A session of one user with user messages whose ids are what they say. */
+/** A session with user messages whose ids are their texts. */
 export async function sessionOf(store: SessionStore, id: string, ...turns: readonly string[]): Promise<string> {
   await store.create(createHeader({ id, userId: "ann", metadata: { plan: "free" } }));
   await say(store, id, ...turns);
@@ -47,7 +47,7 @@ export async function say(store: SessionStore, id: string, ...turns: readonly st
   );
 }
 
-/** An answer that cost so many tokens, and as many cents. */
+/** An answer with a number of tokens, and as many cents. */
 export function spending(id: string, tokens: number): EntryDraft {
   const usage = { inputTokens: 0, outputTokens: tokens, totalTokens: tokens };
   return { type: "message", id, message: { role: "assistant", content: id, usage, cost: tokens / 100 } };
@@ -75,7 +75,7 @@ export function textsOf({ turns }: Pick<SessionState, "turns">): string[] {
   return turns.map(({ content }) => textOf(content));
 }
 
-/** What is refused gives the code, and leaves every session and checkpoint as it was. */
+/** Checks that a call is refused with the code, and changes no session and no checkpoint. */
 export async function refuses(
   store: SessionStore,
   call: () => Promise<unknown>,

@@ -42,7 +42,7 @@ function answerOf(id: string, toolCallId: string): EntryDraft {
 }
 
 onEveryStore("a selective merge", {
-  async "appends just the named turns, in the branch's order, and no variables"(store) {
+  async "appends only the named turns, in the branch's order, and no variables"(store) {
     const branches = await forked(store);
     await say(store, "b", "b1", "b2", "b3");
     await store.append("b", [set("v", { k: 1 })]);
@@ -60,7 +60,7 @@ onEveryStore("a selective merge", {
     expect((await branches.merge("s", "b")).appended.map(({ type }) => type)).toEqual(["variables"]);
   },
 
-  async "tears no call from its results"(store) {
+  async "never separates a call from its results"(store) {
     const branches = await forked(store);
     await store.append("b", [
       callWith("calls", "c1", "c2"),
@@ -86,7 +86,7 @@ onEveryStore("a selective merge", {
 });
 
 onEveryStore("a summary merge", {
-  async "appends one summary instead of the turns, with what it cost, and the variables"(store) {
+  async "appends one summary with its cost instead of the turns, and the variables"(store) {
     const branches = await forked(store);
     await store.append("b", [spending("b1", 50), set("v", { k: 1 })]);
     const usage = { inputTokens: 3, outputTokens: 4, totalTokens: 7 };
@@ -114,7 +114,7 @@ onEveryStore("a summary merge", {
     expect(messages.at(-1)?.content).toContain("They tried it.");
   },
 
-  async "twice is once; a branch that went on gets a summary of the rest"(store) {
+  async "is idempotent; a branch that has continued gets a summary of the rest"(store) {
     const branches = await forked(store);
     await say(store, "b", "b1");
     const told: string[][] = [];
@@ -138,7 +138,7 @@ onEveryStore("a summary merge", {
     expect(summaries).toEqual(["about b1", "about b2", "about b3"]);
   },
 
-  async "at once with itself leaves one summary"(store) {
+  async "leaves one summary if it runs twice concurrently"(store) {
     const branches = await forked(store);
     await say(store, "b", "b1");
     let asked = 0;
@@ -148,7 +148,7 @@ onEveryStore("a summary merge", {
     expect((await entriesOf(store, "s")).filter(({ type }) => type === "branch_summary")).toHaveLength(1);
   },
 
-  async "of a branch's branch travels on with the branch, and is not asked for again"(store) {
+  async "of a branch's branch is merged on with the branch, and not written again"(store) {
     const branches = await forked(store);
     await branches.fork("b", "deeper");
     await say(store, "c", "c1");
@@ -160,7 +160,7 @@ onEveryStore("a summary merge", {
     expect(asked).toBe(1);
   },
 
-  async "that comes to nothing writes nothing"(store) {
+  async "without content writes nothing"(store) {
     const branches = await forked(store);
     const never = new SummaryMerge({ summarize: () => Promise.reject(new Error("not to be asked")) });
     expect((await branches.merge("s", "b", { strategy: never })).appended).toEqual([]);
@@ -179,7 +179,7 @@ onEveryStore("a summary merge", {
 });
 
 onEveryStore("a strategy of one's own", {
-  async "sees both states and the new turns, and appends turns and variables of its choice"(store) {
+  async "gets both states and the new turns, and appends its own choice of turns and variables"(store) {
     const branches = await forked(store);
     await say(store, "b", "b1", "b2");
     await store.append("s", [set("w", { count: 1, old: true as never })]);
@@ -206,7 +206,7 @@ onEveryStore("a strategy of one's own", {
     expect(await contentsOf(store)).toEqual(before);
   },
 
-  async "that counts up counts once for each point of the branch"(store) {
+  async "with a counter counts once for each version of the branch"(store) {
     const branches = await forked(store);
     const strategy: MergeStrategy = {
       merge: (parent) => ({ variables: { merges: Number(parent.variables.merges ?? 0) + 1 } }),
@@ -217,7 +217,7 @@ onEveryStore("a strategy of one's own", {
     expect((await branches.merge("s", "b", { strategy })).state.variables).toEqual({ merges: 2 });
   },
 
-  async "may give a whole state, whose difference is appended"(store) {
+  async "may return a whole state, whose difference is appended"(store) {
     const branches = await forked(store);
     await say(store, "b", "b1", "b2");
     await store.append("b", [set("v", { k: 1 })]);
@@ -247,7 +247,7 @@ const refusedAnswers: Readonly<Record<string, (parent: SessionState, branch: Ses
   nothing: () => undefined,
   "a text": () => "done",
   "a list": () => [],
-  "turns that are no list": () => ({ turns: "all" }),
+  "turns that are not a list": () => ({ turns: "all" }),
   "a state of another session": (_, branch) => branch,
   "fewer turns": (parent) => ({ ...parent, turns: parent.turns.slice(1) }),
   "a changed turn": (parent) => ({
@@ -257,7 +257,7 @@ const refusedAnswers: Readonly<Record<string, (parent: SessionState, branch: Ses
   "another status": (parent) => ({ ...parent, status: "closed" }),
   "another user": (parent) => ({ ...parent, userId: "bob" }),
   "other metadata": (parent) => ({ ...parent, metadata: {} }),
-  "an entry that is no part of a conversation": () => ({ entries: [{ type: "status", status: "closed" }] }),
+  "an entry of a type that cannot be merged": () => ({ entries: [{ type: "status", status: "closed" }] }),
 };
 
 test.for(Object.entries(refusedAnswers))(
@@ -271,7 +271,7 @@ test.for(Object.entries(refusedAnswers))(
   },
 );
 
-test("a strategy that throws, or returns a turn or a value that cannot be, writes nothing", async () => {
+test("a strategy that throws, or returns an invalid turn or value, writes nothing", async () => {
   const store = await openMemoryStore();
   const branches = await forked(store);
   await say(store, "b", "b1");
@@ -287,7 +287,7 @@ test("a strategy that throws, or returns a turn or a value that cannot be, write
   await refuses(store, () => branches.merge("s", "b", { strategy: value }), "INVALID_VALUE");
 });
 
-test("a strategy is not asked for a parent that takes no turns, and one that is closed meanwhile gets none", async () => {
+test("a strategy is not called for a parent that accepts no turns, and a parent that is closed meanwhile gets none", async () => {
   const store = await openMemoryStore();
   const branches = await forked(store);
   await say(store, "b", "b1");
@@ -305,7 +305,7 @@ test("a strategy is not asked for a parent that takes no turns, and one that is 
   expect([asked, (await store.head("s"))?.messageCount]).toEqual([1, 2]);
 });
 
-test("a merge that another process was ahead of finds what that one appended", async () => {
+test("a merge that loses a race finds the entries of the other process", async () => {
   const store = await openMemoryStore();
   const branches = await forked(store);
   await say(store, "b", "b1");
@@ -328,7 +328,7 @@ test("a merge that another process was ahead of finds what that one appended", a
   expect((await entriesOf(store, "s")).at(-1)).toMatchObject({ summary: "the other's" });
 });
 
-test("a turn that a strategy passes on keeps what only its entry knows", async () => {
+test("an unchanged turn keeps fields that only its entry has", async () => {
   const store = await openMemoryStore();
   const branches = await forked(store);
   await store.append("b", [message("b1", { role: "assistant", content: "b1", providerData: { blocks: [1] } })]);
@@ -338,7 +338,7 @@ test("a turn that a strategy passes on keeps what only its entry knows", async (
   ]);
 });
 
-test("two strategies that merge the same branch each have their say", async () => {
+test("two strategies that merge the same branch are both applied", async () => {
   const store = await openMemoryStore();
   const branches = await forked(store);
   const say1: MergeStrategy = { name: "first", merge: () => ({ variables: { a: 1 } }) };
@@ -347,7 +347,7 @@ test("two strategies that merge the same branch each have their say", async () =
   expect((await branches.merge("s", "b", { strategy: say2 })).state.variables).toEqual({ a: 1, b: 2 });
 });
 
-test("a turn that a strategy edits is merged as edited, and is then merged", async () => {
+test("a turn that a strategy edits is merged as edited, and counts as merged", async () => {
   const store = await openMemoryStore();
   const branches = await forked(store);
   await say(store, "b", "b1");
@@ -359,7 +359,7 @@ test("a turn that a strategy edits is merged as edited, and is then merged", asy
   expect([appended, skipped]).toEqual([[], [{ turnId: "b1", reason: "present" }]]);
 });
 
-test("a merge of more entries than one append may carry still is one append", async () => {
+test("a merge of more entries than the limit of an append still is one append", async () => {
   const store = await openMemoryStore();
   const branches = await forked(store);
   const ids = Array.from({ length: 10_001 }, (_, i) => `b${i}`);

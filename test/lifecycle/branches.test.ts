@@ -6,7 +6,7 @@ import { openMemoryStore } from "../../src/stores/memory/index.ts";
 import { contentsOf, entriesOf, onEveryStore, refuses, say, sessionOf, set, textsOf } from "./branches-sample.ts";
 
 onEveryStore("a branch", {
-  async "is a new active session with the source's turns, and says where it comes from"(store) {
+  async "is a new active session with the source's turns, and records its source"(store) {
     await sessionOf(store, "s", "one", "two");
     await store.append("s", [set("v", { k: 1 })]);
     const before = await contentsOf(store);
@@ -30,7 +30,7 @@ onEveryStore("a branch", {
     expect(await contentsOf(store)).toEqual(before);
   },
 
-  async "begins at a checkpoint, with the leaf and the variables of then"(store) {
+  async "starts at a checkpoint, with its leaf and variables"(store) {
     await sessionOf(store, "s", "one", "two");
     await store.append("s", [set("v", { k: 1 })]);
     await store.append("s", [{ type: "leaf", targetId: "one" }]);
@@ -52,7 +52,7 @@ onEveryStore("a branch", {
     expect(state).toMatchObject({ turns: [], leafId: null, version: 0 });
   },
 
-  async "begins at an entry, at a fact, or before all"(store) {
+  async "starts at an entry, at a fact, or before the root"(store) {
     await sessionOf(store, "s", "one", "two");
     await store.append("s", [{ type: "leaf", id: "back", targetId: "one" }]);
     await say(store, "s", "three");
@@ -63,7 +63,7 @@ onEveryStore("a branch", {
     expect(await branches.fork("s", "d", { turns: false })).toMatchObject({ turns: [], turnCount: 2 });
   },
 
-  async "at an entry that was not the leaf has its leaf there all the same"(store) {
+  async "at an entry other than the leaf has its leaf there"(store) {
     await sessionOf(store, "s", "one", "two");
     const aside = { type: "message", id: "aside", message: { role: "user", content: "aside" } } as const;
     await store.append("s", [aside], { onto: "one" });
@@ -84,14 +84,14 @@ onEveryStore("a branch", {
     }
   },
 
-  async "of another user can be made for them"(store) {
+  async "can be created for another user"(store) {
     await sessionOf(store, "s", "one");
     const branches = new BranchManager(store);
     expect((await branches.fork("s", "try", { userId: "bob" })).userId).toBe("bob");
     expect((await branches.fork("s", "try", { userId: null })).userId).toBe(null);
   },
 
-  async "is refused beyond the limit, also when many are made at once; a deleted one counts no more"(store) {
+  async "is refused beyond the limit, also for concurrent forks; a deleted one does not count"(store) {
     await sessionOf(store, "s", "one");
     const branches = new BranchManager(store, { maxPerSession: 3 });
     const tries = await Promise.allSettled(Array.from({ length: 10 }, (_, i) => branches.fork("s", `b${i}`)));
@@ -102,7 +102,7 @@ onEveryStore("a branch", {
     expect((await branches.fork("s", "more")).branchName).toBe("more");
   },
 
-  async "is refused for what is not there, with nothing changed"(store) {
+  async "is refused for a missing session, entry or checkpoint, with nothing changed"(store) {
     await sessionOf(store, "s", "one");
     await sessionOf(store, "other", "two");
     const checkpoint = await new CheckpointManager(store).create("other");
@@ -120,7 +120,7 @@ onEveryStore("a branch", {
   },
 });
 
-test("a branch that cannot be made whole is none, and takes no place", async () => {
+test("an incomplete branch is deleted, and does not count", async () => {
   const store = await openMemoryStore();
   await sessionOf(store, "s", "one");
   await store.append("s", [{ type: "status", status: "closed" }]);

@@ -3,10 +3,10 @@ import { scripted } from "../../src/models/scripted.ts";
 import { entriesOf, type LifecycleCase } from "./lifecycle-case.ts";
 import { agentOf } from "./requests-sample.ts";
 
-/** Who caused what. */
+/** The authors of entries. */
 export const byCases: readonly LifecycleCase[] = [
   {
-    name: "says of every entry who caused it: the actor, an administrator by their own name, or nobody",
+    name: "records the author of every entry: the actor, an administrator by their own name, or nobody",
     async run({ store, manager }) {
       const desk = manager({ config: { defaultSystemPrompt: "Be kind.", autoCheckpointInterval: 0 } });
       const ann = { actor: "ann" };
@@ -34,7 +34,7 @@ export const byCases: readonly LifecycleCase[] = [
         ["status", "ann"],
         ["session_info", "boss"],
         ["leaf", "ann"],
-        // A merged turn is still caused by the one who said it.
+        // A merged turn keeps its author.
         ["message", "boss"],
         ["message", "ann"],
         ["variables", null],
@@ -43,7 +43,7 @@ export const byCases: readonly LifecycleCase[] = [
         ["run", null],
         ["status", "boss"],
       ]);
-      // What a branch began with keeps whom it names; its leaf moved for the one who forked.
+      // Inherited entries keep their authors; the author of the moved leaf is the user who forked.
       const own = (await entriesOf(store, branch)).map(({ type, by = null }) => [type, by]);
       expect(own).toEqual([
         ["variables", "boss"],

@@ -8,7 +8,7 @@ import { openMemoryStore } from "../../src/stores/memory/index.ts";
 import { CountedBackend } from "../counted-sandbox.ts";
 import { contentsOf, onEveryStore, refuses, say, sessionOf, set, spending, textsOf } from "./branches-sample.ts";
 
-/** A clock that gives these days of a month, one after the other, and then the last one for ever. */
+/** A clock that returns these days of a month in order, and then the last one for ever. */
 function clockOf(...days: readonly number[]): () => Date {
   const left = [...days];
   return () => new Date(Date.UTC(2030, 0, left.length > 1 ? left.shift() : left[0]));
@@ -22,7 +22,7 @@ function counting(prefix = "c"): () => string {
 }
 
 onEveryStore("checkpoints", {
-  async "are positions: where the log stands, which one came before, and what the caller says"(store) {
+  async "are positions: the log's version, the previous checkpoint, and the caller's metadata"(store) {
     await sessionOf(store, "s", "one", "two");
     const checkpoints = new CheckpointManager(store, { clock: clockOf(1, 2), ids: counting() });
     const first = await checkpoints.create("s", { metadata: { why: "before the risky part" } });
@@ -42,7 +42,7 @@ onEveryStore("checkpoints", {
     expect(Object.isFrozen(first) && Object.isFrozen(first.metadata)).toBe(true);
   },
 
-  async "give back the state that was, and change nothing"(store) {
+  async "return the earlier state, and change nothing"(store) {
     await sessionOf(store, "s", "one");
     await store.append("s", [spending("two", 7), set("v1", { tone: "formal" })]);
     const before = await readState(store, (await store.head("s")) as SessionHead);
@@ -64,7 +64,9 @@ onEveryStore("checkpoints", {
     expect(Object.isFrozen(state) && Object.isFrozen(state.turns)).toBe(true);
   },
 
-  async "can be made of a session without a turn, of one that moved before its root, and of a closed one"(store) {
+  async "can be created for a session without turns, for one with its leaf before the root, and for a closed one"(
+    store,
+  ) {
     await sessionOf(store, "s");
     const checkpoints = new CheckpointManager(store);
     const empty = await checkpoints.create("s");
@@ -79,7 +81,7 @@ onEveryStore("checkpoints", {
     for (const { id } of [empty, moved]) expect((await checkpoints.restore(id)).turns).toEqual([]);
   },
 
-  async "beyond the limit go by time, and at the same time in the order they were made"(store) {
+  async "beyond the limit are pruned by time, and at the same time in the order of creation"(store) {
     await sessionOf(store, "s", "one");
     const checkpoints = new CheckpointManager(store, {
       maxPerSession: 3,
@@ -101,7 +103,7 @@ onEveryStore("checkpoints", {
     ]);
   },
 
-  async "never prune the new one, also when the clock went back"(store) {
+  async "never prune the new one, even if the clock was set back"(store) {
     await sessionOf(store, "s", "one");
     const checkpoints = new CheckpointManager(store, { maxPerSession: 1, clock: clockOf(9, 3, 1), ids: counting() });
     for (const id of ["c1", "c2", "c3"]) {
@@ -110,7 +112,7 @@ onEveryStore("checkpoints", {
     }
   },
 
-  async "that a live branch was forked from stay; once it is gone, they go"(store) {
+  async "from which a live branch was forked are kept until the branch is deleted"(store) {
     await sessionOf(store, "s", "one");
     const checkpoints = new CheckpointManager(store, { maxPerSession: 2, ids: counting() });
     const branches = new BranchManager(store);
@@ -123,7 +125,7 @@ onEveryStore("checkpoints", {
     expect(idsOf(await checkpoints.list("s"))).toEqual(["c4", "c5"]);
   },
 
-  async "made at once keep to the limit, and none takes the others along"(store) {
+  async "created concurrently respect the limit, and do not delete each other"(store) {
     await sessionOf(store, "s", "one");
     const checkpoints = new CheckpointManager(store, { maxPerSession: 3, clock: clockOf(1) });
     await Promise.all(Array.from({ length: 10 }, () => checkpoints.create("s")));
@@ -133,7 +135,7 @@ onEveryStore("checkpoints", {
     expect(await one.list("s")).toHaveLength(1);
   },
 
-  async "are refused for a session that is not there, and looked for in vain when deleted"(store) {
+  async "are refused for a missing session, and not found after they are deleted"(store) {
     await sessionOf(store, "s", "one");
     const checkpoints = new CheckpointManager(store, { ids: counting() });
     await refuses(store, () => checkpoints.create("nowhere"), "SESSION_NOT_FOUND");
@@ -148,7 +150,7 @@ onEveryStore("checkpoints", {
     expect(await checkpoints.list("s")).toEqual([]);
   },
 
-  async "hold the files of a sandbox, and bring them back with the conversation"(store) {
+  async "hold the files of a sandbox, and restore them with the conversation"(store) {
     await sessionOf(store, "s", "write a draft");
     const backend = new CountedBackend();
     const sandbox = await backend.open({});
@@ -197,7 +199,7 @@ test("files whose checkpoint could not be saved are freed", async () => {
   expect(backend.snapshots.size).toBe(0);
 });
 
-test("a checkpoint whose files cannot be freed stays, and goes with the next one; the new one is there all the same", async () => {
+test("a checkpoint whose files cannot be freed is kept and pruned later; the new one is created anyway", async () => {
   const { store, backend } = await withOne();
   const sandbox = await backend.open({});
   const checkpoints = new CheckpointManager(store, { maxPerSession: 1, ids: counting() });
@@ -213,7 +215,7 @@ test("a checkpoint whose files cannot be freed stays, and goes with the next one
   expect(backend.snapshots.size).toBe(0);
 });
 
-test("a checkpoint is there also when the old ones could not be looked at", async () => {
+test("a checkpoint is created even if the old ones could not be listed", async () => {
   const { store } = await withOne();
   const checkpoints = new CheckpointManager(store, { maxPerSession: 1, ids: counting() });
   await checkpoints.create("s");
@@ -224,17 +226,17 @@ test("a checkpoint is there also when the old ones could not be looked at", asyn
   expect(idsOf(await checkpoints.list("s"))).toEqual(["c1", "c2"]);
 });
 
-test("metadata of more than 16 KiB is refused, and no checkpoint is made: all of a session are read together", async () => {
+test("metadata of more than 16 KiB is refused, and no checkpoint is created: all of a session are read together", async () => {
   const { store } = await withOne();
   const checkpoints = new CheckpointManager(store, { ids: counting() });
   const note = "é".repeat(8 * 1024 - 10);
   await checkpoints.create("s", { metadata: { note } });
-  const refused = { code: "TOO_LARGE", message: expect.stringContaining("may take 16384") };
+  const refused = { code: "TOO_LARGE", message: expect.stringContaining("bytes, more than 16384") };
   await expect(checkpoints.create("s", { metadata: { note: `${note}éééééé` } })).rejects.toMatchObject(refused);
   expect(await checkpoints.list("s")).toHaveLength(1);
 });
 
-test("files of another kind of sandbox are refused, and a checkpoint without files leaves a sandbox as it is", async () => {
+test("files of another kind of sandbox are refused, and a checkpoint without files leaves a sandbox unchanged", async () => {
   const { store, backend } = await withOne();
   const sandbox = await backend.open({});
   await sandbox.writeFile("plan.txt", "mine");
@@ -245,7 +247,7 @@ test("files of another kind of sandbox are refused, and a checkpoint without fil
   expect(await textIn(sandbox)).toBe("mine");
 });
 
-test("a turn that is added while the files are kept is after the checkpoint", async () => {
+test("a turn added during the snapshot is after the checkpoint", async () => {
   const { store, backend } = await withOne();
   const sandbox = await backend.open({});
   const keep = sandbox.snapshot.bind(sandbox);
@@ -256,7 +258,7 @@ test("a turn that is added while the files are kept is after the checkpoint", as
   expect(await new CheckpointManager(store).create("s", { sandbox })).toMatchObject({ version: 1, leafId: "one" });
 });
 
-test("a caller that has the session's head gets its checkpoint there, and none of another session", async () => {
+test("a caller with the session's head gets its checkpoint at that position, and a head of another session is refused", async () => {
   const { store } = await withOne();
   const head = (await store.head("s")) as SessionHead;
   await say(store, "s", "two");

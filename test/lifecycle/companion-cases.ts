@@ -6,10 +6,10 @@ import { entriesOf, type LifecycleCase } from "./lifecycle-case.ts";
 const never = (): Promise<never> => new Promise(() => {});
 const hello = { role: "user", content: "hello" } as const;
 
-/** Memory, consolidator and listeners: they come after the write, and cannot break it. */
+/** Memory, consolidator and listeners are called after the write, and cannot break it. */
 export const companionCases: readonly LifecycleCase[] = [
   {
-    name: "tells of everything after it is durable",
+    name: "emits every event after the write is durable",
     async run({ store, manager, advance }) {
       const desk = manager({ config: { autoCheckpointInterval: 1, sessionTtl: 60 } });
       const seen: Promise<unknown>[] = [];
@@ -37,7 +37,7 @@ export const companionCases: readonly LifecycleCase[] = [
     },
   },
   {
-    name: "gives each turn to the memory, and each session that ended to the consolidator",
+    name: "passes each turn to the memory, and each ended session to the consolidator",
     async run({ manager }) {
       const remembered: unknown[] = [];
       const consolidated: unknown[] = [];
@@ -60,7 +60,7 @@ export const companionCases: readonly LifecycleCase[] = [
     },
   },
   {
-    name: "does everything all the same when memory, consolidator and listeners throw, reject or hang",
+    name: "completes every operation even if memory, consolidator and listeners throw, reject or hang",
     async run({ store, manager, advance }) {
       const fail = (message: string) => () => {
         throw new Error(message);
@@ -97,7 +97,7 @@ export const companionCases: readonly LifecycleCase[] = [
     },
   },
   {
-    name: "keeps a turn whose checkpoint could not be made, and reports that",
+    name: "keeps a turn whose checkpoint failed, and reports the failure",
     async run({ store, manager }) {
       const warnings = collectWarnings();
       const failures: [unknown, FailureContext][] = [];
@@ -121,7 +121,7 @@ export const companionCases: readonly LifecycleCase[] = [
     },
   },
   {
-    name: "makes checkpoints by itself as often as the config says, and no more than it allows",
+    name: "makes automatic checkpoints at the configured interval, up to the limit",
     async run({ store, manager }) {
       const desk = manager({ config: { autoCheckpointInterval: 2, maxCheckpointsPerSession: 2 } });
       for (const autoCheckpointInterval of [null, 0]) {

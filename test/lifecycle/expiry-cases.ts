@@ -13,7 +13,7 @@ import { OPERATIONS, type Standing, subjectOf } from "./status-cases.ts";
 
 const DAY = 86_400;
 
-/** The writes that a session which was idle for too long refuses, and how. */
+/** The writes that an expired session refuses, and the errors. */
 const REFUSALS: Readonly<Record<string, object>> = {
   resume: { code: "SESSION_EXPIRED" },
   open: { code: "SESSION_EXPIRED" },
@@ -45,10 +45,10 @@ async function refuseLate(context: LifecycleContext, operation: string, standing
   expect(consolidated).toEqual([subject.id]);
 }
 
-/** Sessions that were idle for too long. */
+/** Expiry of idle sessions. */
 export const expiryCases: readonly LifecycleCase[] = [
   {
-    name: "reports an expiry to every reader at once, without writing anything",
+    name: "reports an expiry to every reader immediately, without writing anything",
     async run(context) {
       const { store, manager, advance } = context;
       const desk = manager();
@@ -78,7 +78,7 @@ export const expiryCases: readonly LifecycleCase[] = [
     },
   },
   {
-    name: "fills a page with sessions of the status that was asked for, also where others stand between them",
+    name: "fills a page with sessions of the wanted status, even if others are between them",
     async run({ manager, advance, store }) {
       const desk = manager();
       for (let i = 0; i < 9; i++) {
@@ -102,11 +102,11 @@ export const expiryCases: readonly LifecycleCase[] = [
     },
   },
   ...Object.keys(REFUSALS).map((operation) => ({
-    name: `${operation} refuses a session that was idle for too long, and puts its expiry on record once`,
+    name: `${operation} refuses an expired session, and records its expiry once`,
     run: (context: LifecycleContext) => refuseLate(context, operation, operation === "resume" ? "suspended" : "active"),
   })),
   {
-    name: "lets a session that has expired be read, marked and forked",
+    name: "an expired session can be read, get checkpoints and be forked",
     async run(context) {
       const desk = context.manager();
       const { id } = await subjectOf(context, "active");
@@ -117,7 +117,7 @@ export const expiryCases: readonly LifecycleCase[] = [
     },
   },
   {
-    name: "never expires a session where the config says so",
+    name: "never expires a session if sessionTtl is 0",
     async run({ manager, advance }) {
       const desk = manager({ config: { sessionTtl: 0 } });
       await desk.create({ userId: "ann", id: "s" });
@@ -128,7 +128,7 @@ export const expiryCases: readonly LifecycleCase[] = [
     },
   },
   {
-    name: "sweeps what is due and nothing else, as far as it is let",
+    name: "sweeps only expired sessions, up to its limit",
     async run({ store, manager, advance }) {
       const consolidated: string[] = [];
       const desk = manager({
@@ -159,7 +159,7 @@ export const expiryCases: readonly LifecycleCase[] = [
     },
   },
   {
-    name: "expires each session once, however many sweep at the same time",
+    name: "expires each session once, also with concurrent sweeps",
     async run({ store, manager, advance }) {
       const consolidated: string[] = [];
       const consolidator = { consolidate: ({ sessionId }: { sessionId: string }) => consolidated.push(sessionId) };
@@ -178,7 +178,7 @@ export const expiryCases: readonly LifecycleCase[] = [
     },
   },
   {
-    name: "lets either the turn or the expiry win, never both, when they come at once",
+    name: "lets either a turn or the expiry win, never both, if they are concurrent",
     async run({ store, manager, advance }) {
       const [late, early] = [manager({ config: { sessionTtl: 60 } }), manager({ config: { sessionTtl: 0 } })];
       const ids = Array.from({ length: 10 }, (_, i) => `s${i}`);
@@ -195,7 +195,7 @@ export const expiryCases: readonly LifecycleCase[] = [
     },
   },
   {
-    name: "keeps a session that someone resumed or deleted while it was to expire",
+    name: "does not expire a session that was resumed or deleted meanwhile",
     async run({ store, manager, advance }) {
       const desk = manager({ config: { sessionTtl: 60 } });
       await desk.create({ userId: "ann", id: "s" });

@@ -12,40 +12,38 @@ import { agentOf, entriesOf, eventsOf, hanging, linesOf, onEveryStore, phasesOf 
 const boom = Object.assign(new RangeError("boom"), { code: "BOOM" });
 
 onEveryStore("a group in trouble", {
-  "records an agent that throws, ends with the state kept, and asks that agent again when it goes on": async (
-    { group, id, store },
-    reopen,
-  ) => {
-    const bob = agentOf("bob", boom);
-    const run = group()
-      .addAgent(agentOf("ada"))
-      .addAgent(bob)
-      .addAgent(agentOf("cid"))
-      .stream(id, "Go.", { maxRounds: 1 });
-    const state = await run;
-    expect(linesOf(state.turns)).toEqual(["user: Go.", "ada: ada 1", "bob: "]);
-    expect(state.turns[2]).toMatchObject({
-      content: null,
-      stopReason: "error",
-      metadata: { error: { name: "RangeError", message: "boom", code: "BOOM" } },
-    });
-    const error = { code: "BOOM", message: "boom" };
-    expect(run.outcome).toEqual({ reason: "agent-failed", agent: "bob", error });
-    expect(run.outcome).toHaveProperty("error.cause", boom);
-    expect((await eventsOf(run)).slice(-2)).toEqual([
-      { type: "agent-failed", agent: "bob", error, runId: run.id },
-      { type: "group-finished", outcome: run.outcome, runId: run.id },
-    ]);
-    expect([await phasesOf(store, id), await store.leaseOf(id)]).toEqual([["started", "failed"], null]);
-    const manager = new SessionManager({ store: await reopen() });
-    const again = new GroupSession({ manager });
-    again.addAgent(agentOf("ada")).addAgent(agentOf("bob")).addAgent(agentOf("cid"));
-    const whole = await again.resume(id);
-    expect(linesOf(whole.turns)).toEqual(["user: Go.", "ada: ada 1", "bob: ", "bob: bob 1", "cid: cid 1"]);
-    await checkHeadIsFold(manager.store, id);
-  },
+  "records an agent that throws, ends with its state stored, and asks that agent again when the group continues":
+    async ({ group, id, store }, reopen) => {
+      const bob = agentOf("bob", boom);
+      const run = group()
+        .addAgent(agentOf("ada"))
+        .addAgent(bob)
+        .addAgent(agentOf("cid"))
+        .stream(id, "Go.", { maxRounds: 1 });
+      const state = await run;
+      expect(linesOf(state.turns)).toEqual(["user: Go.", "ada: ada 1", "bob: "]);
+      expect(state.turns[2]).toMatchObject({
+        content: null,
+        stopReason: "error",
+        metadata: { error: { name: "RangeError", message: "boom", code: "BOOM" } },
+      });
+      const error = { code: "BOOM", message: "boom" };
+      expect(run.outcome).toEqual({ reason: "agent-failed", agent: "bob", error });
+      expect(run.outcome).toHaveProperty("error.cause", boom);
+      expect((await eventsOf(run)).slice(-2)).toEqual([
+        { type: "agent-failed", agent: "bob", error, runId: run.id },
+        { type: "group-finished", outcome: run.outcome, runId: run.id },
+      ]);
+      expect([await phasesOf(store, id), await store.leaseOf(id)]).toEqual([["started", "failed"], null]);
+      const manager = new SessionManager({ store: await reopen() });
+      const again = new GroupSession({ manager });
+      again.addAgent(agentOf("ada")).addAgent(agentOf("bob")).addAgent(agentOf("cid"));
+      const whole = await again.resume(id);
+      expect(linesOf(whole.turns)).toEqual(["user: Go.", "ada: ada 1", "bob: ", "bob: bob 1", "cid: cid 1"]);
+      await checkHeadIsFold(manager.store, id);
+    },
 
-  "records a model that fails, with what its agent had done by then": async ({ group, id, store }) => {
+  "records a failed model, with the work of its agent so far": async ({ group, id, store }) => {
     const tool = defineTool({
       name: "look",
       description: "Looks.",
@@ -69,15 +67,12 @@ onEveryStore("a group in trouble", {
     ]);
     const whole = await one.resume(id);
     expect(linesOf(whole.turns).at(-1)).toBe("ada: At last.");
-    // What was done before the failure is not done again, and the failure itself is not told to the model.
+    // Completed calls are not repeated, and the model does not see the failure itself.
     expect(model.requests[2]?.messages.map(({ role }) => role)).toEqual(["system", "user", "assistant", "tool"]);
     expect(await phasesOf(store, id)).toEqual(["started", "failed", "started", "finished"]);
   },
 
-  "goes on where an abort stopped it in the middle of a round, as another object": async (
-    { group, id, store },
-    reopen,
-  ) => {
+  "continues after an abort in the middle of a round, as another object": async ({ group, id, store }, reopen) => {
     const { answer, asked } = hanging();
     const controller = new AbortController();
     const first = group()
@@ -108,7 +103,7 @@ onEveryStore("a group in trouble", {
     expect(again.outcome).toEqual({ reason: "max-rounds" });
   },
 
-  "stays at its end, whoever asks it to go on": async ({ group, id, store }) => {
+  "does not continue after its end": async ({ group, id, store }) => {
     const one = group().addAgent(agentOf("ada"));
     await one.run(id, "Go.", { maxRounds: 1 });
     const idle = agentOf("ada");
@@ -118,7 +113,7 @@ onEveryStore("a group in trouble", {
     expect((await store.head(id))?.openRuns).toEqual([]);
   },
 
-  "answers a message that is given again with the same turnId once": async ({ group, id, store }) => {
+  "answers a repeated message with the same turnId once": async ({ group, id, store }) => {
     const failing = group().addAgent(agentOf("ada", boom)).addAgent(agentOf("bob"));
     await failing.run(id, "Go.", { maxRounds: 1, turnId: "job-1" });
     const again = group().addAgent(agentOf("ada")).addAgent(agentOf("bob"));
@@ -132,7 +127,7 @@ onEveryStore("a group in trouble", {
     await expect(again.run(id, "Go.", { turnId: "job-1" })).rejects.toMatchObject({ code: "ENTRY_EXISTS" });
   },
 
-  "refuses a second run on the same session, which may also wait": async ({ group, id, store }) => {
+  "refuses a second run on the same session, or lets it wait": async ({ group, id, store }) => {
     const { answer, asked } = hanging();
     const first = group().addAgent(agentOf("ada", answer)).stream(id, "First.");
     await asked;
@@ -153,7 +148,7 @@ onEveryStore("a group in trouble", {
     expect(linesOf((await waiting).turns)).toEqual(["user: First.", "user: Third.", "bob: bob 1"]);
   },
 
-  "keeps a loop out of the session that it works in, and the other way round": async ({ group, id, manager }) => {
+  "refuses a run of an agent in its session meanwhile, and the other way round": async ({ group, id, manager }) => {
     const { answer, asked } = hanging();
     const run = group().addAgent(agentOf("ada", answer)).stream(id, "Go.");
     await asked;
@@ -168,7 +163,7 @@ onEveryStore("a group in trouble", {
     await expect(loop).rejects.toMatchObject({ code: "ABORTED" });
   },
 
-  "stops with an error when the session is moved away from the message": async ({ group, id, manager, store }) => {
+  "stops with an error if the leaf is moved away from the message": async ({ group, id, manager, store }) => {
     await manager.addTurn(id, { role: "user", content: "before", turnId: "before" });
     const ada = agentOf("ada", async () => {
       await (await manager.open(id)).branch("before");
@@ -180,9 +175,9 @@ onEveryStore("a group in trouble", {
     await checkHeadIsFold(store, id);
   },
 
-  "writes nothing more once its lease is another's": async ({ group, id, manager, store }) => {
+  "writes nothing after it has lost its lease": async ({ group, id, manager, store }) => {
     const ada = agentOf("ada", async () => {
-      // Nobody takes a live lease away; that of a session which is deleted ends.
+      // A live lease cannot be taken; the lease of a deleted session ends.
       await store.delete(id);
       await store.undelete(id);
       await store.lease(id, "another run", 600_000);
@@ -194,7 +189,7 @@ onEveryStore("a group in trouble", {
     expect(await phasesOf(store, id)).toEqual(["started"]);
   },
 
-  "stops with the session's own error when that is closed meanwhile, and nothing is added": async (stage) => {
+  "stops with the session's own error if the session is closed meanwhile, and nothing is added": async (stage) => {
     const { group, id, manager, store } = stage;
     const ada = agentOf("ada", async () => {
       await manager.close(id);
@@ -205,7 +200,7 @@ onEveryStore("a group in trouble", {
     expect(await phasesOf(store, id)).toEqual(["started", "failed"]);
   },
 
-  "gives each status its own error, and changes nothing": async ({ group, id, manager, store }) => {
+  "throws a specific error for each status, and changes nothing": async ({ group, id, manager, store }) => {
     const one = group().addAgent(agentOf("ada"));
     const refused = async (code: string, options: { actor?: string } = {}): Promise<void> => {
       const before = await entriesOf(store, id);
@@ -241,10 +236,7 @@ onEveryStore("a group in trouble", {
     expect(await entriesOf(store, id)).toEqual(before);
   },
 
-  "keeps the results of an agent's calls that have started, though others took the room meanwhile": async ({
-    id,
-    store,
-  }) => {
+  "keeps the results of calls that have started, though others filled the session meanwhile": async ({ id, store }) => {
     const manager = new SessionManager({ store, config: { maxTurnsPerSession: 3 } });
     let ran = 0;
     const act = toolOf("act", async () => {
@@ -261,7 +253,7 @@ onEveryStore("a group in trouble", {
     expect([ran, results]).toEqual([1, ["done"]]);
   },
 
-  "counts what cannot be kept as a failure of the agent that said it": async ({ group, id }) => {
+  "treats an answer that cannot be stored as a failure of its agent": async ({ group, id }) => {
     const large = "x".repeat(10 * 1024 * 1024);
     const wrong: readonly [unknown, string][] = [
       [7, "INVALID_VALUE"],

@@ -20,7 +20,7 @@ async function asking() {
   throw new Error("The group ended without a question.");
 }
 
-test("an agent of a group hears the answer to its question from others, and does not park meanwhile", async () => {
+test("an agent of a group receives the answer to its question from another process, and does not park meanwhile", async () => {
   const { id, store, approval, run } = await asking();
   const { question, callId } = approval;
   const asks = await store.getEntry(id, question);
@@ -31,7 +31,7 @@ test("an agent of a group hears the answer to its question from others, and does
   expect((await run).turns?.some(({ content }) => content === "Done.")).toBe(true);
 });
 
-test("a group hears from others that it is to stop", async () => {
+test("a group stops if another process cancels its run", async () => {
   const { id, store, run } = await asking();
   await store.append(id, [{ type: "cancel", runId: run.id, reason: "Enough." }]);
   await expect(Promise.resolve(run)).rejects.toMatchObject({ code: "ABORTED", cause: "Enough." });

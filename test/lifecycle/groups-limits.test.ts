@@ -15,7 +15,7 @@ import { agentOf, entriesOf, hanging, linesOf, phasesOf, stageOn } from "./group
 
 const boom = new RangeError("boom");
 
-test("an agent that takes too long has failed, and the group can go on without waiting for it", async () => {
+test("an agent that exceeds its timeout has failed, and the group continues without waiting for it", async () => {
   const { group, id } = await stageOn(openMemoryStore());
   const aborted: boolean[] = [];
   const slow = agentOf("slow", ({ signal }) => {
@@ -31,7 +31,7 @@ test("an agent that takes too long has failed, and the group can go on without w
   expect([run.outcome?.reason, aborted]).toEqual(["agent-failed", [true]]);
 });
 
-test("a loop agent that takes too long has failed, too, and what it had said stays its own", async () => {
+test("a loop agent that exceeds its timeout has failed, too, and its partial answer stays private", async () => {
   const { group, id } = await stageOn(openMemoryStore());
   const model = scripted([
     async function* () {
@@ -54,7 +54,7 @@ test("a loop agent that takes too long has failed, too, and what it had said sta
   expect(run.outcome).toMatchObject({ error: { message: 'Agent "ada" did not answer within 1000 ms.' } });
 });
 
-test("an agent that ran out of rounds or was cut short passes, and one whose text was cut has still said it", async () => {
+test("an agent that ran out of rounds or was cut short passes, and one whose text was cut still has a turn", async () => {
   const { group, id, store } = await stageOn(openMemoryStore());
   const tool = defineTool({
     name: "look",
@@ -91,7 +91,7 @@ test("an agent that ran out of rounds or was cut short passes, and one whose tex
   expect(passed[0]).toMatchObject({ data: { kind: "passed", agent: "ada" } });
 });
 
-test("waiting for a session can be given up", async () => {
+test("waiting for a session can be aborted", async () => {
   const { group, id, store } = await stageOn(openMemoryStore());
   await store.lease(id, "another run", 600_000);
   const waiting = group().addAgent(agentOf("ada")).stream(id, "Go.", { ifBusy: "enqueue", waitMs: 600_000 });
@@ -100,7 +100,7 @@ test("waiting for a session can be given up", async () => {
   expect(await entriesOf(store, id)).toEqual([]);
 });
 
-test("a listener that throws is reported, and the group goes on", async () => {
+test("a listener that throws is reported, and the group continues", async () => {
   const { group, id } = await stageOn(openMemoryStore());
   const warned = vi.spyOn(process, "emitWarning").mockImplementation(() => {});
   const onEvent = () => {
@@ -112,7 +112,7 @@ test("a listener that throws is reported, and the group goes on", async () => {
   warned.mockRestore();
 });
 
-test("a group that the end of the process cuts short is left as a crash would leave it, and goes on", async () => {
+test("a group interrupted by the end of its process is left as after a crash, and continues", async () => {
   const { group, id, store } = await stageOn(openMemoryStore());
   const { answer, asked } = hanging();
   const run = group().addAgent(agentOf("ada")).addAgent(agentOf("bob", answer)).stream(id, "Go.", { maxRounds: 1 });
@@ -127,7 +127,7 @@ test("a group that the end of the process cuts short is left as a crash would le
   expect(await phasesOf(store, id)).toEqual(["started", "failed", "started", "finished"]);
 });
 
-test("a group goes on after a compaction has left its message behind", async () => {
+test("a group continues after a compaction that left out its message", async () => {
   const { group, id, manager } = await stageOn(openMemoryStore());
   const { answer, asked } = hanging();
   const run = group().addAgent(agentOf("ada")).addAgent(agentOf("bob", answer)).stream(id, "Go.", { maxRounds: 1 });
@@ -145,7 +145,7 @@ test("a group goes on after a compaction has left its message behind", async () 
   ]);
 });
 
-test("an agent that a turn manager makes up ends the run with an error", async () => {
+test("an unknown agent returned by a turn manager ends the run with an error", async () => {
   const { group, id, store } = await stageOn(openMemoryStore());
   const turnManager = new TopicBasedTurnManager({ go: "nobody-here" });
   const run = group({ turnManager }).addAgent(agentOf("ada")).run(id, "Go.");
@@ -153,7 +153,7 @@ test("an agent that a turn manager makes up ends the run with an error", async (
   expect(await phasesOf(store, id)).toEqual(["started", "failed"]);
 });
 
-test("a turn manager that fails or hangs ends the run, with what was said kept", async () => {
+test("a turn manager that fails or hangs ends the run, and earlier turns are kept", async () => {
   const { group, id, manager } = await stageOn(openMemoryStore());
   class Failing extends RoundRobinTurnManager {
     override async selectNext(): Promise<string | null> {
@@ -172,7 +172,7 @@ test("a turn manager that fails or hangs ends the run, with what was said kept",
   expect((await manager.getState(id, { turns: false }))?.turnCount).toBe(2);
 });
 
-test("a set-up that cannot work is refused at the call, and nothing is written", async () => {
+test("an invalid set-up is refused synchronously, and nothing is written", async () => {
   const { group, id, manager, store } = await stageOn(openMemoryStore());
   const refused = (act: () => unknown, code = "INVALID_OPTION"): void =>
     expect(act).toThrow(expect.objectContaining({ code }));
@@ -218,7 +218,7 @@ test("a set-up that cannot work is refused at the call, and nothing is written",
   expect([await entriesOf(store, id), await store.leaseOf(id)]).toEqual([[], null]);
 });
 
-test("a group has as many agents as the config or the group itself allows", async () => {
+test("the config or the group itself limits the number of agents", async () => {
   const { store } = await stageOn(openMemoryStore());
   const manager = new SessionManager({ store, config: { maxAgentsPerGroup: 2, defaultTurnStrategy: "priority" } });
   const two = new GroupSession({ manager }).addAgent(agentOf("ada")).addAgent(agentOf("bob"));

@@ -34,7 +34,7 @@ const calling = (...ids: readonly string[]) => ({
   stopReason: "tool_calls" as const,
 });
 
-test("what happens is told in order, with the events of each agent's own run", async () => {
+test("events are emitted in order, with the events of each agent's own run", async () => {
   const { group, id } = await stageOn(openMemoryStore());
   const heard: string[] = [];
   const run = group()
@@ -88,7 +88,7 @@ const managers: Readonly<Record<string, () => TurnManager>> = {
   "a model": () => new LlmTurnManager(scripted(Array.from({ length: 20 }, () => "ada"))),
 };
 
-test.for(Object.entries(managers))("after a group has run, its turn manager knows: %s", async ([, make]) => {
+test.for(Object.entries(managers))("after a group has run, its turn manager recognizes that: %s", async ([, make]) => {
   const { group, id, manager, store } = await stageOn(openMemoryStore());
   const turnManager = make();
   const agents = [agentOf("ada"), agentOf("bob")] as const;
@@ -112,7 +112,7 @@ test.for(Object.entries(managers))("after a group has run, its turn manager know
   expect(await turnManager.selectNext(id)).not.toBeNull();
 });
 
-test("a turn manager takes a group for over neither while it works nor where an agent failed", async () => {
+test("a turn manager does not consider a group finished while it works or after an agent failed", async () => {
   const { group, id } = await stageOn(openMemoryStore());
   const turnManager = new RoundRobinTurnManager(1);
   const asked: (string | null)[] = [];
@@ -136,7 +136,7 @@ test("a turn manager takes a group for over neither while it works nor where an 
   expect([await turnManager.isComplete(id), await turnManager.selectNext(id)]).toEqual([false, "bob"]);
 });
 
-test("memory, listeners and automatic checkpoints get the turns of a group like any others", async () => {
+test("memory, listeners and automatic checkpoints receive the turns of a group like any others", async () => {
   const remembered: string[] = [];
   const added: string[] = [];
   const stage = await stageOn(openMemoryStore(), {
@@ -150,7 +150,7 @@ test("memory, listeners and automatic checkpoints get the turns of a group like 
   expect((await stage.store.listCheckpoints(stage.id)).length).toBe(2);
 });
 
-test("the history is read once for a run, and after that only what is new", async () => {
+test("the history is read once for a run, and then only new entries", async () => {
   const readFor = async (moves: number, interjecting: boolean): Promise<number> => {
     const { store, manager, id, group } = await stageOn(counting(openMemoryStore()));
     for (let i = 0; i < 200; i++) await manager.addTurn(id, { role: "user", content: `${i}` });
@@ -171,7 +171,7 @@ test("the history is read once for a run, and after that only what is new", asyn
   expect((await readFor(40, true)) - few).toBe(40);
 });
 
-test("however often a group is interrupted, it says what it would have said", async () => {
+test("a group that is interrupted any number of times produces the same turns", async () => {
   const answer = fc.constantFrom("spoke", "passed", "refused");
   const names = ["ada", "bob", "cid"];
   const talk = async (script: readonly string[], stops: ReadonlySet<number>): Promise<unknown> => {
@@ -240,7 +240,7 @@ const readFile = {
   stopReason: "tool_calls" as const,
 };
 
-test("a call that waits for a person's word is approved or denied through the group", async () => {
+test("a call that waits for approval is approved or denied through the group", async () => {
   const guarded = defineTool({
     name: "look_up",
     description: "Looks a number up.",
@@ -276,11 +276,11 @@ describe("a group whose agent needs approval of a call", () => {
     return turns.filter(({ role }) => role === "tool").map(({ content }) => content);
   }
 
-  test("has it denied at once while nobody has subscribed to its events", async () => {
+  test("has it denied immediately while its events have no subscriber", async () => {
     expect(await asking({})).toEqual([expect.stringMatching(/denied.*nobody to ask/)]);
   });
 
-  test("asks onApproval of the group, or else of the agent", async () => {
+  test("calls onApproval of the group, or else of the agent", async () => {
     expect(await asking({ onApproval: () => true })).toEqual(["42"]);
     expect(await asking({}, { onApproval: () => true })).toEqual(["42"]);
     expect(await asking({ onApproval: () => false }, { onApproval: () => true })).toEqual([
@@ -288,13 +288,13 @@ describe("a group whose agent needs approval of a call", () => {
     ]);
   });
 
-  test("takes no times to park, since it does not park", async () => {
+  test("accepts no parking times, because it does not park", async () => {
     await expect(asking({ park: { afterMs: 1 } as never })).rejects.toMatchObject({ code: "INVALID_OPTION" });
     await expect(asking({ onApproval: 5 as never })).rejects.toMatchObject({ code: "INVALID_OPTION" });
   });
 });
 
-test("a summary that a loop agent makes of what it sees does not take the place of what others see", async () => {
+test("a summary that a loop agent makes of its context does not replace what others see", async () => {
   const { group, id, manager } = await stageOn(openMemoryStore());
   for (let i = 0; i < 6; i++) await manager.addTurn(id, { role: "user", content: `${i} ${"x".repeat(2000)}` });
   const model = scripted(["A summary.", "Yes."], { contextWindow: 3000 });
@@ -309,7 +309,7 @@ test("a summary that a loop agent makes of what it sees does not take the place 
   expect((await manager.open(id)).head.path.compactionId).toBeNull();
 });
 
-test("a turn manager of one's own chooses, hides turns, and may answer at once", async () => {
+test("a custom turn manager selects agents, hides turns, and may be synchronous", async () => {
   const { group, id } = await stageOn(openMemoryStore());
   const views: (readonly string[] | undefined)[] = [];
   const own: TurnManager = {
@@ -329,7 +329,7 @@ test("a turn manager of one's own chooses, hides turns, and may answer at once",
   expect(run.outcome).toEqual({ reason: "complete" });
 });
 
-test("one turn manager serves several groups at once", async () => {
+test("one turn manager serves several groups concurrently", async () => {
   const { group, manager, id } = await stageOn(openMemoryStore());
   const { sessionId: other } = await manager.create({ userId: "ann" });
   const turnManager = new RoundRobinTurnManager(1);
@@ -344,7 +344,7 @@ test("one turn manager serves several groups at once", async () => {
   ]);
 });
 
-test("a turn that someone adds right after an answer is seen by the next agent", async () => {
+test("a turn added directly after an answer is seen by the next agent", async () => {
   const memory = openMemoryStore();
   const append: GroupStage["store"]["append"] = async (id, drafts, options) => {
     const result = await memory.append(id, drafts, options);
@@ -377,7 +377,7 @@ function counting(store: GroupStage["store"]): Counting {
   return withOther(store, counted) as Counting;
 }
 
-/** A store with some methods in the place of its own. */
+/** A store with some methods replaced. */
 function withOther(store: GroupStage["store"], methods: object): GroupStage["store"] {
   return new Proxy(store, {
     get(target, key) {

@@ -14,7 +14,7 @@ import { readTurns } from "../../src/lifecycle/read-state.ts";
 import { checkHeadIsFold } from "../../src/testing/index.ts";
 import { linesOf, phasesOf } from "./groups-sample.ts";
 
-/** Longer than the lease of a process that has died. */
+/** Longer than the lease of a dead process. */
 const LEASE_SECONDS = 60;
 
 /** The stores that several processes can share. */
@@ -23,7 +23,7 @@ const shared: Readonly<Record<string, (directory: string) => Promise<SessionStor
   sqlite: (directory) => openSqliteStore({ path: join(directory, "skein.db") }),
 };
 
-/** Starts a process with a group in it; it is gone after the test. */
+/** Starts a process with a group; it is ended after the test. */
 function startGroup(args: readonly string[]) {
   const built = fileURLToPath(new URL("../../dist/index.js", import.meta.url));
   if (!existsSync(built)) throw new Error(`${built} is missing; run "npm run build" first, as "npm test" does.`);
@@ -40,7 +40,7 @@ function startGroup(args: readonly string[]) {
 }
 
 test.for(Object.entries(shared))(
-  "a group whose process is killed in the middle of a round goes on in another one, on a %s store",
+  "a group whose process is killed in the middle of a round continues in another one, on a %s store",
   async ([kind, open]) => {
     const directory = await mkdtemp(join(tmpdir(), "skein-groups-"));
     onTestFinished(() => rm(directory, { recursive: true, force: true }));

@@ -6,7 +6,7 @@ import { openMemoryStore } from "../../src/stores/memory/index.ts";
 import { agentOf, entriesOf, hanging, linesOf, phasesOf, stageOn } from "./groups-sample.ts";
 import { payingAgent, questionIn } from "./requests-sample.ts";
 
-test("a group begins the run that was asked for, with its input under its id and in the name of who asked", async () => {
+test("a group starts a requested run, with its input under its id and the requester as author", async () => {
   const { group, id, manager, store } = await stageOn(openMemoryStore());
   await manager.request(id, { group: "panel", input: "Go.", runId: "r" }, { actor: "ann" });
   const run = group().addAgent(agentOf("ada")).stream(id, null, { runId: "r", maxRounds: 1 });
@@ -22,7 +22,7 @@ test("a group begins the run that was asked for, with its input under its id and
   await expect(again).rejects.toMatchObject({ code: "CONFLICT" });
 });
 
-test("a group whose process is gone goes on under its id", async () => {
+test("a group whose process has died continues under its id", async () => {
   const { group, id, manager, store } = await stageOn(openMemoryStore());
   await manager.request(id, { group: "panel", input: "Go.", runId: "r" });
   const { answer, asked } = hanging();
@@ -37,7 +37,7 @@ test("a group whose process is gone goes on under its id", async () => {
   expect(await phasesOf(store, id)).toEqual(["started", "started", "finished"]);
 });
 
-test("a group waits behind what was asked for before, and stops when another manager cancels it", async () => {
+test("a group waits behind earlier requests, and stops when another manager cancels it", async () => {
   const { group, id, manager, store } = await stageOn(openMemoryStore());
   const other = new SessionManager({ store });
   const { answer, asked } = hanging();

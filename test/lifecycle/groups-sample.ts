@@ -13,7 +13,7 @@ import type { SessionState, SessionTurn } from "../../src/session/state/state.ts
 import type { SessionStore } from "../../src/session/store.ts";
 import { backends } from "../store-backends.ts";
 
-/** What a test of groups works with. */
+/** The parts of a test of groups. */
 export interface GroupStage {
   readonly store: SessionStore;
   readonly manager: SessionManager;
@@ -29,7 +29,7 @@ export async function stageOn(store: SessionStore, init: Partial<SessionManagerI
   return { store, manager, id, group: (parts = {}) => new GroupSession({ manager, ...parts }) };
 }
 
-/** Runs tests of groups on each kind of store, every one on a store of its own. */
+/** Runs tests of groups on each kind of store, each test on a new store. */
 export function onEveryStore(
   what: string,
   tests: Readonly<Record<string, (stage: GroupStage, reopen: () => Promise<SessionStore>) => Promise<void>>>,
@@ -40,7 +40,7 @@ export function onEveryStore(
         test(name, async () => {
           const directory = await mkdtemp(join(tmpdir(), "skein-groups-"));
           let store = await backend.open(directory);
-          // A store that does not outlive its process is all that another object could work on.
+          // With a store in memory, only another object in the same process can continue.
           const reopen = async (): Promise<SessionStore> => {
             if (!store.capabilities.durable) return store;
             await store.close();
@@ -59,14 +59,14 @@ export function onEveryStore(
   }
 }
 
-/** An agent that remembers what it was asked. */
+/** An agent that records its requests. */
 export interface SampleAgent extends ExecutingAgent {
   readonly asked: { readonly message: string; readonly history: readonly SessionTurn[] }[];
 }
 
 type Given = GroupAnswer | Error | ((context: GroupAgentContext, history: readonly SessionTurn[]) => unknown);
 
-/** An agent that gives these answers in order, and then says its name and how often it was asked. */
+/** An agent that returns these answers in order, and then its name and the number of its calls. */
 export function agentOf(name: string, ...answers: readonly Given[]): SampleAgent {
   const asked: SampleAgent["asked"] = [];
   return {
@@ -82,7 +82,7 @@ export function agentOf(name: string, ...answers: readonly Given[]): SampleAgent
   };
 }
 
-/** What was said, with the names of those who said it. */
+/** The turns, with the names of their authors. */
 export function linesOf(turns: SessionState["turns"]): string[] {
   return turns.map(({ agent, role, content }) => `${agent ?? role}: ${textOf(content)}`);
 }
@@ -93,12 +93,12 @@ export async function entriesOf(store: SessionStore, id: string): Promise<Entry[
   return entries;
 }
 
-/** The phases of the runs in a log, in their order. */
+/** The phases of the runs in a log, in order. */
 export async function phasesOf(store: SessionStore, id: string): Promise<string[]> {
   return (await entriesOf(store, id)).flatMap((entry) => (entry.type === "run" ? [entry.phase] : []));
 }
 
-/** What a group noted beside the turns. */
+/** The notes of a group beside its turns. */
 export async function notesOf(store: SessionStore, id: string): Promise<unknown[]> {
   return (await entriesOf(store, id)).flatMap((entry) => (entry.type === "custom" ? [entry.data] : []));
 }
@@ -109,7 +109,7 @@ export async function eventsOf(run: AsyncIterable<GroupEvent>): Promise<GroupEve
   return events;
 }
 
-/** An answer that never comes, and a promise of being asked for it. */
+/** An answer that never arrives, and a promise for its request. */
 export function hanging(): { readonly answer: () => Promise<never>; readonly asked: Promise<void> } {
   let wake: () => void = () => {};
   const asked = new Promise<void>((resolve) => {

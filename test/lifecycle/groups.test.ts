@@ -27,7 +27,7 @@ const calling = (...ids: readonly string[]) => ({
 });
 
 onEveryStore("a group", {
-  "lets everyone answer in turn, and keeps every answer with its name and what it cost": async (stage) => {
+  "lets every agent answer in turn, and stores every answer with its name and cost": async (stage) => {
     const { group, id, store } = stage;
     const ada = agentOf("ada", { content: "Yes.", usage: usage(3, 4), cost: 0.5, provider: "p", model: "m" });
     const state = await group().addAgent(ada).addAgent(agentOf("bob", "No.")).run(id, "Well?", { maxRounds: 1 });
@@ -41,7 +41,7 @@ onEveryStore("a group", {
     await checkHeadIsFold(store, id);
   },
 
-  "gives each agent the message and everything it may see": async ({ group, id }) => {
+  "gives each agent the message and all visible turns": async ({ group, id }) => {
     const [ada, bob] = [agentOf("ada"), agentOf("bob")];
     await group().addAgent(ada).addAgent(bob).run(id, "Well?", { maxRounds: 2 });
     expect(bob.asked.map(({ message }) => message)).toEqual(["Well?", "Well?"]);
@@ -52,7 +52,7 @@ onEveryStore("a group", {
     expect(linesOf(bob.asked[1]?.history ?? [])).toEqual(["user: Well?", "ada: ada 1", "bob: bob 1", "ada: ada 2"]);
   },
 
-  "shows private turns to those they are for, however they were made private": async ({ group, id, manager }) => {
+  "shows private turns to their recipients, in whatever way they were made private": async ({ group, id, manager }) => {
     await manager.addTurn(id, { role: "user", content: "for ada", metadata: { visibleTo: ["ada"] } });
     const ada = agentOf("ada", { content: "not for bob", metadata: { hiddenFrom: ["bob"] } });
     const [bob, cid] = [agentOf("bob"), agentOf("cid")];
@@ -72,13 +72,11 @@ onEveryStore("a group", {
       "ada: ada 2",
       "bob: bob 2",
     ]);
-    // What an agent may not see is not told to it in another way either.
+    // A hidden turn does not reach an agent in another way either.
     expect([bob.asked[0]?.message, cid.asked[0]?.message]).toEqual(["", "for ada and cid"]);
   },
 
-  "tells loop agents what others said as messages with names, and what they said themselves as answers": async (
-    stage,
-  ) => {
+  "passes turns of others to loop agents as messages with names, and their own turns as answers": async (stage) => {
     const { group, id } = stage;
     const [ada, bob] = [scripted(["Yes.", "Still yes."]), scripted(["No.", "Never."])];
     const two = group()
@@ -99,7 +97,7 @@ onEveryStore("a group", {
     ]);
   },
 
-  "keeps what the tools of a loop agent did, for that agent alone": async ({ group, id, store }) => {
+  "keeps the tool calls of a loop agent, for that agent alone": async ({ group, id, store }) => {
     const ada = scripted([calling("c1"), "It is 42.", "As I said."]);
     const bob = agentOf("bob");
     const two = group()
@@ -131,7 +129,7 @@ onEveryStore("a group", {
     await checkHeadIsFold(store, id);
   },
 
-  "asks an agent that is alone again, with a request that does not end in an answer": async ({ group, id }) => {
+  "asks a single agent again, with a request that does not end in an answer": async ({ group, id }) => {
     const model = scripted(["one", "two"]);
     const alone = group().addAgent(createAgent({ name: "ada", prompt: "Count.", model }));
     expect(linesOf((await alone.run(id, "Go.", { maxRounds: 2 })).turns)).toEqual([
@@ -142,7 +140,7 @@ onEveryStore("a group", {
     expect(model.requests[1]?.messages.at(-1)).toEqual({ role: "user", content: YOUR_TURN });
   },
 
-  "goes by the turn manager, and the lower limit ends it": async ({ group, id, manager }) => {
+  "follows the turn manager, and the lower limit ends it": async ({ group, id, manager }) => {
     const state = await group({ turnManager: new PriorityTurnManager({ bob: 2 }, 1) })
       .addAgent(agentOf("ada"))
       .addAgent(agentOf("bob"))
@@ -156,7 +154,7 @@ onEveryStore("a group", {
     expect((await manager.getState(id, { turns: false }))?.turnCount).toBe(7);
   },
 
-  "records who had nothing to say or gave an error for an answer, without a turn, and goes on": async (stage) => {
+  "records agents that pass or return an error, without a turn, and continues": async (stage) => {
     const { group, id, store } = stage;
     const silent = scripted([{ role: "assistant", content: "  ", usage: usage(5, 1), cost: 0.1, stopReason: "stop" }]);
     const five = group()
@@ -176,7 +174,7 @@ onEveryStore("a group", {
     ]);
   },
 
-  "ends when everyone in a row had nothing to say": async ({ group, id, store }) => {
+  "ends when all agents in a row have passed": async ({ group, id, store }) => {
     const [ada, bob] = [agentOf("ada", "Yes.", "", ""), agentOf("bob", null, "")];
     const run = group().addAgent(ada).addAgent(bob).stream(id, "Well?");
     expect(linesOf((await run).turns)).toEqual(["user: Well?", "ada: Yes."]);
@@ -185,7 +183,7 @@ onEveryStore("a group", {
     expect((await notesOf(store, id)).at(-1)).toEqual({ kind: "ended", reason: "all-passed" });
   },
 
-  "sees what people add meanwhile, and keeps everything on one path": async ({ group, id, manager, store }) => {
+  "sees turns that people add meanwhile, and keeps everything on one path": async ({ group, id, manager, store }) => {
     const ada = agentOf("ada", async () => {
       await manager.addTurn(id, { role: "user", content: "One more thing." });
       return "Yes.";
@@ -198,7 +196,7 @@ onEveryStore("a group", {
     await checkHeadIsFold(store, id);
   },
 
-  "answers the next message with everything before it in mind": async ({ group, id }) => {
+  "answers the next message with all earlier turns": async ({ group, id }) => {
     const ada = agentOf("ada");
     const one = group().addAgent(ada);
     await one.run(id, "First.", { maxRounds: 1 });
@@ -207,7 +205,7 @@ onEveryStore("a group", {
     expect(ada.asked[1]?.message).toBe("Second.");
   },
 
-  "goes on from a summary, which its details can keep from agents": async ({ group, id, manager }) => {
+  "continues from a summary, which its details can hide from agents": async ({ group, id, manager }) => {
     await manager.addTurn(id, { role: "user", content: "long ago", turnId: "old" });
     await manager.addTurn(id, { role: "user", content: "kept", turnId: "kept" });
     const tree = await manager.open(id);

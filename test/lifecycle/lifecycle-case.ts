@@ -6,16 +6,16 @@ import type { SessionEvent, SessionEventType } from "../../src/lifecycle/session
 import type { SessionManagerInit } from "../../src/lifecycle/manager-options.ts";
 import { SessionManager } from "../../src/lifecycle/session-manager.ts";
 
-/** What a case of the lifecycle works with. */
+/** The parts of a lifecycle case. */
 export interface LifecycleContext {
   readonly store: SessionStore;
-  /** A manager on the store, by a clock that only `advance` moves away from the system's. */
+  /** Creates a manager on the store; its clock differs from the system's only by `advance`. */
   manager(init?: Partial<SessionManagerInit>): SessionManager;
-  /** Lets so many seconds pass for all managers. */
+  /** Advances the clock of all managers. */
   advance(seconds: number): void;
 }
 
-/** Something that a manager promises on every store. */
+/** A promise of the manager on every store. */
 export interface LifecycleCase {
   readonly name: string;
   run(context: LifecycleContext): Promise<void>;
@@ -32,7 +32,7 @@ export function contextOn(store: SessionStore): LifecycleContext {
   };
 }
 
-/** Everything that a store holds, to compare before and after. */
+/** The whole contents of a store, to compare before and after. */
 export async function contentsOf(store: SessionStore): Promise<unknown> {
   const heads = [
     ...(await store.list({ limit: 1000 })).items,
@@ -69,14 +69,14 @@ const TYPES: readonly SessionEventType[] = [
   "expired",
 ];
 
-/** All events of a manager from now on. */
+/** Records all events of a manager from now on. */
 export function eventsOf(manager: SessionManager): SessionEvent[] {
   const events: SessionEvent[] = [];
   for (const type of TYPES) manager.events.on(type, (event) => events.push(event));
   return events;
 }
 
-/** The error that a call is refused with; the store is as it was before. */
+/** The error of a refused call; checks that the store is unchanged. */
 export async function refusal(store: SessionStore, call: () => PromiseLike<unknown>): Promise<SessionError> {
   const before = await contentsOf(store);
   const outcome = await settle(call);
@@ -85,7 +85,7 @@ export async function refusal(store: SessionStore, call: () => PromiseLike<unkno
   return (outcome as { error: SessionError }).error;
 }
 
-/** What a call came to. */
+/** The outcome of a call. */
 export async function settle(
   call: () => PromiseLike<unknown>,
 ): Promise<{ readonly value: unknown } | { readonly error: unknown }> {
@@ -96,7 +96,7 @@ export async function settle(
   }
 }
 
-/** How often each outcome occurred: a value as `ok`, an error by its code. */
+/** Counts the outcomes: a value as `ok`, an error by its code. */
 export async function outcomesOf(calls: readonly PromiseLike<unknown>[]): Promise<Record<string, number>> {
   const counts: Record<string, number> = {};
   for (const result of await Promise.allSettled(calls)) {
@@ -106,7 +106,7 @@ export async function outcomesOf(calls: readonly PromiseLike<unknown>[]): Promis
   return counts;
 }
 
-/** A promise that is settled from outside. */
+/** A promise with its resolve function. */
 export function gate(): { readonly opened: Promise<void>; open(): void } {
   let open = (): void => {};
   const opened = new Promise<void>((resolve) => {

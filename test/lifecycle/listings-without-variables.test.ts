@@ -9,7 +9,7 @@ const END_OF_TIME = "9999-12-31T23:59:59.999Z";
 const secret = { type: "variables", set: { key: "hunter2" }, unset: [], systemPrompt: "Secret instructions." } as const;
 
 describe.for(backends)("listings of the $name store", (backend) => {
-  test("carry no variables, and what was set is read from a listed session all the same", async () => {
+  test("have no variables, and the settings of a listed session can still be read", async () => {
     await using store = await backend.open(await makeDirectory());
     const manager = new SessionManager({ store });
     const header = createHeader({ userId: "ann", cwd: "/work" });

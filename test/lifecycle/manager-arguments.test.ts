@@ -12,7 +12,7 @@ async function managed() {
 
 const say = (content: string) => ({ type: "message", message: { role: "user", content } }) as const;
 
-test("what is written through a session that was opened for a user is that user's, and no entry can name another", async () => {
+test("entries written through a session opened for a user have that author, and no draft can name another", async () => {
   const { manager, sessionId } = await managed();
   const tree = await manager.open(sessionId, { actor: "ann" });
   const first = await tree.append(say("Hello."));
@@ -34,7 +34,7 @@ test("what is written through a session that was opened for a user is that user'
   for (const fact of facts) await expect(tree.append(fact)).rejects.toMatchObject(refused);
   const derived = await manager.open(sessionId, { actor: { userId: "ann", admin: true } });
   await expect(derived.append({ ...say("Forged."), by })).rejects.toMatchObject(refused);
-  // Nothing of that was written, and the same by the user themselves is.
+  // Nothing was written, and the same by the user themselves is accepted.
   await tree.append({ ...say("Again."), by: "ann" });
   await tree.append({ type: "label", targetId: first.id, label: "mine" });
   const written = [];
@@ -46,7 +46,7 @@ test("what is written through a session that was opened for a user is that user'
   ]);
 });
 
-test("a session that the program opens for nobody in particular takes entries by anyone", async () => {
+test("a session that the program opens without an actor accepts entries by anyone", async () => {
   const { manager, sessionId } = await managed();
   const tree = await manager.open(sessionId);
   expect(await tree.append({ ...say("Hello."), by: "bob" })).toMatchObject({ by: "bob" });
@@ -70,7 +70,7 @@ test("an actor in the wrong argument is refused, and nothing is cancelled, appro
   });
 });
 
-test("an actor is refused where a method takes none: nobody must think that it was looked at", async () => {
+test("an actor is refused by methods without that option: nobody must think that it is checked", async () => {
   const { manager } = await managed();
   const exportUser = manager.exportUser.bind(manager) as (userId: string, options: object) => unknown;
   expect(() => exportUser("ann", { actor: "bob" })).toThrow(
@@ -78,7 +78,7 @@ test("an actor is refused where a method takes none: nobody must think that it w
   );
 });
 
-test("a misspelt key is refused with the one that was probably meant", async () => {
+test("a misspelt key is refused with the key that was probably meant", async () => {
   const { manager, sessionId } = await managed();
   const agent = createAgent({ model: offline(), prompt: "" });
   const wrong = [
@@ -95,7 +95,7 @@ test("a misspelt key is refused with the one that was probably meant", async () 
   expect(() => manager.run(sessionId, agent, "Hello.", { aks: "never" } as object)).toThrow("did you mean ask?");
 });
 
-test("every method with options refuses a key that it does not know, before it does anything", async () => {
+test("every method with options refuses an unknown key before it does anything", async () => {
   const { manager, sessionId } = await managed();
   const before = (await manager.store.head(sessionId))?.version;
   for (const [name, keys] of Object.entries(MANAGER_ARGUMENTS)) {

@@ -38,7 +38,7 @@ async function sessionsIn(store: SessionStore) {
 }
 
 describe("openManager", () => {
-  test("keeps what its runs say in the default store, whose directory it makes", async () => {
+  test("stores its runs in the default store, whose directory it creates", async () => {
     const manager = await openManager();
     const answer = await manager.run(agentSaying("Hello.", "Bye."), "Hi.");
     await manager[Symbol.asyncDispose]();
@@ -60,7 +60,7 @@ describe("openManager", () => {
     expect((await stat(join(directory, "sessions"))).isDirectory()).toBe(true);
   });
 
-  test("refuses a relative $SKEIN_STORE, which a cloned repository could bring along", async () => {
+  test("refuses a relative $SKEIN_STORE, which a cloned repository could contain", async () => {
     vi.stubEnv("SKEIN_STORE", "sqlite:./skein.db");
     await expect(openManager()).rejects.toMatchObject({
       code: "INVALID_OPTION",
@@ -68,7 +68,7 @@ describe("openManager", () => {
     });
   });
 
-  test("closes the store that it opened, and leaves one that it was given open", async () => {
+  test("closes a store that it opened, and not one that it was given", async () => {
     const opened = await openManager({ store: `sqlite:${join(directory, "x.db")}` });
     await opened[Symbol.asyncDispose]();
     await expect(opened.list()).rejects.toMatchObject({ code: "STORE_CLOSED" });
@@ -78,14 +78,14 @@ describe("openManager", () => {
     expect((await store.list({})).items).toEqual([]);
   });
 
-  test("lets no session expire and caps none unless it is asked to", async () => {
+  test("has no expiry and no caps by default", async () => {
     await using manager = await openManager({ store: "memory:" });
     expect(manager.config).toMatchObject({ sessionTtl: 0, maxSessionsPerUser: Number.MAX_SAFE_INTEGER });
     await using limited = await openManager({ store: "memory:", config: { maxSessionsPerUser: 1 } });
     expect(limited.config).toMatchObject({ sessionTtl: 0, maxSessionsPerUser: 1 });
   });
 
-  test("refuses a store in a directory that is missing, and makes it with create", async () => {
+  test("refuses a store in a missing directory, and creates the directory with create", async () => {
     const store = `sqlite:${join(directory, "a", "b", "x.db")}`;
     await expect(openManager({ store })).rejects.toMatchObject({
       code: "INVALID_OPTION",
@@ -96,7 +96,7 @@ describe("openManager", () => {
     expect((await stat(join(directory, "a", "b", "x.db"))).isFile()).toBe(true);
   });
 
-  test("makes the workspace that is named, but not the directories above it", async () => {
+  test("creates the workspace, but not its parent directories", async () => {
     const workspace = join(directory, "work");
     await using _manager = await openManager({ store: "memory:", workspace });
     expect((await stat(workspace)).isDirectory()).toBe(true);
@@ -122,7 +122,7 @@ describe("openManager", () => {
 describe("a run without a session", () => {
   const managed = (init: object = {}) => openManager({ store: "memory:", ...init });
 
-  test("makes one, and its id goes on with it", async () => {
+  test("creates one, and its id continues it", async () => {
     await using manager = await managed();
     const agent = agentSaying("One.", "Two.");
     const run = manager.run(agent, "First.");
@@ -139,7 +139,7 @@ describe("a run without a session", () => {
     expect(await sessionsIn(manager.store)).toHaveLength(1);
   });
 
-  test("is of the user who asks, else of the one that is named, else local", async () => {
+  test("belongs to the actor, else to the given user, else to local", async () => {
     await using manager = await managed({ userId: "team" });
     const agent = agentSaying("1", "2", "3");
     await manager.run(agent, "a");
@@ -152,7 +152,7 @@ describe("a run without a session", () => {
       ["user", "c", "ben"],
       ["assistant", "3", undefined],
     ]);
-    expect(() => manager.run(agent, "d", { actor: "ben", userId: "ann" })).toThrow("cannot make a session for user");
+    expect(() => manager.run(agent, "d", { actor: "ben", userId: "ann" })).toThrow("cannot create a session for user");
   });
 
   test("refuses a runId and misspelt options at the call, and stores nothing", async () => {
@@ -164,7 +164,7 @@ describe("a run without a session", () => {
     expect(await sessionsIn(manager.store)).toEqual([]);
   });
 
-  test("acts in the workspace of the run, else of the manager, and has it in its header", async () => {
+  test("uses the workspace of the run, else of the manager, and records it in the header", async () => {
     await using manager = await managed({ workspace: join(directory, "one") });
     const agent = createAgent({ prompt: "", model: scripted([write, "Done.", write, "Done."]) });
     await manager.run(agent, "Write.");
@@ -176,14 +176,14 @@ describe("a run without a session", () => {
     );
   });
 
-  test("acts in the manager's workspace in a session that says nothing of where its tools act", async () => {
+  test("uses the manager's workspace in a session without a place", async () => {
     await using manager = await managed({ workspace: join(directory, "one") });
     const { sessionId } = await new SessionManager({ store: manager.store }).create({ userId: "local" });
     await manager.run(sessionId, createAgent({ prompt: "", model: scripted([write, "Done."]) }), "Write.");
     expect(await readFile(join(directory, "one", "a.txt"), "utf8")).toBe("hi");
   });
 
-  test("acts where the run says in a session that has another workspace, for that run alone", async () => {
+  test("uses the run's place in a session with another workspace, for that run only", async () => {
     await using manager = await managed({ workspace: join(directory, "one") });
     const agent = createAgent({ prompt: "", model: scripted(["Hello.", write, "Done."]) });
     const { sessionId } = await manager.run(agent, "Hi.");
@@ -192,7 +192,7 @@ describe("a run without a session", () => {
     expect((await manager.head(sessionId))?.header.cwd).toBe(join(directory, "one"));
   });
 
-  test("says in its answer that it is parked, and what it asks", async () => {
+  test("returns that it is parked, and its questions", async () => {
     await using manager = await managed();
     const send = defineTool({
       name: "send",
@@ -211,8 +211,8 @@ describe("a run without a session", () => {
   });
 });
 
-describe("what a run begins with", () => {
-  test("may be messages of every role where nothing was said yet", async () => {
+describe("the input of a run", () => {
+  test("may be messages of every role in an empty session", async () => {
     await using manager = await openManager({ store: "memory:" });
     const model = scripted(["Four."]);
     const answer = await manager.run(createAgent({ prompt: "You help.", model }), [
@@ -237,7 +237,7 @@ describe("what a run begins with", () => {
     ]);
   });
 
-  test("are user messages alone where something was said, in a run and in a request", async () => {
+  test("must be user messages in a session with messages, in a run and in a request", async () => {
     await using manager = await openManager({ store: "memory:" });
     const agent = agentSaying("One.", "Two.");
     const { sessionId } = await manager.run(agent, "First.");
@@ -257,7 +257,7 @@ describe("what a run begins with", () => {
     ]);
   });
 
-  test("is the same request again, whatever the session says by now", async () => {
+  test("repeated is the same request, whatever was added meanwhile", async () => {
     await using manager = await openManager({ store: "memory:" });
     const { sessionId } = await manager.create({ userId: "local" });
     const input = [
@@ -287,7 +287,7 @@ describe("what a run begins with", () => {
 });
 
 describe("a model by name", () => {
-  test("is made when a run needs it, and a missing key is named before anything is stored", async () => {
+  test("is created when a run needs it, and a missing key is reported before anything is stored", async () => {
     vi.stubEnv("OPENAI_API_KEY", "");
     await using manager = await openManager({ store: "memory:" });
     const agent = createAgent({ prompt: "", model: "openai/gpt-5-mini" });
@@ -304,7 +304,7 @@ describe("a model by name", () => {
     });
   });
 
-  test("whose package is missing fails the run before a session is made for it", async () => {
+  test("whose package is missing fails the run before a session is created", async () => {
     await using manager = await openManager({ store: "memory:" });
     const model = scripted(["Hello."]);
     const missing = Object.assign(new Error("Install the package."), { code: "DRIVER_MISSING" });
@@ -315,7 +315,7 @@ describe("a model by name", () => {
   });
 });
 
-test("a run of an agent alone keeps nothing", async () => {
+test("a run of an agent without a manager stores nothing", async () => {
   await mkdir(join(directory, "home"));
   const answer = await agentSaying("Hello.").run([{ role: "user", content: "Hi." }]);
   expect(answer).toMatchObject({ sessionId: null, status: "finished", questions: [] });

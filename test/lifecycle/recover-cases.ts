@@ -20,10 +20,10 @@ import {
   withDeadRun,
 } from "./requests-sample.ts";
 
-/** Runs that park, and that are taken up by whoever can. */
+/** Runs that park, and are recovered by any process. */
 export const recoverCases: readonly LifecycleCase[] = [
   {
-    name: "shows what a parked run asks, and goes on under its id when it is answered, in whatever manager",
+    name: "lists the questions of a parked run, and continues it under its id when they are answered, in any manager",
     async run({ store, manager }) {
       const desk = manager();
       const events = eventsOf(desk);
@@ -65,7 +65,7 @@ export const recoverCases: readonly LifecycleCase[] = [
     },
   },
   {
-    name: "counts a question that nobody answered in time as denied, and takes no answer after that",
+    name: "treats an expired question as denied, and accepts no later answer",
     async run({ store, manager, advance }) {
       const desk = manager();
       await desk.create({ userId: "ann", id: "s" });
@@ -83,7 +83,7 @@ export const recoverCases: readonly LifecycleCase[] = [
     },
   },
   {
-    name: "ends a request whose options cannot work as failed, with the reason, and leaves it where only its own cannot",
+    name: "fails a request with invalid options, with the reason, and leaves it if only the local ones are invalid",
     async run({ store, manager }) {
       const desk = manager();
       await desk.create({ userId: "ann", id: "s" });
@@ -101,7 +101,7 @@ export const recoverCases: readonly LifecycleCase[] = [
     },
   },
   {
-    name: "leaves a run alone whose tools are on another machine",
+    name: "does not recover a run whose tools are on another machine",
     async run({ store, manager }) {
       const desk = manager();
       const question: EntryDraft = { type: "approval", id: "q", runId: "r", callId: "c" };
@@ -124,7 +124,7 @@ export const recoverCases: readonly LifecycleCase[] = [
     },
   },
   {
-    name: "begins a requested run with its input under its id, in the name of who asked, and in the order of the log",
+    name: "starts a requested run with its input under its id, the requester as author, and in the order of the log",
     async run({ store, manager }) {
       const desk = manager();
       await desk.create({ userId: "ann", id: "s" });
@@ -154,7 +154,7 @@ export const recoverCases: readonly LifecycleCase[] = [
     },
   },
   {
-    name: "leaves a run that needs an agent which is not here, and names it",
+    name: "leaves a run whose agent is missing here, and names the agent",
     async run({ store, manager }) {
       const desk = manager();
       await desk.create({ userId: "ann", id: "s" });
@@ -175,7 +175,7 @@ export const recoverCases: readonly LifecycleCase[] = [
     },
   },
   {
-    name: "waits for a request's time, and holds it while the session is suspended",
+    name: "waits for a request's notBefore, and holds it while the session is suspended",
     async run({ store, manager, advance }) {
       const desk = manager();
       await desk.create({ userId: "ann", id: "s" });
@@ -193,7 +193,7 @@ export const recoverCases: readonly LifecycleCase[] = [
     },
   },
   {
-    name: "goes on with a run whose process is gone, under its id, and leaves one that someone has",
+    name: "recovers a run whose process has died, under its id, and leaves one with a live lease",
     async run({ store, manager }) {
       const desk = manager();
       await withDeadRun(desk, store);
@@ -212,7 +212,7 @@ export const recoverCases: readonly LifecycleCase[] = [
     },
   },
   {
-    name: "leaves the end of a run that was cancelled to whoever has it, and records it once nobody has, without its agent",
+    name: "leaves the end of a cancelled run to its holder, and records it if there is none, without its agent",
     async run({ store, manager }) {
       const desk = manager();
       await withDeadRun(desk, store);
@@ -226,7 +226,7 @@ export const recoverCases: readonly LifecycleCase[] = [
     },
   },
   {
-    name: "begins no run that was cancelled after it was found",
+    name: "starts no run that was cancelled after it was found",
     async run({ store, manager }) {
       const desk = manager();
       await desk.create({ userId: "ann", id: "s" });
@@ -249,7 +249,7 @@ export const recoverCases: readonly LifecycleCase[] = [
     },
   },
   {
-    name: "ends a run that was cancelled and whose process is gone, and begins the next",
+    name: "ends a cancelled run whose process has died, and starts the next",
     async run({ store, manager }) {
       const desk = manager();
       await withDeadRun(desk, store);
@@ -260,7 +260,7 @@ export const recoverCases: readonly LifecycleCase[] = [
     },
   },
   {
-    name: "ends a request that the session has no room for, so that others do not wait for it",
+    name: "ends a request for which the session has no room, so that others do not wait for it",
     async run({ store, manager }) {
       const desk = manager({ config: { maxTurnsPerSession: 2 } });
       await desk.create({ userId: "ann", id: "s" });
@@ -272,7 +272,7 @@ export const recoverCases: readonly LifecycleCase[] = [
     },
   },
   {
-    name: "records the end of a run whose process is gone in a session that was closed",
+    name: "records the end of a run whose process has died in a closed session",
     async run({ store, manager }) {
       const desk = manager();
       await withDeadRun(desk, store);

@@ -5,10 +5,10 @@ import { entriesOf, type LifecycleCase, outcomesOf, refusal } from "./lifecycle-
 
 import { agentOf, openIn, payingAgent, phasesIn, questionIn, saidIn, slowAgent } from "./requests-sample.ts";
 
-/** Runs that are asked for, stopped, talked to and answered. */
+/** Runs that are requested, cancelled, steered and answered. */
 export const requestCases: readonly LifecycleCase[] = [
   {
-    name: "puts a request on record once, whatever its state and the limits by now, and refuses another under its id",
+    name: "records a request once, whatever its state and the limits are by then, and refuses another one under its id",
     async run({ store, manager }) {
       const desk = manager();
       await desk.create({ userId: "ann", id: "s" });
@@ -35,7 +35,7 @@ export const requestCases: readonly LifecycleCase[] = [
     },
   },
   {
-    name: "makes one run of many requests at once with the same id, and refuses those with another",
+    name: "makes one run of concurrent requests with the same id, and refuses different ones",
     async run({ store, manager }) {
       const desk = manager();
       await desk.create({ userId: "ann", id: "s" });
@@ -49,7 +49,7 @@ export const requestCases: readonly LifecycleCase[] = [
     },
   },
   {
-    name: "goes on from an entry where a request says so, with nothing more said, and moves the leaf once or not at all",
+    name: "continues from an entry if a request has from, with an empty input, and moves the leaf once or not at all",
     async run({ store, manager }) {
       const desk = manager();
       await desk.create({ userId: "ann", id: "s" });
@@ -69,7 +69,7 @@ export const requestCases: readonly LifecycleCase[] = [
     },
   },
   {
-    name: "refuses requests that cannot be: of nobody's session, of an agent and a group, of a fork's source, or while suspended",
+    name: "refuses invalid requests: for a missing session, for an agent and a group, for a fork's source, or while suspended",
     async run({ store, manager }) {
       const desk = manager();
       await desk.create({ userId: "ann", id: "s" });
@@ -90,7 +90,7 @@ export const requestCases: readonly LifecycleCase[] = [
     },
   },
   {
-    name: "stops what has begun for a request that interrupts, in the same append, and lets those wait that wait",
+    name: "cancels the running run for a request that interrupts, in the same append, and keeps waiting ones",
     async run({ store, manager }) {
       const desk = manager();
       await desk.create({ userId: "ann", id: "s" });
@@ -116,7 +116,7 @@ export const requestCases: readonly LifecycleCase[] = [
     },
   },
   {
-    name: "cancels the run that has begun, else the first that waits, else the one that is named",
+    name: "cancels the named run, else the running one, else the first in the queue",
     async run({ store, manager }) {
       const desk = manager();
       await desk.create({ userId: "ann", id: "s" });
@@ -139,7 +139,7 @@ export const requestCases: readonly LifecycleCase[] = [
     },
   },
   {
-    name: "says something to the run that has begun, from another manager, and refuses that where none has",
+    name: "steers the running run from another manager, and refuses that without one",
     async run({ store, manager }) {
       const desk = manager();
       await desk.create({ userId: "ann", id: "s" });
@@ -159,7 +159,7 @@ export const requestCases: readonly LifecycleCase[] = [
     },
   },
   {
-    name: "answers a question of a run that another manager has, once: the first word counts",
+    name: "answers a question of a run in another manager, once: the first answer wins",
     async run({ store, manager }) {
       const [desk, other] = [manager(), manager()];
       await desk.create({ userId: "ann", id: "s" });
@@ -179,7 +179,7 @@ export const requestCases: readonly LifecycleCase[] = [
       expect(answer).toMatchObject({ question, note: "Fine.", by: "boss", decision: { approved: true } });
       await other.approve("s", question, { note: "Fine." });
       expect(await refused(() => other.deny("s", question))).toBe("CONFLICT");
-      // A fork that has both the question and its answer from elsewhere asks nothing.
+      // A fork that inherited the question and its answer has no open question.
       const later = await desk.fork("s", "later");
       expect(await refused(() => other.approve(later.sessionId, question, { note: "Fine." }))).toBe(
         "QUESTION_NOT_FOUND",
@@ -187,7 +187,7 @@ export const requestCases: readonly LifecycleCase[] = [
     },
   },
   {
-    name: "takes no answer to what a run asked that has ended",
+    name: "accepts no answer to a question of an ended run",
     async run({ store, manager }) {
       const desk = manager();
       await desk.create({ userId: "ann", id: "s" });
@@ -199,7 +199,7 @@ export const requestCases: readonly LifecycleCase[] = [
     },
   },
   {
-    name: "refuses a call by its question, with the reason for the model",
+    name: "denies a call by its question, with the reason for the model",
     async run({ store, manager }) {
       const desk = manager();
       await desk.create({ userId: "ann", id: "s" });
@@ -211,7 +211,7 @@ export const requestCases: readonly LifecycleCase[] = [
     },
   },
   {
-    name: "takes up the request of its runId, and refuses the id while it runs and once it is over",
+    name: "run() with the runId of a request runs that request, and refuses the id while it runs and after its end",
     async run({ store, manager }) {
       const desk = manager();
       await desk.create({ userId: "ann", id: "s" });
@@ -282,7 +282,7 @@ export const requestCases: readonly LifecycleCase[] = [
     },
   },
   {
-    name: "lets no session expire in which a run waits, and takes its requests out when it is closed",
+    name: "does not expire a session with a waiting run, and removes its requests when it is closed",
     async run({ store, manager, advance }) {
       const desk = manager({ config: { sessionTtl: 100 } });
       for (const id of ["asked", "idle"]) await desk.create({ userId: "ann", id });

@@ -13,7 +13,7 @@ export function agentOf(...replies: readonly ScriptedReply[]): Agent {
   return createAgent({ name: "clerk", prompt: "Help.", model: scripted(replies), builtInTools: false });
 }
 
-/** An agent that says when it was asked, and gives its first answer when it is told to. */
+/** An agent that reports its first request, and answers it on demand. */
 export function slowAgent(answer = "Done.", ...more: readonly ScriptedReply[]) {
   const asked = gate();
   const told = gate();
@@ -25,7 +25,7 @@ export function slowAgent(answer = "Done.", ...more: readonly ScriptedReply[]) {
   return { agent: agentOf(first, ...more), asked: asked.opened, answer: told.open };
 }
 
-/** An agent that calls `pay` once, which needs a person's word, and then says that it is done. */
+/** An agent that calls `pay` once, which needs approval, and then reports that it is done. */
 export function payingAgent(paid: string[] = []): Agent {
   const pay = defineTool({
     name: "pay",
@@ -45,19 +45,19 @@ export function payingAgent(paid: string[] = []): Agent {
   return createAgent({ name: "clerk", prompt: "Help.", model, tools: [pay], builtInTools: false });
 }
 
-/** The same agent for whoever goes on after the call. */
+/** The same agent for the process that continues after the call. */
 export function goingOnAgent(paid: string[] = []): Agent {
   const first = payingAgent(paid);
   const model = scripted([(request) => `Result: ${String(request.messages.at(-1)?.content)}`]);
   return createAgent({ name: "clerk", prompt: "Help.", model, tools: first.tools ?? [], builtInTools: false });
 }
 
-/** What was said in a session. */
+/** The texts of a session. */
 export async function saidIn(store: SessionStore, id: string): Promise<unknown[]> {
   return (await entriesOf(store, id)).flatMap((entry) => (entry.type === "message" ? [entry.message.content] : []));
 }
 
-/** How the runs of a session began and ended. */
+/** The starts and ends of a session's runs. */
 export async function phasesIn(store: SessionStore, id: string): Promise<string[]> {
   return (await entriesOf(store, id)).flatMap((entry) =>
     entry.type === "run" ? [`${entry.runId} ${entry.phase}`] : [],
@@ -69,7 +69,7 @@ export async function openIn(store: SessionStore, id: string): Promise<string[]>
   return ((await store.head(id))?.openRuns ?? []).map(({ runId, state }) => `${runId} ${state}`);
 }
 
-/** The first question of a session, once it is there. */
+/** Waits for the first question of a session. */
 export async function questionIn(store: SessionStore, id: string): Promise<string> {
   const asks = (entry: Entry): boolean => entry.type === "approval" && entry.decision === undefined;
   let found: Entry | undefined;
@@ -81,7 +81,7 @@ export async function questionIn(store: SessionStore, id: string): Promise<strin
   return (found as Entry).id;
 }
 
-/** A session in which a run was begun by a process that is gone. */
+/** A session with a run whose process has died. */
 export async function withDeadRun(
   desk: SessionManager,
   store: SessionStore,

@@ -25,7 +25,7 @@ async function idsIn(store: SessionStore, deleted = false): Promise<string[]> {
 }
 
 describe.each(backends)("retention on the $name store", (backend) => {
-  test("deletes by age and status, a batch at a time, and no more than it may", async () => {
+  test("deletes by age and status, in batches, up to its limit", async () => {
     const store = await openIn(backend);
     for (let i = 0; i < 7; i++) await add(store, `closed${i}`, "closed");
     await add(store, "open", "active");
@@ -46,18 +46,18 @@ describe.each(backends)("retention on the $name store", (backend) => {
     expect(await store.count({ deleted: true })).toBe(7);
   });
 
-  test("keeps what was used since, and what a run holds", async () => {
+  test("keeps sessions that were used since, and those with a lease", async () => {
     const store = await openIn(backend);
     await add(store, "young", "active");
     await add(store, "busy", "active");
-    // Nothing is that old: the store took the appends just now, whatever time the messages have.
+    // Nothing is that old: the appends are recent, whatever the times of the messages are.
     expect((await applyRetention(store, { deleteAfter: { olderThan: earlier() } })).deleted).toEqual([]);
     await using _lease = await store.lease("busy", "run", 60_000);
     expect((await applyRetention(store, { deleteAfter: { olderThan: soon() } })).deleted).toEqual(["young"]);
     expect(await idsIn(store)).toEqual(["busy"]);
   });
 
-  test("archives each session, verified, before it is deleted; one that cannot be archived stays", async () => {
+  test("archives and verifies each session before it is deleted; one that cannot be archived is kept", async () => {
     const store = await openIn(backend);
     for (const id of ["a", "b", "taken"]) await add(store, id, "closed");
     await store.fork("a", createHeader({ id: "fork", createdAt: AGO }));
@@ -74,7 +74,7 @@ describe.each(backends)("retention on the $name store", (backend) => {
     expect(await idsIn(store)).toEqual(["taken"]);
   });
 
-  test("purges what was deleted long enough ago, and a fork keeps what it has of its source", async () => {
+  test("purges sessions that were deleted long enough ago, and a fork keeps its inherited entries", async () => {
     const store = await openIn(backend);
     await add(store, "source", "closed");
     await store.append("source", [say("two"), say("three")]);
@@ -97,7 +97,7 @@ describe.each(backends)("retention on the $name store", (backend) => {
   });
 });
 
-test("gives the space of purged sessions back to the file system when asked to", async () => {
+test("returns the space of purged sessions to the file system with vacuum", async () => {
   const path = join(await makeDirectory(), "skein.db");
   const filled = await openSqliteStore({ path });
   for (let i = 0; i < 20; i++) {
@@ -120,7 +120,7 @@ test("gives the space of purged sessions back to the file system when asked to",
   expect(await applyRetention(store, options)).toMatchObject({ purged: 0, vacuumed: false });
 });
 
-test("refuses what makes no sense, and stops when it is told to", async () => {
+test("refuses invalid options, and stops when it is aborted", async () => {
   await using store = openMemoryStore();
   await add(store, "a", "closed");
   const rule = { olderThan: soon() };

@@ -22,7 +22,7 @@ function acting(replies: readonly ScriptedReply[], execute: () => unknown = () =
 
 const calls = (...ids: readonly string[]) => calling(...ids.map((id) => callOf(id, "act")));
 
-/** What became of the calls in a log: the kind of an error, else what the tool said. */
+/** The results of the calls in a log: the kind of an error, else the text of the tool. */
 async function resultsIn(store: SessionStore, id: string): Promise<string[]> {
   const isResult = (entry: Entry): entry is Extract<Entry, { type: "message" }> & { message: ToolMessage } =>
     entry.type === "message" && entry.message.role === "tool";
@@ -36,7 +36,7 @@ async function endOf(store: SessionStore, id: string): Promise<unknown> {
   return (await entriesOf(store, id)).findLast(({ type }) => type === "run");
 }
 
-/** How a run keeps to the room that its session has. */
+/** How a run respects the limit of its session's turns. */
 export const roomCases: readonly LifecycleCase[] = [
   {
     name: "refuses a run without room for its input and an answer, asks no model and leaves nothing behind",
@@ -49,7 +49,7 @@ export const roomCases: readonly LifecycleCase[] = [
     },
   },
   {
-    name: "starts no call whose result there is no room for: the answer is kept, and the run ends cut short",
+    name: "starts no call without room for its result: the answer is kept, and the run ends cut short",
     async run({ store, manager }) {
       const desk = manager({ config: { maxTurnsPerSession: 3 } });
       await desk.create({ userId: "ann", id: "s" });
@@ -62,7 +62,7 @@ export const roomCases: readonly LifecycleCase[] = [
     },
   },
   {
-    name: "runs the calls that there is room for, and asks no more where there is none for the answer",
+    name: "runs the calls for which there is room, and does not call the model without room for its answer",
     async run({ store, manager }) {
       const desk = manager({ config: { maxTurnsPerSession: 4 } });
       await desk.create({ userId: "ann", id: "s" });
@@ -74,7 +74,7 @@ export const roomCases: readonly LifecycleCase[] = [
     },
   },
   {
-    name: "keeps the result of every call that has started, though others took the room meanwhile",
+    name: "keeps the result of every started call, though others filled the session meanwhile",
     async run({ store, manager }) {
       const desk = manager({ config: { maxTurnsPerSession: 4 } });
       await desk.create({ userId: "ann", id: "s" });
@@ -100,7 +100,7 @@ export const roomCases: readonly LifecycleCase[] = [
     },
   },
   {
-    name: "keeps an answer for which others took the room while it was written, and what people said to the run",
+    name: "keeps an answer although others filled the session while it was written, and messages to the run",
     async run({ store, manager }) {
       const desk = manager({ config: { maxTurnsPerSession: 2 } });
       await desk.create({ userId: "ann", id: "s" });
@@ -125,7 +125,7 @@ export const roomCases: readonly LifecycleCase[] = [
     },
   },
   {
-    name: "starts none of the calls that an earlier run left open where there is no room for their results",
+    name: "starts no open call of an earlier run without room for its result",
     async run({ store, manager }) {
       const desk = manager({ config: { maxTurnsPerSession: 2 } });
       await desk.create({ userId: "ann", id: "s" });

@@ -15,7 +15,7 @@ async function phasesIn(store: SessionStore, id: string): Promise<string[]> {
 /** Runs on managed sessions. */
 export const runCases: readonly LifecycleCase[] = [
   {
-    name: "runs a session through an agent, with what it said before, and keeps every row as a turn",
+    name: "runs an agent in a session with its earlier turns, and stores every message as a turn",
     async run({ store, manager }) {
       const remembered: string[] = [];
       const memory = { add: ({ turn }: { turn: { role: string } }) => remembered.push(turn.role) };
@@ -27,7 +27,7 @@ export const runCases: readonly LifecycleCase[] = [
         name: "look",
         description: "Looks.",
         parameters: { type: "object" },
-        // A row is durable before the run goes on.
+        // A row is durable before the run continues.
         execute: async () => (await saidIn(store, "s")).length,
       });
       const model = scripted([
@@ -68,7 +68,7 @@ export const runCases: readonly LifecycleCase[] = [
     },
   },
   {
-    name: "goes on where the session is: what others say and set meanwhile comes first, is asked about next, and the answer is on the path",
+    name: "continues at the session's leaf: turns and settings of others come first, are in the next request, and the answer is on the path",
     async run({ store, manager }) {
       const desk = manager();
       await desk.create({ userId: "ann", id: "s" });
@@ -94,14 +94,14 @@ export const runCases: readonly LifecycleCase[] = [
       const state = await desk.getState("s");
       expect(state?.turns.map(({ content }) => content)).toEqual(said);
       expect(state).toMatchObject({ turnCount: 5, totalTokens: 4, variables: { looked: true } });
-      // A result follows its call, whatever was said in between.
+      // A result follows its call, whatever was appended in between.
       expect(model.requests[1]?.messages.map(({ content }) => content)).toEqual([
         ...["Help.", "Look.", null, "seen", "And be quick."],
       ]);
     },
   },
   {
-    name: "stays on its own branch where someone moved the leaf elsewhere, and leaves the leaf there",
+    name: "stays on its own branch if the leaf is moved elsewhere, and does not move the leaf",
     async run({ store, manager }) {
       const desk = manager();
       await desk.create({ userId: "ann", id: "s" });
@@ -119,7 +119,7 @@ export const runCases: readonly LifecycleCase[] = [
     },
   },
   {
-    name: "refuses a run for which there is no room, and lets none grow beyond it",
+    name: "refuses a run without room, and stops a run at the limit",
     async run({ store, manager }) {
       const desk = manager({ config: { maxTurnsPerSession: 2 } });
       await desk.create({ userId: "ann", id: "s" });
@@ -131,7 +131,7 @@ export const runCases: readonly LifecycleCase[] = [
     },
   },
   {
-    name: "ends a run whose session was closed meanwhile, with its end on record and no row after it",
+    name: "ends a run whose session was closed meanwhile, with its end recorded and no message after it",
     async run({ store, manager }) {
       const desk = manager();
       await desk.create({ userId: "ann", id: "s" });
@@ -146,7 +146,7 @@ export const runCases: readonly LifecycleCase[] = [
     },
   },
   {
-    name: "refuses a second run while one goes on, by default",
+    name: "refuses a second run while one is active, by default",
     async run({ store, manager }) {
       const desk = manager();
       await desk.create({ userId: "ann", id: "s" });
@@ -164,7 +164,7 @@ export const runCases: readonly LifecycleCase[] = [
     },
   },
   {
-    name: "lets runs that were enqueued have the session one after the other, in order",
+    name: "runs enqueued runs one after the other, in order",
     async run({ store, manager }) {
       const desk = manager();
       await desk.create({ userId: "ann", id: "s" });
@@ -178,7 +178,7 @@ export const runCases: readonly LifecycleCase[] = [
     },
   },
   {
-    name: "waits no longer than it is told, and not after an abort",
+    name: "waits no longer than waitMs, and not after an abort",
     async run({ store, manager }) {
       const desk = manager();
       await desk.create({ userId: "ann", id: "s" });
@@ -203,7 +203,7 @@ export const runCases: readonly LifecycleCase[] = [
     },
   },
   {
-    name: "stops the run that goes on for one that interrupts it, which comes after those that wait",
+    name: "cancels the active run for one that interrupts, which comes after the waiting ones",
     async run({ store, manager }) {
       const desk = manager();
       await desk.create({ userId: "ann", id: "s" });
@@ -226,7 +226,7 @@ export const runCases: readonly LifecycleCase[] = [
     },
   },
   {
-    name: "waits for a run that it cannot stop, because another process has it",
+    name: "waits for a run that it cannot stop, because it is in another process",
     async run({ store, manager }) {
       let refused = gate();
       const watched = new Proxy(store, {
@@ -258,7 +258,7 @@ export const runCases: readonly LifecycleCase[] = [
     },
   },
   {
-    name: "refuses a run that cannot be set up, before it starts",
+    name: "refuses an invalid run before it starts",
     async run({ store, manager }) {
       const desk = manager();
       await desk.create({ userId: "ann", id: "s" });

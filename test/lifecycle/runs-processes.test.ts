@@ -42,7 +42,7 @@ function start(...args: readonly string[]) {
 }
 
 test(
-  "of ten processes that ask for the same run at once and take it up, one runs it",
+  "of ten processes that concurrently request and recover the same run, one runs it",
   async () => {
     const { directory, store } = await place();
     const processes = Array.from({ length: 10 }, () => start(directory, "together", "r"));
@@ -59,7 +59,7 @@ test(
 );
 
 test(
-  "one process asks, another runs, a third approves and a fourth cancels",
+  "one process requests a run, another runs it, a third approves and a fourth cancels",
   async () => {
     const { directory, store } = await place();
     await start(directory, "request", "first").ended;
@@ -80,7 +80,7 @@ test(
 );
 
 test(
-  "a run parks in one process and goes on in another once a third has answered",
+  "a run parks in one process and continues in another after a third has answered",
   async () => {
     const { directory, store } = await place();
     await start(directory, "request", "r").ended;
@@ -95,7 +95,7 @@ test(
 );
 
 test(
-  "a run whose process was killed goes on in another, under its id",
+  "a run whose process was killed continues in another, under its id",
   async () => {
     const { directory, store } = await place();
     await start(directory, "request", "r").ended;
@@ -111,7 +111,7 @@ test(
 );
 
 test(
-  "a run that is to end with a value goes on in another process, which knows its schema from the log",
+  "a run with an output continues in another process, which gets its schema from the log",
   async () => {
     const { directory, store } = await place();
     await start(directory, "output", "r").ended;

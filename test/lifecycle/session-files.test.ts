@@ -35,10 +35,10 @@ beforeEach(async () => {
   });
 });
 
-/** Where the session says. */
+/** The place in the session's header. */
 const asSaid: SessionFilesOptions = { placeOf: ({ sandbox }) => sandbox };
 
-/** A session of ann, whose tools act in a sandbox like that. */
+/** A session of ann with this sandbox. */
 async function placed(spec: { readonly workingDir?: string }, backend = "local"): Promise<string> {
   const made = await manager.create({ userId: "ann", sandbox: { backend, spec: { ...spec }, handleId: null } });
   return made.sessionId;
@@ -50,7 +50,7 @@ const say = (turnId: string): Promise<void> => manager.addTurn(sessionId, { turn
 const checkpoints = (): Promise<Checkpoint[]> => manager.store.listCheckpoints(sessionId);
 const leaf = async (): Promise<string | null> => (await manager.store.head(sessionId))?.leafId ?? null;
 
-/** That a call is refused with a code, and neither files, leaf nor checkpoints change. */
+/** Checks that a call is refused with a code, and changes no files, leaf or checkpoints. */
 async function refused(call: () => Promise<unknown>, code: string): Promise<void> {
   const look = async (): Promise<unknown> => [
     await plan(),
@@ -63,7 +63,7 @@ async function refused(call: () => Promise<unknown>, code: string): Promise<void
   expect(await look()).toEqual(before);
 }
 
-test("going back brings the files of then, and the checkpoint that is kept brings the later ones forth again", async () => {
+test("a restore returns the earlier files, and the checkpoint that is made before it returns the later ones", async () => {
   await say("one");
   await write("train");
   const then = await checkpointWithFiles(manager, sessionId, { ...asSaid, metadata: { note: "a plan" } });
@@ -81,7 +81,7 @@ test("going back brings the files of then, and the checkpoint that is kept bring
   expect(await manager.store.leaseOf(sessionId)).toBeNull();
 });
 
-test("the files of a session that says nothing of its own are where the caller says", async () => {
+test("the files of a session without a place are where the caller says", async () => {
   const { sessionId: id } = await manager.create({ userId: "ann" });
   const here: SessionFilesOptions = { placeOf: () => ({ backend: "local", spec: workspace }) };
   await write("train");
@@ -92,7 +92,7 @@ test("the files of a session that says nothing of its own are where the caller s
   await refused(() => checkpointWithFiles(manager, id, asSaid), "NO_SANDBOX");
 });
 
-test("the checkpoint to go back to stays, also when it is the oldest of too many", async () => {
+test("the restored checkpoint is not pruned, even if it is the oldest", async () => {
   await write("train");
   const then = await checkpointWithFiles(manager, sessionId, asSaid);
   const others = [await manager.checkpoint(sessionId), await manager.checkpoint(sessionId)];
@@ -102,7 +102,7 @@ test("the checkpoint to go back to stays, also when it is the oldest of too many
   expect((await checkpoints()).map(({ id }) => id)).toEqual([then.id, others[1]?.id, kept.id]);
 });
 
-test("files are not brought back while a run has the session, and no run begins meanwhile", async () => {
+test("files are not restored while a run has the session, and no run starts meanwhile", async () => {
   await write("train");
   const then = await checkpointWithFiles(manager, sessionId, asSaid);
   await write("boat");
@@ -118,7 +118,7 @@ test("files are not brought back while a run has the session, and no run begins 
   expect(await plan()).toBe("train");
 });
 
-test("refuses what cannot be held or brought back, and changes nothing", async () => {
+test("refuses sessions and checkpoints without files, and changes nothing", async () => {
   await write("train");
   const bare = await manager.checkpoint(sessionId);
   await refused(() => restoreWithFiles(manager, bare.id, asSaid), "INVALID_OPTION");
@@ -139,7 +139,7 @@ test("refuses what cannot be held or brought back, and changes nothing", async (
   await refused(() => restoreWithFiles(manager, then.id, asSaid), "INVALID_OPTION");
 });
 
-test("refuses a place whose files do not stay, one that cannot hold them, and files of another kind", async () => {
+test("refuses a place without persistent files or without snapshots, and files of another kind", async () => {
   await write("train");
   const temporary = await placed({});
   await refused(() => checkpointWithFiles(manager, temporary, asSaid), "NO_SANDBOX");
@@ -153,7 +153,7 @@ test("refuses a place whose files do not stay, one that cannot hold them, and fi
   await refused(() => restoreWithFiles(manager, foreign.id, asSaid), "INVALID_OPTION");
 });
 
-test("refuses files among which the sessions themselves are kept, unless they are in Skein's home", async () => {
+test("refuses a directory that contains the session store, unless the store is in Skein's home", async () => {
   const files: SessionFilesOptions = { placeOf: () => ({ backend: "local", spec: workspace }) };
   for (const [url, refusal] of [
     [`sqlite:${join(workspace, "sessions.db")}`, "INVALID_OPTION"],
@@ -174,7 +174,7 @@ test("refuses files among which the sessions themselves are kept, unless they ar
   }
 });
 
-test("says which files two checkpoints hold differently, where both hold some that can be compared", async () => {
+test("returns the files that differ between two checkpoints, if both hold comparable ones", async () => {
   const compared = new CheckpointManager(manager.store);
   await write("train");
   const first = await checkpointWithFiles(manager, sessionId, asSaid);

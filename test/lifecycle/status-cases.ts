@@ -13,11 +13,11 @@ import {
   settle,
 } from "./lifecycle-case.ts";
 
-/** How a session can stand to whoever asks for it. */
+/** The possible standings of a session for a caller. */
 const STANDINGS = ["active", "suspended", "closed", "expired", "deleted", "missing", "foreign"] as const;
 export type Standing = (typeof STANDINGS)[number];
 
-/** A session of a standing, with a checkpoint and a branch that has one turn more. */
+/** A session with a standing, with a checkpoint and a branch with one more turn. */
 export interface Subject {
   readonly id: string;
   readonly checkpointId: string;
@@ -59,7 +59,7 @@ const writes = {
 const reads = { active: "ok", suspended: "ok", closed: "ok", expired: "ok", ...gone } as const;
 const transition = (from: Standing, to: string) => ({ code: "TRANSITION", from, to });
 
-/** What each operation comes to, by the standing of its session. */
+/** The result of each operation, by the standing of its session. */
 const OUTCOMES: Readonly<Record<string, Readonly<Record<Standing, Expected>>>> = {
   resume: {
     ...{ active: transition("active", "active"), suspended: "ok", closed: { code: "SESSION_CLOSED" } },
@@ -96,7 +96,7 @@ const OUTCOMES: Readonly<Record<string, Readonly<Record<Standing, Expected>>>> =
   run: writes,
 };
 
-/** Makes a session that has this standing to `ann`. */
+/** Creates a session with this standing for `ann`. */
 export async function subjectOf({ manager, store }: LifecycleContext, standing: Standing): Promise<Subject> {
   const id = `s-${standing}`;
   if (standing === "missing") return { id, checkpointId: "c-missing", branchId: "b-missing" };
@@ -145,14 +145,14 @@ async function tryAll(context: LifecycleContext, operation: string): Promise<voi
   }
 }
 
-/** The life of a session: which operation is allowed when, and what it does. */
+/** Statuses: which operation is allowed in which status, and its effect. */
 export const statusCases: readonly LifecycleCase[] = [
   ...Object.keys(OPERATIONS).map((operation) => ({
-    name: `${operation} has its own answer for a session of any status, and where it refuses, changes nothing`,
+    name: `${operation} has a defined result for a session of any status, and changes nothing if it is refused`,
     run: (context: LifecycleContext) => tryAll(context, operation),
   })),
   {
-    name: "suspends, resumes and closes a session, and says so",
+    name: "suspends, resumes and closes a session, with events",
     async run({ manager }) {
       const desk = manager();
       const events = eventsOf(desk);
@@ -171,7 +171,7 @@ export const statusCases: readonly LifecycleCase[] = [
     },
   },
   {
-    name: "lets one of two that change the status at once win, and tells the other",
+    name: "lets one of two concurrent status changes win, and refuses the other",
     async run({ manager }) {
       const desk = manager();
       const other = manager();
@@ -209,7 +209,7 @@ export const statusCases: readonly LifecycleCase[] = [
     },
   },
   {
-    name: "goes back to a checkpoint without erasing anything, and forks from one",
+    name: "restores a checkpoint without deleting entries, and forks from one",
     async run({ store, manager }) {
       const desk = manager();
       const events = eventsOf(desk);
@@ -237,7 +237,7 @@ export const statusCases: readonly LifecycleCase[] = [
     },
   },
   {
-    name: "brings files back together with the conversation, or neither, and frees them with the session",
+    name: "restores files together with the conversation, or neither, and frees them with the session",
     async run({ store, manager }) {
       const failures: unknown[] = [];
       const desk = manager({ onError: (error, { during }) => failures.push([during, error]) });

@@ -15,7 +15,7 @@ import { entriesOf } from "./lifecycle-case.ts";
 const SESSIONS = 60;
 const aWeekAgo = new Date(Date.now() - 7 * 86_400_000);
 
-/** The stores that several processes can share, with a clock that stood a week ago. */
+/** The stores that several processes can share, with a clock set back by a week. */
 const shared: Readonly<Record<string, (directory: string) => Promise<SessionStore>>> = {
   jsonl: (directory) => openJsonlStore({ directory, clock: () => aWeekAgo }),
   sqlite: (directory) => openSqliteStore({ path: join(directory, "skein.db"), clock: () => aWeekAgo }),
@@ -68,7 +68,7 @@ test.for(Object.entries(shared))(
   },
 );
 
-test("a manager that sweeps on a timer keeps no process alive", async () => {
+test("the timer of a manager does not keep the process alive", async () => {
   const { child, ended } = start("start-sweeping.mjs", []);
   child.stdin.end();
   expect(await ended).toEqual({ code: 0, lines: ["started"] });

@@ -6,7 +6,7 @@ const hostile = JSON.parse('{"a":{"__proto__":{"admin":true}}}') as object;
 /** Creating sessions and adding turns. */
 export const turnCases: readonly LifecycleCase[] = [
   {
-    name: "lets exactly as many creates through as a user may have sessions, however many come at once",
+    name: "accepts exactly as many sessions as a user may have, also for concurrent calls",
     async run({ store, manager }) {
       const desk = manager({ config: { maxSessionsPerUser: 3 } });
       const events = eventsOf(desk);
@@ -23,7 +23,7 @@ export const turnCases: readonly LifecycleCase[] = [
     },
   },
   {
-    name: "does not count sessions that have expired against their user, whether or not that is on record",
+    name: "does not count expired sessions against their user, whether or not the expiry is recorded",
     async run({ store, manager, advance }) {
       const desk = manager({ config: { maxSessionsPerUser: 3, sessionTtl: 60 } });
       for (const id of ["a", "b", "c"]) await desk.create({ userId: "ann", id });
@@ -38,7 +38,7 @@ export const turnCases: readonly LifecycleCase[] = [
     },
   },
   {
-    name: "makes a session with what it was given, active and empty",
+    name: "creates an active, empty session with the given fields",
     async run({ manager }) {
       const desk = manager({ config: { defaultSystemPrompt: "Be kind." } });
       const state = await desk.create({ userId: "user:ann", id: "s-1", metadata: { plan: "pro" }, cwd: "/desk" });
@@ -55,7 +55,7 @@ export const turnCases: readonly LifecycleCase[] = [
     },
   },
   {
-    name: "refuses a session that cannot be, and makes none",
+    name: "refuses an invalid session, and creates none",
     async run({ store, manager }) {
       const desk = manager();
       await desk.create({ userId: "ann", id: "taken" });
@@ -69,13 +69,13 @@ export const turnCases: readonly LifecycleCase[] = [
       expect(await code({ userId: "ann", metadata: { call: () => 1 } })).toBe("INVALID_VALUE");
       expect(await code({ userId: "ann", metadata: { text: "x".repeat(300_000) } })).toBe("TOO_LARGE");
       expect(await code({ userId: "ann" }, { actor: "bob" })).toBe("INVALID_OPTION");
-      // Whether an id is taken by someone else is nothing that a user can find out.
+      // A user cannot find out whether another user's session has an id.
       expect(await code({ userId: "bob", id: "taken" }, { actor: "bob" })).toBe("INVALID_OPTION");
       expect(await code({ userId: "bob", id: "free" }, { actor: "bob" })).toBe("INVALID_OPTION");
     },
   },
   {
-    name: "keeps every one of many turns that come at once, in one path, with exact totals",
+    name: "keeps all of many concurrent turns, in one path, with exact totals",
     async run({ store, manager }) {
       const desk = manager({ config: { autoCheckpointInterval: 10 } });
       const events = eventsOf(desk);
@@ -98,7 +98,7 @@ export const turnCases: readonly LifecycleCase[] = [
     },
   },
   {
-    name: "keeps all that a turn says, and takes a turn that was read as it is",
+    name: "stores all fields of a turn, and accepts a turn that was read from a session",
     async run({ manager }) {
       const desk = manager();
       const call = { id: "c1", name: "find_order", arguments: "{}" };
@@ -135,7 +135,7 @@ export const turnCases: readonly LifecycleCase[] = [
     },
   },
   {
-    name: "takes the same turn id twice as one turn, also when the session was closed in between",
+    name: "treats a repeated turn id as the same turn, also if the session was closed in between",
     async run({ manager }) {
       const desk = manager({ config: { autoCheckpointInterval: 1 } });
       const remembered: string[] = [];
@@ -155,7 +155,7 @@ export const turnCases: readonly LifecycleCase[] = [
     },
   },
   {
-    name: "refuses a turn beyond the limit, also when many come at once",
+    name: "refuses a turn beyond the limit, also for concurrent calls",
     async run({ store, manager }) {
       const desk = manager({ config: { maxTurnsPerSession: 5 } });
       await desk.create({ userId: "ann", id: "s" });
@@ -170,7 +170,7 @@ export const turnCases: readonly LifecycleCase[] = [
     },
   },
   {
-    name: "refuses a turn that cannot be, by a typed error, and writes nothing",
+    name: "refuses an invalid turn with a typed error, and writes nothing",
     async run({ store, manager }) {
       const desk = manager();
       await desk.create({ userId: "ann", id: "s" });

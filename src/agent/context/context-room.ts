@@ -1,7 +1,7 @@
 import { copyJson, type JsonValue } from "../../internal/json.ts";
 import type { CompactionPlan, CompactionSettings } from "../../session/context/compaction.ts";
 import { SessionError } from "../../session/errors.ts";
-import type { HookRunner } from "../../session/context/run-hooks.ts";
+import type { HookRunner } from "../../session/context/hooks.ts";
 import { givenSummary, summarizePlan } from "./compact.ts";
 import { describeThrown } from "../describe-thrown.ts";
 import type { LoopContext } from "./loop-context.ts";

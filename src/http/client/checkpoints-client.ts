@@ -3,7 +3,7 @@ import type { CheckpointTimeline } from "../tree-wire.ts";
 import type { CheckpointDiff, CheckpointList, NewCheckpoint, RestoredSession, RestoreRequest } from "../wire.ts";
 import { type CallOptions, pathOf, type Transport } from "./transport.ts";
 
-/** Positions of sessions that can be returned to. */
+/** Checkpoints of sessions. */
 export class CheckpointsClient {
   readonly #transport: Transport;
 
@@ -17,7 +17,7 @@ export class CheckpointsClient {
     return (await this.#transport.json<CheckpointList>({ path, ...options })).items;
   }
 
-  /** The latest checkpoints of a session, the latest first, at most so many (default 100), each with where it stands. */
+  /** The latest `limit` checkpoints of a session (default 100), the latest first, each with its node in the tree. */
   async timeline(
     sessionId: string,
     { signal, ...query }: { readonly limit?: number } & CallOptions = {},
@@ -26,7 +26,7 @@ export class CheckpointsClient {
     return this.#transport.json({ path: pathOf`/api/sessions/${sessionId}/timeline`, query, ...options });
   }
 
-  /** Marks where a session stands now, with `files` together with the files of its place. */
+  /** Makes a checkpoint of the session's current position; with `files`, it also holds the files of the session's place. */
   async create(sessionId: string, init: NewCheckpoint = {}, options: CallOptions = {}): Promise<Checkpoint> {
     const path = pathOf`/api/sessions/${sessionId}/checkpoints`;
     return this.#transport.json({ method: "POST", path, json: init, ...options });
@@ -40,7 +40,7 @@ export class CheckpointsClient {
     await this.#transport.empty({ method: "DELETE", path: pathOf`/api/checkpoints/${checkpointId}`, ...options });
   }
 
-  /** Takes the session back to a checkpoint, with `files` together with the files that it holds; nothing is erased. */
+  /** Moves the session back to a checkpoint, with `files` also its files; no entry is deleted. */
   async restore(
     checkpointId: string,
     { signal, ...request }: RestoreRequest & CallOptions = {},
@@ -50,7 +50,7 @@ export class CheckpointsClient {
     return this.#transport.json({ method: "POST", path, json: request, ...options });
   }
 
-  /** What is different between two checkpoints of a session; with `files: false`, without their files, which is quicker. */
+  /** The differences between two checkpoints of a session; `files: false` leaves out their files, which is faster. */
   async diff(
     fromId: string,
     toId: string,

@@ -1,16 +1,16 @@
 import type { Problem } from "../wire.ts";
 
 /**
- * A call that the server refused or could not be asked. Branch on `code`: it is the problem's where the server gave one,
- * else `UNEXPECTED_ANSWER` for an answer that is not the server's, `CONNECTION_FAILED` for none, `INVALID_ID` for an id
- * that no path can hold, or `INVALID_OPTION` for an address or a token that cannot be one.
+ * A call that failed. Branch on `code`: the code of the server's problem, if the answer has one; `UNEXPECTED_ANSWER` for an
+ * answer that is not a Skein server's; `CONNECTION_FAILED` if there was no answer; `INVALID_ID` for an id that cannot be in a
+ * path; `INVALID_OPTION` for an invalid URL or token.
  */
 export class ClientError extends Error {
   readonly code: string;
-  /** The status of the answer; null where there was none. */
+  /** The HTTP status of the answer; null if there was no answer. */
   readonly status: number | null;
   readonly problem: Problem | null;
-  /** How long to wait before the next try, where the server says so. */
+  /** The delay before a retry, if the server gave one. */
   readonly retryAfterMs: number | null;
   constructor(
     code: string,
@@ -33,14 +33,14 @@ export class ClientError extends Error {
   }
 }
 
-/** The error that an answer stands for. */
+/** The error for an answer with an error status. */
 export async function errorOf(response: Response): Promise<ClientError> {
   const { status } = response;
   const problem = await problemIn(response);
   const seconds = Number(response.headers.get("retry-after") ?? Number.NaN);
   const retryAfterMs = Number.isFinite(seconds) && seconds >= 0 ? seconds * 1000 : null;
   if (problem !== null) return new ClientError(problem.code, problem.detail, { status, problem, retryAfterMs });
-  return new ClientError("UNEXPECTED_ANSWER", `The server answered ${status} without saying why.`, {
+  return new ClientError("UNEXPECTED_ANSWER", `The server answered ${status} without a reason.`, {
     status,
     retryAfterMs,
   });

@@ -8,17 +8,17 @@ import { SessionsClient } from "./sessions-client.ts";
 import { type CallOptions, type Fetch, Transport } from "./transport.ts";
 import { UsersClient } from "./users-client.ts";
 
-/** Where the server is, and who asks. */
+/** The server's address, and the credentials of the caller. */
 export interface ClientInit {
   /** The address of the server, without `/api`. */
   readonly url: string | URL;
-  /** The API token, where the server wants one. */
+  /** The API token, if the server requires one. */
   readonly token?: string;
-  /** Asks instead of the runtime's own `fetch`. */
+  /** Replaces the runtime's own `fetch`. */
   readonly fetch?: Fetch;
 }
 
-/** Which of the found sessions to give. */
+/** Filters the sessions that a search returns. */
 export interface SearchOptions extends CallOptions {
   readonly userId?: string;
   readonly cwd?: string;
@@ -26,7 +26,7 @@ export interface SearchOptions extends CallOptions {
   readonly limit?: number;
 }
 
-/** A Skein server, as a browser or another program sees it. */
+/** A client of a Skein server, for browsers and other programs. */
 export class Client {
   readonly sessions: SessionsClient;
   readonly checkpoints: CheckpointsClient;
@@ -42,12 +42,12 @@ export class Client {
     this.users = new UsersClient(transport);
   }
 
-  /** Resolves when the server and its store answer. */
+  /** Resolves if the server and its store are available. */
   async health(options: CallOptions = {}): Promise<{ readonly status: "ok" }> {
     return this.#transport.json({ path: "/api/health", ...options });
   }
 
-  /** Who the server takes the caller for. */
+  /** The caller, as the server has authenticated them. */
   async me(options: CallOptions = {}): Promise<Me> {
     return this.#transport.json({ path: "/api/me", ...options });
   }
@@ -57,7 +57,7 @@ export class Client {
     return this.#transport.json({ path: "/api/catalogue", ...options });
   }
 
-  /** The workers and what they run, and what waits for one, as far as the caller may see it. */
+  /** The workers with their runs, and the runs that wait for a worker, as far as the caller may see them. */
   async fleet(options: CallOptions = {}): Promise<FleetView> {
     return this.#transport.json({ path: "/api/fleet", ...options });
   }
@@ -68,23 +68,23 @@ export class Client {
     return this.#transport.json({ path: "/api/search", query: { q: text, ...query }, ...options });
   }
 
-  /** Sums over sessions. */
+  /** Totals over sessions. */
   async analytics(request: AnalyticsRequest = {}, options: CallOptions = {}): Promise<AnalyticsView> {
     return this.#transport.json({ path: "/api/analytics", query: request, ...options });
   }
 
-  /** How long answers took and which tools were called, in the latest sessions. */
+  /** The latency of answers and the tools that were called, in the latest sessions. */
   async callAnalytics(request: CallAnalyticsRequest = {}, options: CallOptions = {}): Promise<CallAnalytics> {
     return this.#transport.json({ path: "/api/analytics/calls", query: request, ...options });
   }
 
-  /** The description of the server's routes, in OpenAPI 3.1. */
+  /** The OpenAPI 3.1 description of the server's routes. */
   async openapi(options: CallOptions = {}): Promise<Readonly<Record<string, unknown>>> {
     return this.#transport.json({ path: "/openapi.json", ...options });
   }
 }
 
-/** A client of the server at an address; nothing is asked yet. @throws {ClientError} `INVALID_OPTION`. */
+/** Creates a client of the server at a URL, without sending a request. @throws {ClientError} `INVALID_OPTION`. */
 export function createClient(init: ClientInit): Client {
   return new Client(new Transport(init));
 }

@@ -11,8 +11,8 @@ const parsed = [
   { id: "9", type: "message", data: "" },
 ];
 
-test("finds the same events wherever the text is cut", () => {
-  // The last ending is complete only once something else follows it.
+test("finds the same events however the text is divided into chunks", () => {
+  // The last line ending is complete only when another character follows.
   const whole = `${text}:`;
   fc.assert(
     fc.property(fc.uniqueArray(fc.integer({ min: 0, max: whole.length })), (cuts) => {
@@ -24,7 +24,7 @@ test("finds the same events wherever the text is cut", () => {
   );
 });
 
-test("leaves out an event that the stream ended in the middle of", () => {
+test("ignores an incomplete event at the end of the stream", () => {
   expect(new EventParser().push("id: 1\ndata: whole\n\nid: 2\ndata: half\n")).toEqual([
     { id: "1", type: "message", data: "whole" },
   ]);

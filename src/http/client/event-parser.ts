@@ -1,6 +1,6 @@
-/** One block of an event stream; `data` is null where the block only says how far the stream has come. */
+/** One block of an event stream; `data` is null in a block that only sets the event id. */
 export interface ParsedEvent {
-  /** The last id that the stream has named, or null. */
+  /** The last event id in the stream so far, or null. */
   readonly id: string | null;
   readonly type: string;
   readonly data: string | null;
@@ -8,37 +8,37 @@ export interface ParsedEvent {
 
 const LINE_CHARACTERS_MAX = 64 * 1024 * 1024;
 
-/** Reads the text of an event stream, as Server-Sent Events are defined, in whatever pieces it comes. */
+/** Parses Server-Sent Events from text that arrives in chunks of any size. */
 export class EventParser {
   #rest = "";
-  /** Up to where the rest is known to hold no end of a line. */
+  /** The rest holds no line ending before this index. */
   #searched = 0;
-  #begun = false;
+  #started = false;
   #id: string | null = null;
   #type = "";
   #data: string[] = [];
-  #said = false;
+  #hasNewId = false;
 
-  /** The events that are complete with this piece. @throws {Error} when a line does not end. */
-  push(piece: string): ParsedEvent[] {
+  /** The events that this chunk completes. @throws {Error} when a line is longer than the limit. */
+  push(chunk: string): ParsedEvent[] {
     const events: ParsedEvent[] = [];
-    this.#rest += piece;
-    if (!this.#begun && this.#rest !== "") {
-      this.#begun = true;
+    this.#rest += chunk;
+    if (!this.#started && this.#rest !== "") {
+      this.#started = true;
       this.#rest = this.#rest.replace(/^\ufeff/, "");
     }
     let start = 0;
     const ending = /\r\n|\n|\r/g;
     ending.lastIndex = this.#searched;
     for (let found = ending.exec(this.#rest); found !== null; found = ending.exec(this.#rest)) {
-      // The second half of an ending may still be on its way.
+      // The "\n" of a "\r\n" may be in the next chunk.
       if (found[0] === "\r" && ending.lastIndex === this.#rest.length) break;
       this.#line(this.#rest.slice(start, found.index), events);
       start = ending.lastIndex;
     }
     this.#rest = this.#rest.slice(start);
     this.#searched = Math.max(0, this.#rest.length - 1);
-    if (this.#rest.length > LINE_CHARACTERS_MAX) throw new Error("A line of the event stream does not end.");
+    if (this.#rest.length > LINE_CHARACTERS_MAX) throw new Error("A line of the event stream is too long.");
     return events;
   }
 
@@ -51,15 +51,15 @@ export class EventParser {
     else if (field === "event") this.#type = value;
     else if (field === "id" && !value.includes("\0")) {
       this.#id = value;
-      this.#said = true;
+      this.#hasNewId = true;
     }
   }
 
   #dispatch(events: ParsedEvent[]): void {
-    if (this.#data.length > 0 || this.#said) {
+    if (this.#data.length > 0 || this.#hasNewId) {
       const data = this.#data.length === 0 ? null : this.#data.join("\n");
       events.push({ id: this.#id, type: this.#type === "" ? "message" : this.#type, data });
     }
-    [this.#type, this.#data, this.#said] = ["", [], false];
+    [this.#type, this.#data, this.#hasNewId] = ["", [], false];
   }
 }

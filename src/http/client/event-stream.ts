@@ -4,40 +4,40 @@ import type { Transport } from "./transport.ts";
 
 const PAUSE_FIRST_MS = 100;
 const PAUSE_LAST_MS = 10_000;
-/** The server says something at least every 15 seconds, so that a connection that is silent for this long is lost. */
+/** The server sends at least one byte every 15 seconds, so a connection without data for this long is lost. */
 const IDLE_MS = 45_000;
 
-/** How events are followed. */
+/** How a stream of events is read. */
 export interface FollowOptions {
   /** Ends the stream. */
   readonly signal?: AbortSignal;
-  /** Begin after the event of this id. */
+  /** Starts after the event with this id. */
   readonly lastEventId?: string;
-  /** Take a connection for lost that says nothing for this long (default 45,000). */
+  /** How long a connection may be without data before it counts as lost (default 45,000). */
   readonly idleMs?: number;
 }
 
 /**
- * Events as they come, for one reader.
+ * A live stream of events, for one reader.
  *
- * - A connection that is lost is made again, after a growing pause, from the last event on: none is lost or repeated.
- * - It ends with the last event, when the signal aborts, and when the reader leaves; it throws a `ClientError` when the
- *   server refuses with a 4xx status (one that says "later" excepted), or cannot be asked with this token.
+ * - A lost connection is opened again, with backoff, after the last event received: no event is lost or repeated.
+ * - It ends after the last event, when the signal aborts, and when the reader stops. It throws a `ClientError` if the server
+ *   refuses with a 4xx status other than 408 and 429, or if the token is invalid.
  */
 export interface EventStream<T> extends AsyncIterable<T> {
-  /** The id of the latest event, to go on from there later. */
+  /** The id of the latest event, from which a later stream can continue. */
   readonly lastEventId: string | null;
 }
 
-/** What is followed. */
+/** The stream to read. */
 export interface Followed<T> extends FollowOptions {
   readonly transport: Transport;
   readonly path: string;
-  /** Whether no event follows this one. */
+  /** True for an event that ends the stream. */
   readonly isLast: (event: T) => boolean;
 }
 
-/** Follows the events of a path of the server. */
+/** Reads the events of a path of the server, and reconnects if the connection is lost. */
 export function followEvents<T>(followed: Followed<T>): EventStream<T> {
   const position = { lastEventId: followed.lastEventId ?? null };
   return {
@@ -76,10 +76,10 @@ async function* follow<T>(followed: Followed<T>, position: Position): AsyncGener
   }
 }
 
-/** Thrown where the server says that nothing follows. */
+/** Thrown when the server reports the end of the stream (status 204). */
 const ENDED = Symbol("ended");
 
-/** The events of one connection, until it ends. */
+/** The events of one connection, until it is closed. */
 async function* connect<T>(
   { transport, path, signal, idleMs = IDLE_MS }: Followed<T>,
   lastEventId: string | null,
@@ -112,7 +112,7 @@ async function* connect<T>(
   }
 }
 
-/** A refusal that asking again does not change. */
+/** True for an error that a retry would not change. */
 function isFinal({ code, status }: ClientError): boolean {
   if (status === null) return code === "INVALID_OPTION";
   return status >= 400 && status < 500 && status !== 408 && status !== 429;

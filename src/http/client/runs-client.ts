@@ -8,7 +8,7 @@ import { type CallOptions, pathOf, type Transport, allPages } from "./transport.
 
 const START_TRIES_MAX = 3;
 
-/** Runs: ask for them, follow them, and have a say while they go on. Any server of a store answers for all of them. */
+/** Requests, follows, steers and cancels runs. Any server of a store can answer for every run of the store. */
 export class RunsClient {
   readonly #transport: Transport;
 
@@ -17,8 +17,8 @@ export class RunsClient {
   }
 
   /**
-   * Runs a session through an agent or a group of the server. Without a `runId` in the request it makes one, and asks again
-   * under it where the answer was lost: that is the same run.
+   * Requests a run of a session by an agent or a group of the server. If the request has no `runId`, the client makes one, and
+   * retries with it when the answer is lost: the retry gets the same run.
    */
   async start(sessionId: string, request: RunRequest, options: CallOptions = {}): Promise<RunView> {
     const json = { runId: uuidv7(), ...request };
@@ -32,17 +32,19 @@ export class RunsClient {
     }
   }
 
-  /** One page of the runs that stand there, of all sessions of the caller; `state: "asking"` is the inbox of questions. */
+  /**
+   * One page of the open runs in the state `state`, over all sessions of the caller; `state: "asking"` is the inbox of questions.
+   */
   async list(query: ListRuns, options: CallOptions = {}): Promise<Page<RunView>> {
     return this.#transport.json({ path: "/api/runs", query, ...options });
   }
 
-  /** All runs that stand there, page by page. */
+  /** All open runs in that state, page by page. */
   listAll(query: ListRuns, options: CallOptions = {}): AsyncIterable<RunView> {
     return allPages((cursor) => this.list({ ...query, ...(cursor === null ? {} : { cursor }) }, options));
   }
 
-  /** The runs of a session, the latest first: all that are open, and the latest of all, at most so many (default 100). */
+  /** The runs of a session, the latest first: all open runs, and the latest `limit` of the others (default 100). */
   async ofSession(
     sessionId: string,
     { signal, ...query }: { readonly limit?: number } & CallOptions = {},
@@ -55,12 +57,12 @@ export class RunsClient {
     return (await this.#transport.json<{ items: RunView[] }>(options)).items;
   }
 
-  /** How a run stands. */
+  /** The current state of a run. */
   async get(sessionId: string, runId: string, options: CallOptions = {}): Promise<RunView> {
     return this.#transport.json({ path: pathOf`/api/sessions/${sessionId}/runs/${runId}`, ...options });
   }
 
-  /** Goes on with the run of a session that was interrupted, or waits to go on; null when there is none. */
+  /** Recovers the run of a session that was interrupted or waits to continue; null if there is none. */
   async recover(sessionId: string, options: CallOptions = {}): Promise<RunView | null> {
     const path = pathOf`/api/sessions/${sessionId}/recover`;
     const response = await this.#transport.send({ method: "POST", path, json: {}, ...options });
@@ -68,8 +70,8 @@ export class RunsClient {
   }
 
   /**
-   * What happens in a run, from its beginning to its end. One that parks goes on once it has its answers, in the same
-   * stream; who does not want to wait for that leaves at `run-parked`.
+   * The events of a run, from its beginning to its end. The stream stays open while the run is parked, and continues after its
+   * questions are answered; a reader who does not want to wait stops at `run-parked`.
    */
   events(sessionId: string, runId: string, options: FollowOptions = {}): EventStream<WireRunEvent> {
     return followEvents({
@@ -80,7 +82,7 @@ export class RunsClient {
     });
   }
 
-  /** Tells a run to stop, wherever it is; what was said stays. */
+  /** Cancels a run in whatever process it is; its entries are kept. */
   async cancel(
     sessionId: string,
     runId: string,
@@ -89,7 +91,7 @@ export class RunsClient {
     return this.#act(pathOf`/api/sessions/${sessionId}/runs/${runId}/cancel`, { reason }, options);
   }
 
-  /** Lets a call run that waits for approval. */
+  /** Approves a call that waits for approval. */
   async approve(
     sessionId: string,
     question: string,
@@ -98,7 +100,7 @@ export class RunsClient {
     return this.#answer(sessionId, question, { approve: true, ...(note === undefined ? {} : { note }) }, options);
   }
 
-  /** Refuses a call that waits for approval; the model is told the reason. */
+  /** Denies a call that waits for approval; the model receives the reason. */
   async deny(
     sessionId: string,
     question: string,
@@ -112,12 +114,12 @@ export class RunsClient {
     return this.#answer(sessionId, question, answer, options);
   }
 
-  /** Says something before the model's next turn, to the run of the session that has begun. */
+  /** Adds a message before the next round of the session's running run. */
   async steer(sessionId: string, content: Content, options: CallOptions = {}): Promise<RunView> {
     return this.#act(pathOf`/api/sessions/${sessionId}/steer`, { content }, options);
   }
 
-  /** Says something when the model would stop, likewise. */
+  /** Adds a message when the session's running run would stop. */
   async followUp(sessionId: string, content: Content, options: CallOptions = {}): Promise<RunView> {
     return this.#act(pathOf`/api/sessions/${sessionId}/follow-ups`, { content }, options);
   }
@@ -131,7 +133,7 @@ export class RunsClient {
   }
 }
 
-/** What an agent of a group does ends its own run, and not that of the group. */
+/** Events with an agent belong to a run inside of a group, whose end does not end the group's run. */
 function isLastEvent(event: WireRunEvent): boolean {
   if ("agent" in event) return false;
   return ["run-finished", "run-failed", "group-finished", "group-failed"].includes(event.type);

@@ -5,7 +5,7 @@ import type * as wire from "../wire.ts";
 import { type EventStream, followEvents, type FollowOptions } from "./event-stream.ts";
 import { type Ask, type CallOptions, pathOf, type Transport, allPages } from "./transport.ts";
 
-/** A page of a path: at most so many entries, the last ones, or those right before or right after that entry. */
+/** Selects a page of a path: the last `limit` entries, or those directly before or after an entry. */
 export interface ReadPath {
   readonly leafId?: string;
   readonly limit?: number;
@@ -13,20 +13,20 @@ export interface ReadPath {
   readonly after?: string;
 }
 
-/** How a session is exported. */
+/** The format and the options of an export. */
 export interface ExportRequest {
   readonly format?: "jsonl" | "markdown" | "html";
-  /** Leave out what looks like a secret. */
+  /** Replaces what looks like a secret by placeholders. */
   readonly sanitize?: boolean;
   readonly leafId?: string;
 }
 
-/** From where a session is watched: after that position, or from now on. */
+/** Where to start watching a session: after a position of its log, or now. */
 export interface WatchRequest extends FollowOptions {
   readonly after?: number;
 }
 
-/** Sessions: their logs, trees, contexts, branches and lives. */
+/** Sessions with their logs, trees, contexts, branches and statuses. */
 export class SessionsClient {
   readonly #transport: Transport;
 
@@ -48,7 +48,7 @@ export class SessionsClient {
     return this.#post("/api/sessions", init, options);
   }
 
-  /** Adds a session from the text of a JSONL file, or of a file that another program has written. */
+  /** Imports a session from the text of a JSONL file, or from a file of another program. */
   async importFile(jsonl: string | Uint8Array | Blob, options: CallOptions = {}): Promise<wire.ImportedView> {
     const body = { type: "application/x-ndjson", content: jsonl };
     return this.#transport.json({ method: "POST", path: "/api/import", body, ...options });
@@ -58,12 +58,12 @@ export class SessionsClient {
     return this.#transport.json({ path: pathOf`/api/sessions/${id}`, ...options });
   }
 
-  /** What a session adds up to, with its turns unless they are not wanted. */
+  /** The state of a session, with its turns unless `turns` is false. */
   async state(id: string, query: { readonly turns?: boolean } = {}, options: CallOptions = {}): Promise<SessionState> {
     return this.#transport.json({ path: pathOf`/api/sessions/${id}/state`, query, ...options });
   }
 
-  /** Names a session, or sets its variables. */
+  /** Changes the name or the variables of a session. */
   async update(id: string, patch: wire.SessionPatch, options: CallOptions = {}): Promise<wire.SessionView> {
     return this.#transport.json({ method: "PATCH", path: pathOf`/api/sessions/${id}`, json: patch, ...options });
   }
@@ -76,7 +76,7 @@ export class SessionsClient {
     return this.#post(pathOf`/api/sessions/${id}/undelete`, {}, options);
   }
 
-  /** Pauses a session: it takes no turns until it is resumed. */
+  /** Suspends a session: it accepts no turns until it is resumed. */
   async suspend(id: string, options: CallOptions = {}): Promise<wire.SessionView> {
     return this.#post(pathOf`/api/sessions/${id}/suspend`, {}, options);
   }
@@ -85,7 +85,7 @@ export class SessionsClient {
     return this.#post(pathOf`/api/sessions/${id}/resume`, {}, options);
   }
 
-  /** Ends a session for good. */
+  /** Closes a session for good. */
   async close(id: string, request: wire.ReasonRequest = {}, options: CallOptions = {}): Promise<wire.SessionView> {
     return this.#post(pathOf`/api/sessions/${id}/close`, request, options);
   }
@@ -116,18 +116,18 @@ export class SessionsClient {
     return this.#post(pathOf`/api/sessions/${id}/turns`, turn, options);
   }
 
-  /** One page of a path, oldest first: its end, or what stands before or after an entry. */
+  /** One page of a path, oldest entry first: its end, or the entries before or after another one. */
   async path(id: string, query: ReadPath = {}, options: CallOptions = {}): Promise<wire.Page<Entry>> {
     return this.#transport.json({ path: pathOf`/api/sessions/${id}/path`, query, ...options });
   }
 
-  /** The tree of a session, without what its nodes say. */
+  /** The tree of a session, without the content of its nodes. */
   async tree(id: string, { signal, ...query }: ReadTree & CallOptions = {}): Promise<TreeView> {
     const options = signal === undefined ? {} : { signal };
     return this.#transport.json({ path: pathOf`/api/sessions/${id}/tree`, query, ...options });
   }
 
-  /** Moves the leaf, so that what comes next hangs on another entry. */
+  /** Moves the leaf to another entry, below which the next one is appended. */
   async moveLeaf(id: string, request: wire.LeafRequest, options: CallOptions = {}): Promise<wire.SessionView> {
     return this.#post(pathOf`/api/sessions/${id}/leaf`, request, options);
   }
@@ -143,12 +143,12 @@ export class SessionsClient {
     return this.#post(pathOf`/api/sessions/${id}/prune`, { entryId }, options);
   }
 
-  /** What the model would see next. */
+  /** The context of the next request to a model. */
   async context(id: string, options: CallOptions = {}): Promise<wire.ContextView> {
     return this.#transport.json({ path: pathOf`/api/sessions/${id}/context`, ...options });
   }
 
-  /** What a compaction would do. */
+  /** Previews a compaction. */
   async previewCompaction(
     id: string,
     query: { readonly keepRecentTokens?: number } = {},
@@ -162,7 +162,7 @@ export class SessionsClient {
     return (await this.#post<wire.CompactView>(pathOf`/api/sessions/${id}/compact`, request, options)).entry;
   }
 
-  /** Takes a compaction back: the one in force unless another is named. */
+  /** Undoes a compaction: the one in force, unless the request names another. */
   async undoCompaction(
     id: string,
     request: wire.UndoCompactionRequest = {},
@@ -171,7 +171,7 @@ export class SessionsClient {
     return this.#post(pathOf`/api/sessions/${id}/undo-compaction`, request, options);
   }
 
-  /** Makes a session that begins with what this one says. */
+  /** Forks the session: makes a new one that begins with its entries. */
   async fork(id: string, request: wire.ForkRequest, options: CallOptions = {}): Promise<wire.SessionView> {
     return this.#post(pathOf`/api/sessions/${id}/forks`, request, options);
   }
@@ -186,12 +186,12 @@ export class SessionsClient {
     return allPages((cursor) => this.forks(id, { ...query, ...(cursor === null ? {} : { cursor }) }, options));
   }
 
-  /** Where two paths part, and the first entries of each since then. */
+  /** Compares two paths: their last common entry, and the first entries of each after it. */
   async compare(id: string, query: CompareRequest, options: CallOptions = {}): Promise<ComparisonView> {
     return this.#transport.json({ path: pathOf`/api/sessions/${id}/comparison`, query, ...options });
   }
 
-  /** Brings what a branch said back into this session; with `dryRun`, only says what that would do. */
+  /** Merges the turns of a branch into this session; `dryRun` only previews the merge. */
   async merge(id: string, request: wire.MergeRequest, options: CallOptions = {}): Promise<wire.MergeView> {
     return this.#post(pathOf`/api/sessions/${id}/merges`, request, options);
   }
@@ -200,12 +200,12 @@ export class SessionsClient {
     return this.#transport.json({ path: pathOf`/api/sessions/${id}/analytics`, ...options });
   }
 
-  /** The sessions that this one came from and that came from it. */
+  /** The ancestors and the descendants of a session. */
   async lineage(id: string, options: CallOptions = {}): Promise<wire.LineageView> {
     return this.#transport.json({ path: pathOf`/api/sessions/${id}/lineage`, ...options });
   }
 
-  /** The lineage as the text of a diagram, or of a file. */
+  /** The lineage as the source text of a diagram, or as JSONL. */
   async lineageText(id: string, format: "mermaid" | "dot" | "jsonl", options: CallOptions = {}): Promise<string> {
     const ask: Ask = { path: pathOf`/api/sessions/${id}/lineage`, query: { format }, ...options };
     return (await this.#transport.send(ask)).text();
@@ -217,7 +217,7 @@ export class SessionsClient {
     return (await this.#transport.send(ask)).blob();
   }
 
-  /** The entries of a session as they come, whichever process appends them. */
+  /** The entries of a session as they are appended, whichever process appends them. */
   watch(id: string, request: WatchRequest = {}): EventStream<Entry> {
     const { after, ...options } = request;
     return followEvents({

@@ -3,35 +3,35 @@ import { encodeSegment } from "../path-segment.ts";
 import { ClientError, errorOf } from "./client-error.ts";
 import type { Page } from "../wire.ts";
 
-/** A `fetch` function: the runtime's, or one that stands in for it. */
+/** A `fetch` function: the runtime's own, or a replacement. */
 export type Fetch = (url: string, init: RequestInit) => Promise<Response>;
 
-/** What a call may be given beside what it says. */
+/** Options of every call. */
 export interface CallOptions {
   readonly signal?: AbortSignal;
 }
 
-/** Where the server is, and how it is asked. */
+/** The server's address and token, and the `fetch` to use. */
 export interface TransportInit {
   readonly url: string | URL;
   readonly token?: string;
   readonly fetch?: Fetch;
 }
 
-/** What is asked of the server. */
+/** A request to the server. */
 export interface Ask extends CallOptions {
   readonly method?: "GET" | "POST" | "PUT" | "PATCH" | "DELETE";
   readonly path: string;
-  /** A list is said item by item; what is undefined is not said. */
+  /** A list becomes one parameter for each item; undefined values are left out. */
   readonly query?: object;
   /** Sent as JSON. */
   readonly json?: object;
-  /** Sent as it is, as that type. */
+  /** Sent unchanged, with this content type. */
   readonly body?: { readonly type: string; readonly content: string | Uint8Array | Blob };
   readonly headers?: Readonly<Record<string, string>>;
 }
 
-/** Asks a server, and makes errors of its refusals. */
+/** Sends requests to a server, and throws a `ClientError` for an error answer. */
 export class Transport {
   readonly #url: string;
   readonly #token: string | undefined;
@@ -45,7 +45,7 @@ export class Transport {
     this.#fetch = given ?? ((input, init) => fetch(input, init));
   }
 
-  /** The JSON of an answer. */
+  /** Sends a request and parses the JSON of the answer. */
   async json<T>(ask: Ask): Promise<T> {
     const response = await this.send(ask);
     try {
@@ -53,17 +53,17 @@ export class Transport {
     } catch (cause) {
       ask.signal?.throwIfAborted();
       const { status } = response;
-      const message = `What ${this.#url} answered is no whole JSON; check that a Skein server is there.`;
+      const message = `The answer of ${this.#url} is not valid JSON; check that a Skein server runs there.`;
       throw new ClientError("UNEXPECTED_ANSWER", message, { status, cause });
     }
   }
 
-  /** Asks for something that is answered with nothing. */
+  /** Sends a request whose answer has no body. */
   async empty(ask: Ask): Promise<void> {
     await (await this.send(ask)).body?.cancel();
   }
 
-  /** The answer, where it is a good one. @throws {ClientError} for any other. */
+  /** Sends a request and returns a successful answer. @throws {ClientError} for any other answer, or none. */
   async send({ method = "GET", path, query = {}, json, body, headers = {}, signal }: Ask): Promise<Response> {
     const init: RequestInit = {
       method,
@@ -90,8 +90,9 @@ export class Transport {
   }
 }
 
-/** @throws {ClientError} `INVALID_OPTION` for what is no address that can be asked. */
-/** @throws {ClientError} `INVALID_OPTION` for anything else than an object, which may say more of a server than is needed here. */
+/**
+ * @throws {ClientError} `INVALID_OPTION` unless `init` is an object; it may have more keys, such as those of a `LocalServer`.
+ */
 function checkInit(init: TransportInit): TransportInit {
   if (typeof init === "object" && init !== null) return init;
   throw new ClientError("INVALID_OPTION", "A client needs options with the url of its server.");
@@ -102,22 +103,25 @@ function addressOf(url: string | URL): string {
     const { protocol, username, password, href } = new URL(url);
     if (/^https?:$/.test(protocol) && username === "" && password === "") return href;
   } catch {
-    // Told below, without what may be a secret in it.
+    // The error below does not quote the URL, which may contain a secret.
   }
   const message = "The url of a client must look like https://host:4117, without a user or a password.";
   throw new ClientError("INVALID_OPTION", message);
 }
 
-/** @throws {ClientError} `INVALID_OPTION` for a token that no header can carry, which would look like a lost server. */
+/**
+ * @throws {ClientError} `INVALID_OPTION` for a token that is not a valid header value: `fetch` would throw, which would look like
+ * a lost server.
+ */
 function checkToken(token: string): string {
   if (/^[\x21-\x7e]*$/.test(token)) return token;
   throw new ClientError(
     "INVALID_OPTION",
-    "The token of a client holds spaces or signs that no token has; copy it anew.",
+    "The token of a client contains spaces or characters that no token has; copy it again.",
   );
 }
 
-/** A path with ids in it, each as one segment. @throws {ClientError} `INVALID_ID` for an id that no path can hold. */
+/** Builds a path with ids in it, each as one segment. @throws {ClientError} `INVALID_ID` for an id that cannot be in a path. */
 export function pathOf(parts: TemplateStringsArray, ...ids: readonly string[]): string {
   return parts.map((part, index) => part + (index < ids.length ? segmentOf(ids[index] as string) : "")).join("");
 }
@@ -126,7 +130,7 @@ function segmentOf(id: string): string {
   try {
     if (typeof id === "string" && id !== "") return encodeSegment(id);
   } catch {
-    // Half a surrogate pair cannot be said in UTF-8.
+    // Half a surrogate pair has no encoding in UTF-8.
   }
   throw new ClientError("INVALID_ID", "An id is empty, not a text, or holds half a surrogate pair.");
 }
@@ -140,7 +144,7 @@ function searchOf(query: object): string {
   return text === "" ? "" : `?${text}`;
 }
 
-/** The items of all pages, each page asked for when it is needed. */
+/** The items of all pages; each page is requested when it is needed. */
 export async function* allPages<T>(
   read: (next: string | null) => Promise<Page<T>>,
 ): AsyncGenerator<T, void, undefined> {

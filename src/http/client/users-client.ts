@@ -1,15 +1,15 @@
 import type { EraseReport } from "../../lifecycle/erase/erase-report.ts";
 import { type CallOptions, pathOf, type Transport } from "./transport.ts";
 
-/** How a user is erased. */
+/** The options of an erasure. */
 export interface EraseRequest {
-  /** Only says what would be erased. */
+  /** Only reports what would be erased. */
   readonly dryRun?: boolean;
-  /** What becomes of words that forks of others begin with (default `keep`). */
+  /** Whether other users' forks keep or lose the user's words that they begin with (default `keep`). */
   readonly forks?: "keep" | "erase";
 }
 
-/** People, for administrators. */
+/** Erases and exports users; for administrators. */
 export class UsersClient {
   readonly #transport: Transport;
 
@@ -17,13 +17,13 @@ export class UsersClient {
     this.#transport = transport;
   }
 
-  /** Removes for good everything of a user; sent again, it goes on where it was. */
+  /** Erases everything of a user for good. A repeated call continues an interrupted erasure. */
   async erase(userId: string, { signal, ...query }: EraseRequest & CallOptions = {}): Promise<EraseReport> {
     const options = signal === undefined ? {} : { signal };
     return this.#transport.json({ method: "DELETE", path: pathOf`/api/users/${userId}`, query, ...options });
   }
 
-  /** What is held about a user, as one archive (tar). */
+  /** Everything stored about a user, as one archive (tar). */
   async exportArchive(userId: string, options: CallOptions = {}): Promise<Blob> {
     return (await this.#transport.send({ path: pathOf`/api/users/${userId}/export`, ...options })).blob();
   }

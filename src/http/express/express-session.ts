@@ -7,13 +7,13 @@ import type { SessionMiddlewareOptions } from "../middleware/session-middleware-
 declare global {
   namespace Express {
     interface Request {
-      /** The session of the request, once `expressSession` was in use. */
+      /** The session of the request, after the middleware `expressSession`. */
       session: RequestSession;
     }
   }
 }
 
-/** A middleware as Express takes it, and whatever else hands on the requests of Node's HTTP server. */
+/** A middleware for Express, and for every other framework that passes on the requests of Node's HTTP server. */
 export type ExpressMiddleware = (
   request: NodeRequest,
   response: ServerResponse,
@@ -21,10 +21,10 @@ export type ExpressMiddleware = (
 ) => Promise<void>;
 
 /**
- * Sessions for an Express application, in `request.session` or another `property`; `app.use` it before or after what parses bodies.
+ * Sessions for an Express application, in `request.session` or another `property`; `app.use` it before or after body parsers.
  *
- * The session is bound until the answer is complete or the client has left; a handler that has not begun to answer by then
- * keeps the session until it has answered.
+ * The session is bound until the answer is complete or the client disconnects. If the client disconnects before the handler
+ * starts to answer, the handler keeps the session until it has answered.
  */
 export function expressSession(options: SessionMiddlewareOptions<NodeRequest>): ExpressMiddleware {
   const requests = new RequestSessions(options);

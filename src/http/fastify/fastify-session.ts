@@ -3,19 +3,19 @@ import { bindNodeRequest } from "../middleware/node-request.ts";
 import { RequestSessions, takenProperty } from "../middleware/request-sessions.ts";
 import type { SessionMiddlewareOptions } from "../middleware/session-middleware-options.ts";
 
-/** What is needed of a Fastify request. */
+/** The part of a Fastify request that the plugin uses. */
 export interface FastifyRequestLike {
   readonly raw: IncomingMessage;
   readonly headers: IncomingHttpHeaders;
   readonly protocol: string;
 }
 
-/** What is needed of a Fastify reply. */
+/** The part of a Fastify reply that the plugin uses. */
 export interface FastifyReplyLike {
   readonly raw: ServerResponse;
 }
 
-/** What is needed of a Fastify instance. */
+/** The part of a Fastify instance that the plugin uses. */
 export interface FastifyLike {
   hasRequestDecorator(name: string): boolean;
   decorateRequest(name: string): unknown;
@@ -28,15 +28,16 @@ export interface FastifyLike {
 /**
  * Sessions for a Fastify application, in `request.session` or another `property`: a plugin for `app.register`.
  *
- * It holds for the whole of the instance that registers it. The session is bound until the answer is complete or the
- * client has left; a handler that has not begun to answer by then keeps the session until it has answered.
+ * It applies to the whole instance that registers it. The session is bound until the answer is complete or the client
+ * disconnects. If the client disconnects before the handler starts to answer, the handler keeps the session until it has
+ * answered.
  */
 export const fastifySession: FastifySession = Object.assign(register, {
   [Symbol.for("skip-override")]: true,
   [Symbol.for("fastify.display-name")]: "skein-session",
 });
 
-/** The plugin, as Fastify takes it. */
+/** The type of the plugin. */
 export type FastifySession = (
   instance: FastifyLike,
   options: SessionMiddlewareOptions<FastifyRequestLike>,
@@ -47,7 +48,7 @@ async function register(instance: FastifyLike, options: SessionMiddlewareOptions
   if (instance.hasRequestDecorator(requests.property)) throw takenProperty(requests.property);
   instance.decorateRequest(requests.property);
   instance.addHook("onRequest", (request, reply, proceed) => {
-    // Fastify knows which proxies to trust; Node's request is asked for the rest.
+    // `request.protocol` follows Fastify's rules for trusted proxies; the rest is read from Node's request.
     const incoming = Object.assign(request.raw, { secure: request.protocol === "https" });
     bindNodeRequest(requests, incoming, reply.raw, request).then(
       (bound) => {

@@ -6,16 +6,16 @@ import { type BoundRequest, RequestSessions } from "../middleware/request-sessio
 import type { SessionMiddlewareOptions } from "../middleware/session-middleware-options.ts";
 
 /**
- * The environment of an application with sessions: `new Hono<SessionEnv>()` knows what `c.get("session")` gives, and
- * `new Hono<SessionEnv<"chat">>()` what another property does.
+ * The environment of an application with sessions: `new Hono<SessionEnv>()` types `c.get("session")`, and `new
+ * Hono<SessionEnv<"chat">>()` the property `chat`.
  */
 export interface SessionEnv<P extends string = "session"> {
   Variables: { [property in P]: RequestSession };
 }
 
 /**
- * Sessions for a Hono application, in `c.get("session")` or another `property`. Bound until the body of the answer was read or
- * dropped.
+ * Sessions for a Hono application, in `c.get("session")` or another `property`. The session is bound until the body of the answer
+ * is read or cancelled.
  */
 export function honoSession<P extends string = "session">(
   options: SessionMiddlewareOptions<Context> & { readonly property?: P },
@@ -26,23 +26,24 @@ export function honoSession<P extends string = "session">(
     const bound = await requests.begin(partsOfRequest(c.req.raw), c);
     c.set(requests.property, bound.session);
     if (!bound.isBound) {
-      // One that is there is named before the answer is made: to change an answer costs more than all the rest.
+      // An existing session is named before the answer is made: changing the headers of a finished answer costs more than the
+      // rest of the middleware.
       const named = bound.session.isNew ? [] : bound.answer();
       for (const [name, value] of named) c.header(name, value);
       await next();
       if (named.length === 0 || named.some(([name]) => !c.res.headers.has(name))) nameSession(c, bound);
       return;
     }
-    const isWhole = watchAnswers(c);
+    const isComplete = trackCompleteAnswers(c);
     try {
       await bound.run(next);
-      if (isWhole(c.res)) {
+      if (isComplete(c.res)) {
         addHeaders(c.res.headers, bound);
         bound.end();
         return;
       }
       const response = answerRequest(bound, c.req.raw, c.res);
-      // Hono would lay the headers of the one before over the new one.
+      // Hono would copy the headers of the old response onto the new one.
       c.res = undefined;
       c.res = response;
     } catch (error) {
@@ -52,7 +53,7 @@ export function honoSession<P extends string = "session">(
   };
 }
 
-/** Adds the headers that name the session; those of some responses cannot be changed, and then it is another response. */
+/** Adds the headers that name the session. The headers of some responses are immutable; these responses are replaced. */
 function nameSession(c: Context, bound: BoundRequest): void {
   try {
     addHeaders(c.res.headers, bound);
@@ -65,10 +66,11 @@ function nameSession(c: Context, bound: BoundRequest): void {
 }
 
 /**
- * Tells the answers that are whole when the handler has ended. A look at the body would tell too, and cost more than all
- * the rest: a server may send a text as it is as long as nobody has asked for it as a stream.
+ * Returns a function that is true for a response whose body is complete when the handler returns, as from `c.json` and `c.text`.
+ * Reading `response.body` would tell as well, but costs more than the rest of the middleware: it turns the text, which a server
+ * can send directly, into a stream.
  */
-function watchAnswers(c: Context): (response: Response) => boolean {
+function trackCompleteAnswers(c: Context): (response: Response) => boolean {
   let latest: Response | null = null;
   const watch = <F extends (...given: never[]) => Response>(make: F): F =>
     ((...given) => {

@@ -1,18 +1,21 @@
 import type { BoundRequest } from "./request-sessions.ts";
 
-/** The response with the headers that name the session, which stays bound until the body was read, dropped or failed. */
+/**
+ * Returns the response with the headers that name the session. The session stays bound until the body is read, cancelled or
+ * fails.
+ */
 export function answerRequest(bound: BoundRequest, request: Request, response: Response): Response {
-  // Those of some responses cannot be changed.
+  // The headers of some responses are immutable.
   const headers = new Headers(response.headers);
   addHeaders(headers, bound);
   const { body, status, statusText } = response;
   if (!bound.isBound) return new Response(body, { status, statusText, headers });
-  // Not every server reads, or drops, the answer to a client that has left.
+  // Some servers neither read nor cancel the answer to a client that has disconnected.
   if (body === null || request.signal.aborted) bound.end();
   return new Response(body === null ? null : boundBody(body, bound), { status, statusText, headers });
 }
 
-/** Begins the answer: adds the headers that name the session. */
+/** Starts the answer: adds the headers that name the session. */
 export function addHeaders(headers: Headers, bound: BoundRequest): void {
   for (const [name, value] of bound.answer()) {
     if (name === "Set-Cookie") headers.append(name, value);
@@ -20,7 +23,9 @@ export function addHeaders(headers: Headers, bound: BoundRequest): void {
   }
 }
 
-/** The same bytes; whoever makes them finds the session bound, until the last one or until nobody wants more. */
+/**
+ * The same bytes. The code that produces them runs with the session bound, until the last byte or until the stream is cancelled.
+ */
 function boundBody(body: ReadableStream<Uint8Array>, bound: BoundRequest): ReadableStream<Uint8Array> {
   const reader = body.getReader();
   return new ReadableStream<Uint8Array>(

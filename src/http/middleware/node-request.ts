@@ -3,22 +3,22 @@ import type { TLSSocket } from "node:tls";
 import type { RequestParts } from "./request-parts.ts";
 import type { BoundRequest, RequestSessions } from "./request-sessions.ts";
 
-/** A request of Node's HTTP server, with what frameworks know about it. */
+/** A request of Node's HTTP server, with the properties that frameworks add. */
 export interface NodeRequest extends IncomingMessage {
-  /** The URL before a router cut its own part off. */
+  /** The URL before a router removed its own prefix. */
   readonly originalUrl?: string;
-  /** Whether it came by https, by the framework's own rules for proxies. */
+  /** Whether the request came over https, by the framework's own rules for proxies. */
   readonly secure?: boolean;
 }
 
-/** What a node server's response may be given as headers. */
+/** The headers argument of `writeHead`, in all of its forms. */
 type HeadArguments = readonly (string | OutgoingHttpHeaders | readonly unknown[] | undefined)[];
 
 /**
- * The request with its session, whose answer is written to `response`.
+ * Binds a request to its session; the answer is written to `response`.
  *
- * The session is bound until the answer is complete, or the client leaves in the middle of it. When the client leaves
- * before the answer begins, the handler still has the session until it ends its answer.
+ * The session is bound until the answer is complete, or the client disconnects during it. If the client disconnects before the
+ * answer starts, the handler keeps the session until it ends its answer.
  */
 export async function bindNodeRequest<R>(
   requests: RequestSessions<R>,
@@ -27,10 +27,10 @@ export async function bindNodeRequest<R>(
   request: R,
 ): Promise<BoundRequest> {
   const bound = await requests.begin(partsOfIncoming(incoming), request);
-  announce(response, bound);
+  addHeadersOnWrite(response, bound);
   if (bound.isBound) {
-    followEnd(response, bound);
-    emitInside(incoming, bound);
+    endWithResponse(response, bound);
+    bindEvents(incoming, bound);
   }
   return bound;
 }
@@ -46,8 +46,8 @@ function partsOfIncoming(incoming: NodeRequest): RequestParts {
   };
 }
 
-/** Every way to begin an answer goes through `writeHead`, which is the last moment to add a header. */
-function announce(response: ServerResponse, bound: BoundRequest): void {
+/** Every way to start an answer goes through `writeHead`, which is the last moment to add a header. */
+function addHeadersOnWrite(response: ServerResponse, bound: BoundRequest): void {
   const writeHead = response.writeHead as (status: number, message?: string) => ServerResponse;
   response.writeHead = (status: number, ...rest: HeadArguments): ServerResponse => {
     const message = typeof rest[0] === "string" ? rest[0] : undefined;
@@ -60,7 +60,9 @@ function announce(response: ServerResponse, bound: BoundRequest): void {
   };
 }
 
-/** Sets what `writeHead` was given, by its rules, so that nothing which is added afterwards gets lost to it. */
+/**
+ * Sets the headers given to `writeHead` by its rules, because headers in its arguments would replace those that are added here.
+ */
 function setAll(response: ServerResponse, headers: HeadArguments[number]): void {
   if (headers === undefined || typeof headers === "string") return;
   if (!Array.isArray(headers)) {
@@ -75,7 +77,7 @@ function setAll(response: ServerResponse, headers: HeadArguments[number]): void 
   for (const [name, value] of pairs) response.appendHeader(name, value as string);
 }
 
-function followEnd(response: ServerResponse, bound: BoundRequest): void {
+function endWithResponse(response: ServerResponse, bound: BoundRequest): void {
   const end = response.end as (...given: readonly unknown[]) => ServerResponse;
   response.end = (...given: readonly unknown[]): ServerResponse => {
     try {
@@ -89,8 +91,8 @@ function followEnd(response: ServerResponse, bound: BoundRequest): void {
   });
 }
 
-/** The events of a body come from the socket, which knows nothing of the request. */
-function emitInside(incoming: NodeRequest, bound: BoundRequest): void {
+/** The events of a body come from the socket, outside of the request's async context. */
+function bindEvents(incoming: NodeRequest, bound: BoundRequest): void {
   const { emit } = incoming;
   incoming.emit = (...event: Parameters<typeof emit>) => bound.run(() => emit.apply(incoming, event));
 }

@@ -1,19 +1,19 @@
 import { isSessionId } from "../../session/id.ts";
 
-// Whoever sends more ids than a client can have come by is guessing, and each one costs a look into the store.
+// A client has no reason to send more ids than this: it is guessing, and each id costs a lookup in the store.
 const CANDIDATES_MAX = 4;
 
-/** What a session is looked for in, whatever the framework that the request came by. */
+/** The parts of a request in which a session id can be, independent of the framework. */
 export interface RequestParts {
-  /** A header by its name in any case; null when it is not there. */
+  /** A header by its case-insensitive name; null if it is missing. */
   header(name: string): string | null;
-  /** The URL, or what of it a server was sent. */
+  /** The URL, or the part of it that the server received. */
   readonly url: string;
-  /** Whether the connection that the program itself has is encrypted. */
+  /** Whether the connection to this process is encrypted. */
   readonly https: boolean;
 }
 
-/** Where in a request a session may be named. */
+/** The names of the header, the query parameter and the cookie that can hold a session id. */
 export interface IdPlaces {
   readonly headerName: string;
   readonly queryName: string | null;
@@ -25,7 +25,7 @@ export function partsOfRequest({ headers, url }: Request): RequestParts {
   return { header: (name) => headers.get(name), url, https: url.startsWith("https:") };
 }
 
-/** The ids that a request names, in the order in which they count: header, query, cookie. Nothing else can be an id. */
+/** The session ids in a request, by priority: header, query, cookie. Strings that cannot be session ids are ignored. */
 export function candidateIds(parts: RequestParts, { headerName, queryName, cookieName }: IdPlaces): readonly string[] {
   const ids: string[] = [];
   const add = (value: string | null): void => {
@@ -37,12 +37,12 @@ export function candidateIds(parts: RequestParts, { headerName, queryName, cooki
   return ids;
 }
 
-/** Whether a request names that session in its cookie. */
+/** Whether the cookie of a request holds that session id. */
 export function hasCookie(parts: RequestParts, cookieName: string, id: string): boolean {
   return cookieValues(parts.header("cookie"), cookieName).includes(id);
 }
 
-/** Whether the client came by https, as far as that can be believed. */
+/** Whether the client uses https, by the connection or, if `trustProxy` is set, by the proxy's header. */
 export function isHttps(parts: RequestParts, trustProxy: boolean): boolean {
   const forwarded = trustProxy ? parts.header("x-forwarded-proto") : null;
   return forwarded === null ? parts.https : forwarded.split(",", 1)[0]?.trim().toLowerCase() === "https";

@@ -9,48 +9,48 @@ import type { Content } from "../../session/message.ts";
 import type { SessionState } from "../../session/state/state.ts";
 import type { SessionTree } from "../../tree/session-tree.ts";
 
-/** What the session of a request needs of whoever finds it. */
+/** What a `RequestSession` needs from the middleware. */
 export interface SessionSource {
   readonly manager: SessionManager;
-  /** Who calls. */
+  /** The id of the caller. */
   readonly userId: string;
-  /** Whether the request named no session that can be used. */
+  /** Whether the request named no usable session. */
   readonly isNew: boolean;
-  /** The id that the session has, or will have when it is made next. */
+  /** The session's id, or the id that it will get when it is created. */
   readonly id: string;
-  /** Whether there is a session, or one is being made. */
+  /** Whether the session exists or is being created. */
   readonly isMade: boolean;
-  /** Makes the session unless it is there. */
+  /** Creates the session if it does not exist. */
   make(): Promise<SessionState>;
 }
 
 /**
  * The session of one request.
  *
- * - Nothing is stored before the first call of a method here; that call makes the session where there is none.
- * - The first call must come before the answer begins, so that the answer can name the session: later it is `NO_SESSION`.
- * - Every call is made on behalf of the caller. One that writes resumes a session that was suspended.
+ * - Nothing is stored before the first call of a method here; that call creates the session if it does not exist.
+ * - The first call must come before the answer starts, so that the answer can name the session; later it fails with `NO_SESSION`.
+ * - Every call is made on behalf of the caller. A call that writes resumes a suspended session.
  */
 export class RequestSession {
-  /** Who calls; a visitor who is nobody's user has an id of their own, which begins with `anonymous:`. */
+  /** The id of the caller; an anonymous visitor has a generated id, which begins with `anonymous:`. */
   readonly userId: string;
-  /** Whether the request came without a session that can be used. */
+  /** Whether the request came without a usable session. */
   readonly isNew: boolean;
   readonly #source: SessionSource;
 
-  /** Requests get theirs from the middleware. */
+  /** Called by the middleware only. */
   constructor(source: SessionSource) {
     this.#source = source;
     this.userId = source.userId;
     this.isNew = source.isNew;
   }
 
-  /** The session's id; null while there is no session yet. */
+  /** The session's id; null before the session is created. */
   get id(): string | null {
     return this.#source.isMade ? this.#source.id : null;
   }
 
-  /** What the session adds up to now. Without turns, that costs the same whatever its length. */
+  /** The state of the session. Without turns, the cost does not depend on the session's length. */
   async state(options: StateOptions = {}): Promise<SessionState> {
     const { sessionId } = await this.#source.make();
     const state = await this.#source.manager.getState(sessionId, { ...options, actor: this.userId });
@@ -69,13 +69,13 @@ export class RequestSession {
     return this.#source.manager.open(sessionId, { actor: this.userId });
   }
 
-  /** Runs the session through an agent. The run comes back at once; whatever keeps the session from it is how it fails. */
+  /** Starts a run of the session by an agent, synchronously. If the session cannot be created or resumed, the run fails. */
   run(agent: Agent, input: Content, options: Omit<ManagedRunOptions, "actor" | "before"> = {}): SessionRun {
     const { manager, id } = this.#source;
     let ready: Promise<unknown> | null = null;
     const before = (): Promise<unknown> => (ready ??= this.#ready());
     const run = manager.run(id, agent, input, { ...options, before, actor: this.userId });
-    // Begun here and not when the run wants it, so that an answer which begins meanwhile names the session.
+    // Started here and not when the run needs it, so that an answer that starts meanwhile names the session.
     before().catch(() => undefined);
     return run;
   }
@@ -88,8 +88,9 @@ export class RequestSession {
 }
 
 /*
- * express-session leaves a request alone that has a session already. What a handler then writes into ours, for express-session
- * to keep, would be lost without a word; so a field that is none of the class's is refused, at no cost for those that are.
+ * express-session does nothing for a request that already has a session. A field that a handler then sets on ours, for
+ * express-session to store, would be silently lost; so setting an unknown field throws. The proxy is on the prototype chain, so
+ * that known fields cost nothing.
  */
 Object.setPrototypeOf(
   RequestSession.prototype,
@@ -99,7 +100,7 @@ Object.setPrototypeOf(
       set(_target, name) {
         throw new SessionError(
           "INVALID_OPTION",
-          `A request's session keeps turns and no fields, so that ${String(name)} would be lost; where express-session is to have request.session, give ours another name, as in { property: "chat" }.`,
+          `A request's session stores turns and no fields, so ${String(name)} would be lost; if express-session uses request.session, give ours another name, as in { property: "chat" }.`,
         );
       },
     },

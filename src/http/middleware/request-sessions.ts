@@ -7,39 +7,40 @@ import { NO_SETTINGS, type Settings } from "../../session/log/settings.ts";
 import { type SessionState, stateOf } from "../../session/state/state.ts";
 import { candidateIds, hasCookie, isHttps, type RequestParts } from "./request-parts.ts";
 import { RequestSession, type SessionSource } from "./request-session.ts";
-import { CookieTimes, sessionCookie } from "./session-cookie.ts";
 import type { SessionMiddlewareOptions } from "./session-middleware-options.ts";
+import type { SessionHeader } from "../../session/log/header.ts";
+import { LruCache } from "../../internal/lru-cache.ts";
 
 const ANONYMOUS = "anonymous:";
-// Every request pays for it.
+// `gather` batches the head reads of concurrent requests: every request needs one.
 const GATHERED = { gather: true } as const;
 
 /** The headers that name the session of a request. */
 export type SessionHeaders = readonly (readonly [name: string, value: string])[];
 
-/** A request with its session, from the beginning to the end of its handling. */
+/** A request with its session, while it is handled. */
 export interface BoundRequest {
   readonly session: RequestSession;
-  /** Whether a context leads to the session, so that it must be known when the request ends. */
+  /** Whether the session is bound to a context, so that the end of the request must be known. */
   readonly isBound: boolean;
-  /** Runs a part of the handling with the session bound. */
+  /** Runs a function with the session bound. */
   run<T>(work: () => T): T;
-  /** Begins the answer: the headers that name the session. From now on no session can be made. */
+  /** Starts the answer and returns the headers that name the session. Afterwards no session can be created. */
   answer(): SessionHeaders;
   /** Unbinds the session. */
   end(): void;
 }
 
 /**
- * Finds the sessions of requests, in whatever framework.
+ * Finds the sessions of requests, for every framework.
  *
- * - The first id of header, query and cookie that is an open session of the caller counts; every other id is ignored.
- * - A visitor who is nobody's user has the session whose id they know, if it was made for such a visitor. An id in the
- *   query counts for them only where `anonymousQuery` says so.
- * - A new session has an id that nobody can guess, since for such a visitor the id is what proves whose it is.
+ * - The first id in header, query and cookie that is an open session of the caller is used; every other id is ignored.
+ * - An anonymous visitor gets the session whose id they send, if it was created for an anonymous visitor. An id in the query is
+ *   used for them only with `anonymousQuery`.
+ * - The id of a new session cannot be guessed: for an anonymous visitor it is the only credential.
  */
 export class RequestSessions<R> {
-  /** What the session is called on requests. */
+  /** The property of requests that holds the session. */
   readonly property: string;
   readonly #options: SessionMiddlewareOptions<R>;
   readonly #cookies = new CookieTimes();
@@ -50,21 +51,21 @@ export class RequestSessions<R> {
     this.property = options.property ?? "session";
   }
 
-  /** Refuses a request that has something else where its session goes. @throws {SessionError} `INVALID_OPTION`. */
+  /** Refuses a request whose property holds something else. @throws {SessionError} `INVALID_OPTION`. */
   checkFree(held: unknown): void {
     if (held !== undefined && !(held instanceof RequestSession)) throw takenProperty(this.property);
   }
 
-  /** The request with its session, which is looked up and not yet made. */
+  /** Looks up the session of a request, without creating one. */
   async begin(parts: RequestParts, request: R): Promise<BoundRequest> {
     const { manager, queryName = "session_id", anonymousQuery = false } = this.#options;
     const { headerName, cookieName, enabled } = manager.config;
-    if (!enabled) return turnedOff(manager);
+    if (!enabled) return disabledSessions(manager);
     const user = this.#options.user === undefined ? null : checkUser((await this.#options.user(request)) ?? null);
-    // A link must not put a visitor into a session of whoever has written it: what they say there would be read.
+    // A link must not put a visitor into a session of its author, who could then read what the visitor says.
     const named = user === null && !anonymousQuery ? null : queryName;
     const found = await this.#find(candidateIds(parts, { headerName, queryName: named, cookieName }), user);
-    // Most sessions of visitors have none, and then the store need not be asked.
+    // Most sessions of visitors have no settings, which saves a read of the store.
     const settings =
       found === null || found.path.settings === null
         ? NO_SETTINGS
@@ -85,7 +86,7 @@ export class RequestSessions<R> {
       const head = await this.#options.manager.head(id, GATHERED);
       return head?.header.userId?.startsWith(ANONYMOUS) === true ? head : null;
     } catch {
-      // To a user, the manager reports a session that cannot be read as missing, and tells whoever runs the service.
+      // With an actor, the manager reports an unreadable session as missing, and reports the error to its operator.
       return this.#look(id, ANONYMOUS);
     }
   }
@@ -95,14 +96,14 @@ export class RequestSessions<R> {
   }
 }
 
-/** What is known of a request once its session was looked up. */
+/** A request after the lookup of its session. */
 interface LookedUp {
   readonly parts: RequestParts;
   readonly found: SessionHead | null;
-  /** What is set in it. */
+  /** The settings of the session. */
   readonly settings: Settings;
   readonly user: string | null;
-  /** Of all requests. */
+  /** Shared by all requests. */
   readonly cookies: CookieTimes;
 }
 
@@ -175,7 +176,7 @@ class LookedUpRequest implements BoundRequest, SessionSource {
     ];
   }
 
-  /** Only for whoever came by the cookie: the others would get one that they have not asked for. */
+  /** Only for a request that sent the cookie; other clients have not asked for one. */
   #isCookieOld(cookieName: string): boolean {
     if (this.#found === null || !this.#cookies.isOld(this.#found.header, this.manager.config.sessionTtl)) return false;
     return hasCookie(this.#parts, cookieName, this.#id);
@@ -192,18 +193,18 @@ class LookedUpRequest implements BoundRequest, SessionSource {
       return await this.manager.create({ userId: this.userId, id: this.#id });
     } catch (error) {
       this.#isMade = false;
-      // Whether the store kept it cannot always be told.
+      // The store may have created the session in spite of the error, so its id is not used again.
       this.#id = crypto.randomUUID();
       throw error;
     }
   }
 }
 
-/** The refusal of a property that another package has. */
+/** The error for a property that another package uses. */
 export function takenProperty(property: string): SessionError {
   return new SessionError(
     "INVALID_OPTION",
-    `The ${show(property)} of requests is taken, perhaps by another package for sessions; give ours another name, as in { property: "chat" }.`,
+    `The property ${show(property)} of requests is already used, perhaps by another package for sessions; give ours another name, as in { property: "chat" }.`,
   );
 }
 
@@ -213,11 +214,11 @@ function checkUser(user: string | null): string | null {
   if (!user.startsWith(ANONYMOUS)) return user;
   throw new SessionError(
     "INVALID_OPTION",
-    `The user id ${show(user)} begins with "${ANONYMOUS}", as those of visitors do whom anyone may be; give another.`,
+    `The user id ${show(user)} begins with "${ANONYMOUS}", which is reserved for anonymous visitors; give another.`,
   );
 }
 
-function turnedOff(manager: SessionManager): BoundRequest {
+function disabledSessions(manager: SessionManager): BoundRequest {
   const make = (): Promise<SessionState> =>
     Promise.reject(new SessionError("NO_SESSION", "Sessions are turned off here; set enabled in the session config."));
   return {
@@ -232,7 +233,7 @@ function turnedOff(manager: SessionManager): BoundRequest {
 function tooLate(): SessionError {
   return new SessionError(
     "NO_SESSION",
-    "The answer has begun and can no longer name a new session; use the session before you answer.",
+    "The answer has started and can no longer name a new session; use the session before you answer.",
   );
 }
 
@@ -242,17 +243,52 @@ function checkOptions(options: SessionMiddlewareOptions<never>): void {
   }
   const { user, property, queryName, anonymousQuery, secure, trustProxy } = options;
   if (property !== undefined && (typeof property !== "string" || property === "")) {
-    throw invalid("property", property, "the name of a property");
+    throw invalidMiddlewareOption("property", property, "the name of a property");
   }
-  if (user !== undefined && typeof user !== "function") throw invalid("user", user, "a function of the request");
+  if (user !== undefined && typeof user !== "function")
+    throw invalidMiddlewareOption("user", user, "a function of the request");
   if (queryName !== undefined && queryName !== null && (typeof queryName !== "string" || queryName === "")) {
-    throw invalid("queryName", queryName, "the name of a parameter, or null");
+    throw invalidMiddlewareOption("queryName", queryName, "the name of a parameter, or null");
   }
   for (const [name, flag] of Object.entries({ anonymousQuery, secure, trustProxy })) {
-    if (flag !== undefined && typeof flag !== "boolean") throw invalid(name, flag, "true or false");
+    if (flag !== undefined && typeof flag !== "boolean") throw invalidMiddlewareOption(name, flag, "true or false");
   }
 }
 
-function invalid(name: string, value: unknown, expectation: string): SessionError {
+function invalidMiddlewareOption(name: string, value: unknown, expectation: string): SessionError {
   return new SessionError("INVALID_OPTION", `${name} is ${show(value)}; give ${expectation}.`);
+}
+
+// 400 days: the longest time that browsers keep a cookie. Used for a session that never expires.
+const FOREVER_SECONDS = 34_560_000;
+
+const COOKIES_KNOWN_MAX = 10_000;
+
+/** When this process last set each cookie. A cookie that the cache has evicted is set again, which does no harm. */
+class CookieTimes {
+  readonly #times = new LruCache<string, number>(COOKIES_KNOWN_MAX);
+
+  set(sessionId: string): void {
+    this.#times.set(sessionId, Date.now());
+  }
+
+  /** Whether half of the cookie's lifetime has passed, as far as this process knows. */
+  isOld({ id, createdAt }: Pick<SessionHeader, "id" | "createdAt">, ttlSeconds: number): boolean {
+    const setMs = this.#times.get(id) ?? Date.parse(createdAt);
+    return Date.now() - setMs >= cookieSeconds(ttlSeconds) * 500;
+  }
+}
+
+/** The lifetime of the cookie of a session that expires after `ttlSeconds` without use. */
+function cookieSeconds(ttlSeconds: number): number {
+  return ttlSeconds === 0 ? FOREVER_SECONDS : ttlSeconds;
+}
+
+/** The value of the `Set-Cookie` header that gives a session's id to a browser. */
+function sessionCookie(
+  name: string,
+  id: string,
+  { ttlSeconds, secure }: { readonly ttlSeconds: number; readonly secure: boolean },
+): string {
+  return `${name}=${id}; HttpOnly; SameSite=Lax; Path=/; Max-Age=${cookieSeconds(ttlSeconds)}${secure ? "; Secure" : ""}`;
 }

@@ -7,20 +7,20 @@ import type { SessionMiddlewareOptions } from "./session-middleware-options.ts";
 /** Answers a request that has a session. */
 export type SessionHandler = (request: Request, session: RequestSession) => Response | Promise<Response>;
 
-/** Gives requests their sessions. */
+/** Handles requests with their sessions. */
 export interface RequestHandling {
-  /** Answers a request with what the handler says, which runs once and with the session bound; what it throws passes. */
+  /** Calls the handler once, with the session bound, and returns its answer; an error of the handler is rethrown. */
   handle(request: Request, handler: SessionHandler): Promise<Response>;
 }
 
 /**
- * Sessions for whatever serves Web-standard requests.
+ * Sessions for servers of Web-standard requests.
  *
- * - The session is the first of header, query and cookie that is an open one of the caller; else a new one, with a new id.
- *   The query of a visitor who is nobody's user counts only with `anonymousQuery`.
- * - A new session is made on first use. Its answer sets the cookie; every answer with a session names it in the header.
- * - The cookie is set anew once half of its life has passed, so that whoever keeps coming keeps the session.
- * - The session is bound to the context until the handler has ended and its answer's body was read, dropped or failed.
+ * - The session is the first one in header, query and cookie that is open and the caller's; otherwise a new session with a new
+ *   id. The query of an anonymous visitor is used only with `anonymousQuery`.
+ * - A new session is created on first use. Its answer sets the cookie; every answer with a session names it in the header.
+ * - The cookie is renewed after half of its lifetime, so that a regular visitor keeps the session.
+ * - The session is bound to the context until the handler has returned and the body of its answer is read or cancelled, or fails.
  */
 export function sessionMiddleware(options: SessionMiddlewareOptions): RequestHandling {
   const requests = new RequestSessions(options);
@@ -37,7 +37,7 @@ export function sessionMiddleware(options: SessionMiddlewareOptions): RequestHan
   };
 }
 
-/** A handler of Web-standard requests, made of one that takes the session too. */
+/** Turns a handler that takes a session into a handler of Web-standard requests. */
 export function withSession(
   handler: SessionHandler,
   options: SessionMiddlewareOptions,

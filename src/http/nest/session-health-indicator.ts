@@ -1,15 +1,15 @@
 import type { HealthOptions } from "../../lifecycle/check-health.ts";
 import type { SessionManager } from "../../lifecycle/session-manager.ts";
 
-/** How the sessions of an application are. */
+/** The health of the session store. */
 export interface SessionHealth {
   readonly status: "up" | "down";
   readonly elapsedMs: number;
-  /** Why they are down. */
+  /** Why the store is down. */
   readonly reason?: string;
 }
 
-/** Tells whether the store of the sessions answers; its answer has the shape that health checks of Nest take. */
+/** A health indicator for the session store; its answer has the shape that Nest's health checks expect. */
 export class SessionHealthIndicator {
   readonly #manager: SessionManager;
   readonly #options: HealthOptions;
@@ -20,7 +20,7 @@ export class SessionHealthIndicator {
     this.#options = options;
   }
 
-  /** Asks the store for a sign of life; one that comes too late is none. Never rejects for a store that is down. */
+  /** Pings the store with a timeout. Never rejects for a store that is down. */
   async check<K extends string = "sessions">(
     key: K = "sessions" as K,
     options: HealthOptions = {},

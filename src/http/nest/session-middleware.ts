@@ -6,11 +6,11 @@ import { type ExpressMiddleware, expressSession } from "../express/express-sessi
 import type { NodeRequest } from "../middleware/node-request.ts";
 import { SESSION_MODULE_OPTIONS, type SessionModuleOptions } from "./session-module-options.ts";
 
-/** Gives requests their sessions, in `request.session`: `consumer.apply(SessionMiddleware).forRoutes("{*path}")`. */
+/** Puts the session of each request into `request.session`: `consumer.apply(SessionMiddleware).forRoutes("{*path}")`. */
 export class SessionMiddleware implements NestMiddleware<NodeRequest, ServerResponse> {
   readonly #use: ExpressMiddleware;
 
-  /** Made by Nest, of what the module provides. */
+  /** Called by Nest, which injects the parameters. */
   constructor(manager: SessionManager, context: SessionContext, { requests = {} }: SessionModuleOptions) {
     this.#use = expressSession({ ...requests, manager, context });
   }

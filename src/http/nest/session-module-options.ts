@@ -4,31 +4,31 @@ import type { SessionStore } from "../../session/store.ts";
 import type { NodeRequest } from "../middleware/node-request.ts";
 import type { SessionMiddlewareOptions } from "../middleware/session-middleware-options.ts";
 
-/** What the store of the application is injected by; manager and context are injected by their classes. */
+/** The injection token of the application's store. `SessionManager` and `SessionContext` are injected by their classes. */
 export const SESSION_STORE: unique symbol = Symbol.for("skein:session-store");
 
-/** What the options of the module are injected by. */
+/** The injection token of the module's options. */
 export const SESSION_MODULE_OPTIONS: unique symbol = Symbol.for("skein:session-module-options");
 
-/** How an application keeps sessions: what a `SessionManager` takes, and what the module does around it. */
+/** Options of the module: those of `SessionManager`, and those of the module itself. */
 export interface SessionModuleOptions extends Omit<SessionManagerInit, "store"> {
-  /** A store, which stays open; or the URL of one, which is closed with the application (default: the config's). */
+  /** A store, which stays open; or the URL of a store, which is closed with the application (default: the URL in the config). */
   readonly store?: SessionStore | string;
-  /** Whether idle sessions are looked for while the application runs (default true). */
+  /** Whether the expiry of idle sessions runs while the application runs (default true). */
   readonly enableCleanupScheduler?: boolean;
-  /** How requests get their sessions, where `SessionMiddleware` is applied. */
+  /** Options of `SessionMiddleware`. */
   readonly requests?: Omit<SessionMiddlewareOptions<NodeRequest>, "manager" | "context">;
-  /** How long a health check waits for the store (default 5,000). */
+  /** The timeout of a health check (default 5,000). */
   readonly healthTimeoutMs?: number;
 }
 
-/** Who sees what the module provides. */
+/** The scope of the module's providers. */
 export interface SessionModuleScope {
-  /** Whether all modules do, and not only those that import it (default true). */
+  /** Whether all modules see the providers, and not only those that import the module (default true). */
   readonly isGlobal?: boolean;
 }
 
-/** Options that are made when the application starts, of what other modules provide. */
+/** Options that a factory creates when the application starts, from providers of other modules. */
 export interface SessionModuleAsyncOptions extends SessionModuleScope, Pick<ModuleMetadata, "imports"> {
   readonly inject?: FactoryProvider["inject"];
   readonly useFactory: (...injected: never[]) => SessionModuleOptions | Promise<SessionModuleOptions>;

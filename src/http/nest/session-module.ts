@@ -8,11 +8,10 @@ import {
   type OnApplicationShutdown,
   type Provider,
 } from "@nestjs/common";
-import type { SessionConfig } from "../../lifecycle/session-config.ts";
+import { type SessionConfig, checkSessionConfig } from "../../lifecycle/session-config.ts";
 import { SessionContext } from "../../lifecycle/session-context.ts";
 import { SessionManager } from "../../lifecycle/session-manager.ts";
 import { SessionError, show } from "../../session/errors.ts";
-import { ModuleStore } from "./module-store.ts";
 import { SessionHealthIndicator } from "./session-health-indicator.ts";
 import {
   SESSION_MODULE_OPTIONS,
@@ -21,32 +20,59 @@ import {
   type SessionModuleOptions,
   type SessionModuleScope,
 } from "./session-module-options.ts";
+import type { SessionStore } from "../../session/store.ts";
+import { openStore } from "../../stores/open-store.ts";
+
+/** A store, and whether the module has opened it and must close it. */
+class ModuleStore {
+  readonly store: SessionStore;
+  readonly #isOwn: boolean;
+
+  constructor(store: SessionStore, isOwn: boolean) {
+    this.store = store;
+    this.#isOwn = isOwn;
+  }
+
+  /** Opens the store that the options name. */
+  static async open({ store, config }: SessionModuleOptions): Promise<ModuleStore> {
+    // Checked first: an error after the store is opened would leave it open.
+    const { store: url } = checkSessionConfig(config);
+    if (store !== undefined && typeof store !== "string") return new ModuleStore(store, false);
+    return new ModuleStore(await openStore(store ?? url), true);
+  }
+
+  /** Closes the store if the module has opened it. */
+  async close(): Promise<void> {
+    if (this.#isOwn) await this.store.close();
+  }
+}
 
 /**
  * Sessions for a Nest application.
  *
  * - Provides the store (`SESSION_STORE`), the `SessionManager`, the `SessionContext` and a `SessionHealthIndicator`.
- * - Looks for idle sessions from bootstrap to shutdown, unless told not to.
- * - On shutdown, after the last request: waits for what follows a close, and closes the store if it has opened it.
+ * - Expires idle sessions from bootstrap to shutdown, unless `enableCleanupScheduler` is false.
+ * - On shutdown, after the last request: waits for the background work of closed sessions, and closes the store if the module has
+ *   opened it.
  */
 export class SessionModule implements OnApplicationBootstrap, OnApplicationShutdown {
   readonly #manager: SessionManager;
   readonly #opened: ModuleStore;
   readonly #sweeps: boolean;
 
-  /** Made by Nest, of what the module provides. */
+  /** Called by Nest, which injects the parameters. */
   constructor(manager: SessionManager, opened: ModuleStore, { enableCleanupScheduler = true }: SessionModuleOptions) {
     this.#manager = manager;
     this.#opened = opened;
     this.#sweeps = enableCleanupScheduler && manager.config.enabled;
   }
 
-  /** Sessions by the options given. */
+  /** Configures the module with options. */
   static forRoot({ isGlobal = true, ...options }: SessionModuleOptions & SessionModuleScope = {}): DynamicModule {
     return moduleOf({ provide: SESSION_MODULE_OPTIONS, useValue: checkOptions(options) }, { isGlobal });
   }
 
-  /** Sessions by options that are made when the application starts. */
+  /** Configures the module with options that a factory creates when the application starts. */
   static forRootAsync({
     isGlobal = true,
     imports = [],
@@ -64,7 +90,7 @@ export class SessionModule implements OnApplicationBootstrap, OnApplicationShutd
     return { ...moduleOf({ provide: SESSION_MODULE_OPTIONS, inject, useFactory: make }, { isGlobal }), imports };
   }
 
-  /** Sessions by a config, whose `store` is opened with the application and closed with it, and other options. */
+  /** Configures the module with a session config, whose `store` is opened and closed with the application, and other options. */
   static configure(
     config: Partial<SessionConfig> = {},
     options: Omit<SessionModuleOptions, "config"> & SessionModuleScope = {},
@@ -72,17 +98,17 @@ export class SessionModule implements OnApplicationBootstrap, OnApplicationShutd
     return SessionModule.forRoot({ ...options, config });
   }
 
-  /** Sessions for tests of an application: in memory, and without timers. */
+  /** Configures the module for tests of an application: in memory, and without timers. */
   static stub(options: Omit<SessionModuleOptions, "store" | "enableCleanupScheduler"> = {}): DynamicModule {
     return SessionModule.forRoot({ ...options, store: "memory:", enableCleanupScheduler: false });
   }
 
-  /** Starts to look for idle sessions. */
+  /** Starts the expiry of idle sessions. */
   onApplicationBootstrap(): void {
     if (this.#sweeps) this.#manager.start();
   }
 
-  /** Ends what runs beside the requests, and closes the store where that is for the module to do. */
+  /** Ends background work, and closes the store if the module has opened it. */
   async onApplicationShutdown(): Promise<void> {
     await this.#manager[Symbol.asyncDispose]();
     await this.#opened.close();

@@ -1,17 +1,17 @@
 import { overloaded, tooMany } from "./heavy-work.ts";
 
-/** Answers that are shorter cost a connection no more than the connection itself does. */
+/** Shorter answers are not counted: the connection itself takes as much memory. */
 const COUNTED_BYTES = 16 * 1024;
 
-/** How many bytes of answers there may be at once. */
+/** Limits on the bytes of answers in memory. */
 export interface AnswerLimits {
   readonly answerBytesPerUser: number;
   readonly answerBytesAtOnce: number;
 }
 
 /**
- * What answers take that were made and that their clients have not read yet. Whoever has much of that gets nothing more
- * until they have read it.
+ * Counts the bytes of answers that clients have not read yet. A user over the limit gets no more answers until they have read
+ * some.
  */
 export class AnswerBudget {
   readonly #limits: AnswerLimits;
@@ -22,16 +22,16 @@ export class AnswerBudget {
     this.#limits = limits;
   }
 
-  /** @throws {HttpError} `TOO_MANY_ANSWERS` or `OVERLOADED` where nothing more can be answered. */
+  /** @throws {HttpError} `TOO_MANY_ANSWERS` or `OVERLOADED` if a limit is reached. */
   check(userId: string): void {
     const { answerBytesPerUser, answerBytesAtOnce } = this.#limits;
     if ((this.#byUser.get(userId) ?? 0) >= answerBytesPerUser) {
-      throw tooMany(`The answers that a user has not read yet may take ${answerBytesPerUser} bytes`);
+      throw tooMany(`Your unread answers take more than ${answerBytesPerUser} bytes`);
     }
     if (this.#bytes >= answerBytesAtOnce) throw overloaded();
   }
 
-  /** Counts so many bytes until what comes back is called. */
+  /** Counts the bytes of an answer until the returned function is called. */
   hold(userId: string, bytes: number): () => void {
     if (bytes < COUNTED_BYTES) return () => {};
     this.#add(userId, bytes);

@@ -1,25 +1,23 @@
 import { nextSlice } from "../../internal/long-work.ts";
 import { HttpError } from "./http-error.ts";
 
-/** About what one parsed value takes beside its text. */
+/** The approximate memory of one parsed value, beside its text. */
 const VALUE_BYTES = 64;
-/** What has more bytes is worked on alone. */
+/** Larger bodies are processed one at a time. */
 const LARGE_BYTES: number = 1024 * 1024;
 
-/** How many bytes of bodies there may be at once. */
+/** Limits on the bytes of bodies in memory. */
 export interface BudgetLimits {
   readonly bodyBytesPerUser: number;
   readonly bodyBytesAtOnce: number;
 }
 
 /**
- * What the bodies of requests that are under way take together, so that many large ones at once are refused before they
- * fill the memory.
+ * Counts the memory of the bodies of concurrent requests, so that many large ones are refused before they fill the memory.
  *
- * - A body counts with the bytes that have come, and with 64 more for each JSON value, until its request is answered.
- * - Whoever sends slowly takes up only what they have sent.
- * - Of large bodies that have come, one is worked on after the other: parsing and storing 16 MiB takes a while in which
- *   nothing else is answered.
+ * - A body counts with the bytes received, and with 64 more for each JSON value, until its request is answered.
+ * - A slow client takes only as much of the budget as it has sent.
+ * - Large bodies are processed one at a time: parsing and storing 16 MiB blocks the event loop for a while.
  */
 export class BodyBudget {
   readonly #limits: BudgetLimits;
@@ -30,7 +28,7 @@ export class BodyBudget {
     this.#limits = limits;
   }
 
-  /** Counts the body of one request, until that is disposed of. */
+  /** Starts to count the body of one request, until the meter is disposed. */
   open(userId: string): BodyMeter {
     let [own, received] = [0, 0];
     return {
@@ -59,12 +57,12 @@ export class BodyBudget {
     if ((this.#byUser.get(userId) ?? 0) + more > bodyBytesPerUser) {
       throw new HttpError(
         "TOO_MANY_BODIES",
-        `The bodies that a user sends at once may take ${bodyBytesPerUser} bytes; wait for the others to be answered.`,
+        `The bodies of a user's concurrent requests may take ${bodyBytesPerUser} bytes; wait for the other answers.`,
         { headers: { "retry-after": "1" } },
       );
     }
     if (this.#bytes + more > bodyBytesAtOnce) {
-      throw new HttpError("OVERLOADED", "The server has as many bodies under way as it takes; try again later.", {
+      throw new HttpError("OVERLOADED", "The server has too many request bodies in memory; retry later.", {
         headers: { "retry-after": "1" },
       });
     }
@@ -78,12 +76,12 @@ export class BodyBudget {
   }
 }
 
-/** Counts what one body takes. */
+/** Counts the memory of one body. */
 export interface BodyMeter extends Disposable {
-  /** How many bytes have come. */
+  /** The bytes received so far. */
   readonly bytes: number;
-  /** @throws {HttpError} `TOO_MANY_BODIES` or `OVERLOADED` when that is too much. */
+  /** @throws {HttpError} `TOO_MANY_BODIES` or `OVERLOADED` if a limit is exceeded. */
   take(bytes: number, values: number): void;
-  /** Resolves when a body of so many bytes, all of which have come, may be worked on. */
+  /** Resolves when a body of this many bytes, which is received completely, may be processed. */
   complete(bytes: number): Promise<void>;
 }

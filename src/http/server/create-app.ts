@@ -5,7 +5,7 @@ import { mountAnalytics } from "./routes/analytics-routes.ts";
 import { AnswerBudget } from "./answer-budget.ts";
 import { BodyBudget } from "./body-budget.ts";
 import { mountBranches } from "./routes/branches-routes.ts";
-import type { CheckedLimits } from "./gate/check-limits.ts";
+import type { CheckedLimits } from "./gate/check-server-limits.ts";
 import { mountCheckpoints } from "./routes/checkpoints-routes.ts";
 import { mountContext } from "./routes/context-routes.ts";
 import { mountEntries } from "./routes/entries-routes.ts";
@@ -32,7 +32,7 @@ const HEADERS: Readonly<Record<string, string>> = {
   "cache-control": "no-store",
 };
 
-/** What an application is made of. */
+/** The parts of the application. */
 export interface AppInit {
   readonly services: ServerServices;
   readonly gate: Gate;
@@ -41,7 +41,7 @@ export interface AppInit {
   readonly logger: ServerLogger | null;
 }
 
-/** All routes behind the gate. */
+/** Creates the application: all routes, behind the gate. */
 export function createApp(init: AppInit): ServerApp {
   const hono = new Hono<ServerEnvironment>();
   const { limits } = init;
@@ -58,7 +58,7 @@ export function createApp(init: AppInit): ServerApp {
   hono.use("*", admit(init, app.routes));
   const { services } = init;
   for (const mount of MOUNTS) mount(app, services);
-  hono.notFound((context) => missing(context, app.routes, init.studio));
+  hono.notFound((context) => answerUnrouted(context, app.routes, init.studio));
   hono.onError((error, context) => {
     const response = problemResponse(error, context.get("requestId"));
     if (response.status >= 500 && !isDraining(error)) context.set("failure", error);
@@ -82,7 +82,7 @@ const MOUNTS: readonly ((app: ServerApp, services: ServerServices) => void)[] = 
   mountUsers,
 ];
 
-/** Gives every answer its headers and the log its line. */
+/** Adds the headers of every answer, and writes its line to the log. */
 function finish({ gate, logger }: AppInit): MiddlewareHandler<ServerEnvironment> {
   return async (context, next) => {
     const startMs = performance.now();
@@ -90,13 +90,13 @@ function finish({ gate, logger }: AppInit): MiddlewareHandler<ServerEnvironment>
     context.set("requestId", requestId);
     context.set("route", "none");
     await next();
-    // Nobody will read what comes after the headers, and a file or a stream would stay open for it. It goes first, since
-    // the adapter's answer has other headers once its body was asked for.
+    // The body of an answer to HEAD is never read, and a file or a stream would stay open for it. It is cancelled first, since
+    // the adapter's answer has other headers after its body was accessed.
     if (context.req.method === "HEAD") await context.res.body?.cancel();
     const { headers, status } = context.res;
     for (const [name, value] of Object.entries(HEADERS)) if (!headers.has(name)) headers.set(name, value);
     headers.set("x-request-id", requestId);
-    const shared = gate.sharedWith(context.req.raw);
+    const shared = gate.allowedOriginOf(context.req.raw);
     if (shared !== null) {
       headers.set("access-control-allow-origin", shared);
       headers.set("access-control-expose-headers", "location, retry-after, x-request-id, x-skein-run");
@@ -112,13 +112,13 @@ function finish({ gate, logger }: AppInit): MiddlewareHandler<ServerEnvironment>
   };
 }
 
-/** Lets a request in, or not. */
+/** Checks origin, credentials and rate limit of every request. */
 function admit({ gate }: AppInit, routes: readonly Route[]): MiddlewareHandler<ServerEnvironment> {
   return async (context, next) => {
     const request = context.req.raw;
     const { path } = context.req;
     gate.checkOrigin(request, path);
-    if (request.method === "OPTIONS" && gate.sharedWith(request) !== null) return preflight();
+    if (request.method === "OPTIONS" && gate.allowedOriginOf(request) !== null) return preflight();
     const address = addressOf(context);
     const open = routes.some((route) => route.open === true && route.path === path);
     if (isGuarded(path) && !open) context.set("admission", await gate.admit(request, address));
@@ -138,18 +138,21 @@ function preflight(): Response {
   });
 }
 
-/** A path that is no route with this method: of another method, a file of the studio, or nothing. */
-async function missing(context: ServerContext, routes: readonly Route[], studio: StudioFiles): Promise<Response> {
+/** Answers a request that matches no route: another method's path (405), a file of the studio, or 404. */
+async function answerUnrouted(
+  context: ServerContext,
+  routes: readonly Route[],
+  studio: StudioFiles,
+): Promise<Response> {
   const { method, path } = context.req;
   const segments = path.split("/");
   const allowed = routes.filter((route) => matches(route.path, segments)).map((route) => route.method.toUpperCase());
   if (allowed.length > 0) {
     const allow = [...new Set(allowed.includes("GET") ? ["HEAD", ...allowed] : allowed)].sort().join(", ");
-    throw new HttpError("METHOD_NOT_ALLOWED", `This takes ${allow}, not ${method}.`, { headers: { allow } });
+    throw new HttpError("METHOD_NOT_ALLOWED", `This path accepts ${allow}, not ${method}.`, { headers: { allow } });
   }
   const page = isGuarded(path) || !["GET", "HEAD"].includes(method) ? null : await studio.find(path);
-  if (page === null)
-    throw new HttpError("ROUTE_NOT_FOUND", "There is nothing here; /openapi.json lists what there is.");
+  if (page === null) throw new HttpError("ROUTE_NOT_FOUND", "No such path; /openapi.json lists all routes.");
   return page;
 }
 
@@ -163,7 +166,7 @@ function addressOf(context: ServerContext): string {
   return incoming?.socket?.remoteAddress ?? "unknown";
 }
 
-/** What is refused because the server shuts down is no fault of the server. */
+/** A refusal during shutdown is not a failure of the server. */
 function isDraining(error: unknown): boolean {
   return error instanceof HttpError && error.code === "DRAINING";
 }

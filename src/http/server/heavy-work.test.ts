@@ -8,7 +8,7 @@ const NEVER: AbortSignal = new AbortController().signal;
 beforeEach(() => vi.useFakeTimers({ toFake: ["setInterval", "clearInterval", "performance"] }));
 afterEach(() => vi.useRealTimers());
 
-/** A request that has read two mebibytes, and whether it may go on. */
+/** A request that has read two mebibytes, and whether it may continue. */
 function heavy(work: HeavyWork, user: string, signal: AbortSignal = NEVER) {
   const request = work.open(user, signal);
   const state = { request, user, goesOn: false, refusal: "" };
@@ -25,14 +25,14 @@ function heavy(work: HeavyWork, user: string, signal: AbortSignal = NEVER) {
 }
 
 /**
- * Resolves when whatever may go on has done so. Slices are done in the order in which they were asked for, so one that is
- * asked for later comes after them, however many slices the other tests of this process have left.
+ * Resolves when all requests that may continue have done so. Slices run in the order of the calls, so a later one comes after
+ * them, however many slices other tests of this process have left.
  */
 async function settled(): Promise<void> {
   for (let slice = 0; slice < 8; slice++) await nextSlice();
 }
 
-test("what reads little never waits, however much is under way", async () => {
+test("a request that reads little never waits, however many heavy ones run", async () => {
   const work = new HeavyWork({ heavyAtOnce: 1 });
   const first = heavy(work, "ann");
   const second = heavy(work, "bob");
@@ -43,7 +43,7 @@ test("what reads little never waits, however much is under way", async () => {
   expect(light.isHeavy).toBe(false);
 });
 
-test("slots go round among the users who wait", async () => {
+test("slots are given to waiting users in turn", async () => {
   const work = new HeavyWork({ heavyAtOnce: 1 });
   const holder = heavy(work, "root");
   await settled();
@@ -63,7 +63,7 @@ test("slots go round among the users who wait", async () => {
   expect(order).toEqual(["ann", "bob", "cid", "ann", "ann"]);
 });
 
-test("a request that waits for half a minute is refused, and so is one too many of a user", async () => {
+test("a request that waits for half a minute is refused, and so is one above the limit of a user", async () => {
   const work = new HeavyWork({ heavyAtOnce: 1 });
   const holder = heavy(work, "ann");
   await settled();
@@ -76,7 +76,7 @@ test("a request that waits for half a minute is refused, and so is one too many 
   expect(holder.goesOn).toBe(true);
 });
 
-test("one that has had its slot for a minute loses it to others that wait, and to nobody else", async () => {
+test("a request that has had its slot for a minute loses it if others wait, and only then", async () => {
   const work = new HeavyWork({ heavyAtOnce: 1 });
   const holder = heavy(work, "ann");
   await settled();
@@ -95,7 +95,7 @@ test("one that has had its slot for a minute loses it to others that wait, and t
   await expect(holder.request.run(() => nextSlice(1))).rejects.toMatchObject({ code: "OVERLOADED" });
 });
 
-test("a request whose client is gone stops, and leaves its slot or its place to others", async () => {
+test("a request whose client has disconnected stops, and releases its slot or its position in the queue", async () => {
   const work = new HeavyWork({ heavyAtOnce: 1 });
   const [left, alsoLeft] = [new AbortController(), new AbortController()];
   const holder = heavy(work, "ann", left.signal);
@@ -110,7 +110,7 @@ test("a request whose client is gone stops, and leaves its slot or its place to 
   await expect(holder.request.run(() => nextSlice(1))).rejects.toMatchObject({ code: "INVALID_REQUEST" });
 });
 
-test("what a request has set going beside its answer is not its own any more", async () => {
+test("background work of a request does not count for it after its answer", async () => {
   const work = new HeavyWork({ heavyAtOnce: 1 });
   heavy(work, "ann");
   await settled();

@@ -1,17 +1,17 @@
 import { type LongWork, withLongWork } from "../../internal/long-work.ts";
 import { HttpError } from "./http-error.ts";
 
-/** What a request may read before it counts as heavy. */
+/** The bytes that a request may read before it counts as heavy. */
 const LIGHT_BYTES = 1024 * 1024;
-/** How many of a user's heavy requests, and of all users', may wait. */
+/** How many heavy requests may wait in the queue, of one user and of all users. */
 const WAITING_PER_USER = 32;
 const WAITING_MAX = 2000;
 const WAIT_MS_MAX = 30_000;
-/** For how long a heavy request keeps its slot while others wait for one. */
+/** How long a heavy request keeps its slot while others wait for one. */
 const HOLD_MS_MAX = 60_000;
-const LOOK_MS = 1000;
+const SWEEP_MS = 1000;
 
-/** How many heavy requests are under way at once. */
+/** How many heavy requests run concurrently. */
 export interface HeavyLimits {
   readonly heavyAtOnce: number;
 }
@@ -24,17 +24,17 @@ interface Waiter {
 }
 
 /**
- * The requests that read much of what sessions say: each holds some of that in memory, so that only a few go on at once.
+ * Limits how many requests that read much data run concurrently, because each holds some of that data in memory.
  *
- * - A request is heavy once it has read a mebibyte; it goes on when it has a slot, and keeps that until it is answered and
- *   its client has taken the answer.
- * - Slots go round among the users who wait, so that whoever asks for much waits behind those who ask for little.
- * - A request that waits for half a minute is refused; one that has had its slot for a minute loses it to others that wait.
- * - A request whose client is gone stops.
+ * - A request is heavy once it has read a mebibyte; it continues when it has a slot, and keeps the slot until its client has
+ *   received the answer.
+ * - Free slots are given to the waiting users in turn, so that a user with many requests does not delay those with few.
+ * - A request that waits for half a minute is refused; a request that has had its slot for a minute loses it if others wait.
+ * - A request whose client has disconnected stops.
  */
 export class HeavyWork {
   readonly #slots: number;
-  /** In the order in which their users are next. */
+  /** The queues of the users, in the order in which they get the next slots. */
   readonly #waiting = new Map<string, Waiter[]>();
   readonly #holders = new Map<HeavyRequest, number>();
   #count = 0;
@@ -44,12 +44,15 @@ export class HeavyWork {
     this.#slots = heavyAtOnce;
   }
 
-  /** A request, whose client is gone when the signal aborts; null where others look after that. */
+  /** Starts to track a request. `signal` aborts when its client disconnects; null if the caller calls `leave` instead. */
   open(userId: string, signal: AbortSignal | null): HeavyRequest {
     return new HeavyRequest(this, userId, signal);
   }
 
-  /** Resolves when the request has a slot. @throws {HttpError} `TOO_MANY_ANSWERS` or `OVERLOADED`. */
+  /**
+   * Takes a slot: null if one is free, else a promise that resolves when the request gets one. @throws {HttpError}
+   * `TOO_MANY_ANSWERS` or `OVERLOADED`.
+   */
   take(request: HeavyRequest): Promise<void> | null {
     const { userId } = request;
     if (this.#holders.size < this.#slots && this.#count === 0) {
@@ -62,11 +65,11 @@ export class HeavyWork {
     return new Promise((resolve, reject) => {
       this.#waiting.set(userId, [...own, { request, since: performance.now(), resolve, reject }]);
       this.#count += 1;
-      this.#timer ??= setInterval(() => this.#look(), LOOK_MS).unref();
+      this.#timer ??= setInterval(() => this.#sweep(), SWEEP_MS).unref();
     });
   }
 
-  /** Gives up the slot of a request, or its place among those that wait. */
+  /** Releases the slot of a request, or removes the request from the queue. */
   leave(request: HeavyRequest): void {
     const own = this.#waiting.get(request.userId) ?? [];
     const waiter = own.find((each) => each.request === request);
@@ -79,7 +82,7 @@ export class HeavyWork {
       const [userId, own] = this.#waiting.entries().next().value ?? [];
       const [first, ...others] = own ?? [];
       if (userId === undefined || first === undefined) break;
-      // The user goes to the end, so that others are next.
+      // The user moves to the end of the order, so that others are next.
       this.#waiting.delete(userId);
       if (others.length > 0) this.#waiting.set(userId, others);
       this.#count -= 1;
@@ -91,13 +94,13 @@ export class HeavyWork {
     this.#timer = null;
   }
 
-  #look(): void {
+  #sweep(): void {
     const now = performance.now();
     for (const waiter of [...this.#waiting.values()].flat()) {
       if (now - waiter.since > WAIT_MS_MAX) this.#drop(waiter, overloaded());
     }
     this.#next();
-    // A slot is taken back only from whoever has had it for long: the first of them has had it longest.
+    // Only the oldest holder can lose its slot: the map is in the order in which the slots were taken.
     const [oldest, since = now] = this.#holders.entries().next().value ?? [];
     if (oldest !== undefined && now - since > HOLD_MS_MAX) oldest.end();
   }
@@ -112,7 +115,7 @@ export class HeavyWork {
   }
 }
 
-/** One request, as far as it may be heavy. */
+/** One request that may be heavy: counts what it reads, and holds its slot. */
 export class HeavyRequest implements LongWork, Disposable {
   readonly userId: string;
   readonly #all: HeavyWork;
@@ -121,29 +124,29 @@ export class HeavyRequest implements LongWork, Disposable {
   #bytes = 0;
   #isHeavy = false;
   #ended: "answered" | "taken" | null = null;
-  /** Whether its answer is still being made when it is sent. */
+  /** Whether the answer is produced while it is sent. */
   isStream = false;
-  /** What ends it where it holds its slot for too long. */
+  /** Closes the connection if the request holds its slot for too long. */
   onTaken: (() => void) | null = null;
 
   constructor(all: HeavyWork, userId: string, signal: AbortSignal | null) {
     this.#all = all;
     this.userId = userId;
     this.#signal = signal;
-    signal?.addEventListener("abort", this.#left, { once: true });
+    signal?.addEventListener("abort", this.#onAbort, { once: true });
   }
 
   get isHeavy(): boolean {
     return this.#isHeavy;
   }
 
-  /** Runs a part of the request. */
+  /** Runs a function, whose reads are counted for this request. */
   run<T>(task: () => T): T {
     return withLongWork(this, task);
   }
 
   beforeSlice(bytes: number): Promise<void> | null {
-    // What it has set going beside its answer is not its own any more.
+    // Background work that the request has started does not count any more.
     if (this.#ended === "answered" && !this.isStream) return null;
     if (this.#ended === "taken") throw overloaded();
     if (this.#ended !== null || this.#isLeft || this.#signal?.aborted === true) throw gone();
@@ -153,25 +156,25 @@ export class HeavyRequest implements LongWork, Disposable {
     return this.#all.take(this);
   }
 
-  /** Takes a slot before it reads something that may be large. */
+  /** Takes a slot before a read that may be large. */
   async begin(): Promise<void> {
     if (this.#isHeavy || this.#ended !== null) return;
     this.#isHeavy = true;
     await this.#all.take(this);
   }
 
-  /** Gives its slot back; it may take one again. */
+  /** Releases the slot; the request may take one again. */
   pause(): void {
     this.#leave();
     this.#isHeavy = false;
   }
 
-  /** Its answer is made; it keeps its slot until the client has it. */
+  /** Called when the answer is complete; the slot is kept until the client has received it. */
   answered(): void {
     if (!this.isStream) this.#ended ??= "answered";
   }
 
-  /** Takes its slot away. */
+  /** Takes the slot away, and ends the request if its answer has started. */
   end(): void {
     if (this.onTaken === null) {
       this.pause();
@@ -184,24 +187,24 @@ export class HeavyRequest implements LongWork, Disposable {
 
   [Symbol.dispose](): void {
     this.#ended ??= "answered";
-    this.#signal?.removeEventListener("abort", this.#left);
+    this.#signal?.removeEventListener("abort", this.#onAbort);
     this.#leave();
   }
 
-  /** Its client is gone. */
+  /** Called when the client has disconnected. */
   leave(): void {
     this.#isLeft = true;
     this.#leave();
   }
 
-  readonly #left = (): void => this.leave();
+  readonly #onAbort = (): void => this.leave();
 
   #leave(): void {
     if (this.#isHeavy) this.#all.leave(this);
   }
 }
 
-/** @throws {HttpError} where a user has more to read than there may be. */
+/** The error for a user who has too many unread answers or waiting requests. */
 export function tooMany(what: string): HttpError {
   return new HttpError("TOO_MANY_ANSWERS", `${what}; read the answers to the others first.`, {
     headers: { "retry-after": "5" },
@@ -209,11 +212,11 @@ export function tooMany(what: string): HttpError {
 }
 
 export function overloaded(): HttpError {
-  return new HttpError("OVERLOADED", "The server has as many large answers under way as it makes; try again later.", {
+  return new HttpError("OVERLOADED", "The server has too many large answers in progress; retry later.", {
     headers: { "retry-after": "5" },
   });
 }
 
 function gone(): HttpError {
-  return new HttpError("INVALID_REQUEST", "The client has left before the answer was made.");
+  return new HttpError("INVALID_REQUEST", "The client disconnected before the answer was complete.");
 }

@@ -1,4 +1,4 @@
-/** What the server itself refuses, beside the codes of `SessionError`; docs/errors.md explains each. */
+/** Error codes of the server, beside those of `SessionError`; docs/errors.md explains each. */
 export type HttpErrorCode =
   | "INVALID_REQUEST"
   | "UNAUTHORIZED"
@@ -54,17 +54,17 @@ const STATUS: Readonly<Record<HttpErrorCode, number>> = {
   INTERNAL: 500,
 };
 
-/** A part of a request that is wrong. */
+/** An invalid part of a request. */
 export interface RequestProblem {
   readonly path: string;
   readonly message: string;
 }
 
-/** A request that the server does not do. Nothing was changed. */
+/** A request that the server refuses. Nothing was changed. */
 export class HttpError extends Error {
   readonly code: HttpErrorCode;
   readonly status: number;
-  /** Headers that go with the answer. */
+  /** Headers of the answer. */
   readonly headers: Readonly<Record<string, string>>;
   readonly problems: readonly RequestProblem[];
   constructor(

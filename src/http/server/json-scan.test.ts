@@ -17,7 +17,7 @@ function scanOf(text: string, cuts: readonly number[] = [], bounds = WIDE): Json
   return scan;
 }
 
-/** Every value, each container counted with what is in it. */
+/** Counts every value, containers and their contents. */
 function countOf(value: unknown): number {
   if (typeof value !== "object" || value === null) return 1;
   return Object.values(value).reduce<number>((sum, item) => sum + countOf(item), 1);
@@ -29,7 +29,7 @@ function depthOf(value: unknown): number {
 }
 
 describe("a scan of JSON", () => {
-  test("never counts fewer values than there are, wherever the bytes are cut", () => {
+  test("never counts fewer values than there are, however the bytes are divided", () => {
     fc.assert(
       fc.property(fc.jsonValue({ maxDepth: 6 }), fc.array(fc.nat(), { maxLength: 5 }), (value, cuts) => {
         const text = JSON.stringify(value);
@@ -42,7 +42,7 @@ describe("a scan of JSON", () => {
     );
   });
 
-  test("refuses exactly what nests deeper than it may, wherever the bytes are cut", () => {
+  test("refuses exactly the JSON that nests deeper than the limit, however the bytes are divided", () => {
     fc.assert(
       fc.property(fc.jsonValue({ maxDepth: 6 }), fc.array(fc.nat(), { maxLength: 5 }), (value, cuts) => {
         const depth = depthOf(value);
@@ -62,7 +62,7 @@ describe("a scan of JSON", () => {
     }
   });
 
-  test("stops at the first value too many", () => {
+  test("stops at the first value above the limit", () => {
     expect(() => scanOf("[1,2,3]", [], { depthMax: 9, valuesMax: 4 })).not.toThrow();
     expect(() => scanOf("[1,2,3,4]", [], { depthMax: 9, valuesMax: 4 })).toThrow("more than 4 values");
   });

@@ -1,10 +1,10 @@
 import { HttpError } from "./http-error.ts";
 
-/** How much JSON may hold. */
+/** Limits on JSON. */
 export interface JsonBounds {
-  /** How deep it may nest. */
+  /** The most levels of nesting. */
   readonly depthMax: number;
-  /** How many values there may be: texts, numbers, lists, objects and what is in them. */
+  /** The most values: texts, numbers, lists, objects and everything in them. */
   readonly valuesMax: number;
 }
 
@@ -17,8 +17,8 @@ const OPEN_OBJECT = 0x7b;
 const CLOSE_OBJECT = 0x7d;
 
 /**
- * Counts the values of JSON by its bytes as they come, before anything is made of them: 16 MB of `[{},{},…` are 350 MB
- * once they are parsed. Several documents in a row, such as JSON lines, are counted together.
+ * Counts the values of JSON in its bytes as they arrive, before it is parsed: 16 MB of `[{},{},…` take 350 MB once they are
+ * parsed. Several documents in a row, such as JSON lines, are counted together.
  */
 export class JsonScan {
   readonly #bounds: JsonBounds;
@@ -31,12 +31,12 @@ export class JsonScan {
     this.#bounds = bounds;
   }
 
-  /** How many values there were so far, at most. */
+  /** An upper bound of the number of values so far. */
   get values(): number {
     return this.#values;
   }
 
-  /** @throws {HttpError} `INVALID_REQUEST` once it nests too deep or holds too many values. */
+  /** @throws {HttpError} `INVALID_REQUEST` if it nests too deeply or has too many values. */
   add(bytes: Uint8Array): void {
     const { length } = bytes;
     for (let i = 0; i < length; i++) {
@@ -67,7 +67,7 @@ export class JsonScan {
     if (this.#values > this.#bounds.valuesMax) throw tooMany(this.#bounds.valuesMax);
   }
 
-  /** The position of the quote that ends a text, or the end of the bytes. Pictures are long texts, so it skips to quotes. */
+  /** The position of the quote that ends a text, or the end of the bytes. Uses `indexOf`, because pictures are long texts. */
   #skipText(bytes: Uint8Array, from: number): number {
     let start = from;
     if (this.#escaped) {
@@ -81,7 +81,7 @@ export class JsonScan {
       while (end - backslashes > start && bytes[end - backslashes - 1] === BACKSLASH) backslashes++;
       const escaped = backslashes % 2 === 1;
       if (quote === -1) {
-        // What is escaped is the first byte of the next chunk.
+        // The escaped byte is the first one of the next chunk.
         this.#escaped = escaped;
         return end;
       }

@@ -5,10 +5,10 @@ import { SessionError } from "../../session/errors.ts";
 import { HttpError } from "./http-error.ts";
 import { problemOf, problemResponse } from "./problem.ts";
 
-/** So much that a URL of twice the usual size is still told what is wrong with it. */
+/** Large enough that a URL of twice the limit still gets a problem document as its answer. */
 const HEADER_BYTES_MAX = 128 * 1024;
 
-/** Where and how to listen. */
+/** The address to listen on, and the timeouts. */
 export interface ListenOptions {
   readonly host: string;
   readonly port: number;
@@ -17,19 +17,19 @@ export interface ListenOptions {
   readonly answerTimeoutMs: number;
 }
 
-/** How often it is looked who does not read. */
-const LOOK_MS = 1000;
+/** How often slow readers are looked for. */
+const CHECK_MS = 1000;
 
-/** The application on a port of this machine, with time limits against clients that dawdle. */
+/** Serves the application on a port, with timeouts for slow clients. */
 export class NodeListener {
   readonly #server: Server;
   readonly #options: ListenOptions;
-  /** The answers that are not complete yet. */
+  /** The answers in progress. */
   readonly #answers = new Set<ServerResponse>();
   #listening: Promise<string> | null = null;
   #stopping = false;
   #timer: NodeJS.Timeout | null = null;
-  /** How much clients had taken when something was taken last. */
+  /** How many bytes the client of an answer had read, and since when that number has not changed. */
   readonly #taken = new WeakMap<ServerResponse, { readonly taken: number; readonly since: number }>();
 
   constructor(fetch: (request: Request, env: object) => Response | Promise<Response>, options: ListenOptions) {
@@ -38,19 +38,19 @@ export class NodeListener {
     // The adapter replaces the global Response by its own, as it does for every Hono application on Node;
     // with the runtime's, an answer takes nearly twice as long.
     const listener = getRequestListener(fetch, {
-      errorHandler: () => problemResponse(new HttpError("INVALID_REQUEST", "The URL or the Host cannot be read.")),
+      errorHandler: () => problemResponse(new HttpError("INVALID_REQUEST", "The URL or the Host header is invalid.")),
     });
     this.#server = createServer(
       {
         maxHeaderSize: HEADER_BYTES_MAX,
-        // The adapter refuses a request without a Host, too, and then with a problem.
+        // The adapter refuses a request without a Host header as well, with a problem document.
         requireHostHeader: false,
         headersTimeout: headersTimeoutMs,
         requestTimeout: requestTimeoutMs,
         connectionsCheckingInterval: Math.min(1000, Math.ceil(headersTimeoutMs / 2)),
       },
       (request, response) => {
-        this.#follow(request, response);
+        this.#track(request, response);
         void listener(request, response);
       },
     );
@@ -64,7 +64,7 @@ export class NodeListener {
     return `http://${host.includes(":") ? `[${host}]` : host}:${actual}`;
   }
 
-  /** @throws {SessionError} `INVALID_OPTION` when the host or the port cannot be had. */
+  /** @throws {SessionError} `INVALID_OPTION` if the host or the port cannot be used. */
   listen(): Promise<string> {
     this.#listening ??= new Promise((resolve, reject) => {
       const { host, port } = this.#options;
@@ -84,7 +84,7 @@ export class NodeListener {
     return this.#listening;
   }
 
-  /** Takes no connection any more, and ends each after the answer it waits for; resolves when the last one is closed. */
+  /** Accepts no new connections, and closes each one after its pending answer; resolves when the last one is closed. */
   async stop(): Promise<void> {
     if (!this.#server.listening) return;
     this.#stopping = true;
@@ -94,27 +94,27 @@ export class NodeListener {
     });
   }
 
-  /** Closes what is still open. */
+  /** Closes all open connections. */
   hangUp(): void {
     this.#server.closeAllConnections();
   }
 
-  #follow({ socket }: IncomingMessage, response: ServerResponse): void {
+  #track({ socket }: IncomingMessage, response: ServerResponse): void {
     this.#answers.add(response);
-    this.#timer ??= setInterval(() => this.#look(), LOOK_MS).unref();
+    this.#timer ??= setInterval(() => this.#closeSlowReaders(), CHECK_MS).unref();
     response.once("close", () => {
       this.#answers.delete(response);
-      // One that had begun when the server was told to stop could not say that it is the last of its connection.
+      // An answer whose headers were sent before the stop has no `connection: close` header.
       if (this.#stopping) socket.end();
     });
     if (this.#stopping) endAfter(response);
   }
 
   /**
-   * Closes connections whose clients do not read: what was written at once must be taken in time. A route may take as long
-   * as it needs before it answers, and a stream may last.
+   * Closes connections whose clients do not read for `answerTimeoutMs` while data is waiting in the socket. There is no limit on
+   * the time before an answer, or on the length of a stream.
    */
-  #look(): void {
+  #closeSlowReaders(): void {
     const now = performance.now();
     for (const response of this.#answers) {
       const { socket } = response;
@@ -131,19 +131,19 @@ export class NodeListener {
   }
 }
 
-/** Tells the client that nothing more is taken from its connection, where that can still be told. */
+/** Announces that the connection closes after this answer, unless its headers are already sent. */
 function endAfter(response: ServerResponse): void {
   if (!response.headersSent) response.setHeader("connection", "close");
 }
 
-/** Node cannot make a request of what came in: too long, too slow, or not HTTP. */
+/** Answers bytes that Node cannot parse as a request: too long, too slow, or not HTTP. */
 function refuseUnreadable(error: NodeJS.ErrnoException, socket: Socket): void {
   if (error.code === "ECONNRESET" || !socket.writable) {
     socket.destroy();
     return;
   }
   const [status, title] = STATUS_LINES[error.code ?? ""] ?? [400, "Bad Request"];
-  const refusal = new HttpError("INVALID_REQUEST", "This is not a request that can be read, or it came too slowly.");
+  const refusal = new HttpError("INVALID_REQUEST", "The request is malformed, or was sent too slowly.");
   const body = JSON.stringify({ ...problemOf(refusal), status, title });
   socket.end(
     `HTTP/1.1 ${status} ${title}\r\nconnection: close\r\ncontent-type: application/problem+json\r\nx-content-type-options: nosniff\r\ncontent-length: ${Buffer.byteLength(body)}\r\n\r\n${body}`,
@@ -152,9 +152,9 @@ function refuseUnreadable(error: NodeJS.ErrnoException, socket: Socket): void {
 
 const NO_SUCH_HOST = "this machine has no such address, so check the host";
 
-/** What helps, by the system's reason for not listening. */
+/** Advice by the system's error code of `listen`. */
 const LISTEN_ADVICE: Readonly<Record<string, string>> = {
-  EADDRINUSE: "another program does, so choose another port",
+  EADDRINUSE: "another program uses the port, so choose another one",
   EACCES: "the system does not allow it, so choose a port from 1024 on",
   EADDRNOTAVAIL: NO_SUCH_HOST,
   ENOTFOUND: NO_SUCH_HOST,

@@ -5,7 +5,7 @@ import { components } from "./schema.ts";
 
 const documents = new WeakMap<readonly Route[], { readonly count: number; readonly document: JsonObject }>();
 
-/** The OpenAPI 3.1 document of some routes, made of the schemas that their requests are checked with. */
+/** The OpenAPI 3.1 document of routes, generated from the schemas that check their requests. */
 export function openApiOf(routes: readonly Route[]): JsonObject {
   const known = documents.get(routes);
   if (known?.count === routes.length) return known.document;
@@ -35,7 +35,7 @@ function documentOf(routes: readonly Route[]): JsonObject {
       securitySchemes: { token: { type: "http", scheme: "bearer" } },
       responses: {
         Problem: {
-          description: "What is wrong, by RFC 9457.",
+          description: "A problem document by RFC 9457.",
           content: { "application/problem+json": { schema: { $ref: "#/components/schemas/Problem" } } },
         },
       },
@@ -65,16 +65,16 @@ function operationOf(route: Route): JsonObject {
   };
 }
 
-/** The statuses of the problems that a route may answer with; which codes each stands for is in docs/errors.md. */
+/** The error statuses of a route; docs/errors.md lists the codes of each status. */
 function problemsOf(route: Route): JsonObject {
   const { path, open, body, bodyType, method, problems = [] } = route;
   const statuses = [
-    // A query or a path that is wrong, another site, a URL that is too long, too many requests, a fault, a store that is away.
+    // An invalid query or path, another site, a URL that is too long, too many requests, an internal error, an unavailable store.
     ...[400, 403, 414, 429, 500, 503],
     ...(open === true ? [] : [401, 409]),
     ...(path.includes(":") || body !== undefined ? [404] : []),
     ...(body === undefined && bodyType === undefined ? [] : [415]),
-    // An answer may be too large as well as a body.
+    // The answer may be too large, too, not only the body.
     ...(open === true && method === "get" ? [] : [413]),
     ...problems,
   ];

@@ -3,7 +3,7 @@ import { SessionError, type SessionErrorCode } from "../../session/errors.ts";
 import type { Problem } from "../wire.ts";
 import { HttpError } from "./http-error.ts";
 
-/** What a `SessionError` is over HTTP. */
+/** The HTTP status of each `SessionError` code. */
 const STATUS: Readonly<Record<SessionErrorCode, number>> = {
   INVALID_ID: 400,
   INVALID_HEADER: 400,
@@ -61,22 +61,22 @@ const STATUS: Readonly<Record<SessionErrorCode, number>> = {
   DEADLINE: 409,
 };
 
-/** What is said instead of a message that may name files, hosts or providers of the server. */
+/** Replaces messages that may name files, hosts or providers of the server. */
 const DETAIL: Readonly<Partial<Record<SessionErrorCode, string>>> = {
-  STORE_FAILED: "The store does not answer as it should; try again later.",
-  STORE_CLOSED: "The server is shutting down; try again later.",
-  DRIVER_MISSING: "The server lacks a package that this needs; whoever runs it finds the name in its log.",
-  DRIVER_VERSION: "A package of the server has a version that this cannot use; its log names it.",
+  STORE_FAILED: "The store failed; retry later.",
+  STORE_CLOSED: "The server is shutting down; retry later.",
+  DRIVER_MISSING: "A package that this request needs is not installed on the server; its log names the package.",
+  DRIVER_VERSION: "A package of the server has an unsupported version; its log names the package.",
   KEY_MISSING: "The server has no key for that model.",
-  SANDBOX_FAILED: "The sandbox does not work as it should; whoever runs the server finds the reason in its log.",
-  DAMAGED: "The stored session is damaged; whoever runs the server can check it with skein doctor.",
-  NOT_A_SESSION: "What is stored under that id is not a session.",
+  SANDBOX_FAILED: "The sandbox failed; the reason is in the server's log.",
+  DAMAGED: "The stored session is damaged; the server's operator can check it with skein doctor.",
+  NOT_A_SESSION: "The data stored under that id is not a session.",
   UNSUPPORTED_VERSION: "The session was written by a later version of Skein.",
 };
 
 /**
- * An error as a problem document. What is neither a `SessionError` nor an `HttpError` is told without any detail; the log
- * has it under `requestId`.
+ * Turns an error into a problem document. An error that is neither a `SessionError` nor an `HttpError` is answered without any
+ * detail; the log has it under `requestId`.
  */
 export function problemOf(error: unknown, requestId: string | null = null): Problem {
   if (error instanceof HttpError) {
@@ -87,10 +87,10 @@ export function problemOf(error: unknown, requestId: string | null = null): Prob
     return sessionProblem(error.code, error.message);
   }
   const under = requestId === null ? "" : ` under ${requestId}`;
-  return problemWith("INTERNAL", 500, `Something went wrong in the server; its log has it${under}.`);
+  return problemWith("INTERNAL", 500, `Internal error; the server's log has the details${under}.`);
 }
 
-/** How a run failed as a problem document, from what its log has of it, by the same rules. */
+/** Turns the recorded failure of a run into a problem document, by the same rules. */
 export function recordedProblem(recorded: unknown): Problem {
   if (typeof recorded === "string") return sessionProblem("ABORTED", recorded);
   const { code, message } = (recorded ?? {}) as { readonly code?: unknown; readonly message?: unknown };
@@ -98,7 +98,7 @@ export function recordedProblem(recorded: unknown): Problem {
   return known ? sessionProblem(code as SessionErrorCode, message) : problemOf(null);
 }
 
-/** The answer that says what an error is. */
+/** The answer with the problem document of an error. */
 export function problemResponse(error: unknown, requestId: string | null = null): Response {
   const problem = problemOf(error, requestId);
   const headers = error instanceof HttpError ? error.headers : {};

@@ -3,33 +3,36 @@ import type { BodyMeter } from "./body-budget.ts";
 import { HttpError } from "./http-error.ts";
 import { type JsonBounds, JsonScan } from "./json-scan.ts";
 
-/** How much of a body is read, and who counts it. */
+/** Limits for reading a body, and the meter that counts it. */
 export interface BodyReading extends JsonBounds {
   readonly bytesMax: number;
   readonly meter: BodyMeter;
 }
 
-/** How much of a refused body is still taken, and for how long. */
+/** How many bytes of a refused body are still read, and for how long. */
 const DISCARDED_BYTES_MAX: number = 32 * 1024 * 1024;
 const DISCARD_MS_MAX = 500;
 
 /**
- * The JSON that a request carries; an empty body is an empty object.
+ * Reads the body of a request as JSON; an empty body is an empty object.
  *
- * @throws {HttpError} when it is not declared as JSON, is none, is too large, nests too deep or holds too many values.
+ * @throws {HttpError} for a body that is not declared as JSON or not JSON, is too large, nests too deeply or has too many values.
  */
 export async function readJson(request: Request, reading: BodyReading): Promise<unknown> {
   checkContentType(request, "application/json");
   const chunks: Uint8Array[] = [];
-  const forget = (): void => {
+  const dropChunks = (): void => {
     chunks.length = 0;
   };
-  for await (const chunk of streamBody(request, reading, forget)) chunks.push(chunk);
+  for await (const chunk of streamBody(request, reading, dropChunks)) chunks.push(chunk);
   const bytes = Buffer.concat(chunks);
   return bytes.length === 0 ? {} : parse(bytes);
 }
 
-/** The bytes that a request carries, JSON or JSON lines, counted as they come. `onRefused` is called when they are not wanted. */
+/**
+ * The bytes of a body, JSON or JSON lines, counted as they arrive. `onRefused` is called if the body is refused or not read to
+ * its end.
+ */
 export async function* streamBody(
   request: Request,
   reading: BodyReading,
@@ -43,7 +46,7 @@ export async function* streamBody(
   let bytes = 0;
   let whole = false;
   try {
-    // What a client announces is only believed where it is too much; that saves waiting for it.
+    // A declared length is trusted only if it exceeds the limit: then the body need not be read.
     if (announced > bytesMax) throw tooLarge(bytesMax);
     for (;;) {
       const { done, value } = await reader.read().catch(() => {
@@ -63,7 +66,7 @@ export async function* streamBody(
     }
   } finally {
     if (!whole) {
-      // What is refused takes up no room while its rest is thrown away, or others would be refused for it.
+      // Releases the memory and the budget before the rest is discarded; otherwise other requests would be refused meanwhile.
       onRefused();
       meter[Symbol.dispose]();
       if (announced <= DISCARDED_BYTES_MAX) await discard(reader);
@@ -72,7 +75,7 @@ export async function* streamBody(
   }
 }
 
-/** Takes the rest of a refused body off the connection: one that is closed on unread bytes loses the answer. */
+/** Reads and discards the rest of a refused body: closing a connection with unread bytes can lose the answer. */
 async function discard(reader: ReadableStreamDefaultReader<Uint8Array>): Promise<void> {
   const rest = async (): Promise<void> => {
     for (let bytes = 0; bytes < DISCARDED_BYTES_MAX; ) {
@@ -82,7 +85,7 @@ async function discard(reader: ReadableStreamDefaultReader<Uint8Array>): Promise
     }
   };
   const late = new AbortController();
-  // A client that hangs up has nothing more to be told.
+  // An error is ignored: the client has disconnected.
   await Promise.race([
     rest().catch(() => {}),
     setTimeout(DISCARD_MS_MAX, null, { signal: late.signal }).catch(() => {}),
@@ -90,7 +93,10 @@ async function discard(reader: ReadableStreamDefaultReader<Uint8Array>): Promise
   late.abort();
 }
 
-/** @throws {HttpError} `UNSUPPORTED_MEDIA_TYPE`: a form of another site cannot claim such a type without being asked first. */
+/**
+ * @throws {HttpError} `UNSUPPORTED_MEDIA_TYPE`. CSRF: a form of another site cannot send these content types without a preflight
+ * request.
+ */
 export function checkContentType(request: Request, ...types: readonly string[]): void {
   const given = (request.headers.get("content-type") ?? "").split(";")[0]?.trim().toLowerCase() ?? "";
   if (types.includes(given)) return;
@@ -105,7 +111,7 @@ function parse(bytes: Uint8Array): unknown {
   try {
     return JSON.parse(new TextDecoder("utf-8", { fatal: true }).decode(bytes));
   } catch {
-    // The parser's own sentence quotes the body, which may hold anything.
+    // The parser's own message quotes the body, which may contain secrets.
     throw new HttpError("INVALID_REQUEST", "The body is not JSON in UTF-8.");
   }
 }

@@ -4,11 +4,11 @@ import type { Context, Hono } from "hono";
 import { z } from "zod";
 import { decodeSegment } from "../path-segment.ts";
 import { JSON_DEPTH_MAX } from "../../internal/json.ts";
-import type { CallerRights } from "../caller-rights.ts";
-import { type Admission, checkRight } from "./gate/admission.ts";
+import type { CallerRights } from "../caller-init.ts";
+import { type Admission, checkRight } from "./gate/authenticator.ts";
 import type { AnswerBudget } from "./answer-budget.ts";
 import type { BodyBudget, BodyMeter } from "./body-budget.ts";
-import type { CheckedLimits } from "./gate/check-limits.ts";
+import type { CheckedLimits } from "./gate/check-server-limits.ts";
 import type { HeavyRequest, HeavyWork } from "./heavy-work.ts";
 import { HttpError, type RequestProblem } from "./http-error.ts";
 import { type BodyReading, readJson, streamBody } from "./read-body.ts";
@@ -18,12 +18,12 @@ import type { Caller } from "./server-services.ts";
 
 const NO_QUERY: z.ZodType = z.strictObject({});
 const PARAMETERS_MAX = 100;
-/** Short pieces of a stream are sent together. */
+/** Smaller chunks of a stream are sent together. */
 const PIECE_BYTES = 64 * 1024;
-/** How many values a file to import may hold; other bodies hold `bodyValuesMax`. */
+/** The most JSON values in a file to import; for other bodies it is `bodyValuesMax`. */
 const IMPORT_VALUES_MAX = 750_000;
 
-/** What the server keeps beside a request. */
+/** The variables of a request's context. */
 export interface ServerEnvironment {
   Variables: { admission: Admission; requestId: string; route: string; failure: unknown };
 }
@@ -31,16 +31,16 @@ export interface ServerEnvironment {
 /** The context of a request. */
 export type ServerContext = Context<ServerEnvironment>;
 
-/** An answer that a route may give. */
+/** A documented answer of a route. */
 export interface RouteAnswer {
   readonly description: string;
-  /** What its JSON is; left out for an answer that is empty or not JSON. */
+  /** The schema of its JSON; left out for an answer that is empty or not JSON. */
   readonly schema?: z.ZodType;
-  /** What it is if not JSON. */
+  /** The content type of an answer that is not JSON. */
   readonly contentType?: string;
 }
 
-/** One route: what it takes, what it answers, and what it does. */
+/** One route: its request, its answers, and its handler. */
 export interface Route<Query = unknown, Body = unknown> {
   readonly method: "get" | "post" | "put" | "patch" | "delete";
   /** `/api/sessions/:id/entries`; a `:name` is one segment. */
@@ -49,46 +49,46 @@ export interface Route<Query = unknown, Body = unknown> {
   readonly summary: string;
   readonly query?: z.ZodType<Query>;
   readonly body?: z.ZodType<Body>;
-  /** What the body is if not JSON; the route then reads it itself, with `call.bytes`. */
+  /** The content type of a body that is not JSON; the handler then reads it with `call.bytes`. */
   readonly bodyType?: string;
-  /** Whether the body may hold pictures, and so be as large as `contentBytesMax`. */
+  /** Whether the body may contain pictures, and so be as large as `contentBytesMax`. */
   readonly content?: boolean;
-  /** By status; problems need not be listed, but for those of `problems`. */
+  /** The answers by status; problems need not be listed, except for those of `problems`. */
   readonly answers: Readonly<Record<number, RouteAnswer>>;
-  /** The statuses of problems that not every route like it may answer with. */
+  /** Problem statuses that are specific to this route. */
   readonly problems?: readonly number[];
-  /** Whether whoever cannot say who they are may call it, too. */
+  /** Whether callers without credentials may call it. */
   readonly open?: boolean;
-  /** Whether it ends or frees something, so that whoever has used up their storage may call it, too. */
+  /** Whether it ends or deletes something, so that a user whose storage is used up may still call it. */
   readonly frees?: boolean;
-  /** Whether it may read much though it is no `get`, and sets nothing going that outlasts it. */
+  /** Whether it may read much data although it is not a `get`, and starts no background work. */
   readonly heavy?: boolean;
-  /** What the caller must have the right to. */
+  /** The right that the caller needs. */
   readonly needs?: keyof CallerRights;
   handle(call: RouteCall<Query, Body>): Response | Promise<Response>;
 }
 
-/** A request to a route, checked. */
+/** A checked request to a route. */
 export interface RouteCall<Query, Body> {
   /** A segment of the path by its name, decoded. */
   param(name: string): string;
   readonly query: Query;
   readonly body: Body;
-  /** The bytes of a body that is not JSON, as they come. */
+  /** The bytes of a body that is not JSON, as they arrive. */
   bytes(): AsyncIterable<Uint8Array>;
   readonly caller: Caller;
-  /** What let the caller in; undefined on a route that is open. */
+  /** The authentication of the caller; undefined on an open route. */
   readonly admission: Admission;
-  /** The caller, as the manager takes it. */
+  /** The caller, as an option for calls of the manager. */
   readonly as: { readonly actor: Caller };
   readonly request: Request;
-  /** Aborts when the client is gone. */
+  /** Aborts when the client disconnects. */
   readonly signal: AbortSignal;
-  /** What the request reads, for an answer that is made while it is sent. */
+  /** Counts what the request reads, for an answer that is produced while it is sent. */
   readonly work: HeavyRequest;
 }
 
-/** The application that routes are added to, and what it has so far. */
+/** The application that routes are added to, with what they share. */
 export interface ServerApp {
   readonly hono: Hono<ServerEnvironment>;
   readonly routes: Route[];
@@ -99,7 +99,7 @@ export interface ServerApp {
   readonly heavy: HeavyWork;
 }
 
-/** Adds a route: to what is served, and to what is documented. */
+/** Adds a route to the application and to its OpenAPI document. */
 export function route<Query, Body>(app: ServerApp, added: Route<Query, Body>): void {
   for (const schema of [added.query, added.body]) if (schema !== undefined) checkBounded(schema, added.operationId);
   app.routes.push(added as unknown as Route);
@@ -113,10 +113,10 @@ export function route<Query, Body>(app: ServerApp, added: Route<Query, Body>): v
     const caller = admission?.caller;
     const { signal } = request;
     const known = { param: (name: string) => params.get(name) ?? "", query, caller, admission, as: { actor: caller } };
-    // Whoever has not said who they are gets nothing that is large.
+    // Callers without credentials get no large answers.
     if (caller !== undefined) app.answers.check(caller.userId);
     const work = app.heavy.open(caller?.userId ?? "", signal);
-    // Of several requests that one connection sends at once, only the first hears that it is closed.
+    // Of several pipelined requests of a connection, only the first one's signal reports that it is closed.
     const forget = whenClosed(context, () => work.leave());
     const handled = async (): Promise<Response> => {
       const call = { ...known, request, signal, work };
@@ -126,7 +126,7 @@ export function route<Query, Body>(app: ServerApp, added: Route<Query, Body>): v
       if (added.body === undefined && added.bodyType === undefined) {
         return added.handle({ ...call, body: undefined as Body, bytes: noBytes });
       }
-      // The body comes last, when it is known who sends it, and counts until the request is answered.
+      // The body is read last, when the caller is known, and counts until the request is answered.
       using meter = app.budget.open(caller.userId);
       const reading = readingOf(app.limits, added as unknown as Route, meter);
       const body = added.body && (await readBody(request, reading, added as unknown as Route, app.limits));
@@ -149,11 +149,11 @@ export function route<Query, Body>(app: ServerApp, added: Route<Query, Body>): v
   });
 }
 
-/** What an answer holds counts until its client has it. */
+/** Counts the bytes of an answer, and keeps its slot, until its client has received it. */
 function keepUntilSent(app: ServerApp, context: ServerContext, response: Response, work: HeavyRequest): void {
   const { outgoing } = (context.env ?? {}) as { outgoing?: ServerResponse };
   const end = (): void => work[Symbol.dispose]();
-  // Without a connection nobody knows when it is sent; a stream ends by itself.
+  // Without a connection, the end of the sending is unknown; a stream releases its slot itself.
   if (outgoing === undefined && work.isStream) return;
   if (outgoing === undefined || outgoing.destroyed) {
     end();
@@ -167,15 +167,15 @@ function keepUntilSent(app: ServerApp, context: ServerContext, response: Respons
     release();
   };
   outgoing.once("close", sent);
-  // The connection may be closed already, and then this answers before it returns.
+  // The connection may already be closed, and then `sent` is called before `whenClosed` returns.
   forget = whenClosed(context, sent);
   work.onTaken = () => outgoing.destroy();
 }
 
-/** What is to be done when connections are closed: one listener for each, however many requests it has. */
+/** Tasks to run when a connection is closed: one listener for each connection, however many requests it has. */
 const closing = new WeakMap<Socket, Set<() => void>>();
 
-/** Does something when the connection of a request is closed, unless what comes back is called before. */
+/** Runs a task when the connection of a request is closed, unless the returned function is called before. */
 function whenClosed(context: ServerContext, task: () => void): () => void {
   const { incoming } = (context.env ?? {}) as { incoming?: { readonly socket?: Socket } };
   const socket = incoming?.socket;
@@ -192,7 +192,7 @@ function whenClosed(context: ServerContext, task: () => void): () => void {
   return () => void tasks.delete(task);
 }
 
-/** How long the answers are that were made as a whole. */
+/** The length of answers that were produced as a whole. */
 const sizes = new WeakMap<Response, number>();
 
 function sized(text: string, init: ResponseInit): Response {
@@ -201,7 +201,7 @@ function sized(text: string, init: ResponseInit): Response {
   return response;
 }
 
-/** Whether requests to a route add to what a user keeps. */
+/** Whether requests to a route add to a user's stored bytes. */
 function addsBytes({ method, frees = false, open = false }: Pick<Route, "method" | "frees" | "open">): boolean {
   return method !== "get" && method !== "delete" && !frees && !open;
 }
@@ -232,14 +232,14 @@ export function answer(
   return sized(JSON.stringify(value), { status, headers: { ...headers, "content-type": "application/json" } });
 }
 
-/** An answer that is JSON already. */
+/** An answer whose text is JSON. */
 export function answerJson(text: string): Response {
   return sized(text, { headers: { "content-type": "application/json" } });
 }
 
 /**
- * An answer that is made as its client reads it. What fails before the first piece is a problem document and not half an
- * answer; where it ends early later, the connection breaks.
+ * An answer that is produced while its client reads it. An error before the first chunk is answered with a problem document; a
+ * later error breaks the connection.
  */
 export async function answerStream(
   work: HeavyRequest,
@@ -256,7 +256,7 @@ export async function answerStream(
         let bytes = 0;
         for (;;) {
           const { done, value } = next ?? (await iterator.next());
-          // Not held while the client reads it.
+          // Released here, so that the chunk is not held while the client reads it.
           next = null;
           if (done === true) break;
           const part = typeof value === "string" ? Buffer.from(value) : value;
@@ -281,13 +281,13 @@ export function noContent(): Response {
   return new Response(null, { status: 204 });
 }
 
-/** What a route says of its answer where that is a stream of Server-Sent Events, and what the data of each of them is. */
+/** Documents the answer of a route that is a stream of Server-Sent Events. */
 export function eventStream(data: string, schema: z.ZodType): Readonly<Record<200, RouteAnswer>> {
   const description = `Server-Sent Events; the data of each is ${data}.`;
   return { 200: { description, contentType: "text/event-stream", schema } };
 }
 
-/** The segments of a path that the pattern names. Hono decodes what cannot be decoded as far as it goes; this refuses it. */
+/** The segments of a path that the pattern names. Hono decodes invalid percent-encoding in part; this refuses it. */
 function paramsOf(pattern: string, url: string): ReadonlyMap<string, string> {
   const segments = (/^[^:/?#]+:\/\/[^/?#]*([^?#]*)/.exec(url)?.[1] ?? "").split("/");
   const named = pattern.split("/").flatMap((name, i): [string, string][] => {
@@ -301,7 +301,7 @@ function paramsOf(pattern: string, url: string): ReadonlyMap<string, string> {
   return new Map(named);
 }
 
-/** What a query says; a name that occurs several times has a list. */
+/** Parses a query; a name that occurs several times has a list. */
 function queryOf(url: string): Readonly<Record<string, string | readonly string[]>> {
   const query: Record<string, string | string[]> = Object.create(null) as Record<string, string>;
   const from = url.indexOf("?");
@@ -322,7 +322,7 @@ const PROBLEMS_MAX = 10;
 const PATH_CHARACTERS_MAX = 200;
 const MESSAGE_CHARACTERS_MAX = 300;
 
-/** A part of a request by its schema. @throws {HttpError} `INVALID_REQUEST` that names the first ten problems of it. */
+/** Checks a part of a request by its schema. @throws {HttpError} `INVALID_REQUEST` that names the first ten problems. */
 function checkPart(schema: z.ZodType, value: unknown, part: "query" | "body"): unknown {
   const result = schema.safeParse(value);
   if (result.success) return result.data;
@@ -332,9 +332,9 @@ function checkPart(schema: z.ZodType, value: unknown, part: "query" | "body"): u
 }
 
 /**
- * Looks at how many parts the messages of a request have, before anything else is looked at in them.
+ * Checks the number of parts in the messages of a request, before they are checked by a schema.
  *
- * @throws {HttpError} `INVALID_REQUEST` for one that has too many.
+ * @throws {HttpError} `INVALID_REQUEST` for a message with too many parts.
  */
 function checkParts(body: unknown, partsMax: number): void {
   const { content, input, entries, messages } = objectOf(body);
@@ -347,7 +347,7 @@ function checkParts(body: unknown, partsMax: number): void {
   }
   for (const [i, message] of (Array.isArray(messages) ? messages : []).entries()) {
     const { role, content: said, parts } = objectOf(message);
-    // A front end sends what a model has said along, which nobody takes from it.
+    // Front ends send the model's messages too, which the server ignores.
     if (role === "user") checkCount(parts ?? said, `body.messages.${i}`, partsMax);
   }
 }
@@ -361,7 +361,7 @@ function objectOf(value: unknown): Readonly<Record<string, unknown>> {
 }
 
 function problemOf(issue: z.core.$ZodIssue, part: string): RequestProblem {
-  // Of what may be one thing or another, a list that is too long says most.
+  // For a union, a list that is too long is the most useful of the reported problems.
   const tooLong =
     issue.code === "invalid_union" ? issue.errors.flat().find(({ code }) => code === "too_big") : undefined;
   return {

@@ -3,10 +3,10 @@ import type { JsonObject, JsonValue } from "../../internal/json.ts";
 import type { Content, ContentPart, ToolCall } from "../../session/message.ts";
 import { HttpError } from "./http-error.ts";
 
-/** The schemas that have a name in the OpenAPI document. */
+/** The named schemas of the OpenAPI document. */
 export const components: z.core.$ZodRegistry<{ id: string }> = z.registry<{ id: string }>();
 
-/** What a schema may say of a type: JSON knows no `undefined`, so that an optional property is either there or not. */
+/** The type that a schema may describe: JSON has no `undefined`, so an optional property is either present or not. */
 export type Loose<T> = string extends keyof T
   ? T
   : T extends readonly (infer Item)[]
@@ -15,35 +15,35 @@ export type Loose<T> = string extends keyof T
       ? { readonly [Key in keyof T]: Loose<T[Key]> | undefined }
       : T;
 
-/** Gives a schema its name, and checks that it is the schema of that type. */
+/** Registers a schema under a name, and checks at compile time that it describes the type. */
 export function named<T>(id: string, schema: z.ZodType<Loose<T>>): z.ZodType<T> {
   components.add(schema, { id });
   return schema as unknown as z.ZodType<T>;
 }
 
-/** Gives each variant of a union a name that ends in a word, and lets the document say by which field they are told apart. */
-export function nameVariants<Union extends z.ZodDiscriminatedUnion>(word: string, union: Union): Union {
+/** Names each variant of a union with a common suffix, and documents the discriminator of the union. */
+export function nameVariants<Union extends z.ZodDiscriminatedUnion>(suffix: string, union: Union): Union {
   const propertyName = union.def.discriminator;
   const mapping: Record<string, string> = {};
   for (const variant of union.options as readonly z.ZodObject[]) {
     const { value } = variant.shape[propertyName] as z.ZodLiteral<string>;
-    const id = `${value.replace(/(?:^|[-_])(\w)/g, (_, letter: string) => letter.toUpperCase())}${word}`;
+    const id = `${value.replace(/(?:^|[-_])(\w)/g, (_, letter: string) => letter.toUpperCase())}${suffix}`;
     components.add(variant, { id });
     mapping[value] = `#/components/schemas/${id}`;
   }
   return union.meta({ discriminator: { propertyName, mapping } });
 }
 
-/** Any JSON object, as it is: what may be in it is checked where it is kept. */
+/** Any JSON object; its contents are checked when it is stored. */
 export const jsonObject: z.ZodType<JsonObject> = named<JsonObject>(
   "JsonObject",
   z.unknown().refine(isObject, "This is not an object.").meta({ type: "object" }) as unknown as z.ZodType<JsonObject>,
 );
 
-/** Any JSON value, as it is. */
+/** Any JSON value. */
 export const json: z.ZodType<JsonValue> = z.unknown() as unknown as z.ZodType<JsonValue>;
 
-/** How many problems of a list are looked for; what is wrong ten times over need not be told more often. */
+/** The check of a list stops after this many problems. */
 const LIST_PROBLEMS_MAX = 10;
 
 interface ListDefinition extends z.core.$ZodArrayDef {
@@ -87,15 +87,15 @@ const BoundedList: z.core.$constructor<BoundedList<unknown>> = z.core.$construct
 );
 
 /**
- * A list in a request: its length is looked at before its items are, and a list that is wrong ten times is wrong. Every
- * list of a request is one of these, which `route` sees to.
+ * A list in a request: its length is checked before its items, and the check stops after ten problems. `route` ensures that every
+ * list in a request is one of these.
  */
 export function list<T>(item: z.ZodType<T>, itemsMax: number, itemsMin = 0): z.ZodType<T[]> {
   const checks = [z.maxLength(itemsMax), ...(itemsMin > 0 ? [z.minLength(itemsMin)] : [])];
   return new BoundedList({ type: "array", element: item, itemsMax, checks } as never) as unknown as z.ZodType<T[]>;
 }
 
-/** @throws {Error} for a schema of a request with a list or a record that may be of any length, which is a bug. */
+/** @throws {Error} for a request schema with an unbounded list or record, which is a bug. */
 export function checkBounded(schema: z.core.$ZodType, name: string, seen: Set<unknown> = new Set()): void {
   if (seen.has(schema)) return;
   seen.add(schema);
@@ -105,7 +105,7 @@ export function checkBounded(schema: z.core.$ZodType, name: string, seen: Set<un
   for (const part of partsOf(def as unknown as Readonly<Record<string, unknown>>)) checkBounded(part, name, seen);
 }
 
-/** The schemas that one is made of, whatever kind it is. */
+/** The schemas that a schema contains, whatever its kind. */
 function partsOf(definition: Readonly<Record<string, unknown>>): z.core.$ZodType[] {
   const isSchema = (value: unknown): value is z.core.$ZodType => value instanceof z.core.$ZodType;
   return Object.entries(definition).flatMap(([key, value]) => {
@@ -132,7 +132,7 @@ const contentPart = named<ContentPart>(
   ]),
 );
 
-/** What a message says. */
+/** The content of a message. */
 export const content: z.ZodType<Content> = named<Content>(
   "Content",
   z.union([text, list(contentPart, CONTENT_PARTS_CEILING)], {
@@ -155,21 +155,21 @@ export function queryInteger(min: number, max: number = Number.MAX_SAFE_INTEGER)
   );
 }
 
-/** A yes or no in a query. */
+/** A boolean in a query. */
 export const queryFlag: z.ZodType<boolean> = z.preprocess(
   (given) => (given === "true" ? true : given === "false" ? false : given),
   z.boolean(),
 );
 
-/** Something that a query may say several times. */
+/** A query parameter that may be repeated. */
 export function queryList<T>(item: z.ZodType<T>): z.ZodType<T[]> {
   return z.preprocess((given) => (typeof given === "string" ? [given] : given), list(item, 20));
 }
 
-/** How many items a page has. */
+/** The number of items on a page. */
 export const limit: z.ZodType<number> = queryInteger(1, 1000);
 
-/** @throws {HttpError} `INVALID_REQUEST`, for what a schema cannot say. */
+/** @throws {HttpError} `INVALID_REQUEST`, for rules that a schema cannot express. */
 export function refuse(path: string, message: string): never {
   throw new HttpError("INVALID_REQUEST", `The request is not valid at ${path}.`, { problems: [{ path, message }] });
 }

@@ -13,16 +13,16 @@ import { agentsByName, checkQueue, modelsById } from "../../workers/worker-optio
 import { WorkerRoster } from "../../workers/worker-roster.ts";
 import type { CloseOptions, ServerInit, SkeinServer } from "../create-server.ts";
 import { isLoopback } from "../loopback.ts";
-import { checkLimits } from "./gate/check-limits.ts";
+import { checkServerLimits } from "./gate/check-server-limits.ts";
 import { createApp } from "./create-app.ts";
-import { Doorkeeper } from "./gate/doorkeeper.ts";
+import { Authenticator } from "./gate/authenticator.ts";
 import { Gate } from "./gate/gate.ts";
 import { NodeListener } from "./node-listener.ts";
 import type { ServerServices } from "./server-services.ts";
 import { StudioFiles } from "./studio-files.ts";
 
 const DRAIN_MS_DEFAULT = 10_000;
-/** How many runs a server without a fleet has at once. */
+/** How many runs a server without a fleet runs concurrently. */
 const RUNNING_MAX = 1000;
 
 const SERVER_KEYS: KeysOf<ServerInit> = {
@@ -52,7 +52,7 @@ const SERVER_KEYS: KeysOf<ServerInit> = {
 function checkServerInit(init: ServerInit): void {
   checkOptionsOf(init, SERVER_KEYS, "createServer");
   const { agents = [], allowedOrigins = [], manager, store } = init;
-  checkArgument(Array.isArray(agents), agents, "createServer", "agents, as a list of what createAgent makes");
+  checkArgument(Array.isArray(agents), agents, "createServer", "agents, as a list of results of createAgent");
   for (const agent of agents) checkIsAgent(agent, "createServer");
   checkArgument(Array.isArray(allowedOrigins), allowedOrigins, "createServer", "allowedOrigins, as a list of origins");
   const managed = manager === undefined || manager instanceof SessionManager;
@@ -60,20 +60,25 @@ function checkServerInit(init: ServerInit): void {
   if (store !== undefined) checkStoreArgument(store, "createServer");
 }
 
-/** A server that is ready to listen. @throws {SessionError} `INVALID_OPTION` for an option that makes no sense. */
+/** Creates a server that is ready to listen. @throws {SessionError} `INVALID_OPTION` for an invalid option. */
 export async function startServer(init: ServerInit): Promise<SkeinServer> {
   checkServerInit(init);
   const { host = "127.0.0.1", port = 0, allowedOrigins = [], logger = null, agents = [], groups = {} } = init;
-  const report = (error: unknown): void => logger?.(strayLine(error));
-  const door = doorOf(init, report);
-  checkHost(host, door.guarded);
+  const report = (error: unknown): void => logger?.(errorLine(error));
+  const authenticator = authenticatorOf(init, report);
+  checkHost(host, authenticator.guarded);
   checkCount(port, "port", 0, 65_535);
-  const limits = checkLimits(init.limits ?? {}, door.guarded);
+  const limits = checkServerLimits(init.limits ?? {}, authenticator.guarded);
   for (const origin of allowedOrigins) checkOrigin(origin);
   const manager = init.manager ?? managerOn(init);
-  const place = init.place && { ...init.place, perUser: init.place.perUser ?? door.guarded };
+  const place = init.place && { ...init.place, perUser: init.place.perUser ?? authenticator.guarded };
   const studio = await StudioFiles.open(init.studioDirectory ?? null);
-  const gate = new Gate({ door, allowedOrigins, rate: limits.rate, urlCharactersMax: limits.urlCharactersMax });
+  const gate = new Gate({
+    authenticator,
+    allowedOrigins,
+    rate: limits.rate,
+    urlCharactersMax: limits.urlCharactersMax,
+  });
   const drain = new AbortController();
   const models = modelsById(init.models ?? [], agents);
   const queue = queueOf(init, manager);
@@ -93,33 +98,33 @@ export async function startServer(init: ServerInit): Promise<SkeinServer> {
     }),
     queue,
     roster: new WorkerRoster(queue),
-    leftMs: leftMsOf(init),
+    cancelWhenLeftMs: cancelWhenLeftMsOf(init),
     drain: drain.signal,
     report,
   };
   const { hono } = createApp({ services, gate, limits, studio, logger });
-  const quiet = queue.onError(report);
+  const unsubscribe = queue.onError(report);
   await services.roster.start();
   const { maxRunsPerUser } = limits;
   const worker = init.queue === undefined ? await ownWorker(init, services, { place, maxRunsPerUser }) : null;
   const listener = new NodeListener(hono.fetch, { host, port, ...limits });
   const owned = init.manager === undefined ? manager : null;
   owned?.start();
-  return new RunningServer({ listener, fetch: hono.fetch, services, worker, drain, owned, quiet });
+  return new RunningServer({ listener, fetch: hono.fetch, services, worker, drain, owned, unsubscribe });
 }
 
-/** What a server that is ready consists of. */
+/** The parts of a server. */
 interface ServerParts {
   readonly listener: NodeListener;
   readonly fetch: (request: Request) => Response | Promise<Response>;
   readonly services: ServerServices;
-  /** The server's own, where it is no part of a fleet; so is the queue then. */
+  /** The server's own worker and queue, unless it is part of a fleet; else null. */
   readonly worker: RunWorker | null;
   readonly drain: AbortController;
-  /** The manager, where it is the server's own. */
+  /** The manager, if the server has created it; else null. */
   readonly owned: SessionManager | null;
-  /** Ends that the server is told what goes wrong with the queue. */
-  readonly quiet: () => void;
+  /** Unsubscribes from errors of the queue. */
+  readonly unsubscribe: () => void;
 }
 
 class RunningServer implements SkeinServer {
@@ -153,7 +158,7 @@ class RunningServer implements SkeinServer {
   }
 
   async #close(drainMs: number): Promise<void> {
-    const { listener, services, worker, drain, owned, quiet } = this.#parts;
+    const { listener, services, worker, drain, owned, unsubscribe } = this.#parts;
     const endMs = performance.now() + drainMs;
     const closed = listener.stop();
     drain.abort(new SessionError("ABORTED", "The server is shutting down."));
@@ -161,15 +166,15 @@ class RunningServer implements SkeinServer {
     await within(closed, Math.max(0, endMs - performance.now()));
     listener.hangUp();
     await closed;
-    // A queue that is away keeps no server from closing.
+    // An unavailable queue does not keep the server from closing.
     await services.roster.close().catch(services.report);
-    quiet();
+    unsubscribe();
     if (worker !== null) await services.queue.close();
     await owned?.[Symbol.asyncDispose]();
   }
 }
 
-/** Whether something was done in time. */
+/** Whether a promise resolved in time. */
 async function within(work: Promise<void>, timeoutMs: number): Promise<boolean> {
   let timer: NodeJS.Timeout | undefined;
   const late = new Promise<boolean>((resolve) => {
@@ -181,11 +186,11 @@ async function within(work: Promise<void>, timeoutMs: number): Promise<boolean> 
 }
 
 function managerOn({ store }: ServerInit): SessionManager {
-  if (store === undefined) throw invalid("A server needs a manager or a store.");
+  if (store === undefined) throw invalidServerOption("A server needs a manager or a store.");
   return new SessionManager({ store, config: UNLIMITED_SESSIONS });
 }
 
-/** The queue of a fleet, or one of the server's own. */
+/** The queue of a fleet, or an in-process queue. */
 function queueOf(init: ServerInit, { store }: SessionManager): RunQueue {
   const { queue, limits, ask, park, onParked, webhook, recoverMs } = init;
   if (queue === undefined) return inProcessQueue();
@@ -193,7 +198,7 @@ function queueOf(init: ServerInit, { store }: SessionManager): RunQueue {
   const forWorkers = { ask, park, onParked, webhook, recoverMs, maxRunsPerUser: limits?.maxRunsPerUser };
   for (const [name, value] of Object.entries(forWorkers)) {
     if (value !== undefined)
-      throw invalid(`With a queue, the workers run what is asked for: give ${name} to startWorker.`);
+      throw invalidServerOption(`With a queue, the workers run the requests: give ${name} to startWorker.`);
   }
   return queue;
 }
@@ -224,35 +229,35 @@ function ownWorker(
   return startWorkerOn(worker, storage);
 }
 
-function doorOf({ tokens, authenticate }: ServerInit, report: (error: unknown) => void): Doorkeeper {
+function authenticatorOf({ tokens, authenticate }: ServerInit, report: (error: unknown) => void): Authenticator {
   if (authenticate !== undefined && typeof authenticate !== "function") {
-    throw invalid(`authenticate is ${show(authenticate)}; give a function of the request.`);
+    throw invalidServerOption(`authenticate is ${show(authenticate)}; give a function of the request.`);
   }
-  return new Doorkeeper({ tokens: tokens ?? null, authenticate: authenticate ?? null, report });
+  return new Authenticator({ tokens: tokens ?? null, authenticate: authenticate ?? null, report });
 }
 
-function leftMsOf({ cancelWhenLeft }: ServerInit): number | null {
+function cancelWhenLeftMsOf({ cancelWhenLeft }: ServerInit): number | null {
   if (cancelWhenLeft !== undefined) checkCount(cancelWhenLeft.afterMs, "cancelWhenLeft.afterMs", 0, 2 ** 31 - 1);
   return cancelWhenLeft?.afterMs ?? null;
 }
 
 function checkHost(host: string, guarded: boolean): void {
   if (guarded || isLoopback(host)) return;
-  throw invalid(
+  throw invalidServerOption(
     `Without tokens the server listens on 127.0.0.1 only, not on ${show(host)}; give it tokens or authenticate first.`,
   );
 }
 
 function checkOrigin(origin: string): void {
   if (URL.canParse(origin) && new URL(origin).origin === origin) return;
-  throw invalid(`${show(origin)} is not an origin; give one such as https://studio.example.org.`);
+  throw invalidServerOption(`${show(origin)} is not an origin; give one such as https://studio.example.org.`);
 }
 
-function strayLine(error: unknown): Parameters<NonNullable<ServerInit["logger"]>>[0] {
+function errorLine(error: unknown): Parameters<NonNullable<ServerInit["logger"]>>[0] {
   const text = error instanceof Error ? (error.stack ?? error.message) : String(error);
   return { level: "error", requestId: "none", method: "none", route: "none", status: 500, durationMs: 0, error: text };
 }
 
-function invalid(message: string): SessionError {
+function invalidServerOption(message: string): SessionError {
   return new SessionError("INVALID_OPTION", message);
 }

@@ -33,7 +33,7 @@ const PAGE = `<!doctype html>
 </html>
 `;
 
-/** The browser program: the files of a directory, or one small page where there is none. */
+/** Serves the studio: the files of a directory, or one small page if there is none. */
 export class StudioFiles {
   readonly #directory: string | null;
 
@@ -53,11 +53,11 @@ export class StudioFiles {
     }
   }
 
-  /** The file at a path; null when there is none, or when it is not inside of the directory. */
+  /** Reads the file at a path; null if there is none, or if it is outside of the directory. */
   async find(path: string): Promise<Response | null> {
     if (this.#directory === null) return path === "/" ? pageOf(PAGE) : null;
     const name = path === "/" ? "index.html" : nameOf(path);
-    // A path without an ending is a page of the program, which finds its way there itself.
+    // A path without a file extension is a client-side route of the studio.
     return name === null
       ? null
       : ((await this.#read(name)) ?? (extname(name) === "" ? this.#read("index.html") : null));
@@ -89,7 +89,7 @@ function pageOf(html: string): Response {
   });
 }
 
-/** A path as the name of a file; null where it could lead elsewhere. */
+/** Turns a URL path into a file name; null if it could lead out of the directory. */
 function nameOf(path: string): string | null {
   try {
     const segments = path.split("/").slice(1).map(decodeURIComponent);

@@ -10,7 +10,7 @@ import { type SessionState, stateOf, frozenCopy } from "../../session/state/stat
 import type { Checkpoint, SessionStore } from "../../session/store.ts";
 import { pathAt } from "../../tree/path-reader.ts";
 import { checkCount } from "../../stores/complete/valid-arguments.ts";
-import { bringBackFiles, compareHeld, freeSnapshot, heldBackend, holdSnapshot } from "./held-snapshot.ts";
+import { restoreFiles, compareSnapshots, freeSnapshot, heldBackend, takeSnapshot } from "./held-snapshot.ts";
 import { readTurns, type StateOptions } from "../read-state.ts";
 import type { SessionHeader } from "../../session/log/header.ts";
 import { listPages } from "../../stores/complete/list-pages.ts";
@@ -20,43 +20,43 @@ import type { ManagedSessions } from "../managed-sessions.ts";
 
 const CHECKPOINTS_DEFAULT = 50;
 
-/** How checkpoints are kept. */
+/** Options of a `CheckpointManager`. */
 export interface CheckpointManagerOptions {
-  /** How many checkpoints a session keeps (default 50). */
+  /** The most checkpoints of a session (default 50). */
   readonly maxPerSession?: number;
   readonly clock?: () => Date;
-  /** Makes the ids of new checkpoints. */
+  /** Generates the ids of new checkpoints. */
   readonly ids?: () => string;
 }
 
 const OPTIONS: KeysOf<CheckpointManagerOptions> = { maxPerSession: true, clock: true, ids: true };
 
-/** What a new checkpoint says and holds. */
+/** The contents of a new checkpoint. */
 export interface CheckpointInit {
   readonly metadata?: JsonObject;
-  /** The sandbox whose files it is to hold. */
+  /** The sandbox whose files it holds. */
   readonly sandbox?: Sandbox;
-  /** A checkpoint that stays, even if it is the oldest of too many. */
+  /** A checkpoint that is not pruned, even if it is the oldest. */
   readonly spare?: string;
-  /** The user who makes it; left out, it is the program itself. */
+  /** The user who creates it (default: the program itself). */
   readonly by?: string;
-  /** Where the session stands, for a caller that has just read or appended; the checkpoint is taken there. */
+  /** The session's head, if the caller has just read it; the checkpoint is made at this position. */
   readonly head?: SessionHead;
 }
 
-/** How a checkpoint is restored. */
+/** Options of a restore. */
 export interface RestoreOptions extends StateOptions {
-  /** The sandbox whose files are to be those of the checkpoint; they stay as they are if it holds none. */
+  /** The sandbox to which the checkpoint's files are restored; they stay unchanged if it holds none. */
   readonly sandbox?: Sandbox;
 }
 
 /**
- * Makes, lists, restores and prunes the checkpoints of sessions.
+ * Creates, lists, restores and prunes the checkpoints of sessions.
  *
- * - A checkpoint is a position in the log, so that making and restoring one costs the same however long the session is.
- * - A session keeps at most `maxPerSession`: the oldest go, by time and then by the order in which they were made. One that
- *   a live branch was forked from stays, and so does one whose files cannot be freed now.
- * - A checkpoint that goes takes the files along that it holds.
+ * - A checkpoint is a position in the log, so the cost of creating and restoring one does not depend on the session's length.
+ * - A session keeps at most `maxPerSession`: the oldest are deleted first, by time and then by the order of creation. A
+ *   checkpoint from which a live branch was forked is kept, and so is one whose files cannot be freed at the moment.
+ * - Deleting a checkpoint frees its files.
  */
 export class CheckpointManager {
   readonly #store: SessionStore;
@@ -76,17 +76,17 @@ export class CheckpointManager {
   }
 
   /**
-   * Remembers where a session stands now, with the files of a sandbox if one is given.
+   * Creates a checkpoint of a session's current position, with the files of a sandbox if one is given.
    *
    * @throws {SessionError} `TOO_LARGE` for metadata of more than 16 KiB.
    */
   async create(sessionId: string, init: CheckpointInit = {}): Promise<Checkpoint> {
     const metadata = frozenCopy(init.metadata ?? {}, "metadata");
     checkSize(metadata);
-    // Before the files are kept: a conversation that runs ahead of its files would speak of work that is not there.
+    // The head is read before the snapshot: a conversation newer than its files would mention work that the files do not contain.
     const head = init.head ?? (await this.#store.head(sessionId));
     if (head?.header.id !== sessionId) throw new SessionNotFoundError(sessionId);
-    const held = init.sandbox === undefined ? {} : { sandboxSnapshot: await holdSnapshot(init.sandbox) };
+    const held = init.sandbox === undefined ? {} : { sandboxSnapshot: await takeSnapshot(init.sandbox) };
     try {
       return await this.#save(head, { metadata, ...defined({ by: init.by }), ...held }, init.spare ?? null);
     } catch (error) {
@@ -96,11 +96,10 @@ export class CheckpointManager {
   }
 
   /**
-   * The state that the session had at a checkpoint: its turns, its variables and what they add up to. Name and status, and
-   * what was ever spent, are the session's present ones. The log stays as it is; the files of a sandbox that is given become
-   * those of the checkpoint.
+   * The state of the session at a checkpoint: its turns, variables and totals. Name, status and total spending are the session's
+   * present ones. The log is not changed; the files of a given sandbox are replaced by those of the checkpoint.
    *
-   * @throws {CheckpointNotFoundError} when there is none of that id, or its session was deleted.
+   * @throws {CheckpointNotFoundError} if there is no such checkpoint, or its session was deleted.
    */
   async restore(checkpointId: string, options: RestoreOptions = {}): Promise<SessionState> {
     const checkpoint = await this.#store.loadCheckpoint(checkpointId);
@@ -112,18 +111,18 @@ export class CheckpointManager {
     const turns = wanted === false ? [] : await readTurns(this.#store, sessionId, leafId, charactersMax);
     const settings = await this.#store.settings(sessionId, path);
     const state = stateOf({ ...head, version }, settings, turns, { checkpointId: checkpoint.id, leafId, path });
-    if (options.sandbox !== undefined) await bringBackFiles(checkpoint, options.sandbox);
+    if (options.sandbox !== undefined) await restoreFiles(checkpoint, options.sandbox);
     return state;
   }
 
   /**
-   * The files that two checkpoints hold differently. Null where either holds none, and where nobody here can compare them:
-   * files of two kinds of sandbox, of a kind that cannot, or files that are gone.
+   * The files that differ between two checkpoints. Null if either holds none, or if they cannot be compared: they are of two
+   * kinds of sandbox, of a kind that cannot compare, or deleted.
    *
-   * @throws {CheckpointNotFoundError} when there is none of one of these ids.
+   * @throws {CheckpointNotFoundError} if there is no checkpoint with one of these ids.
    */
   async compareFiles(fromId: string, toId: string): Promise<FileChanges | null> {
-    return compareHeld(await this.#load(fromId), await this.#load(toId));
+    return compareSnapshots(await this.#load(fromId), await this.#load(toId));
   }
 
   /** The checkpoints of a session, the oldest first. */
@@ -132,15 +131,17 @@ export class CheckpointManager {
   }
 
   /**
-   * Removes a checkpoint and frees the files that it holds; false when there is none of that id. When they cannot be freed,
-   * that is how the call fails, and the checkpoint stays.
+   * Deletes a checkpoint and frees its files; false if there is none with that id. If the files cannot be freed, the call fails
+   * and the checkpoint is kept.
    */
   async delete(checkpointId: string): Promise<boolean> {
     const checkpoint = await this.#store.loadCheckpoint(checkpointId);
     return checkpoint !== null && this.#remove(checkpoint);
   }
 
-  /** Removes all checkpoints of a session, or those that hold files; what kept some from being freed. */
+  /**
+   * Deletes all checkpoints of a session, or only those with files. Returns the errors of those whose files could not be freed.
+   */
   async deleteAll(sessionId: string, which: "all" | "with-files" = "all"): Promise<readonly unknown[]> {
     const failures: unknown[] = [];
     for (const checkpoint of await this.#store.listCheckpoints(sessionId)) {
@@ -157,7 +158,8 @@ export class CheckpointManager {
   }
 
   async #remove(checkpoint: Checkpoint): Promise<boolean> {
-    // The files go first: what fails between the two can be done again, while nobody would find files left behind.
+    // The files are freed first: a failure between the two steps can be retried, while files without a checkpoint would never be
+    // found.
     await freeSnapshot(checkpoint);
     return this.#store.deleteCheckpoint(checkpoint.id);
   }
@@ -179,13 +181,13 @@ export class CheckpointManager {
       ...fields,
     });
     await this.#store.saveCheckpoint(checkpoint);
-    // The new one is there, whatever becomes of the old ones; the next one tries again.
+    // A failure to prune old ones does not matter: the new one is stored, and the next call prunes again.
     await this.#prune(checkpoint, new Set(earlier.map(({ id }) => id)), spare).catch(() => {});
     return checkpoint;
   }
 
   async #prune({ id, sessionId }: Checkpoint, earlier: ReadonlySet<string>, spare: string | null): Promise<void> {
-    // Looked at after the new one is there, so that of several made at once the last to look sees them all.
+    // Listed after the new one is saved, so that of several concurrent calls the last one sees all checkpoints.
     const kept = await this.#store.listCheckpoints(sessionId);
     let excess = kept.length - this.#max;
     if (excess <= 0) return;
@@ -194,7 +196,7 @@ export class CheckpointManager {
     for (const checkpoint of kept) {
       if (excess <= 0) return;
       if (checkpoint.id === id) before = false;
-      // One that was made at the same time and comes later prunes for itself; else two could remove each other.
+      // A concurrently created, later checkpoint prunes for itself; otherwise two could delete each other.
       else if ((before || earlier.has(checkpoint.id)) && !needed.has(checkpoint.id)) {
         const freed = await this.#remove(checkpoint).then(
           () => true,
@@ -208,12 +210,12 @@ export class CheckpointManager {
 
 const CHECKPOINT_EXTRA = "fork.checkpoint";
 
-/** What a fork's lineage says about the checkpoint that it was made from. */
+/** The lineage extra that names the checkpoint from which a fork was made. */
 export function checkpointExtra(checkpointId: string): readonly [string, string] {
   return [CHECKPOINT_EXTRA, checkpointId];
 }
 
-/** The checkpoints of a session that its live forks were made from. */
+/** The checkpoints of a session from which its live forks were made. */
 async function forkedCheckpoints(store: SessionStore, sessionId: string): Promise<ReadonlySet<string>> {
   const ids = new Set<string>();
   for await (const { items } of listPages(store, { parentId: sessionId })) {
@@ -230,16 +232,16 @@ function checkpointOf({ lineage }: SessionHeader): string | null {
   return typeof value === "string" ? value : null;
 }
 
-/** What going back needs of its manager. */
-interface GoBackParts {
+/** The parts of the manager that `restoreLeaf` needs. */
+interface RestoreLeafParts {
   readonly store: SessionStore;
   readonly sessions: ManagedSessions;
   readonly checkpoints: CheckpointManager;
 }
 
-/** Moves a session's leaf to where a checkpoint stands, and gives a sandbox its files back; the head afterwards. */
-export async function goBack(
-  { store, sessions, checkpoints }: GoBackParts,
+/** Moves a session's leaf to a checkpoint, and restores the files of a sandbox. Returns the new head. */
+export async function restoreLeaf(
+  { store, sessions, checkpoints }: RestoreLeafParts,
   checkpointId: string,
   options: ActorOptions & { readonly sandbox?: Sandbox },
 ): Promise<SessionHead> {
@@ -251,7 +253,7 @@ export async function goBack(
   const { sessionId, leafId } = checkpoint;
   if (status !== "active") throw statusError(sessionId, status);
   const { sandbox } = options;
-  // The files first: when they cannot be brought back, the conversation stays where it is, too.
+  // The files are restored first: if that fails, the leaf is not moved.
   if (sandbox !== undefined) await checkpoints.restore(checkpointId, { sandbox, turns: false });
   const draft = { type: "leaf", targetId: leafId } as const;
   return (await store.append(sessionId, [draft], { guard: { status: "active" }, ...byOf(options) })).head;
@@ -262,6 +264,6 @@ function checkSize(metadata: JsonObject): void {
   if (bytes <= CHECKPOINT_METADATA_BYTES_MAX) return;
   throw new SessionError(
     "TOO_LARGE",
-    `The metadata of the checkpoint takes ${bytes} bytes, and may take ${CHECKPOINT_METADATA_BYTES_MAX}; keep large data elsewhere and refer to it.`,
+    `The metadata of the checkpoint has ${bytes} bytes, more than ${CHECKPOINT_METADATA_BYTES_MAX}; keep large data elsewhere and refer to it.`,
   );
 }

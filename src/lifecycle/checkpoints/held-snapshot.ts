@@ -4,20 +4,20 @@ import { type FileChanges, type Sandbox, SandboxError } from "../../session/sand
 import { sandboxBackend } from "../../session/sandbox/sandbox-backends.ts";
 import type { Checkpoint } from "../../session/store.ts";
 
-/** What a checkpoint holds of a sandbox: its files at that moment, and the backend that keeps them. */
+/** The snapshot in a checkpoint, and the sandbox backend that stores it. */
 type HeldSnapshot = { readonly backend: string; readonly snapshot: JsonObject };
 
-/** Keeps a sandbox's files as they are now, as what a checkpoint can hold. */
-export async function holdSnapshot(sandbox: Sandbox): Promise<HeldSnapshot> {
+/** Takes a snapshot of a sandbox's files, for a checkpoint. */
+export async function takeSnapshot(sandbox: Sandbox): Promise<HeldSnapshot> {
   return { backend: sandbox.backend, snapshot: await sandbox.snapshot() };
 }
 
 /**
- * Brings a sandbox's files back to those that a checkpoint holds; without any, they stay as they are.
+ * Restores a sandbox's files from a checkpoint; without a snapshot in it, they stay unchanged.
  *
- * @throws {SessionError} `INVALID_OPTION` when the checkpoint holds the files of another kind of sandbox.
+ * @throws {SessionError} `INVALID_OPTION` if the snapshot is of another kind of sandbox.
  */
-export async function bringBackFiles(checkpoint: Checkpoint, sandbox: Sandbox): Promise<void> {
+export async function restoreFiles(checkpoint: Checkpoint, sandbox: Sandbox): Promise<void> {
   const held = heldBy(checkpoint);
   if (held === null) return;
   if (held.backend !== sandbox.backend) {
@@ -29,27 +29,27 @@ export async function bringBackFiles(checkpoint: Checkpoint, sandbox: Sandbox): 
   await sandbox.restore(held.snapshot);
 }
 
-/** The kind of sandbox whose files a checkpoint holds; null when it holds none. */
+/** The kind of sandbox whose files a checkpoint holds; null if it holds none. */
 export function heldBackend(checkpoint: Checkpoint): string | null {
   return heldBy(checkpoint)?.backend ?? null;
 }
 
-/** Which files two checkpoints hold differently; null where that cannot be known. */
-export async function compareHeld(from: Checkpoint, to: Checkpoint): Promise<FileChanges | null> {
+/** The files that differ between the snapshots of two checkpoints; null if they cannot be compared. */
+export async function compareSnapshots(from: Checkpoint, to: Checkpoint): Promise<FileChanges | null> {
   const [before, after] = [heldBy(from), heldBy(to)];
   if (before === null || after === null || before.backend !== after.backend) return null;
-  // What another program registers may be missing here, and with it whoever could compare.
+  // A backend that another program registers may be missing here.
   const backend = await sandboxBackend(before.backend).catch(() => null);
   try {
     return (await backend?.compareSnapshots?.(before.snapshot, after.snapshot)) ?? null;
   } catch (error) {
-    // A store that was copied from another machine has the names of snapshots that are not here.
+    // In a store that was copied from another machine, the snapshots are missing.
     if (error instanceof SandboxError && error.kind === "file_not_found") return null;
     throw error;
   }
 }
 
-/** Frees the files that a checkpoint holds, where its backend keeps any that can be freed. */
+/** Deletes the snapshot of a checkpoint, if its backend can delete snapshots. */
 export async function freeSnapshot(checkpoint: Pick<Checkpoint, "sandboxSnapshot">): Promise<void> {
   const held = heldBy(checkpoint);
   if (held === null) return;
@@ -57,7 +57,7 @@ export async function freeSnapshot(checkpoint: Pick<Checkpoint, "sandboxSnapshot
   await backend.deleteSnapshot?.(held.snapshot);
 }
 
-/** A snapshot of another shape was put there by someone who knows what to do with it. */
+/** A snapshot of another shape belongs to a program that handles it itself. */
 function heldBy({ sandboxSnapshot }: Pick<Checkpoint, "sandboxSnapshot">): HeldSnapshot | null {
   if (!isObject(sandboxSnapshot)) return null;
   const { backend, snapshot } = sandboxSnapshot;

@@ -19,29 +19,29 @@ import type { SessionManager } from "../session-manager.ts";
 
 const NOTE_CHARACTERS = 80;
 
-/** Where the files of a session are; a text as spec is the working directory. */
+/** The place of a session's files; a text as `spec` is the working directory. */
 export interface FilesPlace {
   readonly backend: string;
   readonly spec?: SandboxSpec | SandboxPlacement["spec"] | string;
   readonly handleId?: string | null;
 }
 
-/** On whose behalf, and where the files of the session are; null for nowhere. */
+/** The actor, and the place of a session's files; null for none. */
 export interface SessionFilesOptions extends ActorOptions {
   readonly placeOf: (header: SessionHeader) => FilesPlace | null;
 }
 
-/** Where a session stands after it went back, and the checkpoint that holds the files which it had before. */
+/** A session after a restore, and the checkpoint with the files from before it. */
 export interface RestoredFiles {
   readonly state: SessionState;
   readonly kept: Checkpoint;
 }
 
 /**
- * Makes a checkpoint that holds the files of the session's place.
+ * Creates a checkpoint with the files of the session's place.
  *
- * @throws {SessionError} `NO_SANDBOX` when the session has no place whose files stay, `INVALID_OPTION` when they cannot be
- * held.
+ * @throws {SessionError} `NO_SANDBOX` if the session has no place with persistent files, `INVALID_OPTION` if they cannot be part
+ * of a snapshot.
  */
 export async function checkpointWithFiles(
   manager: SessionManager,
@@ -56,11 +56,11 @@ export async function checkpointWithFiles(
 }
 
 /**
- * Goes back to a checkpoint with the files of the session's place. What they are now is held in another checkpoint first.
- * No run works in the session meanwhile.
+ * Restores a checkpoint with the files of the session's place. The present files are saved in another checkpoint first. A lease
+ * keeps runs out of the session meanwhile.
  *
- * @throws {SessionBusyError} while a run goes on.
- * @throws {SessionError} as `checkpointWithFiles`, and `INVALID_OPTION` when the checkpoint holds no such files.
+ * @throws {SessionBusyError} while a run is active.
+ * @throws {SessionError} as `checkpointWithFiles`, and `INVALID_OPTION` if the checkpoint holds no such files.
  */
 export async function restoreWithFiles(
   manager: SessionManager,
@@ -77,17 +77,17 @@ export async function restoreWithFiles(
   try {
     return await inPlace(manager, head.header, placeOf, async (sandbox) => {
       if (heldBackend(checkpoint) !== sandbox.backend)
-        throw noFiles(checkpoint, "holds files of another kind of place");
+        throw noFiles(checkpoint, "holds files of another kind of sandbox");
       const metadata = { note: `before going back to ${nameOf(checkpoint)}`, beforeRestoreOf: checkpointId };
       const kept = await manager.checkpoint(sessionId, { ...as, sandbox, metadata, spare: checkpointId });
-      return { kept, state: await bringBack(manager, checkpoint, kept, { ...as, sandbox }) };
+      return { kept, state: await restoreOrUndo(manager, checkpoint, kept, { ...as, sandbox }) };
     });
   } finally {
     await hold.letGo();
   }
 }
 
-async function bringBack(
+async function restoreOrUndo(
   manager: SessionManager,
   checkpoint: Checkpoint,
   kept: Checkpoint,
@@ -98,13 +98,13 @@ async function bringBack(
   } catch (error) {
     const gone = error instanceof SandboxError && error.kind === "file_not_found";
     if (!gone) throw error;
-    // Nothing was changed then, so there is nothing to keep.
+    // Nothing was changed, so the saved files are not needed.
     await new CheckpointManager(manager.store).delete(kept.id);
     throw noFiles(checkpoint, "has lost its files");
   }
 }
 
-/** Opens the place of a session for as long as some work takes. */
+/** Opens the place of a session while a function runs. */
 async function inPlace<T>(
   { store }: SessionManager,
   header: SessionHeader,
@@ -119,14 +119,14 @@ async function inPlace<T>(
   if ((await sandboxBackend(name)).keepsFiles?.(spec) !== true) {
     throw new SessionError(
       "NO_SANDBOX",
-      `The files of session ${id} do not outlive a run, as its ${name} sandbox has no directory that stays; leave them out.`,
+      `The files of session ${id} are deleted after each run, because its ${name} sandbox has no persistent directory; leave them out.`,
     );
   }
   const opening = openSandbox({ backend: name, spec, handleId });
   const sandbox = await opening.opened;
   try {
     if (!sandbox.capabilities.snapshot) {
-      throw new SessionError("INVALID_OPTION", `A ${name} sandbox cannot hold its files; leave them out.`);
+      throw new SessionError("INVALID_OPTION", `A ${name} sandbox has no snapshots; leave the files out.`);
     }
     await checkStoreIsElsewhere(store, sandbox);
     return await work(sandbox);
@@ -135,15 +135,18 @@ async function inPlace<T>(
   }
 }
 
-/** A store that came back as it was would have lost what was said since, and whoever has it open would write to nowhere. */
+/**
+ * Refuses a store inside of the restored directory: a restore would undo its latest appends, and processes that have it open
+ * would write to deleted files.
+ */
 async function checkStoreIsElsewhere({ capabilities: { path } }: SessionStore, sandbox: Sandbox): Promise<void> {
   if (path === undefined || sandbox.backend !== "local") return;
   const realPath = await withoutLinks(path);
-  // The local backend leaves Skein's home alone.
+  // Snapshots of the local backend leave out Skein's home.
   if (!isIn(realPath, sandbox.workingDir) || isIn(realPath, await withoutLinks(skeinHome()))) return;
   throw new SessionError(
     "INVALID_OPTION",
-    "The sessions themselves are kept among these files; leave the files out, or keep the sessions elsewhere.",
+    "The session store is in this directory; leave the files out, or keep the store elsewhere.",
   );
 }
 
@@ -160,7 +163,7 @@ function noFiles({ id }: Checkpoint, why: string): SessionError {
   return new SessionError("INVALID_OPTION", `Checkpoint ${show(id)} ${why}; restore it without files.`);
 }
 
-/** What a checkpoint is called in the note of another; the notes that are made here would pile up in each other. */
+/** The name of a checkpoint in the note of another one. Notes made here are not quoted, or they would nest. */
 function nameOf({ version, metadata: { note, beforeRestoreOf } }: Checkpoint): string {
   const named = typeof note === "string" && note.trim() !== "" && beforeRestoreOf === undefined;
   return named ? `"${note.slice(0, NOTE_CHARACTERS)}"` : `position ${version}`;

@@ -2,40 +2,40 @@ import { QUEUED_KEY } from "../../session/log/run-fold.ts";
 import type { Entry } from "../../session/log/entry.ts";
 import { isErased } from "../../session/log/erased-entry.ts";
 
-/** What is known of who or what is erased, when a session of someone else is looked through. */
+/** The target of an erasure, as it is needed to find its words in a session of another user. */
 export interface ErasedWords {
-  /** The sessions that go. */
+  /** The sessions to be removed. */
   readonly sessions: ReadonlyMap<string, unknown>;
-  /** Entries of theirs that others may have, and whose each is. */
+  /** Entries of these sessions that may be in others, by id, with the session that each belongs to. */
   readonly owners: ReadonlyMap<string, string>;
-  /** Entries that the user caused in sessions of others: a merge takes them on without saying whose they are. */
+  /** Entries that the user authored in sessions of others: a merge copies them without their author. */
   readonly authored: ReadonlySet<string>;
-  /** The sessions of others that these are in. */
-  readonly heard: ReadonlySet<string>;
+  /** The sessions of others that contain these entries. */
+  readonly authoredIn: ReadonlySet<string>;
   readonly forks: "keep" | "erase";
 }
 
-/** What a look through a session of someone else has found. */
+/** The result of scanning a session of another user. */
 export interface FoundWords {
-  /** Entries whose words are to go. */
+  /** Entries whose words are to be erased. */
   readonly erase: ReadonlySet<string>;
-  /** Entries that stay as the session was forked from theirs, by the session that they were said in. */
+  /** Entries that are kept because the session was forked from an erased one, grouped by that one. */
   readonly kept: ReadonlyMap<string, readonly string[]>;
-  /** How many entries come after the first of `erase` and say something in words of others. */
+  /** How many entries with the words of others come after the first entry to erase. */
   readonly answers: number;
 }
 
 const SPOKEN: ReadonlySet<string> = new Set(["message", "custom_message", "compaction", "branch_summary"]);
 
-/** What a session of someone else was made from. */
+/** The origin of a session of another user. */
 export interface SessionOrigin {
-  /** The sessions, as far as they are known: one in between may be purged. */
+  /** The known ancestors; a session between two of them may be purged. */
   readonly ancestors: ReadonlySet<string>;
-  /** How many of its first entries are theirs. */
+  /** How many of its first entries are inherited. */
   readonly inherited: number;
 }
 
-/** Looks through a session of someone else. */
+/** Scans a session of another user for the words to erase. */
 export function findWords(
   entries: readonly Entry[],
   { ancestors, inherited }: SessionOrigin,
@@ -44,21 +44,21 @@ export function findWords(
   const erase = new Set<string>();
   const kept = new Map<string, string[]>();
   let answers = 0;
-  const tree = new Tree(entries);
+  const sources = new SummarySources(entries);
   const denied = new Set<string>();
   for (const entry of entries) {
     if (isErased(entry)) continue;
     const origin = mergedFrom(entry);
     const owner = words.owners.get(entry.id) ?? (origin !== null && words.sessions.has(origin) ? origin : null);
     const isInherited = owner !== null && (ancestors.has(owner) || (entry.seq < inherited && origin === null));
-    const isSummary = entry.type === "branch_summary" && origin !== null && words.heard.has(origin);
+    const isSummary = entry.type === "branch_summary" && origin !== null && words.authoredIn.has(origin);
     if (isInherited && words.forks === "keep") kept.set(owner, [...(kept.get(owner) ?? []), entry.id]);
     else if (
       owner !== null ||
       words.authored.has(entry.id) ||
       isSummary ||
       isRepetition(entry, erase, denied) ||
-      tree.tells(entry, erase)
+      sources.summarizes(entry, erase)
     ) {
       erase.add(entry.id);
       if (entry.type === "approval" && entry.decision !== undefined) denied.add(entry.callId);
@@ -68,9 +68,9 @@ export function findWords(
 }
 
 /**
- * Whether a message of a run repeats words of an erased entry: a queued input that was delivered, or the result of a call
- * with the reason of its denial. Logs of earlier versions do not say who caused such a message. `denied` holds the calls
- * whose denial is erased until their result comes, as models use ids of calls again.
+ * Whether a message of a run repeats the words of an erased entry: a delivered queued input, or the result of a denied call with
+ * the reason of the denial. Logs of earlier versions do not record the author of such a message. `denied` holds the calls with an
+ * erased denial until their result is found, because models reuse call ids.
  */
 function isRepetition(entry: Entry, erased: ReadonlySet<string>, denied: Set<string>): boolean {
   if (entry.type !== "message") return false;
@@ -80,7 +80,7 @@ function isRepetition(entry: Entry, erased: ReadonlySet<string>, denied: Set<str
   return typeof queued === "string" && erased.has(queued);
 }
 
-/** The session that a merge has taken an entry from. */
+/** The session from which an entry was merged, or null. */
 function mergedFrom(entry: Entry): string | null {
   const note =
     entry.type === "message" ? entry.message.metadata : entry.type === "branch_summary" ? entry.details : null;
@@ -88,16 +88,16 @@ function mergedFrom(entry: Entry): string | null {
   return typeof origin === "string" ? origin : null;
 }
 
-/** Knows what a summary was made from. */
-class Tree {
+/** Finds the entries that a summary covers. */
+class SummarySources {
   readonly #parents: ReadonlyMap<string, string | null>;
 
   constructor(entries: readonly Entry[]) {
     this.#parents = new Map(entries.map(({ id, parentId }) => [id, parentId]));
   }
 
-  /** Whether an entry sums up one of some others. */
-  tells(entry: Entry, others: ReadonlySet<string>): boolean {
+  /** Whether an entry is a summary of at least one of the given entries. */
+  summarizes(entry: Entry, others: ReadonlySet<string>): boolean {
     if (others.size === 0) return false;
     if (entry.type === "compaction") return this.#pathTo(entry.parentId).some((id) => others.has(id));
     if (entry.type !== "branch_summary") return false;

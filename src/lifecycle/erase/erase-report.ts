@@ -1,62 +1,67 @@
-/** Who or what is erased. */
+/** The target of an erasure: a user or a session. */
 export type EraseTarget =
   | { readonly userId: string; readonly sessionId?: never }
   | { readonly sessionId: string; readonly userId?: never };
 
-/** How an erasure is done. */
+/** Options of an erasure. */
 export interface EraseOptions {
   /**
-   * What becomes of words that a fork of someone else begins with: they are kept there and reported (default), or erased
-   * there too, with the summaries that were made from them.
+   * Whether a fork of another user keeps the erased session's words that it begins with, which is reported (default), or loses
+   * them too, with the summaries made from them.
    */
   readonly forks?: "keep" | "erase";
-  /** Only says what would be erased. It does not look into the trash of others. */
+  /** Only reports what would be erased. Does not scan deleted sessions of others. */
   readonly dryRun?: boolean;
-  /** Afterwards writes what the store is kept in anew, so that no raw file has the words. It takes long and locks others out. */
+  /**
+   * Afterwards rewrites the store's files, so that no raw file contains the words. It takes long and locks out other processes.
+   */
   readonly rewrite?: boolean;
-  /** Told after every session. */
+  /** Called after every session. */
   readonly onProgress?: (progress: EraseProgress) => void;
-  /** Stops between two sessions; the same erasure again goes on there. */
+  /** Aborts between two sessions; repeating the erasure continues there. */
   readonly signal?: AbortSignal;
 }
 
-/** How far an erasure is. */
+/** The progress of an erasure. */
 export interface EraseProgress {
   readonly step: "looking" | "erasing" | "rewriting";
   readonly sessionsDone: number;
-  /** How many sessions are to be erased or cleaned, as far as is known. */
+  /** The number of sessions to erase or clean, as far as it is known. */
   readonly sessionsTotal: number;
 }
 
-/** A fork of someone else's that begins with words of an erased session and keeps them. */
+/** A fork of another user that keeps words of an erased session. */
 export interface KeptByFork {
   readonly sessionId: string;
   readonly forkId: string;
-  /** Whose the fork is now; null where it is nobody's, or gone. */
+  /** The user of the fork; null if it has none, or no longer exists. */
   readonly userId: string | null;
 }
 
-/** What may still tell of who was erased, and is not for us to take away. */
+/** Data that may still mention the erased user and cannot be erased here. */
 export interface NotCovered {
   readonly sessionId: string;
-  /** Others answered in their own words, or the files of a checkpoint could not be freed from here. */
+  /**
+   * `words-of-others`: others answered in their own words. `snapshot`: the files of a checkpoint could not be freed from this
+   * process.
+   */
   readonly reason: "words-of-others" | "snapshot";
-  /** How many entries or snapshots. */
+  /** The number of entries or snapshots. */
   readonly count: number;
 }
 
-/** What an erasure did, or would do. */
+/** The result of an erasure, or of a dry run. */
 export interface EraseReport {
-  /** Sessions that were removed for good. */
+  /** The number of purged sessions. */
   readonly sessions: number;
-  /** Entries that were removed with them, or taken out of sessions of others. */
+  /** The number of entries in them, and of entries erased in sessions of others. */
   readonly entries: number;
-  /** Checkpoints that were removed with them, and those in sessions of others that lost what the user noted with them. */
+  /** The number of checkpoints in them, and of checkpoints in sessions of others whose metadata was erased. */
   readonly checkpoints: number;
-  /** How many of the checkpoints held files. */
+  /** How many of these checkpoints held files. */
   readonly snapshots: number;
   readonly keptByForks: readonly KeptByFork[];
   readonly notCovered: readonly NotCovered[];
-  /** Why what the store is kept in could not be written anew, where that was asked for; everything else is done. */
+  /** Why the store's files could not be rewritten, if that was requested; everything else is done. */
   readonly notRewritten?: string;
 }

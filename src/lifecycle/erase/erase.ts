@@ -7,32 +7,41 @@ import { requestIdOf } from "../../session/log/open-runs.ts";
 import type { Lease, SessionStore } from "../../session/store.ts";
 import { writeTombstones } from "../../stores/tombstones.ts";
 import type { CheckpointManager } from "../checkpoints/checkpoint-manager.ts";
-import { type ErasePlan, type PlannedCleaning, type PlannedRemoval, readPlan, writePlan } from "./erase-plan.ts";
+import {
+  type ErasePlan,
+  type PlannedCleaning,
+  type PlannedRemoval,
+  readPlan,
+  writePlan,
+  planErase,
+} from "./plan-erase.ts";
 import type { EraseOptions, EraseReport, EraseTarget, NotCovered } from "./erase-report.ts";
 import { erasedCheckpoint, erasedEntry } from "../../session/log/erased-entry.ts";
-import { Pace } from "./pace.ts";
-import { planErase } from "./plan-erase.ts";
+import { Throttle } from "./throttle.ts";
 
 const MARKS_AT_ONCE = 500;
 const SESSIONS_AT_ONCE = 10;
 const ENTRIES_AT_ONCE = 1000;
 const ATTEMPTS_MAX = 20;
-/** Short, so that one who was killed keeps nobody waiting; a log that is replaced later than that is read again. */
+/**
+ * Short, so that the lease of a killed process blocks others only briefly. If it expires before a log is replaced, the
+ * replacement fails and is repeated.
+ */
 const LEASE_MS = 1000;
 const LEASE_WAIT_MS = 100;
-/** Five minutes; the same erasure again goes on with the session that was busy. */
+/** Five minutes; repeating the erasure continues with the session that was busy. */
 const LEASE_ATTEMPTS_MAX = 3000;
 
-/** What an erasure needs of its manager. */
+/** The parts of the manager that an erasure needs. */
 export interface EraseParts {
   readonly store: SessionStore;
   readonly checkpoints: CheckpointManager;
   readonly clock: () => Date;
-  /** Tells a run to stop. */
+  /** Cancels a run. */
   cancel(sessionId: string, runId: string): Promise<unknown>;
 }
 
-/** Erases a session or all of a user, as `SessionManager.erase` says. */
+/** Erases a session or everything of a user; see `SessionManager.erase`. */
 export async function erase(parts: EraseParts, target: EraseTarget, options: EraseOptions): Promise<EraseReport> {
   checkTarget(target);
   checkOptions(options);
@@ -44,7 +53,7 @@ class Erasure {
   readonly #store: SessionStore;
   readonly #target: EraseTarget;
   readonly #options: EraseOptions;
-  readonly #pace: Pace;
+  readonly #throttle: Throttle;
   readonly #unfreed: NotCovered[] = [];
   #done = 0;
 
@@ -53,7 +62,7 @@ class Erasure {
     this.#store = parts.store;
     this.#target = target;
     this.#options = options;
-    this.#pace = new Pace(options.signal);
+    this.#throttle = new Throttle(options.signal);
   }
 
   async run(): Promise<EraseReport> {
@@ -63,7 +72,7 @@ class Erasure {
     let plan = earlier;
     if (earlier === null || earlier.done) {
       plan = await this.#plan(earlier);
-      // Asked again with nothing new to erase, it has nothing else to say than the first time.
+      // If a repeated erasure finds nothing new, it reports the result of the first one.
       const isNew = plan.removals.length > 0 || plan.cleanings.length > 0 || earlier === null;
       if (isNew) await writePlan(eraser, this.#target, plan);
       else plan = earlier as ErasePlan;
@@ -71,12 +80,12 @@ class Erasure {
     const finished = plan?.done === true ? plan : await this.#carryOut(plan as ErasePlan);
     const report = await this.#reportOf(finished);
     if (this.#options.rewrite !== true) return report;
-    this.#tell("rewriting", finished);
+    this.#reportProgress("rewriting", finished);
     try {
       await eraser.rewrite?.();
       return report;
     } catch (error) {
-      // What was asked for first is done, and only the report says what that was.
+      // The erasure itself is done, and only the report tells what was erased.
       if (!(error instanceof SessionError)) throw error;
       return { ...report, notRewritten: error.message };
     }
@@ -84,23 +93,23 @@ class Erasure {
 
   #plan(earlier: ErasePlan | null): Promise<ErasePlan> {
     const { forks = "keep", onProgress } = this.#options;
-    const looked = (sessionsDone: number): void =>
+    const onScanned = (sessionsDone: number): void =>
       onProgress?.({ step: "looking", sessionsDone, sessionsTotal: sessionsDone });
     const at = this.#parts.clock().toISOString();
-    const [store, target, pace] = [this.#store, this.#target, this.#pace];
-    return planErase({ store, target, forks, at, earlier, pace, looked });
+    const [store, target, throttle] = [this.#store, this.#target, this.#throttle];
+    return planErase({ store, target, forks, at, earlier, throttle, onScanned });
   }
 
-  /** Every step can be done again: what is gone already is passed over. */
+  /** Every step is idempotent: what is already erased is skipped. */
   async #carryOut(plan: ErasePlan): Promise<ErasePlan> {
     await this.#mark(plan);
     for (const cleaning of plan.cleanings) {
       await this.#clean(cleaning);
-      await this.#next(plan);
+      await this.#afterStep(plan);
     }
     for (const some of batchesOf(plan.removals)) {
       await this.#remove(some);
-      for (let count = 0; count < some.length; count++) await this.#next(plan);
+      for (let count = 0; count < some.length; count++) await this.#afterStep(plan);
     }
     await this.#store.eraser.clearStatistics?.();
     const finished = { ...plan, notCovered: [...plan.notCovered, ...this.#unfreed], done: true };
@@ -108,7 +117,7 @@ class Erasure {
     return finished;
   }
 
-  /** Says what is erased before it is, so that no copy brings it back meanwhile. */
+  /** Writes tombstones before anything is erased, so that no concurrent copy brings it back. */
   async #mark({ at, removals, cleanings }: ErasePlan): Promise<void> {
     const { userId } = this.#target;
     const { eraser } = this.#store;
@@ -118,11 +127,11 @@ class Erasure {
     for (let first = 0; first < Math.max(sessionIds.length, entryIds.length); first += MARKS_AT_ONCE) {
       const part = [first, first + MARKS_AT_ONCE] as const;
       await writeTombstones(eraser, at, { sessionIds: sessionIds.slice(...part), entryIds: entryIds.slice(...part) });
-      await this.#pace.rest();
+      await this.#throttle.pause();
     }
   }
 
-  /** Takes words out of a session of someone else. */
+  /** Erases words in a session of another user. */
   async #clean({ id, deleted, entryIds, checkpointIds = [] }: PlannedCleaning): Promise<void> {
     if (deleted) await this.#store.undelete(id);
     try {
@@ -139,17 +148,17 @@ class Erasure {
         for await (const entry of this.#store.read(id)) entries.push(entry);
         const cleaned = entries.map((entry) => (wanted.has(entry.id) ? erasedEntry(entry) : entry));
         if (await this.#store.eraser.replace(id, entries.length, cleaned)) return;
-        if (attempt === ATTEMPTS_MAX) throw new SessionBusyError(id, "others that append to it all the time");
+        if (attempt === ATTEMPTS_MAX) throw new SessionBusyError(id, "other writers that append to it all the time");
       }
     } catch (error) {
-      // Someone deleted it for good meanwhile, and the words with it.
+      // It was purged meanwhile, and the words with it.
       if (!(error instanceof SessionNotFoundError)) throw error;
     } finally {
       if (deleted) await this.#store.delete(id);
     }
   }
 
-  /** What was asked for in words that go must not begin without them. */
+  /** Cancels runs that are requested with erased words and have not started. */
   async #cancelRequests(id: string, entryIds: ReadonlySet<string>): Promise<void> {
     const head = await this.#store.head(id);
     for (const { runId, state } of head?.openRuns ?? []) {
@@ -157,7 +166,7 @@ class Erasure {
     }
   }
 
-  /** Nothing may run in a session while its log changes; a run that is under way comes to its end first. */
+  /** Takes the session's lease, because no run may be active while its log is replaced; waits for the end of an active run. */
   async #lease(id: string): Promise<Lease> {
     const { signal } = this.#options;
     for (let attempt = 1; ; attempt++) {
@@ -176,11 +185,11 @@ class Erasure {
     const there: string[] = [];
     for (const [index, found] of (await this.#store.heads(ids)).entries()) {
       const id = ids[index] as string;
-      // What is in the trash comes back for a moment: only so can its checkpoints be found.
+      // Undeletes a deleted session for a moment: only then can its checkpoints be listed.
       const head = found ?? ((await this.#store.undelete(id)) ? await this.#store.head(id) : null);
       if (head === null) continue;
       there.push(id);
-      // A run that cannot be told to stop has nothing left to run in either.
+      // A failure to cancel is ignored: the session is removed anyway.
       for (const { runId } of head.openRuns) await this.#parts.cancel(id, runId).catch(() => {});
       const { length: count } = await this.#parts.checkpoints.deleteAll(id);
       if (count > 0) this.#unfreed.push({ sessionId: id, reason: "snapshot", count });
@@ -192,13 +201,13 @@ class Erasure {
     }
   }
 
-  async #next(plan: ErasePlan): Promise<void> {
+  async #afterStep(plan: ErasePlan): Promise<void> {
     this.#done += 1;
-    this.#tell("erasing", plan);
-    await this.#pace.rest();
+    this.#reportProgress("erasing", plan);
+    await this.#throttle.pause();
   }
 
-  #tell(step: "erasing" | "rewriting", { removals, cleanings }: ErasePlan): void {
+  #reportProgress(step: "erasing" | "rewriting", { removals, cleanings }: ErasePlan): void {
     const sessionsTotal = removals.length + cleanings.length;
     this.#options.onProgress?.({ step, sessionsDone: this.#done, sessionsTotal });
   }
@@ -223,7 +232,7 @@ class Erasure {
   }
 }
 
-/** The ids of sessions that go together: each transaction waits for the disk, and a long one keeps others waiting. */
+/** Groups sessions that are removed in one transaction: each transaction waits for the disk, and a long one blocks others. */
 function* batchesOf(removals: readonly PlannedRemoval[]): Generator<readonly string[]> {
   let [ids, entriesLeft]: [string[], number] = [[], ENTRIES_AT_ONCE];
   for (const { id, entries } of removals) {

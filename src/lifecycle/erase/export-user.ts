@@ -5,11 +5,11 @@ import type { SessionHead } from "../../session/log/fold.ts";
 import type { Checkpoint, SessionStore } from "../../session/store.ts";
 import { authoredBy, type FoundSession, findSessions } from "./plan-erase.ts";
 
-/** How many entries are read at once, at most, and how many characters they have before no more are. */
+/** The most entries in one read, and the characters after which a read stops. */
 const ENTRIES_AT_ONCE = 1000;
 const CHARACTERS_AT_ONCE = 256 * 1024;
 
-/** What is held about a user, as one archive, as `SessionManager.exportUser` says. */
+/** Everything stored about a user, as one archive; see `SessionManager.exportUser`. */
 export async function* exportUser(store: SessionStore, userId: string, now: Date): AsyncGenerator<Uint8Array> {
   checkName(userId, "a user");
   yield* tarOf(filesOf(store, userId, now), now);
@@ -37,7 +37,7 @@ async function* filesOf(store: SessionStore, userId: string, now: Date): AsyncGe
       const name = numbered("elsewhere", elsewhere.length, "jsonl");
       elsewhere.push({ file: name, sessionId: id });
       const made = (await store.listCheckpoints(id)).filter(({ by }) => by === userId);
-      yield { name, lines: () => saidIn(store, head, isTheirs, made) };
+      yield { name, lines: () => authoredIn(store, head, isTheirs, made) };
     }
   }
   const about = { userId, exportedAt: now.toISOString(), sessions, elsewhere };
@@ -52,7 +52,7 @@ function* linesOf(values: readonly unknown[]): Generator<string> {
   for (const value of values) yield `${JSON.stringify(value)}\n`;
 }
 
-/** The header and the entries of a session, as far as its head goes. */
+/** The header and the entries of a session, up to its head. */
 async function* logOf(store: SessionStore, { head, deleted }: FoundSession): AsyncGenerator<string> {
   const { header, version } = head;
   yield `${JSON.stringify(header)}\n`;
@@ -65,8 +65,8 @@ async function* logOf(store: SessionStore, { head, deleted }: FoundSession): Asy
   }
 }
 
-/** What a user caused in a session of someone else, with the checkpoints that they made. */
-async function* saidIn(
+/** The entries and checkpoints that a user authored in a session of another user. */
+async function* authoredIn(
   store: SessionStore,
   { header, version }: SessionHead,
   isTheirs: (entry: Entry) => boolean,
@@ -78,18 +78,18 @@ async function* saidIn(
 
 const BLOCK_BYTES = 512;
 
-/** A file of an archive. */
+/** A file in an archive. */
 interface ArchivedFile {
-  /** At most 100 characters of ASCII, with slashes. */
+  /** At most 100 ASCII characters; folders are separated by slashes. */
   readonly name: string;
-  /** What it says, the same each time. */
+  /** Produces the file's lines; called twice, with equal results. */
   readonly lines: () => Iterable<string> | AsyncIterable<string>;
 }
 
-/** An archive of files as `tar` reads it (ustar), in pieces; `modifiedAt` is the time of all of them. */
+/** Writes files as a tar archive (ustar), in chunks; `modifiedAt` is the time of all files. */
 async function* tarOf(files: AsyncIterable<ArchivedFile>, modifiedAt: Date): AsyncGenerator<Uint8Array> {
   for await (const { name, lines } of files) {
-    // Its header says how long a file is, so that it is read twice rather than held.
+    // The header of a file contains its length, so the lines are read twice instead of being kept in memory.
     let bytes = 0;
     for await (const line of lines()) bytes += Buffer.byteLength(line);
     yield headerOf(name, bytes, modifiedAt);
@@ -100,7 +100,7 @@ async function* tarOf(files: AsyncIterable<ArchivedFile>, modifiedAt: Date): Asy
       yield content;
     }
     if (left !== 0) {
-      throw new SessionError("CONFLICT", `What ${name} holds was erased while it was exported; export it again.`);
+      throw new SessionError("CONFLICT", `The contents of ${name} were erased during the export; export again.`);
     }
     yield new Uint8Array(-bytes & (BLOCK_BYTES - 1));
   }
@@ -113,7 +113,7 @@ function headerOf(name: string, bytes: number, modifiedAt: Date): Uint8Array {
   header.write(name, 0, 100, "ascii");
   header.write(octal(0o600, 8) + octal(0, 8) + octal(0, 8), 100, "ascii");
   header.write(octal(bytes, 12) + octal(Math.floor(modifiedAt.getTime() / 1000), 12), 124, "ascii");
-  // The sum is taken with spaces where it goes itself.
+  // The checksum is computed with spaces in its own field.
   header.write("        0", 148, "ascii");
   header.write("ustar\x0000", 257, "ascii");
   const sum = header.reduce((total, byte) => total + byte, 0);

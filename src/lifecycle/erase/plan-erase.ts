@@ -2,29 +2,29 @@ import { clashingId } from "../merge/merge-plan.ts";
 import type { Entry } from "../../session/log/entry.ts";
 import type { SessionHead } from "../../session/log/fold.ts";
 import { parentsOf } from "../../session/query.ts";
-import type { SessionQuery, SessionStore } from "../../session/store.ts";
+import type { SessionQuery, SessionStore, StoreEraser } from "../../session/store.ts";
 import { listPages } from "../../stores/complete/list-pages.ts";
 import { heldBackend } from "../checkpoints/held-snapshot.ts";
 import { type ErasedWords, findWords } from "./entries-to-erase.ts";
-import type { ErasePlan, PlannedCleaning, PlannedKeeping, PlannedRemoval } from "./erase-plan.ts";
 import type { EraseTarget, NotCovered } from "./erase-report.ts";
-import type { Pace } from "./pace.ts";
+import type { Throttle } from "./throttle.ts";
+import { createHash } from "node:crypto";
 
-/** What planning an erasure needs. */
+/** The input for planning an erasure. */
 export interface PlanInput {
   readonly store: SessionStore;
   readonly target: EraseTarget;
   readonly forks: "keep" | "erase";
   readonly at: string;
-  /** The plan of an earlier erasure of the same, which says what forks have kept. */
+  /** The plan of an earlier erasure of the same target, which lists what forks have kept; null if there is none. */
   readonly earlier: ErasePlan | null;
-  readonly pace: Pace;
-  readonly looked: (sessions: number) => void;
+  readonly throttle: Throttle;
+  readonly onScanned: (sessions: number) => void;
 }
 
 const HEIRS_AT_ONCE = 200;
 
-/** Looks for everything that an erasure concerns, and changes nothing but to read what is in the trash. */
+/** Finds everything that an erasure affects. Changes nothing. */
 export async function planErase(input: PlanInput): Promise<ErasePlan> {
   return new ErasePlanning(input).run();
 }
@@ -32,17 +32,17 @@ export async function planErase(input: PlanInput): Promise<ErasePlan> {
 class ErasePlanning {
   readonly #input: PlanInput;
   readonly #store: SessionStore;
-  readonly #doomed = new Map<string, FoundSession>();
+  readonly #removed = new Map<string, FoundSession>();
   readonly #owners = new Map<string, string>();
   readonly #authored = new Set<string>();
-  readonly #heard = new Set<string>();
-  /** Checkpoints that the user made in sessions of others, by session. */
+  readonly #authoredIn = new Set<string>();
+  /** Checkpoints that the user created in sessions of others, by session. */
   readonly #checkpoints = new Map<string, readonly string[]>();
-  /** Which of the sessions that go a session begins with, as far as only the store can tell. */
+  /** For a session, the removed sessions from which it inherits entries, if only the store knows that. */
   readonly #inherits = new Map<string, Set<string>>();
-  /** Sessions that were erased before, and whose words forks have kept. */
+  /** Sessions that were erased earlier, and whose words forks have kept. */
   readonly #keptBefore = new Set<string>();
-  /** Sessions of others that may have words of those that go. */
+  /** Sessions of others that may contain words of the removed ones. */
   readonly #others = new Map<string, FoundSession>();
   readonly #known = new Map<string, FoundSession | null>();
 
@@ -53,13 +53,13 @@ class ErasePlanning {
 
   async run(): Promise<ErasePlan> {
     const { target, forks, at, earlier } = this.#input;
-    for await (const found of this.#targets()) this.#doomed.set(found.head.header.id, found);
+    for await (const found of this.#targets()) this.#removed.set(found.head.header.id, found);
     const related = await this.#findHeirs();
     const removals: PlannedRemoval[] = [];
-    for (const found of this.#doomed.values()) {
-      removals.push(await this.#look(found, related));
-      this.#input.looked(removals.length);
-      await this.#input.pace.rest();
+    for (const found of this.#removed.values()) {
+      removals.push(await this.#planRemoval(found, related));
+      this.#input.onScanned(removals.length);
+      await this.#input.throttle.pause();
     }
     if (target.userId !== undefined) await this.#findAuthored(target.userId);
     for (const { sessionId, forkId, entryIds } of earlier?.kept ?? []) {
@@ -78,38 +78,41 @@ class ErasePlanning {
     if (found !== null) yield found;
   }
 
-  /** Sessions made from those that go, though one in between may be purged; the sessions that have such heirs. */
+  /**
+   * Finds the sessions forked from removed ones, even if a session between them is purged. Returns the removed sessions that have
+   * such descendants.
+   */
   async #findHeirs(): Promise<ReadonlySet<string>> {
     const { eraser } = this.#store;
-    const ids = [...this.#doomed.keys()];
+    const ids = [...this.#removed.keys()];
     const related = new Set<string>();
     for (let first = 0; eraser.heirs !== undefined && first < ids.length; first += HEIRS_AT_ONCE) {
       for (const [sessionId, heirId] of await eraser.heirs(ids.slice(first, first + HEIRS_AT_ONCE))) {
         related.add(sessionId);
         this.#inherits.set(heirId, (this.#inherits.get(heirId) ?? new Set()).add(sessionId));
-        const heir = this.#doomed.has(heirId) ? null : await this.#find(heirId);
+        const heir = this.#removed.has(heirId) ? null : await this.#find(heirId);
         if (heir !== null) await this.#add(heir);
       }
-      await this.#input.pace.rest();
+      await this.#input.throttle.pause();
     }
     return related;
   }
 
-  /** What goes with a session, and who else may have words of it. */
-  async #look({ head, deleted }: FoundSession, heirs: ReadonlySet<string>): Promise<PlannedRemoval> {
+  /** Counts what is removed with a session, and finds other sessions that may contain its words. */
+  async #planRemoval({ head, deleted }: FoundSession, heirs: ReadonlySet<string>): Promise<PlannedRemoval> {
     const { id, forkedFrom } = head.header;
     const ancestors = await this.#ancestorsOf(head);
-    const namesHeirs = this.#store.eraser.heirs !== undefined;
-    // A store that cannot name the heirs is read through for a user, and then every entry counts.
-    const readsAll = !namesHeirs && this.#input.target.userId !== undefined;
+    const hasHeirIndex = this.#store.eraser.heirs !== undefined;
+    // Without an index of descendants, the whole store is scanned for a user, and then every entry is needed.
+    const readsAll = !hasHeirIndex && this.#input.target.userId !== undefined;
     let related = ancestors.length > 0 || heirs.has(id) || readsAll;
-    for await (const child of namesHeirs ? [] : this.#list({ parentId: id })) {
+    for await (const child of hasHeirIndex ? [] : this.#list({ parentId: id })) {
       related = true;
       await this.#add(child);
     }
     for (const parent of ancestors) {
-      const found = this.#doomed.has(parent) ? null : await this.#find(parent);
-      // A branch is merged into what it was forked from.
+      const found = this.#removed.has(parent) ? null : await this.#find(parent);
+      // The parent may contain merged turns of its branch.
       if (found !== null) await this.#add(found);
     }
     const first = forkedFrom?.version ?? 0;
@@ -127,16 +130,19 @@ class ErasePlanning {
     const isTheirs = ({ id, by }: Entry): boolean => by === userId || this.#owners.has(id);
     for await (const ids of authoredBy(this.#store, userId, isTheirs)) {
       for (const id of ids) {
-        const found = this.#doomed.has(id) ? null : await this.#find(id);
-        if (found !== null) await this.#hear(found, userId);
-        await this.#input.pace.rest();
+        const found = this.#removed.has(id) ? null : await this.#find(id);
+        if (found !== null) await this.#recordAuthored(found, userId);
+        await this.#input.throttle.pause();
       }
-      await this.#input.pace.rest();
+      await this.#input.throttle.pause();
     }
   }
 
-  /** Notes what a user said in a session of someone else; what that was merged into may have it too. */
-  async #hear(found: FoundSession, userId: string): Promise<void> {
+  /**
+   * Records the entries that a user authored in a session of another user; sessions into which that one was merged may contain
+   * them as well.
+   */
+  async #recordAuthored(found: FoundSession, userId: string): Promise<void> {
     await this.#add(found);
     const { id: sessionId } = found.head.header;
     const { deleted } = found;
@@ -146,23 +152,23 @@ class ErasePlanning {
         sessionId,
         made.map(({ id }) => id),
       );
-    const said: string[] = [];
-    for await (const { id, by } of readEntries(this.#store, found)) if (by === userId) said.push(id);
-    if (said.length === 0) return;
-    this.#heard.add(sessionId);
-    for (const id of said) for (const each of mergedIds(sessionId, id)) this.#authored.add(each);
+    const entryIds: string[] = [];
+    for await (const { id, by } of readEntries(this.#store, found)) if (by === userId) entryIds.push(id);
+    if (entryIds.length === 0) return;
+    this.#authoredIn.add(sessionId);
+    for (const id of entryIds) for (const each of mergedIds(sessionId, id)) this.#authored.add(each);
     for (const parent of await this.#ancestorsOf(found.head)) {
       const other = await this.#find(parent);
       if (other !== null) await this.#add(other);
     }
   }
 
-  /** A session of someone else, and all that were made from it: they may have the same words. */
+  /** Adds a session of another user and all of its descendants, which may contain the same words. */
   async #add(found: FoundSession): Promise<void> {
     const queue = [found];
     for (let next = queue.pop(); next !== undefined; next = queue.pop()) {
       const { id } = next.head.header;
-      if (this.#doomed.has(id) || this.#others.has(id)) continue;
+      if (this.#removed.has(id) || this.#others.has(id)) continue;
       this.#others.set(id, next);
       for await (const child of this.#list({ parentId: id })) queue.push(child);
     }
@@ -173,10 +179,10 @@ class ErasePlanning {
     const kept: PlannedKeeping[] = [];
     const notCovered: NotCovered[] = [];
     const words: ErasedWords = {
-      sessions: this.#doomed,
+      sessions: this.#removed,
       owners: this.#owners,
       authored: this.#authored,
-      heard: this.#heard,
+      authoredIn: this.#authoredIn,
       forks: this.#input.forks,
     };
     for (const found of this.#others.values()) {
@@ -194,16 +200,16 @@ class ErasePlanning {
         cleanings.push({ id, deleted: found.deleted, entryIds: [...erase], checkpointIds });
       for (const [sessionId, entryIds] of keeps) kept.push({ sessionId, forkId: id, entryIds });
       if (answers > 0) notCovered.push({ sessionId: id, reason: "words-of-others", count: answers });
-      await this.#input.pace.rest();
+      await this.#input.throttle.pause();
     }
     return { cleanings, kept, notCovered };
   }
 
-  /** The sessions that a session was made from, and those that they were made from. */
+  /** All ancestors of a session. */
   async #ancestorsOf(head: SessionHead): Promise<readonly string[]> {
     const found = new Set(parentsOf(head));
     for (const id of found) {
-      const parent = this.#doomed.get(id) ?? (await this.#find(id));
+      const parent = this.#removed.get(id) ?? (await this.#find(id));
       if (parent !== null) for (const next of parentsOf(parent.head)) found.add(next);
     }
     return [...found];
@@ -231,18 +237,18 @@ class ErasePlanning {
   }
 }
 
-/** The ids that an entry can have in another session once it was merged; the second where its own was taken there. */
+/** The ids that an entry can have after a merge: its own, or the second one if its own was already in use. */
 function mergedIds(sessionId: string, entryId: string): readonly string[] {
   return [entryId, clashingId(sessionId, entryId)];
 }
 
-/** A session, live or in the trash. */
+/** A session, deleted or not. */
 export interface FoundSession {
   readonly head: SessionHead;
   readonly deleted: boolean;
 }
 
-/** The sessions that a query asks for, and then those in the trash. */
+/** The sessions that match a query, followed by the deleted ones that match. */
 export async function* findSessions(
   store: SessionStore,
   query: Pick<SessionQuery, "userId" | "parentId">,
@@ -252,7 +258,7 @@ export async function* findSessions(
       for (const head of items) yield { head, deleted };
 }
 
-/** The log of a session, as far as its head goes. */
+/** The log of a session, up to its head. */
 async function readFound(store: SessionStore, found: FoundSession): Promise<readonly Entry[]> {
   const entries: Entry[] = [];
   for await (const entry of readEntries(store, found)) entries.push(entry);
@@ -263,11 +269,11 @@ function readEntries(store: SessionStore, { head, deleted }: FoundSession): Asyn
   return store.read(head.header.id, { before: head.version, deleted });
 }
 
-/** The ids of sessions, deleted ones too, in which a user caused an entry or made a checkpoint, some at a time. */
+/** The ids of sessions, deleted ones too, in which a user authored an entry or a checkpoint, in batches. */
 export async function* authoredBy(
   store: SessionStore,
   userId: string,
-  /** Whether an entry is the user's; asked where the store cannot tell, and every session is read through. */
+  /** Whether an entry is the user's; used if the store has no index of authors, and every session is scanned. */
   isTheirs: (entry: Entry) => boolean,
 ): AsyncGenerator<readonly string[]> {
   const { authored } = store.eraser;
@@ -280,4 +286,59 @@ export async function* authoredBy(
     for await (const entry of readEntries(store, found)) if (isTheirs(entry)) return true;
     return false;
   }
+}
+
+/** A session to be removed. */
+export interface PlannedRemoval {
+  readonly id: string;
+  readonly entries: number;
+  readonly checkpoints: number;
+  readonly snapshots: number;
+}
+
+/** A session of another user with entries to be erased. */
+export interface PlannedCleaning {
+  readonly id: string;
+  /** Whether it is deleted; it is undeleted for the erasure, and deleted again. */
+  readonly deleted: boolean;
+  readonly entryIds: readonly string[];
+  /** Checkpoints whose metadata is erased; absent in plans of earlier versions. */
+  readonly checkpointIds?: readonly string[];
+}
+
+/** Entries of a removed session that a fork of another user keeps. */
+export interface PlannedKeeping {
+  readonly sessionId: string;
+  readonly forkId: string;
+  readonly entryIds: readonly string[];
+}
+
+/** The plan of an erasure. It is stored before anything is erased, and contains only ids, no words and no user names. */
+export interface ErasePlan {
+  readonly at: string;
+  readonly forks: "keep" | "erase";
+  readonly removals: readonly PlannedRemoval[];
+  readonly cleanings: readonly PlannedCleaning[];
+  readonly kept: readonly PlannedKeeping[];
+  readonly notCovered: readonly NotCovered[];
+  readonly done: boolean;
+}
+
+/** Reads the stored plan of an erasure; null if there is none. */
+export async function readPlan(eraser: StoreEraser, target: EraseTarget): Promise<ErasePlan | null> {
+  const key = erasureKey(target);
+  const text = (await eraser.readMarks([key])).get(key);
+  return text === undefined ? null : (JSON.parse(text) as ErasePlan);
+}
+
+/** Stores the plan of an erasure. */
+export async function writePlan(eraser: StoreEraser, target: EraseTarget, plan: ErasePlan): Promise<void> {
+  await eraser.writeMarks(new Map([[erasureKey(target), JSON.stringify(plan)]]));
+}
+
+/** The key of a stored plan. A user's name is personal data, so the key has only its hash. */
+function erasureKey(target: EraseTarget): string {
+  const { userId } = target;
+  if (userId === undefined) return `erase/session/${target.sessionId}`;
+  return `erase/user/${createHash("sha256").update(userId).digest("hex")}`;
 }

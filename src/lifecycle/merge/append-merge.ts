@@ -2,10 +2,10 @@ import type { SessionState } from "../../session/state/state.ts";
 import type { MergeContext, MergeOutcome, MergeStrategy } from "./merge-strategy.ts";
 
 /**
- * Appends all of a branch's new turns after the parent's last, with the summaries and extension messages among them.
+ * Appends all new turns of a branch after the parent's last one, together with the summaries and extension messages among them.
  *
- * - Variables that the branch changed have the branch's value; all others stay as the parent has them.
- * - Prompt, tools and skills, model and thinking level stay the parent's, and so does what a compaction hides.
+ * - Variables that the branch changed get the branch's value; all others keep the parent's.
+ * - Prompt, tools, skills, model, thinking level and compactions of the parent do not change.
  */
 export class AppendMerge implements MergeStrategy {
   readonly name = "append";

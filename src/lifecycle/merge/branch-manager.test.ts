@@ -17,14 +17,14 @@ const act: fc.Arbitrary<Act> = fc.oneof(
   { weight: 3, arbitrary: fc.record({ kind: fc.constant("merge" as const), branch: fc.nat(20), up: fc.nat(3) }) },
 );
 
-/** What sessions should hold: each turn by its id, in the order in which it came. */
+/** The expected contents of sessions: the ids of the turns, in order. */
 interface Expected {
   readonly id: string;
   readonly parent: Expected | null;
   readonly turns: string[];
 }
 
-test("whatever is said, forked and merged, every session has each turn once, in the order it came, at no moment of any clock", async () => {
+test("after any sequence of turns, forks and merges every session has each turn once, in order, regardless of clocks", async () => {
   const timestamp = "2024-01-01T00:00:00.000Z";
   await fc.assert(
     fc.asyncProperty(fc.array(act, { maxLength: 40 }), async (acts) => {

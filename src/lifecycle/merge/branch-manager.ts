@@ -22,7 +22,7 @@ import { AppendMerge } from "./append-merge.ts";
 import { followForks, readNewEntries } from "./fork-chain.ts";
 import { checkpointExtra } from "../checkpoints/checkpoint-manager.ts";
 import { candidateOf, candidatesOf, type MergeSubject } from "./merge-candidates.ts";
-import { inLine } from "../merge-line.ts";
+import { serialize } from "../../internal/session-queue.ts";
 import { baseVariables, conflictsOf, freeId, type MergePlan, planMerge, previewAppend } from "./merge-plan.ts";
 import type { MergeOutcome, MergeResult, MergeStrategy, SkippedTurn } from "./merge-strategy.ts";
 import { readState, readTurns, type StateOptions } from "../read-state.ts";
@@ -31,54 +31,54 @@ import type { Candidate } from "./take-over.ts";
 const BRANCHES_DEFAULT = 10;
 const TRIES_MAX = 10;
 
-/** How branches are kept. */
+/** Options of a `BranchManager`. */
 export interface BranchManagerOptions {
-  /** How many live forks a session may have (default 10). */
+  /** The most forks of a session that are not deleted (default 10). */
   readonly maxPerSession?: number;
   readonly clock?: () => Date;
-  /** Makes the ids of new branches. */
+  /** Generates the ids of new branches. */
   readonly ids?: () => string;
 }
 
 const OPTIONS: KeysOf<BranchManagerOptions> = { maxPerSession: true, clock: true, ids: true };
 
-/** Where a branch begins, and whose it is. */
+/** Options of a branch: its start and its user. */
 export interface BranchForkOptions extends StateOptions {
-  /** A checkpoint of the session, instead of where it stands now. */
+  /** Forks at a checkpoint of the session, instead of its current position. */
   readonly fromCheckpoint?: string;
-  /** The last entry that the branch takes over (null: none), instead of where the session stands now. */
+  /** The last entry that the branch inherits (null: none); default: the session's last. */
   readonly at?: string | null;
   /** The user of the branch (default: the session's). */
   readonly userId?: string | null;
-  /** Refuse a branch whose user already has this many active or suspended sessions. */
+  /** Refuses the branch if its user already has this many active or suspended sessions. */
   readonly maxOpenPerUser?: number;
-  /** Refuse a branch whose variables take more bytes as JSON. */
+  /** Refuses the branch if its variables are larger as JSON. */
   readonly variablesBytesMax?: number;
-  /** Who forks; left out, it is the program itself. */
+  /** The user who forks (default: the program itself). */
   readonly by?: string;
 }
 
-/** How a branch is merged. */
+/** Options of a merge. */
 export interface MergeOptions extends StateOptions {
-  /** What of the branch is merged (default: an `AppendMerge`). */
+  /** Decides what is merged (default: an `AppendMerge`). */
   readonly strategy?: MergeStrategy;
-  /** True only says what the merge would do. */
+  /** True only previews the merge. */
   readonly dryRun?: boolean;
-  /** Refuse a merge after which the parent would have more turns. */
+  /** Refuses the merge if the parent would then have more turns. */
   readonly maxTurns?: number;
-  /** Refuse a merge after which the parent's variables would take more bytes as JSON. */
+  /** Refuses the merge if the parent's variables would then be larger as JSON. */
   readonly variablesBytesMax?: number;
-  /** Who merges; left out, it is the program itself. */
+  /** The user who merges (default: the program itself). */
   readonly by?: string;
 }
 
 /**
- * Forks sessions into branches and merges these back.
+ * Forks sessions into branches, and merges them back.
  *
- * - A branch is a session of its own that begins with the entries of another, and that one never notices.
- * - What is new in a branch is known from where it was forked, however far the parent has moved and whatever the clocks say.
- * - A merge is one append: all of it lands, or nothing. What is merged twice is there once.
- * - Merged turns keep their ids and times, and say in `metadata.mergedFrom` where they were said.
+ * - A branch is a separate session that begins with the entries of another one, and does not affect it.
+ * - The new entries of a branch are those after its fork position, regardless of the parent's progress and of clocks.
+ * - A merge is one atomic append. It is idempotent: entries that are already merged are skipped.
+ * - Merged turns keep their ids and times; `metadata.mergedFrom` names the session that they come from.
  */
 export class BranchManager {
   readonly #store: SessionStore;
@@ -98,11 +98,11 @@ export class BranchManager {
   }
 
   /**
-   * A new, active session that begins with what this one says, here or at an earlier point. Any session can be forked,
-   * closed and expired ones too.
+   * Creates an active session that begins with this one's entries, up to its end or an earlier position. Every session can be
+   * forked, closed and expired ones too.
    *
-   * @throws {SessionError} `SESSION_NOT_FOUND`, `CHECKPOINT_NOT_FOUND` (also for one of another session), `UNKNOWN_ENTRY`,
-   * `CAPACITY`, or `INVALID_OPTION` for a name that is empty.
+   * @throws {SessionError} `SESSION_NOT_FOUND`, `CHECKPOINT_NOT_FOUND` (also for a checkpoint of another session),
+   * `UNKNOWN_ENTRY`, `CAPACITY`, or `INVALID_OPTION` for an empty name.
    */
   async fork(sessionId: string, branchName: string, options: BranchForkOptions = {}): Promise<SessionState> {
     checkBranchName(branchName);
@@ -124,18 +124,18 @@ export class BranchManager {
       if (fork.status !== head.status) await this.#checkRoom(head, maxOpenPerUser);
       return await readState(this.#store, head, options);
     } catch (error) {
-      // A branch that is not as it was asked for is none, and must not count as one.
+      // An incomplete branch is deleted, so that it does not count against the limits.
       await this.#store.delete(header.id).catch(() => {});
       throw error;
     }
   }
 
   /**
-   * Brings what a branch has said since it was forked into a session that it comes from, which need not be the nearest.
+   * Merges the new entries of a branch into a session from which it was forked, directly or through other forks.
    *
-   * @throws {SessionError} `SESSION_NOT_FOUND` (also for another user's branch), `LINEAGE` for a session that the branch does
-   * not come from, `INVALID_OPTION` for a strategy that is none or a session with itself, `SESSION_CLOSED`,
-   * `SESSION_EXPIRED` or `SESSION_SUSPENDED` for a parent that takes no turns, `CAPACITY`, `INVALID_VALUE`.
+   * @throws {SessionError} `SESSION_NOT_FOUND` (also for another user's branch), `LINEAGE` if the branch was not forked from the
+   * session, `INVALID_OPTION` for an invalid strategy or a session with itself, `SESSION_CLOSED`, `SESSION_EXPIRED` or
+   * `SESSION_SUSPENDED` for a parent that accepts no turns, `CAPACITY`, `INVALID_VALUE`.
    */
   async merge(parentId: string, branchId: string, options: MergeOptions = {}): Promise<MergeResult> {
     const { strategy = new AppendMerge(), maxTurns } = options;
@@ -163,7 +163,9 @@ export class BranchManager {
     const candidates = candidatesOf(answer, strategy, subject);
     const base = await baseVariables(this.#store, branchId, newEntries, merged);
     const skipped = skippedBy(answer);
-    const { head, plan, state } = await inLine(this.#store, parentId, () => this.#land(parentId, candidates, options));
+    const { head, plan, state } = await serialize(this.#store, parentId, () =>
+      this.#appendMissing(parentId, candidates, options),
+    );
     const { variables } = await this.#store.settings(parentId, head.path);
     const sides = { parent: variables, branch: subject.branch.variables, base };
     return Object.freeze({
@@ -174,7 +176,7 @@ export class BranchManager {
     });
   }
 
-  /** A fork of a session that had ended counts only once it is active, and so others may have been made meanwhile. */
+  /** A fork of an ended session counts only once it is active, so other sessions may have been created meanwhile. */
   async #checkRoom({ header: { userId } }: SessionHead, maxOpenPerUser: number | undefined): Promise<void> {
     if (maxOpenPerUser === undefined || userId === null) return;
     if ((await this.#store.count({ userId, status: ["active", "suspended"] })) <= maxOpenPerUser) return;
@@ -196,7 +198,7 @@ export class BranchManager {
         kind: "op_fork",
         extras: fromCheckpoint === undefined ? [] : [checkpointExtra(fromCheckpoint)],
       },
-      // The store fills in the rest.
+      // The store fills in entry and version.
       forkedFrom: { sessionId: source.id, entryId: null, version: 0, branchName },
     });
   }
@@ -225,8 +227,12 @@ export class BranchManager {
     return merged;
   }
 
-  /** Appends what is not there yet, or only says what that would come to; `head` is the parent's before it. */
-  async #land(parentId: string, candidates: readonly Candidate[], options: MergeOptions): Promise<Landing> {
+  /** Appends the entries that are missing in the parent, or only previews that; `head` is the parent's before it. */
+  async #appendMissing(
+    parentId: string,
+    candidates: readonly Candidate[],
+    options: MergeOptions,
+  ): Promise<MergedAppend> {
     for (let tries = 1; ; tries++) {
       const head = await existing(this.#store, parentId);
       if (head.status !== "active") throw statusError(parentId, head.status);
@@ -235,7 +241,7 @@ export class BranchManager {
         const state = await (options.dryRun === true ? this.#preview : this.#write).call(this, head, plan, options);
         return { head, plan, state };
       } catch (error) {
-        // Another process merged the same branch meanwhile; what it appended is found the next time.
+        // Another process merged the same branch concurrently; the next attempt finds its entries.
         const lostRace = error instanceof SessionError && error.code === "ENTRY_EXISTS";
         if (!lostRace || tries === TRIES_MAX) throw error;
       }
@@ -262,7 +268,7 @@ export class BranchManager {
   }
 }
 
-interface Landing {
+interface MergedAppend {
   readonly head: SessionHead;
   readonly plan: MergePlan;
   readonly state: SessionState;
@@ -274,7 +280,7 @@ async function existing(store: SessionStore, sessionId: string): Promise<Session
   return head;
 }
 
-/** Where a fork ends in its source's log, and where its leaf must stand; undefined where that follows from the log. */
+/** The position in the source's log at which a fork ends, and its leaf; undefined if that follows from the log. */
 async function startOf(
   store: SessionStore,
   sessionId: string,
@@ -318,7 +324,8 @@ function appendOptions(drafts: readonly EntryDraft[], options: MergeOptions): Ap
   return {
     guard: { status: "active", ...defined({ maxTurns, variablesBytesMax }) },
     ...defined({ by }),
-    // A copy of another log may be of any length; the drafts name no parents, so that they chain as always.
+    // More entries than in a normal append are allowed for a copy of another log; the drafts have no parents, so each becomes the
+    // child of the previous one.
     ...(drafts.length > APPEND_ENTRIES_MAX ? { verbatim: true } : {}),
   };
 }

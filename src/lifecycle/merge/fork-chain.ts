@@ -7,18 +7,18 @@ import { characterLimit } from "../../tree/path-reader.ts";
 
 const FORKS_MAX = 10_000;
 
-/** What a session and one of its forks, or a fork of a fork, have in common. */
+/** What a session and one of its direct or indirect forks have in common. */
 export interface ForkChain {
-  /** How many of the fork's entries are the session's own. */
+  /** How many of the fork's entries come from the session. */
   readonly shared: number;
-  /** The sessions that wrote what the fork has more, the fork itself first, each with the position of its first entry. */
+  /** The sessions that wrote the fork's other entries, the fork itself first, each with the position of its first entry. */
   readonly writers: readonly { readonly header: SessionHeader; readonly from: number }[];
 }
 
 /**
- * Follows a fork back to a session that it comes from.
+ * Follows the chain of forks from a fork back to a session.
  *
- * @throws {LineageError} when it does not come from that session, or when a fork on the way was deleted.
+ * @throws {LineageError} if the chain does not lead to that session, or if a fork on the way was deleted.
  */
 export async function followForks(store: SessionStore, fork: SessionHead, sourceId: string): Promise<ForkChain> {
   const writers: { header: SessionHeader; from: number }[] = [];
@@ -33,7 +33,7 @@ export async function followForks(store: SessionStore, fork: SessionHead, source
     if (source === null) {
       throw new LineageError(
         fork.header.id,
-        `Session ${fork.header.id} comes from ${sessionId}, which is not there any more, so where it left ${sourceId} cannot be told; bring that one back first.`,
+        `Session ${fork.header.id} comes from ${sessionId}, which is deleted, so its fork position in ${sourceId} is unknown; undelete that one first.`,
       );
     }
     header = source.header;
@@ -44,16 +44,16 @@ export async function followForks(store: SessionStore, fork: SessionHead, source
   );
 }
 
-/** The session that wrote an entry which the fork has more than its source. */
+/** The session that wrote a new entry of a fork. */
 export function writerOf({ writers }: ForkChain, { seq }: Entry): SessionHeader {
   const writer = writers.find(({ from }) => seq >= from) ?? writers[0];
   return (writer as ForkChain["writers"][number]).header;
 }
 
 /**
- * The nodes on a fork's path that it has more than its source, oldest first. Costs what the fork has more.
+ * The new nodes on a fork's path, oldest first. The cost is proportional to their number.
  *
- * @throws {SessionError} `TOO_LARGE` when that takes more than so many characters.
+ * @throws {SessionError} `TOO_LARGE` if they have more than `charactersMax` characters.
  */
 export async function readNewEntries(
   store: SessionStore,

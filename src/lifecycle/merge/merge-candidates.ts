@@ -8,7 +8,7 @@ import type { MergeOutcome, MergeStrategy } from "./merge-strategy.ts";
 import { type Candidate, type Origin, takeOver } from "./take-over.ts";
 import { type TurnInput, turnDraft } from "../turn-input.ts";
 
-/** What a merge is about. */
+/** The two sides of a merge. */
 export interface MergeSubject {
   readonly parent: SessionState;
   readonly branch: SessionState;
@@ -16,32 +16,32 @@ export interface MergeSubject {
   readonly newEntries: readonly Entry[];
 }
 
-/** The entry of a branch as its parent gets it, or null. */
+/** Converts an entry of a branch for its parent; null if it is not merged. */
 export function candidateOf(entry: Entry, chain: ForkChain): Candidate | null {
   const { id, forkedFrom } = writerOf(chain, entry);
   return takeOver(entry, { sessionId: id, branchName: forkedFrom?.branchName ?? null, turnId: entry.id });
 }
 
 /**
- * What a strategy's answer amounts to, in the order in which it is to be appended.
+ * Converts the result of a strategy into the entries to append, in order.
  *
- * @throws {SessionError} `INVALID_VALUE` for an answer that cannot be appended.
+ * @throws {SessionError} `INVALID_VALUE` for a result that cannot be appended.
  */
 export function candidatesOf(answer: unknown, strategy: MergeStrategy, subject: MergeSubject): readonly Candidate[] {
   if (typeof answer !== "object" || answer === null || Array.isArray(answer)) {
-    throw refused(strategy, "it is neither what to append nor a state");
+    throw refused(strategy, "it is neither a merge outcome nor a state");
   }
   return isState(answer)
     ? new Collector(strategy, subject).addState(answer).candidates
     : new Collector(strategy, subject).addOutcome(answer as MergeOutcome).candidates;
 }
 
-/** What a strategy is called in messages and ids. */
+/** The name of a strategy in messages and ids. */
 function nameOf(strategy: MergeStrategy): string {
   return strategy.name ?? strategy.constructor?.name ?? "Object";
 }
 
-/** Fields that follow from the turns, or that only say when and where. */
+/** Fields that are computed from the turns, or that only describe the position. */
 const DERIVED: ReadonlySet<string> = new Set<keyof SessionState>([
   "turnCount",
   "totalTokens",
@@ -54,7 +54,7 @@ const DERIVED: ReadonlySet<string> = new Set<keyof SessionState>([
 ]);
 const SETTINGS: ReadonlySet<string> = new Set<keyof SessionState>(["systemPrompt", "activeTools", "activeSkills"]);
 
-/** Gathers what a strategy wants, giving ids that are the same each time to what has none. */
+/** Collects the entries of a strategy's result, and gives deterministic ids to those without one. */
 class Collector {
   readonly candidates: Candidate[] = [];
   readonly #strategy: MergeStrategy;
@@ -82,10 +82,10 @@ class Collector {
   addState(next: SessionState): this {
     const { parent } = this.#subject;
     const { fields, metadata, variables, turns } = StateDiff.compute(parent, next);
-    if (metadata !== undefined) throw refused(this.#strategy, "it changes metadata, which a session keeps for good");
+    if (metadata !== undefined) throw refused(this.#strategy, "it changes metadata, which is immutable");
     for (const { remove, insert } of turns?.splices ?? []) {
       if (remove > 0)
-        throw refused(this.#strategy, "it changes or leaves out turns of the parent, and a merge only adds");
+        throw refused(this.#strategy, "it changes or removes turns of the parent, but a merge can only append");
       for (const turn of insert) this.#addTurn(turn);
     }
     return this.#addFields(fields, variables);
@@ -144,7 +144,7 @@ class Collector {
     return `${this.#prefix()}-${this.candidates.length}`;
   }
 
-  /** The same for the same branch at the same point, so that merging twice is merging once. */
+  /** Deterministic for a branch at a version, so that repeated merges are idempotent. */
   #prefix(): string {
     const { sessionId, version } = this.#subject.branch;
     return `${sessionId}/${nameOf(this.#strategy)}-${version}`;
@@ -158,6 +158,6 @@ function isState(answer: object): answer is SessionState {
 function refused(strategy: MergeStrategy, problem: string): SessionError {
   return new SessionError(
     "INVALID_VALUE",
-    `What the merge strategy ${show(nameOf(strategy))} returned cannot be merged: ${problem}.`,
+    `The result of the merge strategy ${show(nameOf(strategy))} cannot be merged: ${problem}.`,
   );
 }

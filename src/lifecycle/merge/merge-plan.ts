@@ -15,13 +15,13 @@ import type { SessionHead } from "../../session/log/fold.ts";
 import { isReservedId } from "../../session/log/open-runs.ts";
 import { readSettings, type Settings, type SettingsNode } from "../../session/log/settings.ts";
 
-/** What a merge is going to write, and what not. */
+/** The entries that a merge appends, and those that it skips. */
 export interface MergePlan {
   readonly drafts: readonly (EntryDraft & { readonly id: string })[];
   readonly skipped: readonly SkippedTurn[];
 }
 
-/** Leaves out what the parent has already. */
+/** Leaves out the entries that the parent already has. */
 export async function planMerge(
   store: SessionStore,
   parentId: string,
@@ -40,11 +40,11 @@ export async function planMerge(
   return { drafts: [...drafts.values()], skipped };
 }
 
-/** The id under which the parent can take a candidate; null when it has it. */
+/** The id for a candidate in the parent; null if the parent already has it. */
 export async function freeId(store: SessionStore, parentId: string, candidate: Candidate): Promise<string | null> {
   const { id } = candidate.draft;
   const entry = await store.getEntry(parentId, id);
-  // The input of a run of the branch is not the input of a run of the parent, and cannot have its id.
+  // The id of a run's input is reserved for that run: in the parent, the entry is not the input of a run, so it gets another id.
   if (entry === null && !isReservedId(id)) return id;
   if (entry !== null && isThere(entry, candidate)) return null;
   const other = clashingId(candidate.origin.sessionId, id);
@@ -52,12 +52,15 @@ export async function freeId(store: SessionStore, parentId: string, candidate: C
   return taken !== null && isThere(taken, candidate) ? null : other;
 }
 
-/** The id of a merged entry where both sides gave its own id to something else; the same each time it is merged. */
+/**
+ * The id of a merged entry whose own id is in use in the parent for something else; deterministic, so that repeated merges are
+ * idempotent.
+ */
 export function clashingId(sessionId: string, entryId: string): string {
   return `${sessionId}/${entryId}`;
 }
 
-/** What both sides changed since they last agreed, among the variables that the drafts change. */
+/** The variables that both sides have changed since the last merge, among those that the drafts change. */
 export function conflictsOf(
   drafts: readonly EntryDraft[],
   { parent, branch, base }: { readonly parent: JsonObject; readonly branch: JsonObject; readonly base: JsonObject },
@@ -72,7 +75,7 @@ export function conflictsOf(
   return conflicts;
 }
 
-/** The branch's variables where the two last agreed: at what was merged last, or else where they parted. */
+/** The branch's variables at the last merge, or else at the fork position. */
 export async function baseVariables(
   store: SessionStore,
   branchId: string,
@@ -93,7 +96,7 @@ function valueIn(variables: JsonObject, key: string): JsonValue | undefined {
   return Object.hasOwn(variables, key) ? variables[key] : undefined;
 }
 
-/** What an append would come to, and what would be set after it; nothing is written. */
+/** Computes the result of an append, and the settings after it, without writing. */
 export async function previewAppend(
   store: SessionStore,
   head: SessionHead,
@@ -104,14 +107,14 @@ export async function previewAppend(
   const { id } = head.header;
   const checked = checkDrafts(drafts, { verbatim: asAppend.verbatim === true });
   const input = { head, drafts: checked, options: asAppend, now };
-  const { plan } = await planLater(input, (wanted) => look(store, id, wanted));
+  const { plan } = await planLater(input, (wanted) => lookUp(store, id, wanted));
   const settings = await readSettings(plan.head.path.settings, async (seq) => {
     return plan.added[seq - head.version]?.path?.settings ?? settingsAt(store, id, seq);
   });
   return { plan, settings };
 }
 
-async function look(store: SessionStore, sessionId: string, wanted: Wanted): Promise<Found> {
+async function lookUp(store: SessionStore, sessionId: string, wanted: Wanted): Promise<Found> {
   const entries = new Map<string, StoredEntry>();
   for (const id of wanted.ids) {
     const entry = await store.getEntry(sessionId, id);
@@ -127,5 +130,7 @@ async function settingsAt(store: SessionStore, sessionId: string, seq: number): 
     const settings = (await store.path(sessionId, id))?.settings;
     if (settings?.seq === seq) return settings;
   }
-  throw new Error(`Entry ${seq} of session ${sessionId} was said to hold settings, but does not.`);
+  throw new Error(
+    `Entry ${seq} of session ${sessionId} is referenced as holding settings but holds none; the store is damaged.`,
+  );
 }

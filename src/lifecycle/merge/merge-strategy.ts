@@ -3,29 +3,29 @@ import type { Entry, EntryDraft } from "../../session/log/entry.ts";
 import type { SessionState, SessionTurn } from "../../session/state/state.ts";
 import type { TurnInput } from "../turn-input.ts";
 
-/** What a strategy can look at beside the two states. */
+/** The input of a strategy beside the two states. */
 export interface MergeContext {
-  /** The branch's turns since it parted from the parent, oldest first; some may have been merged before. */
+  /** The branch's turns after the fork, oldest first; some may already be merged. */
   readonly newTurns: readonly SessionTurn[];
-  /** The nodes that these turns are among: also variables, summaries, and what extensions added. */
+  /** All nodes of the branch after the fork: these turns, variables, summaries, and entries of extensions. */
   readonly newEntries: readonly Entry[];
-  /** The ids among them that the parent has already; whatever is merged again is skipped. */
+  /** The ids of those that the parent already has; they are skipped if they are merged again. */
   readonly merged: ReadonlySet<string>;
-  /** An entry of the parent, or null. */
+  /** Finds an entry of the parent; null if there is none. */
   findInParent(entryId: string): Promise<Entry | null>;
 }
 
-/** What a strategy wants appended to the parent, in this order: entries, turns, variables. */
+/** The result of a strategy: what to append to the parent, in this order: entries, turns, variables. */
 export interface MergeOutcome {
-  /** Nodes of the branch, or others: messages, summaries, variables, and what extensions say. */
+  /** Nodes of the branch, or new ones: messages, summaries, variables, and messages of extensions. */
   readonly entries?: readonly (Entry | EntryDraft)[];
-  /** Turns of the branch, or others. One without a `turnId` gets the same id each time this is merged. */
+  /** Turns of the branch, or new ones. A turn without a `turnId` gets a deterministic id. */
   readonly turns?: readonly TurnInput[];
   /** Variables to set. */
   readonly variables?: JsonObject;
   /** Variables to remove. */
   readonly unset?: readonly string[];
-  /** What was asked for and is not merged. */
+  /** Requested turns that are not merged. */
   readonly skipped?: readonly SkippedTurn[];
 }
 
@@ -33,13 +33,13 @@ export interface MergeOutcome {
 export interface SkippedTurn {
   readonly turnId: string;
   /**
-   * `present`: the parent has it already, as itself or in a summary. `unknown`: the branch has no such turn. `torn`: it is
-   * half of a tool's call and result, and the other half was not chosen.
+   * `present`: the parent already has it, as a turn or in a summary. `unknown`: the branch has no such turn. `torn`: it is part
+   * of a tool call with its results, and the other part was not selected.
    */
   readonly reason: "present" | "unknown" | "torn";
 }
 
-/** A variable that parent and branch both changed since they parted, each to something else; undefined where it has none. */
+/** A variable that parent and branch have both changed since the fork, to different values; undefined for a side without it. */
 export interface MergeConflict {
   readonly key: string;
   readonly parent: JsonValue | undefined;
@@ -47,28 +47,28 @@ export interface MergeConflict {
   readonly base: JsonValue | undefined;
 }
 
-/** What a merge did, or would do. */
+/** The result of a merge, or its preview. */
 export interface MergeResult {
-  /** The parent's state after it. */
+  /** The parent's state after the merge. */
   readonly state: SessionState;
-  /** What was appended, in order: turns, summaries and variables, each with its id. */
+  /** The appended entries in order: turns, summaries and variables, each with its id. */
   readonly appended: readonly EntryDraft[];
   readonly skipped: readonly SkippedTurn[];
-  /** Variables that both sides changed; they have what the strategy decided. */
+  /** Variables that both sides changed; they have the value that the strategy chose. */
   readonly conflicts: readonly MergeConflict[];
 }
 
 /**
- * Decides what of a branch its parent gets.
+ * Decides what a merge appends to the parent.
  *
- * - `merge` returns what to append, or a whole state of the parent: what it has more than the one given is appended.
- * - It is not to change anything; a merge that is refused, or that is a dry run, has only asked it.
- * - What it throws is how the merge fails, and nothing is written.
+ * - `merge` returns what to append, or a new state of the parent, whose additions are appended.
+ * - It must not change anything: in a dry run or a refused merge it is called, too.
+ * - If it throws, the merge fails with that error and nothing is written.
  */
 export interface MergeStrategy {
-  /** Tells the variables and new turns of two strategies apart when both merge the same branch. */
+  /** Used in the ids of variables and new turns, so that two strategies can merge the same branch. */
   readonly name?: string;
-  /** False when the states may come without their turns, which makes a merge cost what is new. */
+  /** False if the strategy does not need the turns of the states; the cost of a merge then depends only on the new entries. */
   readonly turns?: boolean;
   merge(
     parent: SessionState,

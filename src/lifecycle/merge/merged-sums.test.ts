@@ -40,7 +40,7 @@ async function sums(store: Awaited<ReturnType<typeof fiveAndOne>>["store"]) {
   return [answers?.totalTurns, answers?.totalTokens, answers?.totalCost, answers?.toolCalls, tools[0]?.calls];
 }
 
-test("a merged turn counts once in sums over sessions: six answers with 2,232 tokens stay six with 2,232", async () => {
+test("a merged turn counts once in totals over sessions: six answers with 2,232 tokens stay six with 2,232", async () => {
   const { store, manager, sessionId, branch } = await fiveAndOne();
   const before = await sums(store);
   await manager.merge(sessionId, branch);
@@ -48,7 +48,7 @@ test("a merged turn counts once in sums over sessions: six answers with 2,232 to
   expect(await sums(store)).toEqual(before);
   const own = await ownSpending(store, (await store.head(sessionId))!, { forked: true });
   expect([own?.usage.totalTokens, own?.cost]).toEqual([1944, 2.5]);
-  // The session itself shows what its conversation took.
+  // The session's own totals include its merged turns.
   expect((await manager.getState(sessionId))?.totalTokens).toBe(2232);
 });
 
@@ -59,7 +59,7 @@ test("a merged turn still counts once when its branch was deleted", async () => 
   expect(await sums(store)).toEqual([6, 2232, 3, 6, 6]);
 });
 
-test("a turn that was merged on and on counts once, with its branch and without", async () => {
+test("a turn that was merged several times counts once, with its branch and without", async () => {
   const { store, manager, sessionId, branch } = await fiveAndOne();
   const deeper = (await manager.fork(branch, "deeper")).sessionId;
   await store.append(deeper, [answer(10)]);
@@ -70,7 +70,7 @@ test("a turn that was merged on and on counts once, with its branch and without"
   expect((await sums(store)).slice(0, 2)).toEqual([7, 2242]);
 });
 
-test("a note of an origin that is not true keeps no turn out of the sums, and breaks none", async () => {
+test("a false origin in a turn neither excludes it from totals nor breaks them", async () => {
   const store = openMemoryStore();
   await store.create(createHeader({ id: "s" }));
   const spent = { usage: usage(5, 0), provider: "acme", model: "one" };

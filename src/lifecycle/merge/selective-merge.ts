@@ -3,10 +3,10 @@ import type { SessionState, SessionTurn } from "../../session/state/state.ts";
 import type { MergeContext, MergeOutcome, MergeStrategy, SkippedTurn } from "./merge-strategy.ts";
 
 /**
- * Appends just the turns that are named, in the branch's order, and no variables.
+ * Appends only the named turns, in the branch's order, and no variables.
  *
- * - An id that the branch does not have is skipped as `unknown`; one that the parent has already is `present`.
- * - A tool's call goes with all its results or not at all: half of one is skipped as `torn`.
+ * - An id that the branch does not have is skipped as `unknown`; one that the parent already has as `present`.
+ * - A tool call is merged with all of its results or not at all: a part of it is skipped as `torn`.
  */
 export class SelectiveMerge implements MergeStrategy {
   readonly name = "selective";
@@ -28,19 +28,19 @@ export class SelectiveMerge implements MergeStrategy {
     const skipped: SkippedTurn[] = [];
     for (const turnId of this.turnIds) {
       if (torn.has(turnId)) skipped.push({ turnId, reason: "torn" });
-      else if (!known.has(turnId)) skipped.push({ turnId, reason: await whyNot(turnId, context) });
+      else if (!known.has(turnId)) skipped.push({ turnId, reason: await skipReason(turnId, context) });
     }
     return { turns: newTurns.filter(({ turnId }) => chosen.has(turnId) && !torn.has(turnId)), skipped };
   }
 }
 
-/** A turn from before the fork is in both; the store takes no id that no entry can have. */
-async function whyNot(turnId: string, context: MergeContext): Promise<SkippedTurn["reason"]> {
+/** A turn from before the fork is in the parent, too. An empty id is never stored, so it is not looked up. */
+async function skipReason(turnId: string, context: MergeContext): Promise<SkippedTurn["reason"]> {
   const found = turnId === "" ? null : await context.findInParent(turnId);
   return found?.type === "message" ? "present" : "unknown";
 }
 
-/** The chosen turns that belong to a call whose answer, or to an answer whose call, was not chosen. */
+/** The selected turns of tool calls of which another part, call or result, is not selected. */
 function tornTurns(turns: readonly SessionTurn[], chosen: ReadonlySet<string>): ReadonlySet<string> {
   const torn = new Set<string>();
   for (const exchange of exchangesOf(turns)) {
@@ -50,7 +50,7 @@ function tornTurns(turns: readonly SessionTurn[], chosen: ReadonlySet<string>): 
   return torn;
 }
 
-/** Each turn that calls tools, with the turns that answer it. */
+/** Each turn with tool calls, together with the turns of their results. */
 function exchangesOf(turns: readonly SessionTurn[]): Iterable<readonly string[]> {
   const exchanges: string[][] = [];
   const open = new Map<string, string[]>();
@@ -59,7 +59,7 @@ function exchangesOf(turns: readonly SessionTurn[]): Iterable<readonly string[]>
     if (turn.toolCalls === undefined) continue;
     const exchange = [turn.turnId];
     exchanges.push(exchange);
-    // Some models count their calls anew in every answer, so an id means the latest answer's calls.
+    // Some models reuse call ids in every answer, so an id refers to the latest answer with it.
     for (const { id } of turn.toolCalls) open.set(id, exchange);
   }
   return exchanges;

@@ -6,25 +6,25 @@ import { SessionError } from "../../session/errors.ts";
 import { type SessionState, type SessionTurn, turnOf } from "../../session/state/state.ts";
 import type { MergeContext, MergeOutcome, MergeStrategy } from "./merge-strategy.ts";
 
-/** Who writes the summary: a model, or a function of your own. */
+/** Options of a `SummaryMerge`: a model or a function writes the summary. */
 export type SummaryMergeOptions = (
   | { readonly model: Model; readonly summarize?: never }
   | { readonly summarize: SummarizeTurns; readonly model?: never }
 ) & {
-  /** What else the model is to mind. */
+  /** Additional instructions for the model. */
   readonly instructions?: string;
   readonly signal?: AbortSignal;
 };
 
-/** Sums up turns of a branch. */
+/** Summarizes turns of a branch. */
 export type SummarizeTurns = (turns: readonly SessionTurn[], branch: SessionState) => string | Promise<string>;
 
 /**
- * Appends one summary of what the branch did, instead of its turns, and the variables that it changed.
+ * Appends one summary of a branch instead of its turns, and the variables that it changed.
  *
- * - What was summed up or merged before is not summed up again; a branch that went on gets another summary of the rest.
- * - What the summary cost is on record with it. A dry run asks for the summary, too.
- * - An empty summary, or one that the model did not finish, is how the merge fails: `SUMMARY_FAILED`.
+ * - Turns that were already summarized or merged are left out; merging the branch again appends a summary of the rest.
+ * - The cost of the summary is recorded with it. A dry run calls the model as well.
+ * - The merge fails with `SUMMARY_FAILED` if the summary is empty, or was not finished by the model.
  */
 export class SummaryMerge implements MergeStrategy {
   readonly name = "summary";
@@ -37,7 +37,7 @@ export class SummaryMerge implements MergeStrategy {
     if (complete === (typeof own === "function")) {
       throw new SessionError(
         "INVALID_OPTION",
-        "A summary merge needs either a model or a function that sums up turns.",
+        "A summary merge needs either a model or a function that summarizes turns.",
       );
     }
     this.#options = options;
@@ -47,12 +47,12 @@ export class SummaryMerge implements MergeStrategy {
     const { count, version } = await summarizedSoFar(branch.sessionId, context);
     const isNew = ({ id, seq }: Entry): boolean => seq >= version && !context.merged.has(id);
     const variables = context.newEntries.filter(({ type }) => type === "variables");
-    const untold = context.newEntries.filter((entry) => entry.type !== "variables" && isNew(entry));
+    const unsummarized = context.newEntries.filter((entry) => entry.type !== "variables" && isNew(entry));
     const skipped = context.newEntries
       .filter((entry) => entry.type === "message" && !isNew(entry))
       .map(({ id }) => ({ turnId: id, reason: "present" as const }));
-    if (!tellsAnything(untold)) return { entries: variables, skipped };
-    const { text, ...spending } = await this.#summaryOf(untold, branch);
+    if (!tellsAnything(unsummarized)) return { entries: variables, skipped };
+    const { text, ...spending } = await this.#summaryOf(unsummarized, branch);
     const { sessionId, branchName } = branch;
     const summary: EntryDraft = {
       type: "branch_summary",
@@ -75,13 +75,16 @@ export class SummaryMerge implements MergeStrategy {
     const turns = entries.filter((entry): entry is EntryOf<"message"> => entry.type === "message").map(turnOf);
     const text = await own(turns, branch);
     if (typeof text !== "string" || text.trim() === "") {
-      throw new SessionError("SUMMARY_FAILED", "The function that sums up turns gave no text; nothing was changed.");
+      throw new SessionError(
+        "SUMMARY_FAILED",
+        "The function that summarizes turns returned no text; nothing was changed.",
+      );
     }
     return { text };
   }
 }
 
-/** How many summaries of the branch the parent has, and how long the branch was at the last one. */
+/** The number of the branch's summaries in the parent, and the branch's version at the last one. */
 async function summarizedSoFar(
   branchId: string,
   context: MergeContext,

@@ -3,24 +3,24 @@ import { type JsonObject, sameJson } from "../../internal/json.ts";
 import { bodyOf, type Entry, type EntryDraft } from "../../session/log/entry.ts";
 import type { Message } from "../../session/message.ts";
 
-/** Where a merged turn was said; a strategy's own turn has no `turnId` there. */
+/** The origin of a merged turn; a turn created by a strategy has no `turnId` there. */
 export type Origin = {
   readonly sessionId: string;
   readonly branchName: string | null;
   readonly turnId?: string;
 };
 
-/** An entry that a merge wants in the parent. */
+/** An entry that a merge appends to the parent, unless the parent has it. */
 export interface Candidate {
   readonly draft: EntryDraft & { readonly id: string };
   readonly origin: Origin;
-  /** Its id stands for this merge and not for what it says: once there, it is there. */
+  /** Its id identifies the merge and not the contents: an entry with this id counts as merged. */
   readonly once?: true;
 }
 
 /**
- * A branch's node as the parent gets it; null for one that stays with the branch. Turns say where they came from, and keep
- * saying it when they are merged on. Each keeps the user who caused it. Of settings only variables are taken, since the parent's prompt and tools are its own.
+ * Converts a branch's node for the parent; null if it is not merged. Turns record their origin, and keep it in later merges.
+ * Entries keep their author. Of settings only variables are merged: the parent keeps its prompt and tools.
  */
 export function takeOver(entry: Entry | (EntryDraft & { readonly id: string }), origin: Origin): Candidate | null {
   const { id, timestamp, by } = entry;
@@ -41,7 +41,7 @@ export function takeOver(entry: Entry | (EntryDraft & { readonly id: string }), 
   }
 }
 
-/** Whether an entry of the parent is what the candidate would become. */
+/** Whether an entry of the parent already is this candidate. */
 export function isThere(entry: Entry, { draft, once }: Candidate): boolean {
   if (once === true) return true;
   if (entry.type === "message" && draft.type === "message") {
@@ -49,7 +49,7 @@ export function isThere(entry: Entry, { draft, once }: Candidate): boolean {
     return sameJson(there, here) || sameJson(withoutOrigin(entry.message), withoutOrigin(draft.message));
   }
   if (entry.type === "branch_summary" && draft.type === "branch_summary") {
-    // Of two that summed up the same branch at the same time, one is enough.
+    // Two summaries of the same branch at the same version count as one.
     const [there, here] = [summarized(entry.details), summarized(draft.details)];
     if (there !== undefined && there === here) return true;
   }

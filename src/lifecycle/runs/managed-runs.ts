@@ -22,7 +22,7 @@ import {
 import type { AppendOptions, AppendResult, SessionStore } from "../../session/store.ts";
 import { type ActorOptions, byOf } from "../access.ts";
 import type { ManagedSessions } from "../managed-sessions.ts";
-import { inLine } from "../merge-line.ts";
+import { serialize } from "../../internal/session-queue.ts";
 import { untilAborted } from "../../agent/follow-abort.ts";
 
 const TRIES_MAX = 20;
@@ -124,7 +124,7 @@ export class ManagedRuns {
     const draft = requestDraft(runId, request);
     const drafts = [...moveDrafts(runId, request), draft];
     // One after the other, so that requests of one process stand in the order in which they were made.
-    return inLine(this.#store, id, async () => {
+    return serialize(this.#store, id, async () => {
       const before = await this.#sessions.prepare(id, options);
       await this.#checkGoesOn(before, draft);
       try {

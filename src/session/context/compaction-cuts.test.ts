@@ -8,7 +8,7 @@ import { branchTo, indexEntries } from "../log/tree.ts";
 
 const text = fc.nat(12).map((length) => "x".repeat(length));
 
-/** A round of a tool: its calls, then their results in any order, some missing, with someone speaking in between. */
+/** A round of tool calls: the calls, then their results in any order, some missing, with other messages in between. */
 const round: fc.Arbitrary<Message[]> = fc
   .record({
     ids: fc.uniqueArray(fc.constantFrom<string>("x", "y", "z"), { minLength: 1, maxLength: 3 }),
@@ -44,7 +44,7 @@ const conversations = fc.array(said, { maxLength: 25 }).map((groups) => {
   return branchTo(indexEntries(log.entries), log.head.leafId ?? "");
 });
 
-test("the kept part starts at a valid point, divides no call from its result, and the parts are the range in order", () => {
+test("the kept part starts at a valid point, separates no call from its result, and the parts are the range in order", () => {
   let plans = 0;
   fc.assert(
     fc.property(conversations, fc.nat(60), (path, keepRecentTokens) => {
@@ -68,7 +68,7 @@ test("the kept part starts at a valid point, divides no call from its result, an
   expect(plans).toBeGreaterThan(200);
 });
 
-test("what is kept is at least what was asked for, unless no valid point lies there", () => {
+test("the kept part has at least keepRecentTokens, unless no valid point allows it", () => {
   fc.assert(
     fc.property(fc.array(text, { minLength: 1, maxLength: 30 }), fc.nat(100), (texts, keepRecentTokens) => {
       const log = new SampleLog();
@@ -91,7 +91,7 @@ function messageOf(message: Message): EntryBody {
   return { type: "message", message };
 }
 
-/** What the latest compaction kept and what came after it, or everything. */
+/** The entries that the latest compaction kept and all later ones, or everything. */
 function rangeOf(path: readonly Entry[]): Entry[] {
   const latest = path.findLast((entry) => entry.type === "compaction");
   const kept = path.findIndex((entry) => entry.id === latest?.firstKeptEntryId && entry.seq <= latest.seq);
@@ -140,7 +140,7 @@ test("nothing is cut after a call that still waits for its result", () => {
   expect(cutOf()).toBe("i");
 });
 
-test("calls that nobody waits for any more do not hold a cut back", () => {
+test("calls that nobody waits for any more do not prevent a cut", () => {
   const cutAfter = (answer: Message): string | undefined => {
     const log = new SampleLog().say({ a: user("one"), b: calls("lost"), c: user("two"), d: answer, e: user("three") });
     return prepareCompaction(branchTo(indexEntries(log.entries), log.head.leafId ?? ""), {

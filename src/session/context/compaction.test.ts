@@ -76,7 +76,7 @@ describe("the settings", () => {
 });
 
 describe("the cut", () => {
-  test("is where the rest reaches the tokens to keep", () => {
+  test("is where the rest reaches keepRecentTokens", () => {
     expect(parts(planOf(chat, 40))).toEqual({
       summarize: ["u1", "a1", "u2", "a2"],
       turnPrefix: [],
@@ -129,7 +129,7 @@ describe("the cut", () => {
     for (const draft of invalid) expect(cutAt(draft), JSON.stringify(draft)).toBe("end");
   });
 
-  test("inside a turn divides it: its beginning is summarised apart", () => {
+  test("inside a turn divides it: its beginning is summarized separately", () => {
     const plan = planOf({ ...chat, u5: user(ten), a5: assistant(ten), a6: assistant(ten), a7: assistant(ten) }, 20);
     expect(parts(plan)).toEqual({
       summarize: ["u1", "a1", "u2", "a2", "u3", "a3", "u4", "a4"],
@@ -138,7 +138,7 @@ describe("the cut", () => {
     });
   });
 
-  test("inside the first turn leaves no history to summarise but its beginning", () => {
+  test("inside the first turn leaves only its beginning to summarize", () => {
     expect(parts(planOf({ u: user(ten), a: assistant(ten), b: assistant(ten) }, 10))).toEqual({
       summarize: [],
       turnPrefix: ["u", "a"],
@@ -146,7 +146,7 @@ describe("the cut", () => {
     });
   });
 
-  test("in a part that begins inside a turn is no division", () => {
+  test("in a part that begins inside a turn does not divide it", () => {
     expect(parts(planOf({ a: assistant(ten), b: assistant(ten), c: assistant(ten) }, 10))).toEqual({
       summarize: ["a", "b"],
       turnPrefix: [],
@@ -167,7 +167,7 @@ describe("the cut", () => {
     expect(planOf(messages, 36)?.firstKeptEntryId).toBe("a");
   });
 
-  test("is at the last valid point when there is none at or after the place", () => {
+  test("is at the last valid point if there is none at or after the target", () => {
     const messages = {
       u1: user(ten),
       a1: assistant(ten),
@@ -255,14 +255,14 @@ describe("a second compaction", () => {
     expect(prepareCompaction(pathOf(log), { keepRecentTokens: 40, tokenizer })).toBe(null);
   });
 
-  test("passes over one that was undone", () => {
+  test("ignores one that was undone", () => {
     const log = twice("u3");
     const plan = prepareCompaction(pathOf(log), { keepRecentTokens: 20, tokenizer, undone: ["k"] });
     expect(plan?.previousSummary).toBe(null);
     expect(ids(plan?.summarize)).toEqual(["u1", "a1", "u2", "a2", "u3", "a3", "u4", "a4"]);
   });
 
-  test("never summarises a compaction itself", () => {
+  test("never summarizes a compaction itself", () => {
     const log = twice("u1");
     log.append([compaction("k2", "u2")]);
     const plan = prepareCompaction(pathOf(log), { keepRecentTokens: 10, tokenizer });
@@ -277,7 +277,7 @@ describe("details", () => {
   const read = (path: string) => assistant(null, { toolCalls: [call("c", "read_file", JSON.stringify({ path }))] });
   const edit = (path: string) => assistant(null, { toolCalls: [call("c", "edit_file", JSON.stringify({ path }))] });
 
-  test("name the files of what is summarised, not of what is kept", () => {
+  test("name the files in the summarized part, not in the kept part", () => {
     const plan = planOf(
       { u: user(ten), a: read("old"), r: result("c"), v: user(ten), b: edit("kept"), s: result("c", ten) },
       40,
@@ -291,7 +291,7 @@ describe("details", () => {
     expect([ids(plan?.turnPrefix), plan?.details.readFiles]).toEqual([["u", "a", "r"], ["prefix"]]);
   });
 
-  test("are carried forward from the compaction before", () => {
+  test("are carried over from the previous compaction", () => {
     const log = new SampleLog().say({ u: user(ten), a: edit("b") });
     log.append([
       compaction("k", "u", {
@@ -309,17 +309,17 @@ describe("context tokens", () => {
     contextTokens(pathOf(new SampleLog().say(messages)), { tokenizer });
   const spent = (total: number, extras = {}) => assistant(ten, { usage: usage(total), ...extras });
 
-  test("are what the provider last counted and an estimate of what follows", () => {
+  test("are the provider's last count and an estimate of what follows", () => {
     expect(tokensOf({ a: user(ten), b: spent(500), c: user(ten), d: result("x", ten) })).toBe(520);
     expect(tokensOf({ a: user(ten), b: spent(500), c: spent(600) })).toBe(600);
   });
 
-  test("are an estimate where the provider never counted", () => {
+  test("are an estimate if the provider never counted", () => {
     expect(tokensOf({ a: user(ten), b: assistant(ten), c: user(ten) })).toBe(30);
     expect(tokensOf({})).toBe(0);
   });
 
-  test("pass over answers that were aborted or failed, or count nothing", () => {
+  test("ignore answers that were aborted or failed, or have no count", () => {
     const ignored = {
       c: spent(1, { stopReason: "aborted" }),
       d: spent(2, { stopReason: "error" }),
@@ -330,7 +330,7 @@ describe("context tokens", () => {
     expect(tokensOf({ a: user(ten), ...ignored })).toBe(50);
   });
 
-  test("take a count that has parts but no total", () => {
+  test("accept a count with parts but no total", () => {
     expect(
       tokensOf({ a: user(ten), b: assistant(ten, { usage: { inputTokens: 40, outputTokens: 2, totalTokens: 0 } }) }),
     ).toBe(42);
@@ -346,7 +346,7 @@ describe("context tokens", () => {
     expect(frame).toBeGreaterThan(10);
   });
 
-  test("count nothing of a compaction that keeps nothing but its summary and what follows", () => {
+  test("do not count what a compaction without kept entries left out", () => {
     const log = new SampleLog().say({ a: user("x".repeat(1000)) });
     log.append([compaction("k", "nowhere")]);
     log.say({ b: user(ten) });
@@ -354,7 +354,7 @@ describe("context tokens", () => {
     expect(contextTokens(pathOf(log), { tokenizer })).toBe(frame + 10);
   });
 
-  test("do not trust a count that was made under a compaction that was undone since", () => {
+  test("do not trust a count made under a compaction that was undone since", () => {
     const log = new SampleLog().say({ a: user("x".repeat(1000)), b: user(ten) });
     log.append([compaction("k", "b")]);
     log.say({ c: spent(60) });
@@ -364,7 +364,7 @@ describe("context tokens", () => {
     expect(contextTokens(pathOf(log), { tokenizer, undone: ["k"] })).toBe(5010);
   });
 
-  test("count nothing of a compaction that was undone", () => {
+  test("do not count a compaction that was undone", () => {
     const log = new SampleLog().say({ a: spent(500) });
     log.append([compaction("k", "a")]);
     log.say({ b: user(ten) });
@@ -376,7 +376,7 @@ describe("context tokens", () => {
   });
 });
 
-test("planning changes nothing it is given", () => {
+test("planning does not change its input", () => {
   const path = structuredClone(pathOf(new SampleLog().say(chat)));
   const before = structuredClone(path);
   prepareCompaction(path, { keepRecentTokens: 20, tokenizer });

@@ -1,19 +1,19 @@
 import { checkObjects, checkOptionsOf, type KeysOf } from "../check-arguments.ts";
 import { acceptable, contextPath, messagesOf } from "./context.ts";
-import type { Entry } from "../log/entry.ts";
+import type { Entry, EntryOf } from "../log/entry.ts";
 import { SessionError } from "../errors.ts";
 import { type FileOperations, fileOperations } from "./file-operations.ts";
 import type { AssistantMessage } from "../message.ts";
 import { entryTokens, estimateTextTokens, messageTokens, type TextTokenizer } from "./tokens.ts";
 
-/** When to compact, and how much to keep. */
+/** When to compact, and how much to keep unchanged. */
 export interface CompactionSettings {
-  /** Tokens of the window to leave free for the next answer. */
+  /** Tokens of the context window that are reserved for the next answer. */
   readonly reserveTokens: number;
-  /** About how many of the latest tokens to keep word for word. */
+  /** About how many of the latest tokens are kept unchanged. */
   readonly keepRecentTokens: number;
   readonly tokenizer: TextTokenizer;
-  /** Compactions to pass over because they were undone. */
+  /** The ids of undone compactions, which are ignored. */
   readonly undone: readonly string[];
 }
 
@@ -24,22 +24,22 @@ const SETTINGS: KeysOf<CompactionSettings> = {
   undone: true,
 };
 
-/** What a compaction would do; nothing has happened yet. */
+/** The plan of a compaction; nothing is changed yet. */
 export interface CompactionPlan {
   readonly firstKeptEntryId: string;
-  /** What the summary must cover, oldest first. */
+  /** The entries that the summary must cover, oldest first. */
   readonly summarize: readonly Entry[];
-  /** The beginning of the turn that the cut divides, to be summarised apart; empty when the cut is between turns. */
+  /** The beginning of the turn in which the cut is, which is summarized separately; empty if the cut is between turns. */
   readonly turnPrefix: readonly Entry[];
-  /** What stays word for word. */
+  /** The entries that are kept unchanged. */
   readonly keep: readonly Entry[];
-  /** The summary of the compaction before, to be brought up to date. */
+  /** The summary of the previous compaction, to be updated. */
   readonly previousSummary: string | null;
   readonly tokensBefore: number;
   readonly details: FileOperations;
 }
 
-/** The settings that hold where a caller gives none. */
+/** The default settings. */
 export const COMPACTION_DEFAULTS: CompactionSettings = Object.freeze({
   reserveTokens: 16_384,
   keepRecentTokens: 20_000,
@@ -48,8 +48,8 @@ export const COMPACTION_DEFAULTS: CompactionSettings = Object.freeze({
 });
 
 /**
- * Plans a compaction of a path (root first; it may begin at the first entry that the context holds). Null when there is
- * nothing to summarise.
+ * Plans a compaction of a path (root first; it may begin at the first entry of the context). Null if there is nothing to
+ * summarize.
  */
 export function prepareCompaction(
   path: readonly Entry[],
@@ -66,7 +66,7 @@ export function prepareCompaction(
   const split = turnStart >= 0 && turnStart < cut;
   const summarize = range.slice(0, split ? turnStart : cut);
   const turnPrefix = split ? range.slice(turnStart, cut) : [];
-  if (!says([...summarize, ...turnPrefix], tokenizer)) return null;
+  if (!hasContent([...summarize, ...turnPrefix], tokenizer)) return null;
   return {
     firstKeptEntryId: (range[cut] as Entry).id,
     summarize,
@@ -79,8 +79,8 @@ export function prepareCompaction(
 }
 
 /**
- * How many tokens the context of a path takes: what the provider last counted plus an estimate of what came since, or an
- * estimate of all of it.
+ * The number of tokens in the context of a path: the provider's last count plus an estimate for later entries, or else an
+ * estimate for all of them.
  */
 export function contextTokens(path: readonly Entry[], settings: Partial<CompactionSettings> = {}): number {
   checkPath(path, "contextTokens");
@@ -91,9 +91,9 @@ export function contextTokens(path: readonly Entry[], settings: Partial<Compacti
   const since = compaction === null ? path : path.slice(path.indexOf(compaction) + 1);
   const last = since.findLastIndex((entry) => countedTokens(entry) > 0);
   if (last < 0) return estimated();
-  const counted = countedTokens(since[last] as Entry) + sum(since.slice(last + 1).filter(isNoCompaction));
-  // After a compaction that was undone, the provider may have counted the shorter context.
-  return since.slice(0, last).every(isNoCompaction) ? counted : Math.max(counted, estimated());
+  const counted = countedTokens(since[last] as Entry) + sum(since.slice(last + 1).filter(isNotCompaction));
+  // After an undone compaction, the provider may have counted the shorter context.
+  return since.slice(0, last).every(isNotCompaction) ? counted : Math.max(counted, estimated());
 }
 
 /** Whether a context is so full that the next answer might not fit. */
@@ -122,16 +122,16 @@ function checkSettings(settings: Partial<CompactionSettings>): CompactionSetting
   return whole;
 }
 
-/** Whether these entries tell a model anything that a summary could keep. */
-function says(entries: readonly Entry[], tokenizer: TextTokenizer): boolean {
+/** Whether the entries have any content for a summary. */
+function hasContent(entries: readonly Entry[], tokenizer: TextTokenizer): boolean {
   return acceptable(entries.flatMap(messagesOf)).some((message) => messageTokens(message, tokenizer) > 0);
 }
 
-function isNoCompaction(entry: Entry): boolean {
+function isNotCompaction(entry: Entry): boolean {
   return entry.type !== "compaction";
 }
 
-/** What the provider counted when it gave this answer, or 0 where it gave no count to rely on. */
+/** The provider's token count for this answer, or 0 if there is no reliable one. */
 function countedTokens(entry: Entry): number {
   if (entry.type !== "message" || entry.message.role !== "assistant") return 0;
   const { usage, stopReason } = entry.message;
@@ -140,8 +140,8 @@ function countedTokens(entry: Entry): number {
 }
 
 /**
- * Where to cut: the first valid point at or after the entry from which the rest takes `keepRecentTokens`; if there is none,
- * the last valid one. Null when everything fits.
+ * The index of the cut: the first valid one at which the kept part has at most about `keepRecentTokens`; if there is none, the
+ * last valid one. Null if everything fits.
  */
 function cutPoint(range: readonly Entry[], keepRecentTokens: number, tokenizer: TextTokenizer): number | null {
   let tokens = 0;
@@ -156,8 +156,8 @@ function cutPoint(range: readonly Entry[], keepRecentTokens: number, tokenizer: 
 }
 
 /**
- * The entries where the kept part may begin: never at a tool's result, never between a call and its result, never after a call
- * of the last answer that still waits for one.
+ * The indexes at which the kept part may begin: never at a tool result, never between a call and its result, never after a call
+ * of the last answer that still waits for its result.
  */
 function validCuts(range: readonly Entry[]): number[] {
   const open = new Set<string>();
@@ -178,7 +178,7 @@ function validCuts(range: readonly Entry[]): number[] {
   return cuts;
 }
 
-/** Calls of an answer that was cut short never run. */
+/** The calls of an answer that was cut short are never run. */
 function isCutShort({ stopReason }: AssistantMessage): boolean {
   return stopReason === "length" || stopReason === "content_filter";
 }
@@ -190,4 +190,25 @@ function canStartKept(entry: Entry): boolean {
 
 function startsTurn(entry: Entry): boolean {
   return canStartKept(entry) && !(entry.type === "message" && entry.message.role === "assistant");
+}
+
+/** The effect of a compaction on the context. */
+export interface CompactionView {
+  readonly compaction: EntryOf<"compaction">;
+  /** The entries that its summary replaced, root first. */
+  readonly dropped: readonly Entry[];
+  /** The entries that it kept unchanged. */
+  readonly kept: readonly Entry[];
+}
+
+/** Shows the effect of a compaction on a path (root first); null if the path has no such compaction. */
+export function inspectCompaction(path: readonly Entry[], compactionId: string): CompactionView | null {
+  checkPath(path, "inspectCompaction");
+  const at = path.findIndex((entry) => entry.id === compactionId);
+  const compaction = path[at];
+  if (compaction?.type !== "compaction") return null;
+  const before = path.slice(0, at).filter((entry) => entry.type !== "compaction");
+  const firstKept = before.findIndex((entry) => entry.id === compaction.firstKeptEntryId);
+  const cut = firstKept < 0 ? before.length : firstKept;
+  return { compaction, dropped: before.slice(0, cut), kept: before.slice(cut) };
 }

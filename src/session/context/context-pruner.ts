@@ -1,17 +1,17 @@
 import type { Message } from "../message.ts";
 
-/** How much of a history may stay, beside its number of messages. */
+/** Further limits on the kept messages, beside their number. */
 export interface PruneLimits {
-  /** The most tokens that what stays may take together. */
+  /** The most tokens of the kept messages in total. */
   readonly maxTokens?: number;
 }
 
 /**
- * Chooses what of a history is worth sending to a model.
+ * Chooses the messages of a history that are sent to a model.
  *
- * - What it returns is a part of the history, in its order, of at most `maxTurns` messages and `maxTokens` tokens.
- * - A history within both limits is returned whole.
- * - The history is not changed.
+ * - Returns a subsequence of the history, with at most `maxTurns` messages and `maxTokens` tokens.
+ * - Returns the whole history if it is within both limits.
+ * - Does not change the history.
  */
 export interface ContextPruner {
   prune(

@@ -29,7 +29,7 @@ describe("rule 1: settings", () => {
     });
   });
 
-  test("are the last of the path, also from before a compaction", () => {
+  test("are the last on the path, also from before a compaction", () => {
     const log = new SampleLog();
     log.append([
       { type: "thinking_level_change", thinkingLevel: "low" },
@@ -84,13 +84,13 @@ describe("rules 2 and 4: a compaction", () => {
   log.append([compaction("k", "c", "what was")]);
   log.say({ e: user("5") });
 
-  test("gives its summary, then what it kept, then what came after", () => {
+  test("yields its summary, then the kept entries, then the later ones", () => {
     expect(textsOf(buildContext(log.entries))).toEqual([summaryText("what was"), "3", "4", "5"]);
     expect(buildContext(log.entries).messages[0]?.role).toBe("user");
     expect(summaryText("what was")).toContain("<summary>\nwhat was\n</summary>");
   });
 
-  test("counts only from where it stands", () => {
+  test("applies only after its position", () => {
     expect(textsOf(buildContext(log.entries, "d"))).toEqual(["1", "2", "3", "4"]);
     expect(textsOf(buildContext(log.entries, "k"))).toEqual([summaryText("what was"), "3", "4"]);
   });
@@ -105,7 +105,7 @@ describe("rules 2 and 4: a compaction", () => {
     }
   });
 
-  test("the latest on the path wins, and older ones contribute nothing, not even when they were kept", () => {
+  test("the latest on the path is used, and older ones contribute nothing, even if they were kept", () => {
     const twice = new SampleLog().say({ a: user("1"), b: user("2") });
     twice.append([compaction("k1", "b", "older")]);
     twice.say({ c: user("3") });
@@ -115,7 +115,7 @@ describe("rules 2 and 4: a compaction", () => {
     expect(textsOf(buildContext(twice.entries))).toEqual([summaryText("older"), "2", "3"]);
   });
 
-  test("on another branch does not count", () => {
+  test("on another branch is ignored", () => {
     const forked = new SampleLog().say({ a: user("1") });
     forked.append([compaction("k", "a", "side")]);
     forked.append([{ type: "leaf", targetId: "a" }]);
@@ -145,7 +145,7 @@ describe("rules 2 and 4: a compaction", () => {
     expect(textsOf(buildContext(both.entries))).toEqual([summaryText("newer"), "1"]);
   });
 
-  test("is cut out of a path in the same way, with the path's part that a model sees", () => {
+  test("determines the part of a path that a model sees in the same way", () => {
     const path = branchTo(indexEntries(log.entries), "e");
     const part = contextPath(path, undoneIds(log.entries));
     expect(part.compaction?.id).toBe("k");
@@ -157,7 +157,7 @@ describe("rules 2 and 4: a compaction", () => {
   });
 });
 
-describe("rule 3: what speaks", () => {
+describe("rule 3: messages", () => {
   test("is every message, custom message and branch summary with text, in path order", () => {
     const log = new SampleLog().say({ a: { role: "system", content: "be kind" }, b: user("1") });
     log.append([
@@ -188,7 +188,7 @@ describe("rule 3: what speaks", () => {
     expect(log.slice(1, 3).flatMap(messagesOf)).toEqual([]);
   });
 
-  test("keeps messages as they are, with everything they carry", () => {
+  test("keeps messages unchanged, with all their fields", () => {
     const said = assistant(
       [
         { type: "thinking", text: "hm", signature: "s" },
@@ -209,7 +209,7 @@ describe("rule 5: the leaf", () => {
   const log = new SampleLog().say({ a: user("1"), b: user("2") });
   log.append([{ type: "message", id: "side", message: user("side") }], { onto: "a" });
 
-  test("is where the log's own leaf stands, unless another is named", () => {
+  test("is the log's own leaf, unless another is given", () => {
     expect(textsOf(buildContext(log.entries))).toEqual(["1", "2"]);
     expect(textsOf(buildContext(log.entries, "side"))).toEqual(["1", "side"]);
     expect(textsOf(buildContext(log.entries, undefined))).toEqual(["1", "2"]);
@@ -222,7 +222,7 @@ describe("rule 5: the leaf", () => {
     expect(buildContext(moved.entries)).toEqual(buildContext([]));
   });
 
-  test("an unknown one is an error that names it", () => {
+  test("an unknown leaf is an error that names it", () => {
     expect(() => buildContext(log.entries, "nowhere")).toThrow(
       expect.objectContaining({ name: "UnknownEntryError", code: "UNKNOWN_ENTRY", entryId: "nowhere" }),
     );
@@ -236,7 +236,7 @@ describe("rule 5: the leaf", () => {
 });
 
 describe("buildContext", () => {
-  test("changes nothing it is given, and gives the same again", () => {
+  test("does not change its input, and returns the same again", () => {
     const log = new SampleLog().say({
       a: user("1"),
       b: assistant(null, { toolCalls: [{ id: "x", name: "n", arguments: "{}" }] }),
@@ -250,7 +250,7 @@ describe("buildContext", () => {
     expect(entries).toEqual(before);
   });
 
-  test("takes any iterable of entries", () => {
+  test("accepts any iterable of entries", () => {
     const log = new SampleLog().say({ a: user("1") });
     const { length } = buildContext(new Set(log.entries)).messages;
     expect(length).toBe(1);

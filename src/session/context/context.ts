@@ -7,7 +7,7 @@ import type { AssistantMessage, Message, ToolCall, ToolMessage } from "../messag
 import { NO_SETTINGS, type Settings, SettingsTable } from "../log/settings.ts";
 import { branchTo, entryList, indexEntries, leafOf, undoneIds } from "../log/tree.ts";
 
-/** What the next request to a model consists of. */
+/** The contents of the next request to a model. */
 export interface ModelContext {
   readonly messages: readonly Message[];
   readonly thinkingLevel: ThinkingLevel;
@@ -18,15 +18,15 @@ export interface ModelContext {
   readonly activeSkills: readonly string[];
 }
 
-/** The part of a path that a model sees: the compaction that counts, what it kept, and what came after it. */
+/** The part of a path that a model sees: the compaction in force, the entries that it kept, and all later entries. */
 export interface ContextPath {
   readonly compaction: EntryOf<"compaction"> | null;
-  /** Root first; the compaction itself is not among them. */
+  /** Root first, without the compaction itself. */
   readonly entries: readonly Entry[];
 }
 
 /**
- * The context at a leaf (default: where the log's own leaf stands; null: before the root, which is an empty context).
+ * The context at a leaf (default: the log's own leaf; null: before the root, which is an empty context).
  *
  * @throws {SessionError} `UNKNOWN_ENTRY` if an explicit leaf is not among the entries, `INVALID_ENTRY` if it is a fact.
  */
@@ -48,7 +48,7 @@ export function buildContext(entries: Iterable<Entry>, leafId?: string | null): 
   return contextOf(summary, table.read(summary.settings), contextPath(path, undoneIds(all)));
 }
 
-/** The context that a path adds up to, given its summary, its settings and the part of it that a model sees. */
+/** Builds the context of a path from its summary, its settings and the part of it that a model sees. */
 export function contextOf(path: PathSummary, settings: Settings, visible: ContextPath): ModelContext {
   const { variables, systemPrompt, activeTools, activeSkills } = settings;
   const messages = visible.entries.flatMap(messagesOf);
@@ -64,7 +64,7 @@ export function contextOf(path: PathSummary, settings: Settings, visible: Contex
   };
 }
 
-/** The part of a whole path that a model sees: the latest compaction that was not undone decides. */
+/** The part of a whole path that a model sees; determined by the latest compaction that is not undone. */
 export function contextPath(path: readonly Entry[], undone: ReadonlySet<string>): ContextPath {
   const at = path.findLastIndex((entry) => entry.type === "compaction" && !undone.has(entry.id));
   if (at < 0) return { compaction: null, entries: path.filter((entry) => entry.type !== "compaction") };
@@ -77,12 +77,12 @@ export function contextPath(path: readonly Entry[], undone: ReadonlySet<string>)
 const SUMMARY_START = "The conversation before this point was replaced by this summary:\n\n<summary>\n";
 const SUMMARY_END = "\n</summary>";
 
-/** The message that stands for everything before a compaction. */
+/** The message that replaces everything before a compaction. */
 export function compactionMessage(summary: string): Message {
   return { role: "user", content: `${SUMMARY_START}${summary}${SUMMARY_END}` };
 }
 
-/** The summary in a message that `compactionMessage` made; null for any other. */
+/** Extracts the summary from a message of `compactionMessage`; null for other messages. */
 export function compactionSummaryOf(message: Message): string | null {
   const { role, content } = message;
   if (role !== "user" || typeof content !== "string") return null;
@@ -90,7 +90,7 @@ export function compactionSummaryOf(message: Message): string | null {
   return content.slice(SUMMARY_START.length, -SUMMARY_END.length);
 }
 
-/** What an entry says to a model: one message, or none. */
+/** The messages of an entry for a model: one or none. */
 export function messagesOf(entry: Entry): Message[] {
   switch (entry.type) {
     case "message":
@@ -111,13 +111,13 @@ export function messagesOf(entry: Entry): Message[] {
 }
 
 /**
- * The messages as every provider accepts them: empty or failed answers are left out, each tool call is followed by its
- * result, or by an error instead, and a result without its call is left out.
+ * Normalizes messages so that every provider accepts them: leaves out empty or failed answers, puts the result of each tool call
+ * (or an error, if it is missing) directly after the call, and leaves out results without a call.
  */
 export function acceptable(messages: readonly Message[]): Message[] {
   checkArgument(isMessages(messages), messages, "acceptable", "a list of messages");
-  const out: (Message | Slot)[] = [];
-  const open = new Map<string, Slot[]>();
+  const out: (Message | PendingCall)[] = [];
+  const open = new Map<string, PendingCall[]>();
   for (const message of messages) {
     if (message.role === "tool") {
       const slot = open.get(message.toolCallId)?.shift();
@@ -127,9 +127,9 @@ export function acceptable(messages: readonly Message[]): Message[] {
     if (message.role === "assistant" && (message.stopReason === "error" || isEmpty(message))) continue;
     out.push(message);
     if (message.role !== "assistant" || message.toolCalls === undefined) continue;
-    const slots = message.toolCalls.map((call): Slot => ({ call, result: null }));
+    const slots = message.toolCalls.map((call): PendingCall => ({ call, result: null }));
     out.push(...slots);
-    // Some models count their calls anew in every answer, so an id means the latest answer's calls.
+    // Some models reuse call ids in every answer, so an id refers to the latest answer with it.
     for (const { call } of slots) open.set(call.id, []);
     for (const slot of slots) open.get(slot.call.id)?.push(slot);
   }
@@ -140,8 +140,8 @@ function isMessages(values: unknown): boolean {
   return Array.isArray(values) && values.every(isObject);
 }
 
-/** The index of a call's result. */
-interface Slot {
+/** A call, with its result once that is found. */
+interface PendingCall {
   readonly call: ToolCall;
   result: ToolMessage | null;
 }

@@ -10,12 +10,12 @@ const reads = (path: string) => calling("read_workspace_file", JSON.stringify({ 
 const writes = (path: string) => calling("write_workspace_file", JSON.stringify({ path, content: "x" }));
 
 describe("fileOperations", () => {
-  test.for(["read_workspace_file", "read_file", "read"])("takes %s for reading", (name) => {
+  test.for(["read_workspace_file", "read_file", "read"])("treats %s as reading", (name) => {
     expect(fileOperations([calling(name, '{"path":"a"}')])).toEqual({ readFiles: ["a"], modifiedFiles: [] });
   });
 
   test.for(["write_workspace_file", "edit_workspace_file", "write_file", "edit_file", "write", "edit"])(
-    "takes %s for changing",
+    "treats %s as changing",
     (name) => {
       expect(fileOperations([calling(name, '{"file_path":"a"}')])).toEqual({ readFiles: [], modifiedFiles: ["a"] });
     },
@@ -36,13 +36,13 @@ describe("fileOperations", () => {
     });
   });
 
-  test("adds to what an earlier compaction carried", () => {
+  test("adds to the files of an earlier compaction", () => {
     const earlier = { readFiles: ["r", 1, null], modifiedFiles: ["m"], mine: true };
     expect(fileOperations([reads("a")], earlier)).toEqual({ readFiles: ["a", "r"], modifiedFiles: ["m"] });
   });
 
   test.for([null, undefined, "text", 5, [], { readFiles: "a" }, { readFiles: null }])(
-    "takes earlier details of %j for none",
+    "ignores earlier details of %j",
     (earlier) => {
       expect(fileOperations([], earlier)).toEqual({ readFiles: [], modifiedFiles: [] });
     },
@@ -55,7 +55,7 @@ describe("fileOperations", () => {
     },
   );
 
-  test("looks at no other tool, and at nothing but calls", () => {
+  test("ignores other tools, and everything but calls", () => {
     const said = entryAt(0, "u", null, { type: "message", message: user('{"path":"a"}') });
     expect(fileOperations([calling("run_shell_command", '{"path":"a"}'), said])).toEqual({
       readFiles: [],

@@ -1,7 +1,7 @@
 import type { JsonValue } from "../../internal/json.ts";
 import type { Entry } from "../log/entry.ts";
 
-/** Which files a conversation's tools read and changed, each once and sorted; a changed file is not listed as read. */
+/** The files that a conversation's tools read and changed, sorted, without duplicates; a changed file is not listed as read. */
 export type FileOperations = { readonly readFiles: readonly string[]; readonly modifiedFiles: readonly string[] };
 
 const READING_TOOLS: ReadonlySet<string> = new Set(["read_workspace_file", "read_file", "read"]);
@@ -14,7 +14,7 @@ const MODIFYING_TOOLS: ReadonlySet<string> = new Set([
   "edit",
 ]);
 
-/** The file operations in the tool calls of these entries, added to those an earlier compaction carried. */
+/** The file operations in the tool calls of the entries, added to those recorded by an earlier compaction. */
 export function fileOperations(entries: readonly Entry[], earlier?: JsonValue): FileOperations {
   const read = new Set(textsOf(earlier, "readFiles"));
   const modified = new Set(textsOf(earlier, "modifiedFiles"));

@@ -1,19 +1,20 @@
 import type { JsonValue } from "../../internal/json.ts";
 import type { CompactionPlan } from "./compaction.ts";
 import type { Entry } from "../log/entry.ts";
+import { SessionError } from "../errors.ts";
 
-/** What a handler before an act may answer: nothing, to stop the act, or a summary to use instead of asking a model. */
+/** The result of a `before…` handler: nothing, a cancellation, or a summary that replaces the model's. */
 export type HookResult =
   | undefined
   | { readonly cancel: true; readonly reason?: string }
   | { readonly summary: string; readonly details?: JsonValue };
 
 /**
- * Handlers around what changes a session's shape. Several sets run in the order given.
+ * Handlers around compacting, forking and moving. Several sets run in the order given.
  *
- * - A handler that throws is reported and skipped.
- * - The first `cancel` stops the act with the error `CANCELLED`; otherwise the last summary counts.
- * - The handlers after an act cannot undo it.
+ * - An error of a handler is reported, and the handler is skipped.
+ * - The first `cancel` stops the operation with the error `CANCELLED`; otherwise the last summary is used.
+ * - Handlers after an operation cannot undo it.
  */
 export interface SessionHooks {
   beforeCompact?(event: {
@@ -38,4 +39,63 @@ export interface SessionHooks {
     readonly fromId: string | null;
     readonly targetId: string | null;
   }): void | Promise<void>;
+}
+
+/** Called when a handler throws; the operation continues without it. */
+export type HookReport = (error: unknown, hook: keyof SessionHooks) => void;
+
+type Before = "beforeCompact" | "beforeFork" | "beforeTree";
+type After = "compact" | "fork" | "tree";
+type EventOf<K extends keyof SessionHooks> = Parameters<NonNullable<SessionHooks[K]>>[0];
+
+/** Runs sets of handlers in order, and reports their errors. */
+export class HookRunner {
+  readonly #hooks: readonly SessionHooks[];
+  readonly #report: HookReport;
+
+  constructor(hooks: readonly SessionHooks[], report: HookReport) {
+    this.#hooks = hooks;
+    this.#report = report;
+  }
+
+  /** Returns a runner of these handlers followed by others. */
+  with(hooks: readonly SessionHooks[]): HookRunner {
+    return new HookRunner([...this.#hooks, ...hooks], this.#report);
+  }
+
+  /**
+   * Calls the handlers before an operation; returns the last summary, or null.
+   *
+   * @throws {SessionError} `CANCELLED` if a handler cancels.
+   */
+  async before<K extends Before>(name: K, event: EventOf<K>): Promise<Extract<HookResult, { summary: string }> | null> {
+    let last: Extract<HookResult, { summary: string }> | null = null;
+    for (const hooks of this.#hooks) {
+      const result = await this.#call(hooks, name, event);
+      if (typeof result !== "object") continue;
+      if ("cancel" in result && result.cancel) {
+        throw new SessionError(
+          "CANCELLED",
+          `A ${name} handler cancelled this${result.reason === undefined ? "" : `: ${result.reason}`}.`,
+        );
+      }
+      if ("summary" in result) last = result;
+    }
+    return last;
+  }
+
+  /** Calls the handlers after an operation. */
+  async after<K extends After>(name: K, event: EventOf<K>): Promise<void> {
+    for (const hooks of this.#hooks) await this.#call(hooks, name, event);
+  }
+
+  async #call<K extends keyof SessionHooks>(hooks: SessionHooks, name: K, event: EventOf<K>): Promise<HookResult> {
+    const handler = hooks[name] as ((event: EventOf<K>) => HookResult | Promise<HookResult>) | undefined;
+    try {
+      return (await handler?.call(hooks, event)) ?? undefined;
+    } catch (error) {
+      this.#report(error, name);
+      return undefined;
+    }
+  }
 }

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { SampleLog, user } from "../../../test/sample-log.ts";
 import type { Entry, EntryDraft } from "../log/entry.ts";
-import { inspectCompaction } from "./inspect-compaction.ts";
+import { inspectCompaction } from "./compaction.ts";
 
 const compaction = (id: string, firstKeptEntryId: string): EntryDraft => ({
   type: "compaction",
@@ -12,7 +12,7 @@ const compaction = (id: string, firstKeptEntryId: string): EntryDraft => ({
 });
 const idsOf = (entries: readonly Entry[] | undefined) => entries?.map((entry) => entry.id);
 
-test("a compaction shows what it dropped and what it kept, and nothing that came after it", () => {
+test("returns what a compaction dropped and kept, and nothing after it", () => {
   const log = new SampleLog().say({ a: user("1"), b: user("2"), c: user("3") });
   log.append([compaction("k", "c")]);
   log.say({ d: user("4") });
@@ -29,7 +29,7 @@ test("a later compaction drops what the earlier one kept, and no compaction is s
   expect([idsOf(view?.dropped), idsOf(view?.kept)]).toEqual([["a", "b"], ["c"]]);
 });
 
-test("one whose first kept entry is not before it dropped everything", () => {
+test("a compaction whose first kept entry is not before it dropped everything", () => {
   for (const firstKept of ["nowhere", "k", "later"]) {
     const log = new SampleLog().say({ a: user("1") });
     log.append([compaction("k", firstKept)]);
@@ -39,7 +39,7 @@ test("one whose first kept entry is not before it dropped everything", () => {
   }
 });
 
-test("what is not a compaction on the path gives null", () => {
+test("an id that is not a compaction on the path returns null", () => {
   const log = new SampleLog().say({ a: user("1") });
   expect(inspectCompaction(log.entries, "a")).toBe(null);
   expect(inspectCompaction(log.entries, "nowhere")).toBe(null);

@@ -13,7 +13,7 @@ import { messageTokens } from "./tokens.ts";
 const system = (content: string): Message => ({ role: "system", content });
 const textsOf = (messages: readonly Message[]) => messages.map(({ content }) => textOf(content));
 
-/** What stays of plain texts, which a person said; one that begins with "!" is a system message. */
+/** The kept ones of plain texts of a user; a text that begins with "!" is a system message. */
 async function keep(
   texts: readonly string[],
   query: string,
@@ -25,7 +25,7 @@ async function keep(
 }
 
 describe("a pruned history", () => {
-  test("is whole while it is within the limit, and a list of its own", async () => {
+  test("is whole if it is within the limit, and a new list", async () => {
     const history = [user("a"), system("b"), user("c")];
     for (const maxTurns of [3, 4]) {
       const pruned = await new RelevanceContextPruner().prune(history, "a", maxTurns);
@@ -34,12 +34,12 @@ describe("a pruned history", () => {
     }
   });
 
-  test("keeps what shares the most words with the query, in the original order", async () => {
+  test("keeps the messages that share the most words with the query, in the original order", async () => {
     const texts = ["refund of order 4711", "nice weather", "where is my order", "hello there"];
     expect(await keep(texts, "refund the order", 2)).toEqual(["refund of order 4711", "where is my order"]);
   });
 
-  test("keeps the newest where nothing is shared", async () => {
+  test("keeps the newest if no word is shared", async () => {
     expect(await keep(["a", "b", "c", "d"], "none of it", 2)).toEqual(["c", "d"]);
     expect(await keep(["a", "b", "c", "d"], "", 1)).toEqual(["d"]);
   });
@@ -48,11 +48,11 @@ describe("a pruned history", () => {
     expect(await keep(["word", "b", "c", "d"], "word", 1)).toEqual(["word"]);
   });
 
-  test("counts a word once, however often it is said", async () => {
+  test("counts a word once, however often it occurs", async () => {
     expect(await keep(["order order order", "order refund", "x"], "order refund order", 1)).toEqual(["order refund"]);
   });
 
-  test("compares in lower case, splits at white space only, and leaves punctuation where it is", async () => {
+  test("compares in lower case, splits at white space only, and does not remove punctuation", async () => {
     expect(await keep(["ORDER", "order!", "x"], "Order", 1)).toEqual(["ORDER"]);
     expect(await keep(["one\ttwo\nthree", "two three", "x"], "  one two\u00a0three ", 1)).toEqual(["one\ttwo\nthree"]);
   });
@@ -70,11 +70,11 @@ describe("a pruned history", () => {
     expect(pruned).toEqual([parts]);
   });
 
-  test("keeps every system message, wherever it stands, and the best of the rest", async () => {
+  test("keeps every system message, at any position, and the best of the rest", async () => {
     expect(await keep(["!a", "order", "b", "!c", "d"], "order", 3)).toEqual(["!a", "order", "!c"]);
   });
 
-  test("keeps the first system messages where they alone are too many, and nothing else", async () => {
+  test("keeps the first system messages if they alone exceed the limit, and nothing else", async () => {
     expect(await keep(["order", "!a", "!b", "!c", "order"], "order", 2)).toEqual(["!a", "!b"]);
   });
 
@@ -109,7 +109,7 @@ describe("a pruned history", () => {
     );
   });
 
-  test("of plain messages is what the formula ranks highest", async () => {
+  test("of plain messages has those that the formula ranks highest", async () => {
     await fc.assert(
       fc.asyncProperty(
         fc.array(fc.tuple(fc.constantFrom("system", "user"), words()), { maxLength: 12 }),
@@ -142,16 +142,16 @@ describe("tool calls and their results", () => {
     const pruner = new RelevanceContextPruner();
     const pruned = await pruner.prune(history, "4711 nothing", 3);
     expect(pruned).toEqual(history.slice(1, 4));
-    // The pair with the best score has no room, so that it goes as a whole.
+    // The pair with the best score does not fit, so it is dropped as a whole.
     expect(await pruner.prune(history, "4711 nothing", 2)).toEqual([history[4], history[7]]);
   });
 
-  test("stay together with the answer that called last, where an id is used again", async () => {
+  test("stay together with the latest answer, if a call id is reused", async () => {
     const pruned = await new RelevanceContextPruner().prune(history, "sunny", 3);
     expect(pruned).toEqual(history.slice(5));
   });
 
-  test("leave a history that every provider accepts as one", async () => {
+  test("leave a history that every provider accepts", async () => {
     await fc.assert(
       fc.asyncProperty(
         anyHistory(),
@@ -168,7 +168,7 @@ describe("tool calls and their results", () => {
     );
   });
 
-  test("are judged apart on demand", async () => {
+  test("are scored separately if keepToolPairs is false", async () => {
     const pruned = await new RelevanceContextPruner({ keepToolPairs: false }).prune(history, "4711", 1);
     expect(pruned).toEqual([history[2]]);
   });
@@ -177,27 +177,27 @@ describe("tool calls and their results", () => {
 describe("a token budget", () => {
   const long = "x".repeat(400);
 
-  test("limits what stays, also where the number of messages does not", async () => {
+  test("limits the kept messages, even if their number is within the limit", async () => {
     expect(await keep(["a b", long, "c d"], "", 10, { maxTokens: 50 })).toEqual(["a b", "c d"]);
   });
 
-  test("is another limit beside the number of messages", async () => {
+  test("applies beside the number of messages", async () => {
     expect(await keep(["a", "b", "c"], "", 2, { maxTokens: 100 })).toEqual(["b", "c"]);
     expect(await keep(["a", "b", "c"], "", 2, { maxTokens: 1 })).toEqual(["c"]);
   });
 
-  test("goes to system messages first, up to the one that does not fit", async () => {
+  test("is spent on system messages first, up to the first that does not fit", async () => {
     expect(await keep(["!a", `!${long}`, "!b", "c"], "c", 3, { maxTokens: 10 })).toEqual(["!a", "c"]);
   });
 
-  test("counts with the counter that is given, also tool calls", async () => {
+  test("counts with the given counter, tool calls included", async () => {
     const pruner = new RelevanceContextPruner({ countTokens: (text) => text.length, maxTokens: 9 });
     const history = [user("12345"), calls("c"), result("c", "123"), user("1")];
-    // look{} is six long, with its result nine, so that nothing is left for the newest message.
+    // look{} has six characters, with its result nine, so nothing is left for the newest message.
     expect(await pruner.prune(history, "123", 4)).toEqual([history[1], history[2]]);
   });
 
-  test("of a call goes before that of the pruner", async () => {
+  test("of a call has priority over that of the pruner", async () => {
     const pruner = new RelevanceContextPruner({ maxTokens: 1 });
     const history = [user("a"), user("b")];
     expect(await pruner.prune(history, "", 2)).toEqual([history[1]]);
@@ -211,7 +211,7 @@ describe("a replaced part", () => {
     expect(await keep(["abc", "xyz", "-"], "cab", 1, { tokenizer })).toEqual(["abc"]);
   });
 
-  test("of the formula is the scorer, which sees the message, its words and how recent it is", async () => {
+  test("of the formula is the scorer, which gets the message, its words and its recency", async () => {
     const seen: ScoredTurn[] = [];
     const scorer = async (turn: ScoredTurn, query: { readonly text: string }) => {
       seen.push(turn);
@@ -225,16 +225,16 @@ describe("a replaced part", () => {
     ]);
   });
 
-  test("is not asked about a history that is within its limits", async () => {
+  test("is not called for a history within its limits", async () => {
     const scorer = () => expect.fail("a message was scored");
     expect(await keep(["a", "b"], "q", 2, { scorer, maxTokens: 2 })).toEqual(["a", "b"]);
   });
 
-  test("that scores all alike leaves the later ones", async () => {
+  test("with equal scores for all keeps the later ones", async () => {
     expect(await keep(["a", "b", "c"], "q", 2, { scorer: () => 1 })).toEqual(["b", "c"]);
   });
 
-  test("is told that the only message that is not a system message is the newest", async () => {
+  test("gets recency 1 for the only message that is not a system message", async () => {
     const seen: number[] = [];
     const scorer = (turn: ScoredTurn) => seen.push(turn.recency);
     await keep(["!s", "a"], "q", 1, { scorer });
@@ -274,7 +274,7 @@ describe("bad input", () => {
     });
   });
 
-  test("is a history that is no list, and a query that is no text", async () => {
+  test("is a history that is not a list, and a query that is not a text", async () => {
     const pruner = new RelevanceContextPruner();
     await expect(pruner.prune("a" as never, "a", 1)).rejects.toMatchObject({ code: "INVALID_OPTION" });
     await expect(pruner.prune([], undefined as never, 1)).rejects.toMatchObject({ code: "INVALID_OPTION" });
@@ -306,7 +306,7 @@ function words(): fc.Arbitrary<string> {
   return fc.array(fc.constantFrom("order", "Refund", "x", "y", "z"), { maxLength: 4 }).map((list) => list.join(" "));
 }
 
-/** Any history, also one with calls without results, results without calls, and ids that come again. */
+/** Any history, also with calls without results, results without calls, and reused ids. */
 function anyHistory(): fc.Arbitrary<Message[]> {
   const id = fc.constantFrom("1", "2", "3");
   const said: fc.Arbitrary<Message> = fc.oneof(

@@ -4,7 +4,7 @@ import { SessionError, show } from "../errors.ts";
 import { type Message, textOf } from "../message.ts";
 import { estimateTextTokens, messageTokens, type TextTokenizer } from "./tokens.ts";
 
-/** One message that a scorer judges. */
+/** A message to be scored. */
 export interface ScoredTurn {
   readonly message: Message;
   readonly words: ReadonlySet<string>;
@@ -12,24 +12,24 @@ export interface ScoredTurn {
   readonly recency: number;
 }
 
-/** The question that messages are judged by. */
+/** The query for which messages are scored. */
 export interface ScoredQuery {
   readonly text: string;
   readonly words: ReadonlySet<string>;
 }
 
-/** How much a message matters to a question; the higher ones stay. */
+/** The relevance of a message to a query; messages with higher scores are kept. */
 export type RelevanceScorer = (turn: ScoredTurn, query: ScoredQuery) => number | Promise<number>;
 
-/** How a pruner judges and counts. */
+/** Options of a `RelevanceContextPruner`. */
 export interface RelevanceContextPrunerOptions {
-  /** Splits a text into the words that are compared (default: at white space, in lower case). */
+  /** Splits a text into words for the comparison (default: at white space, in lower case). */
   readonly tokenizer?: (text: string) => Iterable<string>;
   /** Scores a message (default: the number of words it shares with the query, and 0.3 times its recency). */
   readonly scorer?: RelevanceScorer;
-  /** Whether an answer that calls tools and the results of its calls stay or go together (default true). */
+  /** Whether an answer with tool calls and the results of the calls are kept or dropped together (default true). */
   readonly keepToolPairs?: boolean;
-  /** The most tokens that what stays may take together, where a call gives no number (default: any). */
+  /** The most tokens of the kept messages, if a call does not give a limit (default: no limit). */
   readonly maxTokens?: number;
   /** Counts the tokens of a text (default: one for every four characters). */
   readonly countTokens?: TextTokenizer;
@@ -46,11 +46,11 @@ const PRUNER_KEYS: KeysOf<RelevanceContextPrunerOptions> = {
 const RECENCY_WEIGHT = 0.3;
 
 /**
- * Keeps the messages that share the most words with the current question, the newer ones first among equals.
+ * Keeps the messages that share the most words with the current question; of equal ones, the newer.
  *
- * System messages are kept before all others, in their order, as far as the limits allow. The rest is taken by score; what
- * does not fit any more is left out, and the next best is tried. Of a history that every provider accepts, every provider
- * accepts what is left, unless tool calls are judged apart from their results.
+ * System messages are kept first, in their order, as far as the limits allow. The others are added by score; a message that does
+ * not fit is skipped, and the next one is tried. If every provider accepts the history, every provider accepts the result, unless
+ * `keepToolPairs` is false.
  */
 export class RelevanceContextPruner implements ContextPruner {
   readonly #tokenizer: (text: string) => Iterable<string>;
@@ -59,15 +59,16 @@ export class RelevanceContextPruner implements ContextPruner {
   readonly #maxTokens: number | undefined;
   readonly #countTokens: TextTokenizer;
 
-  /** @throws {SessionError} `INVALID_OPTION` for an option that cannot be used. */
+  /** @throws {SessionError} `INVALID_OPTION` for an invalid option. */
   constructor(options: RelevanceContextPrunerOptions = {}) {
     checkOptionsOf(options, PRUNER_KEYS, "RelevanceContextPruner");
     const { tokenizer = splitWords, scorer = scoreByWords, countTokens = estimateTextTokens } = options;
     for (const [name, value] of Object.entries({ tokenizer, scorer, countTokens })) {
-      if (typeof value !== "function") throw invalid(`The option ${name} of a pruner is not a function.`);
+      if (typeof value !== "function") throw invalidPruning(`The option ${name} of a pruner is not a function.`);
     }
     const { keepToolPairs = true } = options;
-    if (typeof keepToolPairs !== "boolean") throw invalid("The option keepToolPairs of a pruner is not true or false.");
+    if (typeof keepToolPairs !== "boolean")
+      throw invalidPruning("The option keepToolPairs of a pruner is not true or false.");
     checkCount(options.maxTokens, "maxTokens");
     this.#tokenizer = tokenizer;
     this.#scorer = scorer;
@@ -77,7 +78,7 @@ export class RelevanceContextPruner implements ContextPruner {
   }
 
   /**
-   * The messages of a history that matter to the query, at most `maxTurns` of them, in their order.
+   * The messages of a history that are most relevant to the query, at most `maxTurns`, in their order.
    *
    * @throws {SessionError} `INVALID_OPTION` for a limit that is not a whole number of 0 or more.
    */
@@ -88,11 +89,11 @@ export class RelevanceContextPruner implements ContextPruner {
     limits: PruneLimits = {},
   ): Promise<Message[]> {
     const { maxTokens = this.#maxTokens } = limits;
-    if (!Array.isArray(history)) throw invalid("The history to prune is not a list of messages.");
-    if (typeof query !== "string") throw invalid("The query to prune by is not a text.");
+    if (!Array.isArray(history)) throw invalidPruning("The history to prune is not a list of messages.");
+    if (typeof query !== "string") throw invalidPruning("The query to prune by is not a text.");
     checkCount(maxTurns, "maxTurns", true);
     checkCount(maxTokens, "maxTokens");
-    const room = new Room(maxTurns, maxTokens, (message) => messageTokens(message, this.#countTokens));
+    const room = new RemainingRoom(maxTurns, maxTokens, (message) => messageTokens(message, this.#countTokens));
     if (room.fits(history)) return [...history];
     const kept = new Set<number>();
     const take = (positions: readonly number[]): boolean => {
@@ -100,16 +101,16 @@ export class RelevanceContextPruner implements ContextPruner {
       if (fitted) for (const position of positions) kept.add(position);
       return fitted;
     };
-    const system = placesOf(history, (message) => message.role === "system");
-    // The first that does not fit ends it: a later one may build on it.
+    const system = positionsOf(history, (message) => message.role === "system");
+    // Stops at the first one that does not fit: a later system message may refer to it.
     system.every((position) => take([position]));
     for (const unit of await this.#ranked(history, query)) take(unit);
     return history.filter((_, position) => kept.has(position));
   }
 
-  /** What stays or goes together, the best first, and the later first among equals. */
+  /** The groups of messages that are kept or dropped together, the best first; of equal ones, the later first. */
   async #ranked(history: readonly Message[], query: string): Promise<readonly (readonly number[])[]> {
-    const others = placesOf(history, (message) => message.role !== "system");
+    const others = positionsOf(history, (message) => message.role !== "system");
     const scores = await this.#scores(history, others, query);
     const units = this.#keepToolPairs ? unitsOf(history, others) : others.map((position) => [position]);
     const scoreOf = (unit: readonly number[]): number => Math.max(...unit.map((position) => scores.get(position) ?? 0));
@@ -132,14 +133,16 @@ export class RelevanceContextPruner implements ContextPruner {
       const recency = newest === 0 ? 1 : index / newest;
       const score = await this.#scorer({ message, words, recency }, asked);
       if (typeof score === "number" && !Number.isNaN(score)) return [position, score] as const;
-      throw invalid(`The scorer of a pruner returned ${show(score)} for message ${position}; it must return a number.`);
+      throw invalidPruning(
+        `The scorer of a pruner returned ${show(score)} for message ${position}; it must return a number.`,
+      );
     });
     return new Map(await Promise.all(scores));
   }
 }
 
-/** What is left of the limits. */
-class Room {
+/** The remaining messages and tokens. */
+class RemainingRoom {
   #turns: number;
   #tokens: number;
   readonly #tokensOf: (message: Message) => number;
@@ -147,7 +150,7 @@ class Room {
   constructor(maxTurns: number, maxTokens: number | undefined, tokensOf: (message: Message) => number) {
     this.#turns = maxTurns;
     this.#tokens = maxTokens ?? Number.POSITIVE_INFINITY;
-    // Without a limit there is nothing to count for.
+    // Without a limit, tokens need not be counted.
     this.#tokensOf = maxTokens === undefined ? () => 0 : tokensOf;
   }
 
@@ -155,7 +158,7 @@ class Room {
     return messages.length <= this.#turns && this.#count(messages) <= this.#tokens;
   }
 
-  /** Takes the room of these messages, if there is enough. */
+  /** Subtracts these messages from the limits, if they fit. */
   take(messages: readonly Message[]): boolean {
     const tokens = this.#count(messages);
     if (messages.length > this.#turns || tokens > this.#tokens) return false;
@@ -182,7 +185,7 @@ function scoreByWords({ words, recency }: ScoredTurn, query: ScoredQuery): numbe
   return shared + RECENCY_WEIGHT * recency;
 }
 
-/** An answer that calls tools with the results of its calls; any other message alone. */
+/** Groups an answer with tool calls and the results of its calls; every other message is a group by itself. */
 function unitsOf(history: readonly Message[], positions: readonly number[]): number[][] {
   const units: number[][] = [];
   const callers = new Map<string, number[]>();
@@ -196,21 +199,21 @@ function unitsOf(history: readonly Message[], positions: readonly number[]): num
     const unit = [position];
     units.push(unit);
     if (message.role !== "assistant") continue;
-    // Some models count their calls anew in every answer, so an id means the latest answer's calls.
+    // Some models reuse call ids in every answer, so an id refers to the latest answer with it.
     for (const { id } of message.toolCalls ?? []) callers.set(id, unit);
   }
   return units;
 }
 
-function placesOf(history: readonly Message[], wanted: (message: Message) => boolean): number[] {
+function positionsOf(history: readonly Message[], wanted: (message: Message) => boolean): number[] {
   return history.flatMap((message, position) => (wanted(message) ? [position] : []));
 }
 
 function checkCount(value: number | undefined, name: string, required = false): void {
   if ((value === undefined && !required) || (Number.isSafeInteger(value) && (value as number) >= 0)) return;
-  throw invalid(`The option ${name} of a pruner is ${show(value)}; it must be a whole number of 0 or more.`);
+  throw invalidPruning(`The option ${name} of a pruner is ${show(value)}; it must be a whole number of 0 or more.`);
 }
 
-function invalid(message: string): SessionError {
+function invalidPruning(message: string): SessionError {
   return new SessionError("INVALID_OPTION", message);
 }

@@ -45,7 +45,7 @@ describe("the tokens of a message", () => {
 });
 
 describe("the tokens of an entry", () => {
-  test("are those of what it says to a model", () => {
+  test("are those of its messages for a model", () => {
     expect(entryTokens(entryAt(0, "a", null, { type: "message", message: user("abc") }), letters)).toBe(3);
     expect(
       entryTokens(
@@ -65,7 +65,7 @@ describe("the tokens of an entry", () => {
     expect(of("")).toBeGreaterThan(10);
   });
 
-  test("are none for what a model never sees", () => {
+  test("are 0 for entries that a model never sees", () => {
     expect(entryTokens(entryAt(0, "a", null, { type: "custom", customType: "c", data: "x".repeat(100) }))).toBe(0);
     expect(entryTokens(entryAt(0, "a", null, { type: "branch_summary", summary: " ", fromId: null }))).toBe(0);
     expect(entryTokens(entryAt(0, "a", null, { type: "session_info", name: "n" }))).toBe(0);

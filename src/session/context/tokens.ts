@@ -3,19 +3,19 @@ import type { Entry } from "../log/entry.ts";
 import { compactionMessage, messagesOf } from "./context.ts";
 import type { Content, Message } from "../message.ts";
 
-/** How many tokens a text takes. */
+/** Counts the tokens of a text. */
 export type TextTokenizer = (text: string) => number;
 
-/** What an image is taken to cost; providers differ, none gives it before the request. */
+/** The estimated tokens of an image: providers differ, and none tells the number before the request. */
 export const IMAGE_TOKENS = 1200;
 
-/** Tokens by the rule of thumb of four characters each, rounded up. */
+/** Estimates one token for every four characters, rounded up. */
 export function estimateTextTokens(text: string): number {
   checkArgument(typeof text === "string", text, "estimateTextTokens", "a text");
   return Math.ceil(text.length / 4);
 }
 
-/** Tokens of one message: its text, thinking and tool calls by the tokenizer, 1,200 for each image or file. */
+/** The tokens of one message: its text, thinking and tool calls by the tokenizer, and 1,200 for each image or file. */
 export function messageTokens(message: Message, tokenizer: TextTokenizer = estimateTextTokens): number {
   checkArgument(isObject(message) && message.content !== undefined, message, "messageTokens", "a message");
   let tokens = message.content === null ? 0 : contentTokens(message.content, tokenizer);
@@ -25,7 +25,7 @@ export function messageTokens(message: Message, tokenizer: TextTokenizer = estim
   return tokens;
 }
 
-/** Tokens that an entry takes in a context; 0 for what a model never sees. */
+/** The tokens of an entry in a context; 0 for an entry that a model never sees. */
 export function entryTokens(entry: Entry, tokenizer: TextTokenizer = estimateTextTokens): number {
   checkArgument(isObject(entry), entry, "entryTokens", "an entry");
   if (entry.type === "compaction") return messageTokens(compactionMessage(entry.summary), tokenizer);

@@ -62,7 +62,7 @@ describe("assistant messages", () => {
 });
 
 describe("calls and results", () => {
-  test("that belong together stay as they are", () => {
+  test("that belong together are unchanged", () => {
     const messages = [user("1"), calls("x", "y"), result("x"), result("y"), assistant("done")];
     expect(acceptable(messages)).toEqual(messages);
   });
@@ -76,7 +76,7 @@ describe("calls and results", () => {
     });
   });
 
-  test("each call of an answer is looked after", () => {
+  test("each call of an answer gets a result", () => {
     expect(brief(acceptable([calls("x", "y", "z"), result("y", "1"), user("2")]))).toBe("a(x y z) x! y=1 z! u");
   });
 
@@ -84,7 +84,7 @@ describe("calls and results", () => {
     expect(brief(acceptable([assistant("", { toolCalls: [call("x")] }), result("x", "1")]))).toBe("a(x) x=1");
   });
 
-  test("results come right after their call, in the order of the calls", () => {
+  test("results come directly after their call, in the order of the calls", () => {
     expect(brief(acceptable([calls("x", "y"), user("between"), result("y", "1"), result("x", "2")]))).toBe(
       "a(x y) x=2 y=1 u",
     );
@@ -95,11 +95,11 @@ describe("calls and results", () => {
     expect(brief(acceptable([result("x"), calls("x")]))).toBe("a(x) x!");
   });
 
-  test("of two results of one call the first counts", () => {
+  test("of two results of one call the first is used", () => {
     expect(brief(acceptable([calls("x"), result("x", "1"), user("2"), result("x", "2")]))).toBe("a(x) x=1 u");
   });
 
-  test("a failed answer takes its calls and their results with it", () => {
+  test("a failed answer is left out with its calls and their results", () => {
     expect(
       brief(
         acceptable([user("1"), { ...(calls("x") as AssistantMessage), stopReason: "error" }, result("x"), user("2")]),
@@ -111,7 +111,7 @@ describe("calls and results", () => {
     expect(brief(acceptable([{ ...(calls("x") as AssistantMessage), stopReason: "aborted" }]))).toBe("a(x) x!");
   });
 
-  test("an id that later answers use again means a call of the latest", () => {
+  test("an id that later answers reuse refers to the latest call", () => {
     const messages = [calls("call_0"), result("call_0", "1"), calls("call_0"), result("call_0", "2")];
     expect(acceptable(messages)).toEqual(messages);
     expect(brief(acceptable([calls("call_0"), calls("call_0"), result("call_0", "2")]))).toBe(
@@ -119,7 +119,7 @@ describe("calls and results", () => {
     );
   });
 
-  test("an id that one answer uses twice gets its results in turn", () => {
+  test("an id that one answer uses twice gets its results in order", () => {
     expect(brief(acceptable([calls("x", "x"), result("x", "1"), result("x", "2")]))).toBe("a(x x) x=1 x=2");
     expect(brief(acceptable([calls("x", "x"), result("x", "1")]))).toBe("a(x x) x=1 x!");
   });
@@ -143,7 +143,7 @@ describe("calls and results", () => {
   });
 });
 
-test("whatever the messages, each call is followed by exactly its results, and no result stands anywhere else", () => {
+test("for any messages, each call is followed by exactly its results, and no result is anywhere else", () => {
   const id = fc.constantFrom("x", "y", "z");
   const any: fc.Arbitrary<Message> = fc.oneof(
     fc.constant(user("u")),

@@ -101,7 +101,7 @@ describe("a diagram", () => {
           .split("\n");
         const self = parent === id;
         expect(lines).toHaveLength(self ? 4 : 5);
-        // Letters and digits stand for themselves; everything else in a label is a code.
+        // Letters and digits are unchanged; everything else in a label is encoded.
         const text = "(?:[\\p{L}\\p{M}\\p{N} ._()-]|#\\d+;)*";
         expect(lines[1]).toMatch(new RegExp(`^  s0\\["op_fork \\(${text}\\)<br/>${text}"\\]$`, "u"));
         if (!self) expect(lines[2]).toMatch(new RegExp(`^  s1\\["not given<br/>${text}"\\]:::missing$`, "u"));
@@ -129,7 +129,7 @@ describe("a diagram", () => {
     );
   });
 
-  test("shows a hostile name as what it is, cut where it is long", () => {
+  test("shows a hostile name as plain text, cut if it is long", () => {
     expect(toMermaid([named("a", '"#')])).toContain('["op_fork (#34;#35;)<br/>a"]');
     expect(toDot([named("a", '"\\&n')])).toContain('"op_fork (\\"\\\\&amp;n)\\na"');
     expect(toDot([named("x".repeat(500), "o")])).toContain(`${"x".repeat(80)}…"`);

@@ -1,19 +1,19 @@
 import { edges, indexOf, lineageOf, type SessionLike } from "./lineage.ts";
 
-/** A session as a diagram shows it. */
+/** A session in a diagram. */
 export type DrawnSession = SessionLike & { readonly cost?: number | null };
 
 const LABEL_CHARACTERS_MAX = 80;
 
 interface DiagramNode {
-  /** A name of our own, so that no id can be read as a part of the diagram's language. */
+  /** A generated name: a session id could contain syntax of the diagram's language. */
   readonly name: string;
   readonly label: readonly string[];
-  /** Whether it is only named as a parent, and not among the sessions. */
+  /** True for a session that is only named as a parent, and is not among the sessions. */
   readonly missing: boolean;
 }
 
-/** The sessions as a Mermaid flowchart, with parents above what was made from them. */
+/** The sessions as a Mermaid flowchart, with parents above their children. */
 export function toMermaid(sessions: Iterable<DrawnSession>): string {
   const { nodes, arrows } = drawing(sessions, "toMermaid");
   const lines = ["flowchart TD"];
@@ -25,7 +25,7 @@ export function toMermaid(sessions: Iterable<DrawnSession>): string {
   return `${lines.join("\n")}\n`;
 }
 
-/** The sessions as a graph in the DOT language, with parents above what was made from them. */
+/** The sessions as a graph in the DOT language, with parents above their children. */
 export function toDot(sessions: Iterable<DrawnSession>): string {
   const { nodes, arrows } = drawing(sessions, "toDot");
   const lines = ["digraph lineage {", "  node [shape=box];"];
@@ -64,7 +64,7 @@ function labelOf(session: DrawnSession): string[] {
   return [`${kind} (${operator})`, session.id, ...(cost === null ? [] : [`cost ${Number(cost.toPrecision(6))}`])];
 }
 
-/** One line of at most so many characters, without those that are not seen. */
+/** One line of at most 80 characters, with invisible characters replaced. */
 function plain(text: string): string {
   const characters = [...text.slice(0, 2 * (LABEL_CHARACTERS_MAX + 1))];
   const cut =
@@ -72,7 +72,7 @@ function plain(text: string): string {
   return cut.join("").replace(/[\p{C}\p{Zl}\p{Zp}]/gu, "\ufffd");
 }
 
-/** All but letters, digits and a few marks as codes: Mermaid looks for its own words and signs within quotes too. */
+/** Encodes all characters but letters, digits and a few marks: Mermaid parses keywords and symbols within quotes, too. */
 function escapeMermaid(text: string): string {
   return plain(text).replace(/[^\p{L}\p{M}\p{N} ._()-]/gu, (character) => `#${character.codePointAt(0)};`);
 }

@@ -6,7 +6,7 @@ import { Transcript, userRow } from "../value/transcript.ts";
 const usage = { inputTokens: 1, outputTokens: 2, totalTokens: 3 };
 
 describe("an export", () => {
-  test("has one row for a session, with nothing of what was said", () => {
+  test("has one row for a session, without its content", () => {
     const source = createUserSession("a secret");
     const session = Session.of(source.transcript.append(userRow("another secret")), {
       id: "loop-1",
@@ -58,12 +58,12 @@ describe("an export", () => {
   const row = sessionToRow(createUserSession("x"));
   test.for<[string, string]>([
     ["that is cut short", JSON.stringify(row).slice(0, -5)],
-    ["that is no object", "[]"],
+    ["that is not an object", "[]"],
     ["without an id", JSON.stringify({ ...row, id: undefined })],
     ["of no known kind", JSON.stringify({ ...row, kind: "magic" })],
     ["without a row count", JSON.stringify({ ...row, rowCount: undefined })],
-    ["with a usage that is none", JSON.stringify({ ...row, usage: { inputTokens: "1" } })],
-    ["with a cost that is none", JSON.stringify({ ...row, cost: "1" })],
+    ["with an invalid usage", JSON.stringify({ ...row, usage: { inputTokens: "1" } })],
+    ["with an invalid cost", JSON.stringify({ ...row, cost: "1" })],
   ])("with a line %s is refused, by the number of the line", ([, line]) => {
     expect(() => parseLineageJsonl(`${JSON.stringify(row)}\n${line}\n`)).toThrow(
       expect.objectContaining({ code: "INVALID_VALUE", message: "Line 2 is not a row of a lineage export." }),

@@ -5,7 +5,7 @@ import { isSessionId } from "../id.ts";
 import { indexOf } from "./lineage.ts";
 import { type Usage, checkCost, copyUsage } from "../usage.ts";
 
-/** What an export says of one session: where it came from and what it amounts to, nothing of what was said. */
+/** One session in a lineage export: its lineage, size and spending, without its content. */
 export interface LineageRow extends Lineage {
   readonly id: string;
   readonly rowCount: number;
@@ -13,7 +13,7 @@ export interface LineageRow extends Lineage {
   readonly cost?: number;
 }
 
-/** A session, or a run that makes one, as an export needs it. */
+/** A session, or a run that creates one, as input of an export. */
 export interface ExportableSession {
   readonly id: string;
   readonly lineage: Lineage;
@@ -22,7 +22,7 @@ export interface ExportableSession {
   readonly cost?: number | null;
 }
 
-/** A session as a row of an export. */
+/** Converts a session into a row of an export. */
 export function sessionToRow(session: ExportableSession): LineageRow {
   checkArgument(isObject(session?.lineage), session, "sessionToRow", "a session");
   const { parents, operator, kind, extras } = session.lineage;
@@ -31,7 +31,7 @@ export function sessionToRow(session: ExportableSession): LineageRow {
   return cost === null ? row : { ...row, cost };
 }
 
-/** One line of JSON for each session, in the order given; a session that comes twice has one line. */
+/** One line of JSON for each session, in the order given, without duplicates. */
 export function toJsonl(sessions: Iterable<ExportableSession>): string {
   const lines: string[] = [];
   for (const session of indexOf(sessions, "toJsonl").values()) lines.push(`${JSON.stringify(sessionToRow(session))}\n`);
@@ -39,9 +39,9 @@ export function toJsonl(sessions: Iterable<ExportableSession>): string {
 }
 
 /**
- * The rows of an export; they can be walked, summed and drawn as the sessions could.
+ * Parses the rows of an export. The lineage functions accept them like sessions.
  *
- * @throws {SessionError} `INVALID_VALUE` that names the first line which is not such a row.
+ * @throws {SessionError} `INVALID_VALUE` that names the first invalid line.
  */
 export function parseLineageJsonl(text: string): LineageRow[] {
   checkArgument(typeof text === "string", text, "parseLineageJsonl", "a text");

@@ -21,7 +21,7 @@ describe("withLineage", () => {
     expect(kinds(outside, createUserSession("x"))).toEqual(["op_fork", "leaf_user"]);
   });
 
-  test("nests, and the scope outside is as it was when the inner one ends or throws", () => {
+  test("nests, and the outer scope is restored when the inner one ends or throws", () => {
     withLineage(false, () => {
       expect(kinds(withLineage(true, () => createUserSession("x")))).toEqual(["leaf_user"]);
       expect(() =>
@@ -33,14 +33,14 @@ describe("withLineage", () => {
     });
   });
 
-  test("leaves a lineage that is given with rows as it is", () => {
+  test("does not change a lineage that is given with rows", () => {
     const { lineage } = createUserSession("x");
     expect(withLineage(false, () => Session.of(Transcript.empty, { lineage })).lineage).toEqual(lineage);
   });
 });
 
 describe("trackLineage", () => {
-  test("notes the sessions in the order in which they were made, of every kind", async () => {
+  test("records the sessions in the order of creation, of every kind", async () => {
     const outside = createUserSession("before");
     const [made, journal] = await trackLineage(async (kept) => {
       const first = Session.fromUserMessage("Hi");
@@ -59,7 +59,7 @@ describe("trackLineage", () => {
     expect(journal.visitOrder).toEqual(made.map(({ id }) => id));
   });
 
-  test("notes a session in every journal that is open around it", () => {
+  test("records a session in every enclosing journal", () => {
     trackLineage((outer) => {
       const first = createUserSession("a");
       const inner = trackLineage((journal) => [createUserSession("b").id, journal.visitOrder] as const);
@@ -69,7 +69,7 @@ describe("trackLineage", () => {
     });
   });
 
-  test("keeps tasks apart that run at the same time", async () => {
+  test("isolates concurrent tasks", async () => {
     const task = (count: number) =>
       trackLineage(async (journal) => {
         const ids: string[] = [];

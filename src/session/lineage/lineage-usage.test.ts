@@ -1,13 +1,13 @@
 import { describe, expect, test } from "vitest";
 import type { LineageKind } from "../log/header.ts";
 import { parseLineageJsonl, toJsonl } from "./lineage-export.ts";
-import { lineageUsage } from "./lineage-usage.ts";
+import { lineageUsage } from "./lineage.ts";
 import { operation, Session } from "../value/session.ts";
 import { userRow } from "../value/transcript.ts";
 
 const spent = (tokens: number) => ({ inputTokens: tokens, outputTokens: tokens, totalTokens: 2 * tokens });
 
-/** What an operation of a kind makes of a session, with what it spent. */
+/** A session made by an operation of a kind, with its spending. */
 function made(kind: LineageKind, source: Session, tokens: number, cost: number): Session {
   return Session.derive(source, source.transcript.append(userRow("more")), {
     lineage: operation(kind, "test", [source.id]),
@@ -24,7 +24,7 @@ describe("lineageUsage", () => {
   const end = made("op_session_loop", merged.fork(), 1000, 4);
   const all = [start, first, left, right, merged, end];
 
-  test("sums what a session and all above it spent, each once, and nothing for a merge", () => {
+  test("sums the spending of a session and all ancestors, each once, and nothing for a merge", () => {
     // The forks are not among the sessions given, so the way up from `right` and `end` ends there.
     expect(lineageUsage(all, left.id)).toEqual({ usage: { ...spent(11), cacheReadTokens: 10 }, cost: 1.5 });
     expect(lineageUsage(all, merged.id)).toEqual({ usage: { ...spent(111), cacheReadTokens: 110 }, cost: 3.5 });
@@ -43,14 +43,14 @@ describe("lineageUsage", () => {
     });
   });
 
-  test("is nothing for a session that nothing was spent on, and refused for one that is not given", () => {
+  test("is 0 for a session without spending, and refused for an unknown one", () => {
     expect(lineageUsage(all, start.id)).toEqual({ usage: spent(0), cost: 0 });
     expect(() => lineageUsage(all, "nobody")).toThrow(
       expect.objectContaining({ code: "LINEAGE", sessionId: "nobody" }),
     );
   });
 
-  test("comes to the same from the rows of an export, and takes any iterable", () => {
+  test("is the same from the rows of an export, and accepts any iterable", () => {
     const rows = parseLineageJsonl(toJsonl(all));
     expect(lineageUsage(rows, merged.id)).toEqual(lineageUsage(new Set(all).values(), merged.id));
   });

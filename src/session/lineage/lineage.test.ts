@@ -34,13 +34,13 @@ describe("ancestors", () => {
     expect(ids(ancestors([...graph].reverse(), "end"))).toBe("merged deep right left root");
   });
 
-  test("are the very objects that were given, and pass over a parent that was not", () => {
+  test("are the same objects that were given, without parents that were not", () => {
     const [parent, child] = [node("parent", "missing"), node("child", "missing", "parent")];
     expect(ancestors([child, parent], "child")[0]).toBe(parent);
     expect(ancestors([child, parent], "child")).toHaveLength(1);
   });
 
-  test("of a session that is not given are refused by name", () => {
+  test("of an unknown session are refused by name", () => {
     expect(() => ancestors(graph, "nobody")).toThrow(
       expect.objectContaining({ code: "LINEAGE", sessionId: "nobody", message: expect.stringContaining('"nobody"') }),
     );
@@ -48,14 +48,14 @@ describe("ancestors", () => {
 });
 
 describe("descendants", () => {
-  test("come each before its own, children in the order given, and each once", () => {
+  test("come each before its own descendants, children in the order given, and each once", () => {
     expect(ids(descendants(graph, "root"))).toBe("left deep merged end right");
     expect(ids(descendants([...graph].reverse(), "root"))).toBe("right merged end left deep");
     expect(ids(descendants(graph, "stranger"))).toBe("");
     expect(() => descendants(graph, "nobody")).toThrow(expect.objectContaining({ code: "LINEAGE" }));
   });
 
-  test("of a session merged with itself are named once", () => {
+  test("of a session merged with itself are listed once", () => {
     const twice = [node("a"), node("twice", "a", "a")];
     expect(ids(descendants(twice, "a"))).toBe("twice");
     expect(edges(twice)).toEqual([{ parent: "a", child: "twice" }]);
@@ -63,7 +63,7 @@ describe("descendants", () => {
 });
 
 describe("validateAcyclic", () => {
-  test("accepts a graph in any order, and nothing at all", () => {
+  test("accepts a graph in any order, and an empty one", () => {
     expect(() => validateAcyclic(graph)).not.toThrow();
     expect(() => validateAcyclic([...graph].reverse())).not.toThrow();
     expect(() => validateAcyclic([node("a"), node("b", "a", "a")])).not.toThrow();
@@ -92,7 +92,7 @@ describe("validateAcyclic", () => {
   });
 });
 
-test("edges name parent and child in the order given, also of a parent that is not", () => {
+test("edges have parent and child in the order given, also of an unknown parent", () => {
   expect(edges([node("a", "gone"), node("b", "a", "c"), node("c"), node("b", "other")])).toEqual([
     { parent: "gone", child: "a" },
     { parent: "a", child: "b" },
@@ -133,7 +133,7 @@ describe("a graph of 100,000 sessions", () => {
   });
 });
 
-test("of any graph without cycles, the walks are each other's mirror, and one more edge back is found", () => {
+test("in any graph without cycles, ancestors and descendants are inverse; an added edge that closes a cycle is found", () => {
   const parentLists = fc.array(fc.array(fc.nat(30), { maxLength: 3 }), { minLength: 1, maxLength: 30 });
   fc.assert(
     fc.property(parentLists, (lists) => {

@@ -1,11 +1,12 @@
 import { checkArgument, isIterable, isObject } from "../check-arguments.ts";
 import { LineageError, show } from "../errors.ts";
 import type { Lineage } from "../log/header.ts";
+import { addCost, addUsage, NO_USAGE, type Usage, withoutUsage } from "../usage.ts";
 
-/** Anything that says where it came from: a session, a run, a header, a row of an export. */
+/** Anything with a lineage: a session, a run, a header, a row of an export. */
 export type SessionLike = { readonly id: string } & ({ readonly lineage: Lineage } | Lineage);
 
-/** That one session was made from another. */
+/** An edge from a session to one that was made from it. */
 export interface LineageEdge {
   readonly parent: string;
   readonly child: string;
@@ -14,16 +15,16 @@ export interface LineageEdge {
 const IDS_SHOWN_MAX = 10;
 
 /**
- * The sessions that one was made from, nearest first; at the same distance in the order in which they are named as parents.
+ * All ancestors of a session, nearest first; at the same distance in the order in which they are named as parents.
  *
- * A parent that is not among the sessions is passed over. Costs what the sessions and their parents amount to.
+ * A parent that is not among the sessions is skipped. The cost is proportional to the number of sessions and parents.
  *
- * @throws {LineageError} when the id is not among the sessions.
+ * @throws {LineageError} if the id is not among the sessions.
  */
 export function ancestors<S extends SessionLike>(sessions: Iterable<S>, id: string): S[] {
   const byId = indexOf(sessions, "ancestors");
   const seen = new Set([id]);
-  // A list that grows while it is walked is a queue: all of one distance come before the first of the next.
+  // Breadth-first: an array is also iterated over items that are added during the iteration, so it serves as a queue.
   const walk = [known(byId, id)];
   for (const session of walk) {
     for (const parentId of parentsOf(session)) {
@@ -37,12 +38,12 @@ export function ancestors<S extends SessionLike>(sessions: Iterable<S>, id: stri
 }
 
 /**
- * The sessions that were made from one, each before those made from it, and children in the order given.
+ * All descendants of a session, depth first: each before its own descendants, and children in the order given.
  *
- * One that several ways lead to stands where the first of them comes to it. Costs what the sessions and their parents
- * amount to.
+ * A session that can be reached on several paths appears where the first path reaches it. The cost is proportional to the number
+ * of sessions and parents.
  *
- * @throws {LineageError} when the id is not among the sessions.
+ * @throws {LineageError} if the id is not among the sessions.
  */
 export function descendants<S extends SessionLike>(sessions: Iterable<S>, id: string): S[] {
   const byId = indexOf(sessions, "descendants");
@@ -61,9 +62,9 @@ export function descendants<S extends SessionLike>(sessions: Iterable<S>, id: st
 }
 
 /**
- * Checks that every parent is among the sessions and that none is made from itself, however indirectly.
+ * Checks that every parent is among the sessions and that there is no cycle.
  *
- * @throws {LineageError} that names the session and the parent which is missing, or the sessions of a cycle.
+ * @throws {LineageError} that names the session and its missing parent, or the sessions of a cycle.
  */
 export function validateAcyclic(sessions: Iterable<SessionLike>): void {
   const byId = indexOf(sessions, "validateAcyclic");
@@ -89,7 +90,7 @@ export function validateAcyclic(sessions: Iterable<SessionLike>): void {
   if (open.size > 0) throw cycleAmong(byId, open);
 }
 
-/** Who was made from whom, in the order given; also where the parent is not among the sessions. */
+/** All edges from parents to children, in the order given; also if the parent is not among the sessions. */
 export function edges(sessions: Iterable<SessionLike>): LineageEdge[] {
   const found: LineageEdge[] = [];
   for (const session of indexOf(sessions, "edges").values()) {
@@ -104,9 +105,9 @@ export function lineageOf(session: SessionLike): Lineage {
 }
 
 /**
- * The sessions by id, in the order given; of two with the same id the first.
+ * Indexes the sessions by id, in the order given; of duplicates, the first.
  *
- * @throws {SessionError} `INVALID_OPTION` that names the call, for anything else than sessions or rows of an export.
+ * @throws {SessionError} `INVALID_OPTION` that names the call, unless they are sessions or rows of an export.
  */
 export function indexOf<S extends SessionLike>(sessions: Iterable<S>, call: string): Map<string, S> {
   const wanted = "a list of sessions";
@@ -119,7 +120,7 @@ export function indexOf<S extends SessionLike>(sessions: Iterable<S>, call: stri
   return byId;
 }
 
-/** Each parent once: a session merged with itself has one. */
+/** Without duplicates: a session merged with itself has one parent. */
 function parentsOf(session: SessionLike): readonly string[] {
   const { parents } = lineageOf(session);
   return parents.length < 2 ? parents : [...new Set(parents)];
@@ -143,7 +144,7 @@ function known<S extends SessionLike>(byId: ReadonlyMap<string, S>, id: string):
   return session;
 }
 
-/** Each session that is left has a parent that is left, so that walking up must come by one of them twice. */
+/** Each remaining session has a remaining parent, so following parents must reach a session twice. */
 function cycleAmong(byId: ReadonlyMap<string, SessionLike>, left: ReadonlyMap<string, number>): LineageError {
   const position = new Map<string, number>();
   const path: string[] = [];
@@ -157,4 +158,42 @@ function cycleAmong(byId: ReadonlyMap<string, SessionLike>, left: ReadonlyMap<st
   const shown = cycle.slice(0, IDS_SHOWN_MAX).map(show).join(", ");
   const rest = cycle.length > IDS_SHOWN_MAX ? ` and ${cycle.length - IDS_SHOWN_MAX} more` : "";
   return new LineageError(id, `The lineage has a cycle, in which each is made from the one before: ${shown}${rest}.`);
+}
+
+/** A session with the spending of the operation that created it. */
+export type SpendingSession = SessionLike & {
+  readonly usage?: Usage | null;
+  readonly cost?: number | null;
+  /** The part of it that the session which it was recovered from counts, too. */
+  readonly recovered?: RecoveredSpending | null;
+};
+
+/** What earlier claims of a run spent, which the session that it was recovered from counts as well. */
+export interface RecoveredSpending {
+  readonly sessionId: string;
+  readonly usage: Usage | null;
+  readonly cost: number | null;
+}
+
+/**
+ * The total spending of a session and its ancestors, each operation counted once.
+ *
+ * A merge spends nothing itself: its usage is the sum of its parents', which are counted themselves. An ancestor that is not
+ * among the sessions is not counted.
+ *
+ * @throws {LineageError} if the id is not among the sessions.
+ */
+export function lineageUsage(sessions: Iterable<SpendingSession>, id: string): { usage: Usage; cost: number } {
+  const byId = indexOf(sessions, "lineageUsage");
+  const above = ancestors(byId.values(), id);
+  let usage = NO_USAGE;
+  let cost = 0;
+  for (const session of [byId.get(id) as SpendingSession, ...above]) {
+    if (lineageOf(session).kind === "op_merge") continue;
+    const { recovered = null } = session;
+    const isTwice = recovered !== null && byId.has(recovered.sessionId);
+    usage = addUsage(usage, withoutUsage(session.usage ?? NO_USAGE, isTwice ? recovered.usage : null));
+    cost = addCost(cost, Math.max(0, (session.cost ?? 0) - (isTwice ? (recovered.cost ?? 0) : 0)));
+  }
+  return { usage, cost };
 }

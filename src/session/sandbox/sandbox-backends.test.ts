@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import { CountedBackend } from "../../../test/counted-sandbox.ts";
 import { checkBackendName, registerSandboxBackend, sandboxBackend } from "./sandbox-backends.ts";
 
-test("a backend is made once, when it is first needed", async () => {
+test("a backend is created once, on first use", async () => {
   const backend = new CountedBackend();
   let made = 0;
   registerSandboxBackend("made-once", async () => {
@@ -14,7 +14,7 @@ test("a backend is made once, when it is first needed", async () => {
   expect(made).toBe(1);
 });
 
-test("a backend that could not be made is tried again", async () => {
+test("a backend that could not be created is tried again", async () => {
   const backend = new CountedBackend();
   let tries = 0;
   registerSandboxBackend("made-later", () => {
@@ -26,7 +26,7 @@ test("a backend that could not be made is tried again", async () => {
   expect(await sandboxBackend("made-later")).toBe(backend);
 });
 
-test("a name that is registered again means the new backend", async () => {
+test("registering a name again replaces the backend", async () => {
   const [old, next] = [new CountedBackend(), new CountedBackend()];
   registerSandboxBackend("replaced", () => old);
   expect(await sandboxBackend("replaced")).toBe(old);

@@ -6,7 +6,7 @@ type BackendFactory = () => SandboxBackend | Promise<SandboxBackend>;
 const factories = new Map<string, BackendFactory>();
 const opened = new Map<string, Promise<SandboxBackend>>();
 
-/** Makes a kind of sandbox known by a name, for `session.to(name)`. The factory is called once, when it is first needed. */
+/** Registers a kind of sandbox under a name, for `session.to(name)`. The factory is called once, on first use. */
 export function registerSandboxBackend(name: string, factory: BackendFactory): void {
   if (typeof name !== "string" || name === "" || typeof factory !== "function") {
     throw new SessionError("INVALID_OPTION", "A sandbox backend needs a name and a function that makes it.");
@@ -15,7 +15,7 @@ export function registerSandboxBackend(name: string, factory: BackendFactory): v
   opened.delete(name);
 }
 
-/** The backend of a name. @throws {SessionError} `INVALID_OPTION` when none was registered under it. */
+/** Gets the backend with a name. @throws {SessionError} `INVALID_OPTION` if none is registered under it. */
 export async function sandboxBackend(name: string): Promise<SandboxBackend> {
   const known = opened.get(name);
   if (known !== undefined) return known;
@@ -23,12 +23,12 @@ export async function sandboxBackend(name: string): Promise<SandboxBackend> {
   if (factory === undefined) throw unknownBackend(name);
   const opening = (async () => factory())();
   opened.set(name, opening);
-  // A backend that could not be loaded may be there the next time, after an install.
+  // A failed load is not cached: the package may be installed before the next call.
   opening.catch(() => opened.get(name) === opening && opened.delete(name));
   return opening;
 }
 
-/** @throws {SessionError} `INVALID_OPTION` when no backend was registered under the name. */
+/** @throws {SessionError} `INVALID_OPTION` if no backend is registered under the name. */
 export function checkBackendName(name: unknown): asserts name is string {
   if (typeof name !== "string" || !factories.has(name)) throw unknownBackend(name);
 }

@@ -3,10 +3,11 @@ import { SessionError, show } from "../errors.ts";
 const hidden = new Set<string>();
 
 /**
- * Keeps a file or a directory, by its absolute path, from all sandboxes of this process, also where it lies among their files: neither isolated
- * commands nor file methods find it. Stores name theirs when they are opened; what else is secret, an application names.
+ * Hides a file or directory, by its absolute path, from all sandboxes of this process, even if it is inside of their working
+ * directory: neither isolated commands nor file methods can access it. Stores hide their files when they are opened; applications
+ * hide their other secrets.
  *
- * @throws {SessionError} `INVALID_OPTION` for what is no path.
+ * @throws {SessionError} `INVALID_OPTION` for an invalid path.
  */
 export function hideFromSandboxes(path: string): void {
   if (typeof path !== "string" || path === "" || path.includes("\0")) {
@@ -15,7 +16,7 @@ export function hideFromSandboxes(path: string): void {
   hidden.add(path);
 }
 
-/** What `hideFromSandboxes` was told so far. */
+/** All hidden paths. */
 export function pathsHiddenFromSandboxes(): readonly string[] {
   return [...hidden];
 }

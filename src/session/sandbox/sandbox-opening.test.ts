@@ -20,7 +20,7 @@ describe("a recorded handle", () => {
     await session.closeSandbox();
   });
 
-  test("that is gone, or of a backend that cannot attach, gives a new sandbox", async () => {
+  test("that no longer exists, or of a backend without attach, opens a new sandbox", async () => {
     const backend = new CountedBackend();
     const session = recorded(backend, "gone", { workingDir: "/project" });
     expect((await session.requireSandbox()).id).toBe(`${backend.name}-1`);
@@ -32,7 +32,7 @@ describe("a recorded handle", () => {
     expect((await other.requireSandbox()).id).toBe(`${plain.name}-1`);
   });
 
-  test("that is gone is looked for again each time, and stays recorded when the same sandbox is bound again", async () => {
+  test("that no longer exists is looked for again each time, and stays recorded when the same sandbox is bound again", async () => {
     const backend = new CountedBackend();
     const session = recorded(backend, "gone");
     const first = await session.requireSandbox();
@@ -44,7 +44,7 @@ describe("a recorded handle", () => {
     expect([backend.attaches, backend.opens, backend.closes]).toEqual([["gone", "gone"], 2, 2]);
   });
 
-  test("that cannot be reached for another reason is an error, not a new sandbox", async () => {
+  test("that fails for another reason is an error, and opens no new sandbox", async () => {
     const backend = new CountedBackend();
     backend.failAt("attach", new Error("no route to the host"));
     const session = recorded(backend, "far-away");
@@ -52,7 +52,7 @@ describe("a recorded handle", () => {
     expect(backend.opens).toBe(0);
   });
 
-  test("has one handle in a process, whoever asks for it and however late", async () => {
+  test("has one handle in a process, for all callers at any time", async () => {
     const backend = new CountedBackend();
     const left = await backend.open({});
     const slow = backend.waitAt("attach");
@@ -71,7 +71,7 @@ describe("a recorded handle", () => {
     expect(one.closed).toBe(true);
   });
 
-  test("of a backend that nobody registered can be read, and is refused when it is to be opened", async () => {
+  test("of an unregistered backend can be read, and is refused on opening", async () => {
     const placement = { backend: "elsewhere", spec: null, handleId: null };
     const session = Session.of(Transcript.empty, { sandbox: placement });
     expect(session.sandboxPlacement).toEqual({ ...placement, spec: {} });
@@ -79,7 +79,7 @@ describe("a recorded handle", () => {
   });
 });
 
-describe("a sandbox on its way", () => {
+describe("a sandbox that is being opened", () => {
   const begun = (backend: CountedBackend) =>
     new SandboxOpening(
       backend.open({}).then((sandbox) => {
@@ -88,7 +88,7 @@ describe("a sandbox on its way", () => {
       }),
     );
 
-  test("can be joined and left also after it has come", async () => {
+  test("can be acquired and released also after it is open", async () => {
     const backend = new CountedBackend();
     const opening = begun(backend);
     opening.acquire();
@@ -102,7 +102,7 @@ describe("a sandbox on its way", () => {
     expect(() => opening.acquire()).toThrow(expect.objectContaining({ kind: "sandbox_closed" }));
   });
 
-  test("is kept when someone joins after the last has left, but before it has come", async () => {
+  test("is kept if it is acquired after the last release, but before it is open", async () => {
     const backend = new CountedBackend();
     const slow = backend.waitAt("open");
     const opening = begun(backend);
@@ -115,7 +115,7 @@ describe("a sandbox on its way", () => {
     expect(backend.closes).toBe(1);
   });
 
-  test("that never comes lets everyone go without a word", async () => {
+  test("that never opens lets all waiters release it without an error", async () => {
     const backend = new CountedBackend();
     backend.failAt("open", new Error("no space"));
     const opening = begun(backend);

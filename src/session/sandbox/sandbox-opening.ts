@@ -3,7 +3,7 @@ import { SessionError } from "../errors.ts";
 import { sandboxBackend } from "./sandbox-backends.ts";
 import { type Sandbox, type SandboxBackend, SandboxError, type SandboxSpec } from "./sandbox.ts";
 
-/** Where a sandbox is to be opened; with a handle, an open one is looked for first. */
+/** Where to open a sandbox; with a handle, an open one is looked for first. */
 export interface SandboxTarget {
   readonly backend: string;
   readonly spec: SandboxSpec;
@@ -11,9 +11,9 @@ export interface SandboxTarget {
 }
 
 /**
- * A sandbox on its way, with a count of those who wait for it.
+ * A sandbox that is being opened, with a count of its waiters.
  *
- * When it arrives, each of them has a reference on it. Where all have let go meanwhile, it is closed.
+ * When it is open, each waiter has a reference to it. If all waiters have released it meanwhile, it is closed.
  */
 export class SandboxOpening {
   readonly opened: Promise<Sandbox>;
@@ -22,7 +22,7 @@ export class SandboxOpening {
   #sandbox: Sandbox | null = null;
   #closed: Promise<void> = Promise.resolve();
 
-  /** The sandbox comes with a reference on it; `onEnd` is called in the very step in which it comes, or fails to. */
+  /** `opening` resolves to a sandbox with one reference; `onEnd` is called synchronously when it resolves or rejects. */
   constructor(opening: Promise<Sandbox>, onEnd: () => void = () => {}) {
     this.opened = opening.then(
       (sandbox) => {
@@ -38,18 +38,18 @@ export class SandboxOpening {
       () => this.#closed,
       () => {},
     );
-    // Those who wait hear of a failure; there may be none.
+    // Waiters receive the error from `opened`; without waiters it must not be an unhandled rejection.
     this.opened.catch(() => {});
     this.#ended.catch(() => {});
   }
 
-  /** Joins those who wait. */
+  /** Adds a waiter. */
   acquire(): void {
     if (this.#sandbox === null) this.#references += 1;
     else acquireSandbox(this.#sandbox);
   }
 
-  /** Leaves those who wait; for the last, resolves once the sandbox has come and is closed. */
+  /** Removes a waiter; for the last one, resolves after the sandbox was opened and closed. */
   async release(): Promise<void> {
     if (this.#sandbox !== null) return releaseSandbox(this.#sandbox);
     this.#references -= 1;
@@ -64,10 +64,10 @@ export class SandboxOpening {
   }
 }
 
-/** The openings that look for a sandbox which was left open, so that two do not end up with two handles on it. */
+/** The openings in progress that attach to an open sandbox, so that concurrent ones share one handle. */
 const attaching = new Map<string, SandboxOpening>();
 
-/** Begins to open what a target asks for, with one reference for the caller. */
+/** Starts to open a target, with one reference for the caller. */
 export function openSandbox(target: SandboxTarget): SandboxOpening {
   if (target.handleId === null) return new SandboxOpening(open(target));
   const key = JSON.stringify([target.backend, target.handleId, ...reachOf(target.spec)]);
@@ -84,7 +84,7 @@ export function openSandbox(target: SandboxTarget): SandboxOpening {
 async function open({ backend: name, spec, handleId }: SandboxTarget): Promise<Sandbox> {
   const backend = await sandboxBackend(name);
   const known = handleId === null || backend.attach === undefined ? null : sandboxInUse(name, handleId, spec);
-  // Taken in the same step in which it was found, so that nobody can close it in between.
+  // Acquired synchronously after it was found, so that nobody can close it in between.
   const sandbox = known ?? (await attachOrOpen(name, backend, handleId, spec));
   acquireSandbox(sandbox);
   return sandbox;
@@ -107,7 +107,7 @@ async function attachOrOpen(
   }
 }
 
-/** The sandbox that was left open, or null where it is gone: then the session goes on in a new one. */
+/** Attaches to an open sandbox; null if it no longer exists: then the session continues in a new one. */
 async function attach(backend: SandboxBackend, id: string, spec: SandboxSpec): Promise<Sandbox | null> {
   try {
     return (await backend.attach?.(id, spec)) ?? null;
@@ -119,17 +119,17 @@ async function attach(backend: SandboxBackend, id: string, spec: SandboxSpec): P
 
 const counts = new WeakMap<Sandbox, number>();
 const closing = new WeakSet<Sandbox>();
-/** The sandboxes that someone has a reference on, by backend and id. */
+/** The sandboxes with at least one reference, by backend and id. */
 const inUse = new Map<string, WeakRef<Sandbox>>();
 
-/** Takes a reference. @throws {SandboxError} `sandbox_closed` when the sandbox is closed or about to be. */
+/** Adds a reference. @throws {SandboxError} `sandbox_closed` if the sandbox is closed or closing. */
 export function acquireSandbox(sandbox: Sandbox): void {
   if (!isUsable(sandbox)) throw new SandboxError("sandbox_closed", "The sandbox is closed; open a new one.");
   counts.set(sandbox, (counts.get(sandbox) ?? 0) + 1);
   inUse.set(keyOf(sandbox.backend, sandbox.id), new WeakRef(sandbox));
 }
 
-/** Gives a reference back; the last one closes the sandbox. */
+/** Removes a reference; the last one closes the sandbox. */
 export async function releaseSandbox(sandbox: Sandbox): Promise<void> {
   const left = (counts.get(sandbox) ?? 1) - 1;
   counts.set(sandbox, left);
@@ -140,19 +140,21 @@ export async function releaseSandbox(sandbox: Sandbox): Promise<void> {
   await sandbox.close();
 }
 
-/** Whether a reference can still be taken. */
+/** Whether a reference can still be added. */
 export function isUsable(sandbox: Sandbox): boolean {
   return !sandbox.closed && !closing.has(sandbox);
 }
 
-/** The sandbox of an id that sessions of this process use already, or null. One whose commands reach something else is another. */
+/**
+ * The sandbox with an id that sessions of this process already use, or null. A sandbox with another reach is a different one.
+ */
 function sandboxInUse(backend: string, id: string, spec: SandboxSpec): Sandbox | null {
   const sandbox = inUse.get(keyOf(backend, id))?.deref();
   if (sandbox === undefined || !isUsable(sandbox)) return null;
   return sameJson(reachOf(sandbox.spec), reachOf(spec)) ? sandbox : null;
 }
 
-/** What of a spec says what commands can reach and use. */
+/** The fields of a spec that determine what commands can reach and use. */
 function reachOf({ isolation, network, limits, allowPaths }: SandboxSpec): readonly JsonValue[] {
   return [isolation ?? null, network ?? null, { ...limits }, [...(allowPaths ?? [])]];
 }

@@ -8,7 +8,7 @@ import { Transcript } from "../value/transcript.ts";
 
 const SESSIONS_MAX = 12;
 
-/** Sessions that share sandboxes of one backend, whose steps end when the test says so. */
+/** Sessions that share sandboxes of one backend, whose steps the test completes. */
 class World {
   readonly backend = new CountedBackend();
   readonly sessions: Session[] = [];
@@ -22,7 +22,7 @@ class World {
     for (let i = 0; i < 2; i++) this.sessions.push(Session.fromUserMessage("Go").to(this.backend.name));
   }
 
-  /** Begins an operation on one session, without waiting for it. */
+  /** Starts an operation on one session, without waiting for it. */
   begin(operation: Operation, which: number, other: number): void {
     const session = this.sessions[which % this.sessions.length] as Session;
     const second = this.sessions[other % this.sessions.length] as Session;
@@ -37,13 +37,13 @@ class World {
     else if (this.sessions.length < SESSIONS_MAX) this.sessions.push(this.#derive(operation, session, second));
   }
 
-  /** No session may be left with a sandbox that is closed or being closed. */
+  /** Checks that no session has a sandbox that is closed or closing. */
   checkHandles(): void {
     for (const { sandbox } of this.sessions)
       if (sandbox !== null) expect((sandbox as CountedSandbox).closing).toBe(false);
   }
 
-  /** Lets everything end that was begun. */
+  /** Completes all started operations. */
   async settle(): Promise<void> {
     for (let quiet = 0; quiet < 2; ) {
       await turn();
@@ -106,7 +106,7 @@ const operations = fc.array(fc.tuple(fc.constantFrom(...OPERATIONS), fc.nat(20),
   size: "max",
 });
 
-test("in any order of operations, exactly the sandboxes that sessions hold are open, and none once all have let go", async () => {
+test("in any order of operations, exactly the sandboxes that sessions hold are open, and none after all are released", async () => {
   await fc.assert(
     fc.asyncProperty(operations, fc.boolean(), async (steps, pause) => {
       const world = new World();

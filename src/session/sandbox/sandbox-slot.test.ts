@@ -8,7 +8,7 @@ import { Session } from "../value/session.ts";
 const aimed = (backend: CountedBackend, spec = {}) => Session.fromUserMessage("Go").to(backend.name, spec);
 
 describe("a session's sandbox", () => {
-  test("is opened when it is first asked for, once, however many ask at the same time", async () => {
+  test("is opened on first use, once for all concurrent callers", async () => {
     const backend = new CountedBackend();
     const session = aimed(backend);
     expect([session.sandbox, session.sandboxBackend, backend.opens]).toEqual([null, backend.name, 0]);
@@ -20,7 +20,7 @@ describe("a session's sandbox", () => {
     expect([backend.opens, backend.closes, session.sandbox]).toEqual([1, 1, null]);
   });
 
-  test("is opened anew after it was closed", async () => {
+  test("is opened again after it was closed", async () => {
     const backend = new CountedBackend();
     await using session = aimed(backend);
     const first = await session.requireSandbox();
@@ -29,7 +29,7 @@ describe("a session's sandbox", () => {
     expect([backend.opens, backend.closes]).toEqual([2, 1]);
   });
 
-  test("that nobody asked for says what to call", async () => {
+  test("without a target is an error that says what to call", async () => {
     const session = Session.fromUserMessage("Go");
     await expect(session.requireSandbox()).rejects.toMatchObject({
       code: "NO_SANDBOX",
@@ -38,18 +38,18 @@ describe("a session's sandbox", () => {
     await expect(session.hold()).rejects.toMatchObject({ code: "NO_SANDBOX" });
   });
 
-  test("is refused for a backend that nobody registered, and the place stays as it was", async () => {
+  test("is refused for an unregistered backend, and the place does not change", async () => {
     const backend = new CountedBackend();
     await using session = aimed(backend);
     const sandbox = await session.requireSandbox();
     expect(() => session.to("nowhere")).toThrow(/There is no sandbox backend "nowhere"; registered are: .*counted-1/);
-    expect(() => session.to(backend.name, 5 as never)).toThrow(/spec is an object/);
+    expect(() => session.to(backend.name, 5 as never)).toThrow(/spec must be an object/);
     expect(() => session.to(backend.name, { env: { AT: new Date() } } as never)).toThrow(/spec\.env\.AT is a Date/);
     expect(session.sandbox).toBe(sandbox);
     expect(sandbox.closed).toBe(false);
   });
 
-  test("takes a text as the working directory, and a spec as a copy", async () => {
+  test("accepts a text as the working directory, and copies a spec", async () => {
     const backend = new CountedBackend();
     await using text = Session.fromUserMessage("Go").to(backend.name, "/project");
     await text.requireSandbox();
@@ -64,7 +64,7 @@ describe("a session's sandbox", () => {
     expect(Object.isFrozen((placement.spec as { env: object }).env)).toBe(true);
   });
 
-  test("is let go of by to(), and the next one is opened after the old one is closed", async () => {
+  test("is released by to(), and the next one is opened after the old one is closed", async () => {
     const [one, two] = [new CountedBackend(), new CountedBackend()];
     await using session = aimed(one);
     await session.requireSandbox();
@@ -79,7 +79,7 @@ describe("a session's sandbox", () => {
     expect(one.closes).toBe(1);
   });
 
-  test("that could not be opened fails with the reason, and is tried again when asked for again", async () => {
+  test("that could not be opened fails with the reason, and is tried again on the next use", async () => {
     const backend = new CountedBackend();
     const session = aimed(backend);
     backend.failAt("open", new Error("no space left."));
@@ -105,7 +105,7 @@ describe("a session's sandbox", () => {
 });
 
 describe("bindSandbox", () => {
-  test("takes a reference and lets go of the one before; the same object again changes nothing", async () => {
+  test("acquires a reference and releases the previous one; the same object again changes nothing", async () => {
     const backend = new CountedBackend();
     const [first, second] = [await backend.open({}), await backend.open({})];
     const session = Session.fromUserMessage("Go").bindSandbox(first);
@@ -117,7 +117,7 @@ describe("bindSandbox", () => {
     expect([backend.opens, backend.closes]).toEqual([2, 2]);
   });
 
-  test("refuses a closed sandbox, and one that is being closed, and keeps the old one", async () => {
+  test("refuses a closed or closing sandbox, and keeps the old one", async () => {
     const backend = new CountedBackend();
     const [kept, closed, closing] = [await backend.open({}), await backend.open({}), await backend.open({})];
     await closed.close();
@@ -134,7 +134,7 @@ describe("bindSandbox", () => {
     await session.closeSandbox();
   });
 
-  test("of a sandbox that someone else closes makes the session say so, until it is aimed anew", async () => {
+  test("of a sandbox that another closes is an error on use, until the session gets a new target", async () => {
     const backend = new CountedBackend();
     const sandbox = await backend.open({});
     const session = Session.fromUserMessage("Go").bindSandbox(sandbox);
@@ -149,7 +149,7 @@ describe("bindSandbox", () => {
     await session.closeSandbox();
   });
 
-  test("gives up what was on its way", async () => {
+  test("releases a sandbox that is being opened", async () => {
     const backend = new CountedBackend();
     const bound = await backend.open({});
     const slow = backend.waitAt("open");
@@ -165,7 +165,7 @@ describe("bindSandbox", () => {
 });
 
 describe("references on a sandbox", () => {
-  test("are counted across fork, detach, merge and derive; the last to let go closes it", async () => {
+  test("are counted across fork, detach, merge and derive; the last release closes it", async () => {
     const backend = new CountedBackend();
     const source = aimed(backend);
     const sandbox = await source.requireSandbox();
@@ -182,7 +182,7 @@ describe("references on a sandbox", () => {
     expect([sandbox.closed, backend.closes]).toEqual([true, 1]);
   });
 
-  test("of a fork outlive its source, and closing twice gives back one reference", async () => {
+  test("of a fork outlive its source, and closing twice releases one reference", async () => {
     const backend = new CountedBackend();
     const source = aimed(backend);
     const sandbox = await source.requireSandbox();
@@ -195,7 +195,7 @@ describe("references on a sandbox", () => {
     expect([sandbox.closed, backend.closes]).toEqual([true, 1]);
   });
 
-  test("are not taken for a target that is not open: each opens its own", async () => {
+  test("are not shared for a target that is not open: each opens its own", async () => {
     const backend = new CountedBackend();
     await using source = aimed(backend, { workingDir: "/shared" });
     await using fork = source.fork();
@@ -204,7 +204,7 @@ describe("references on a sandbox", () => {
     expect(backend.specs).toEqual([{ workingDir: "/shared" }, { workingDir: "/shared" }]);
   });
 
-  test("are not taken on a sandbox that is being closed: a fork made then opens its own", async () => {
+  test("are not acquired on a closing sandbox: a fork made then opens its own", async () => {
     const backend = new CountedBackend();
     const source = aimed(backend);
     const sandbox = await source.requireSandbox();
@@ -217,7 +217,7 @@ describe("references on a sandbox", () => {
     expect(backend.live.size).toBe(0);
   });
 
-  test("are shared by a fork made while the sandbox opens, also when the source lets go before it is there", async () => {
+  test("are shared by a fork made while the sandbox opens, also if the source releases it before it is open", async () => {
     const backend = new CountedBackend();
     const slow = backend.waitAt("open");
     const source = aimed(backend);
@@ -234,7 +234,7 @@ describe("references on a sandbox", () => {
     expect(backend.closes).toBe(1);
   });
 
-  test("go to a fork made in the very step in which the sandbox comes and its source lets go", async () => {
+  test("go to a fork made in the same synchronous step in which the sandbox opens and its source releases it", async () => {
     const backend = new CountedBackend();
     const source = aimed(backend);
     const asked = source.requireSandbox();
@@ -247,7 +247,7 @@ describe("references on a sandbox", () => {
     expect(backend.live.size).toBe(0);
   });
 
-  test("that nobody has left when a slow sandbox comes close it, and closeSandbox waits for that", async () => {
+  test("that are all released when a slow sandbox opens close it, and closeSandbox waits for that", async () => {
     const backend = new CountedBackend();
     const slow = backend.waitAt("open", "close");
     const session = aimed(backend);
@@ -259,7 +259,7 @@ describe("references on a sandbox", () => {
     await expect(asked).rejects.toThrow("The session's sandbox was closed while it was being opened.");
   });
 
-  test("are not taken by who waited for an old sandbox to close while the session was closed", async () => {
+  test("are not acquired by a caller who waited for an old sandbox to close while the session was closed", async () => {
     const [one, two] = [new CountedBackend(), new CountedBackend()];
     const session = aimed(one);
     await session.requireSandbox();
@@ -273,7 +273,7 @@ describe("references on a sandbox", () => {
     expect([two.opens, one.live.size]).toEqual([0, 0]);
   });
 
-  test("do not make a new place wait for a slow sandbox that was given up", async () => {
+  test("do not make a new place wait for a slow sandbox that was released", async () => {
     const [stuck, quick] = [new CountedBackend(), new CountedBackend()];
     const slow = stuck.waitAt("open");
     const session = aimed(stuck);
@@ -298,7 +298,7 @@ describe("a release that fails", () => {
     await expect(session[method]()).rejects.toMatchObject({
       code: "SANDBOX_FAILED",
       kind: "os_error",
-      message: "A sandbox that the session let go of could not be closed: the daemon is gone.",
+      message: "A sandbox that the session released could not be closed: the daemon is gone.",
     });
     expect((await session.requireSandbox()).backend).toBe(sound.name);
     await session.closeSandbox();
@@ -320,7 +320,7 @@ describe("a release that fails", () => {
     expect(await session.closeSandbox()).toBe(session);
   });
 
-  test("of a sandbox that came too late is reported by the closeSandbox that gave it up", async () => {
+  test("of a sandbox that opened too late is reported by the closeSandbox that released it", async () => {
     const backend = new CountedBackend();
     const slow = gate();
     backend.before = async (step) => {
@@ -351,7 +351,7 @@ describe("hold", () => {
     expect([session.sandbox, backend.opens, backend.closes]).toEqual([null, 1, 1]);
   });
 
-  test("lets go once, however often it is disposed, and not before a hold that is still opening", async () => {
+  test("is released once, however often it is disposed, and not before a hold that is still opening", async () => {
     const backend = new CountedBackend();
     const session = aimed(backend);
     const first = await session.hold();

@@ -12,24 +12,24 @@ import {
 } from "./sandbox-opening.ts";
 import { type Sandbox, SandboxError, type SandboxReach, type SandboxSpec } from "./sandbox.ts";
 
-/** A sandbox that this slot waits for; another one instead means that the slot has let go of it. */
+/** A sandbox that this slot waits for. If the slot's arrival is another one, the slot has released this one. */
 interface Arrival {
   readonly opening: SandboxOpening;
   readonly sandbox: Promise<Sandbox>;
 }
 
-/** A session's place for a sandbox: nothing, a target, or a sandbox, open or on its way, that it holds one reference on. */
+/** The sandbox of a session: none, a target, or a sandbox, open or being opened, to which the slot has one reference. */
 export class SandboxSlot {
   #target: SandboxTarget | null = null;
   #handle: Sandbox | null = null;
   #arrival: Arrival | null = null;
-  /** Sandboxes being closed that were open. */
+  /** Releases of open sandboxes that are in progress. */
   readonly #closing = new Set<Promise<void>>();
-  /** Sandboxes that were let go of on their way, and are closed when they come. */
+  /** Releases of sandboxes that were still being opened, and are closed when they are open. */
   readonly #abandoned = new Set<Promise<void>>();
   #failures: unknown[] = [];
-  /** Counts how often the slot let go, so that who waited meanwhile can tell. */
-  #timesLetGo = 0;
+  /** Incremented by each release, so that a waiter can tell that the slot was released meanwhile. */
+  #generation = 0;
   #holds = 0;
   #holdEnded = false;
 
@@ -37,7 +37,7 @@ export class SandboxSlot {
     return this.#handle;
   }
 
-  /** Whether there is a sandbox, or one on its way. */
+  /** Whether there is a sandbox, open or being opened. */
   get occupied(): boolean {
     return this.#handle !== null || this.#arrival !== null;
   }
@@ -46,7 +46,7 @@ export class SandboxSlot {
     return this.#handle?.backend ?? this.#target?.backend ?? null;
   }
 
-  /** What a header records of the place. */
+  /** The placement that a header records. */
   get placement(): SandboxPlacement | null {
     const from = this.#handle ?? this.#target;
     if (from === null) return null;
@@ -54,21 +54,21 @@ export class SandboxSlot {
     return { backend: from.backend, spec: copySpec(from.spec) as SandboxPlacement["spec"], handleId };
   }
 
-  /** What can be reached from the place; null where there is none, or its backend does not say. */
+  /** What commands can reach; null without a place, or if its backend does not tell. */
   async reach(): Promise<SandboxReach | null> {
     const from = this.#handle ?? this.#target;
     if (from === null) return null;
     try {
       return (await (await sandboxBackend(from.backend)).reach?.(from.spec)) ?? null;
     } catch {
-      // Whoever is asked must be asked; that the place cannot be opened shows when a tool needs it.
+      // The question must still be asked without this information; the error shows again when a tool opens the place.
       return null;
     }
   }
 
   aim(target: SandboxTarget): void {
     const spec = copySpec(target.spec);
-    this.#letGo();
+    this.#release();
     this.#target = { backend: target.backend, spec, handleId: target.handleId ?? null };
   }
 
@@ -76,14 +76,14 @@ export class SandboxSlot {
     if (sandbox === this.#handle) return;
     const target = { backend: sandbox.backend, spec: copySpec(sandbox.spec), handleId: null };
     acquireSandbox(sandbox);
-    this.#letGo();
+    this.#release();
     this.#handle = sandbox;
     this.#target = target;
   }
 
-  /** Takes over another slot's place: one more reference on its sandbox, or a copy of its target. */
+  /** Shares another slot's place: adds a reference to its sandbox, or copies its target. */
   share(source: SandboxSlot): void {
-    this.#letGo();
+    this.#release();
     this.#target = source.#target;
     if (source.#handle !== null && isUsable(source.#handle)) {
       acquireSandbox(source.#handle);
@@ -95,10 +95,10 @@ export class SandboxSlot {
   }
 
   async require(sessionId: string): Promise<Sandbox> {
-    const timesLetGo = this.#timesLetGo;
-    // Without an await when there is nothing to wait for: who asks first is served before who lets go next.
+    const generation = this.#generation;
+    // No await if there is nothing to wait for: a caller must get the sandbox before a later call releases it.
     if (this.#closing.size > 0 || this.#failures.length > 0) await this.#settled(this.#closing);
-    if (timesLetGo !== this.#timesLetGo) throw letGoOf();
+    if (generation !== this.#generation) throw closedWhileOpening();
     if (this.#handle !== null) {
       if (isUsable(this.#handle)) return this.#handle;
       throw new SandboxError("sandbox_closed", "session sandbox is closed");
@@ -113,16 +113,16 @@ export class SandboxSlot {
     return this.#await(openSandbox(this.#target));
   }
 
-  /** Opens, and stays open until as many have let go as held on. */
+  /** Opens the sandbox, and keeps it open until all holds are disposed. */
   async hold(sessionId: string): Promise<AsyncDisposable> {
-    // Counted before it is open, so that a hold which ends meanwhile does not close it.
+    // Counted before it is open, so that a hold that ends meanwhile does not close it.
     this.#holds += 1;
     try {
       await this.require(sessionId);
     } catch (error) {
       this.#holds -= 1;
-      // The hold that ended meanwhile left the closing to this one.
-      if (this.#holds === 0 && this.#holdEnded) this.#letGo();
+      // A hold that ended meanwhile did not close the sandbox because of this one.
+      if (this.#holds === 0 && this.#holdEnded) this.#release();
       throw error;
     }
     let held = true;
@@ -138,29 +138,29 @@ export class SandboxSlot {
   }
 
   async close(): Promise<void> {
-    this.#letGo();
+    this.#release();
     await this.#settled(this.#closing, this.#abandoned);
   }
 
-  /** An own copy of the files in a sandbox of the same backend, or where to open one when there are no files yet. */
+  /** A private copy of the files in a new sandbox of the same backend, or the placement if there are no files yet. */
   async isolate(sessionId: string): Promise<Sandbox | SandboxPlacement | null> {
     const target = this.#target;
     const opensEmpty = target === null || (target.spec.workingDir === undefined && target.handleId === null);
     if (!this.occupied && opensEmpty) return this.placement;
     const source = await this.require(sessionId);
-    // Held on to, so that nobody closes it while it is copied.
+    // Acquired, so that it is not closed while it is copied.
     acquireSandbox(source);
     try {
       return await copyOf(source);
     } finally {
-      this.#leave(this.#closing, releaseSandbox(source));
+      this.#trackRelease(this.#closing, releaseSandbox(source));
     }
   }
 
   #await(opening: SandboxOpening): Promise<Sandbox> {
     const sandbox = opening.opened.then(
       (opened) => {
-        if (this.#arrival !== arrival) throw letGoOf();
+        if (this.#arrival !== arrival) throw closedWhileOpening();
         this.#arrival = null;
         this.#handle = opened;
         return opened;
@@ -172,22 +172,23 @@ export class SandboxSlot {
     );
     const arrival: Arrival = { opening, sandbox };
     this.#arrival = arrival;
-    // Whoever asked hears of a failure; a fork that joined the opening may never ask.
+    // Callers of `require` receive the error; a fork that shares the opening may never call it, and this must not be an unhandled
+    // rejection.
     sandbox.catch(() => {});
     return sandbox;
   }
 
-  #letGo(): void {
+  #release(): void {
     const [arrival, handle] = [this.#arrival, this.#handle];
-    this.#timesLetGo += 1;
+    this.#generation += 1;
     this.#arrival = null;
     this.#handle = null;
     this.#holdEnded = false;
-    if (arrival !== null) this.#leave(this.#abandoned, arrival.opening.release());
-    if (handle !== null) this.#leave(this.#closing, releaseSandbox(handle));
+    if (arrival !== null) this.#trackRelease(this.#abandoned, arrival.opening.release());
+    if (handle !== null) this.#trackRelease(this.#closing, releaseSandbox(handle));
   }
 
-  #leave(group: Set<Promise<void>>, released: Promise<void>): void {
+  #trackRelease(group: Set<Promise<void>>, released: Promise<void>): void {
     const left = released
       .catch((error: unknown) => {
         this.#failures.push(error);
@@ -198,7 +199,7 @@ export class SandboxSlot {
     group.add(left);
   }
 
-  /** Waits for what was let go of; a failure of that is reported once. */
+  /** Waits for releases in progress; a failure of one is thrown once. */
   async #settled(...groups: readonly Set<Promise<void>>[]): Promise<void> {
     while (groups.some((group) => group.size > 0)) await Promise.all(groups.flatMap((group) => [...group]));
     const failures = this.#failures;
@@ -207,7 +208,7 @@ export class SandboxSlot {
   }
 }
 
-function letGoOf(): SandboxError {
+function closedWhileOpening(): SandboxError {
   return new SandboxError("sandbox_closed", "The session's sandbox was closed while it was being opened.");
 }
 
@@ -218,14 +219,14 @@ function releaseFailed(failures: readonly unknown[]): SessionError {
   const cause = failures.length === 1 ? first : new AggregateError(failures);
   return new SandboxError(
     "os_error",
-    `A sandbox that the session let go of could not be closed: ${reason.replace(/\.$/, "")}.`,
+    `A sandbox that the session released could not be closed: ${reason.replace(/\.$/, "")}.`,
     { cause },
   );
 }
 
 function copySpec(spec: unknown): SandboxSpec {
   if (typeof spec !== "object" || spec === null || Array.isArray(spec)) {
-    throw new SessionError("INVALID_OPTION", "A sandbox's spec is an object, or the text of a working directory.");
+    throw new SessionError("INVALID_OPTION", "A sandbox's spec must be an object or the path of a working directory.");
   }
   try {
     return copyJson(spec, "spec") as SandboxSpec;

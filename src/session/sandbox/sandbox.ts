@@ -1,7 +1,7 @@
 import type { JsonObject } from "../../internal/json.ts";
 import { SessionError } from "../errors.ts";
 
-/** What went wrong in a sandbox; a tool's error carries it to the model as `error_kind`. */
+/** How a sandbox operation failed; the error of a tool passes it to the model as `error_kind`. */
 export type SandboxFailure =
   | "timeout"
   | "os_error"
@@ -12,10 +12,10 @@ export type SandboxFailure =
   | "limit_exceeded"
   | "output_truncated";
 
-/** A sandbox could not do what it was asked; `kind` says which way it failed. */
+/** An operation of a sandbox failed; `kind` says how. */
 export class SandboxError extends SessionError {
   readonly kind: SandboxFailure;
-  /** What the command had written before it was ended, where there was a command. */
+  /** The output of the command before it was ended; null if there was no command. */
   readonly output: { readonly stdout: string; readonly stderr: string } | null;
   constructor(
     kind: SandboxFailure,
@@ -28,41 +28,44 @@ export class SandboxError extends SessionError {
   }
 }
 
-/** How much one command may use, with all that it starts. What the machine cannot hold is in the guide to sandboxes. */
+/**
+ * Limits of one command and all processes that it starts. The guide to sandboxes says which limits cannot be enforced on some
+ * machines.
+ */
 export interface SandboxLimits {
-  /** Processes and threads at once (default 256). */
+  /** Concurrent processes and threads (default 256). */
   readonly processes?: number;
   /** Memory (default 2 GiB). */
   readonly memoryBytes?: number;
   /** The size of each file that it writes (default 1 GiB). */
   readonly fileBytes?: number;
-  /** Time (default 120, for a command that names no limit of its own). Where it is given, no command has more. */
+  /** Time (default 120, for a command without `timeoutMs`). If it is set, no command may take longer. */
   readonly seconds?: number;
 }
 
-/** What a sandbox is to be like. A backend refuses what it cannot give, by name. */
+/** The configuration of a sandbox. A backend refuses options that it does not support, by name. */
 export interface SandboxSpec {
-  /** The root of its files. Without one the sandbox makes a directory of its own, and removes it on close. */
+  /** The root of its files. By default, the sandbox makes a temporary directory, and removes it on close. */
   readonly workingDir?: string;
-  /** Variables of every command. Nothing of the host's environment but what a shell needs is inherited. */
+  /** Environment variables of every command. Of the host's environment, only the variables that a shell needs are inherited. */
   readonly env?: Readonly<Record<string, string>>;
-  /** Paths outside of the root that may be read and written too. */
+  /** Paths outside of the root that commands may also read and write. */
   readonly allowPaths?: readonly string[];
   /**
-   * Whether commands are kept apart from the rest of the machine: where that works (`auto`), always or not at all
-   * (`required`), or never (`off`). `bubblewrap` and `none` are older words for the last two.
+   * Isolation of commands from the rest of the machine: if it works here (`auto`), always, or else an error (`required`), or
+   * never (`off`). `bubblewrap` and `none` are older words for the last two.
    */
   readonly isolation?: "auto" | "required" | "off" | "none" | "bubblewrap";
-  /** Whether isolated commands can use the network (default: no). Those that are not isolated always can. */
+  /** Whether isolated commands can use the network (default false). Commands without isolation always can. */
   readonly network?: boolean;
   readonly limits?: SandboxLimits;
   readonly image?: string;
   readonly entrypoint?: readonly string[];
-  /** The limit of a command that names none of its own. */
+  /** The timeout of commands without their own. */
   readonly timeoutMs?: number;
 }
 
-/** How a command is run. */
+/** Options of a command. */
 export interface ExecOptions {
   /** A path in the sandbox (default: its root). */
   readonly cwd?: string;
@@ -72,13 +75,13 @@ export interface ExecOptions {
   readonly signal?: AbortSignal;
 }
 
-/** What a command came to. A code other than 0 is an answer, not a failure of the sandbox. */
+/** The result of a command. An exit code other than 0 is a result, not a failure of the sandbox. */
 export interface ExecResult {
   readonly exitCode: number;
   readonly stdout: string;
   readonly stderr: string;
   readonly elapsedMs: number;
-  /** Whether the middle of stdout or stderr was left out because there was too much of it. */
+  /** Whether the middle of stdout or stderr was cut out because it was too long. */
   readonly truncated: boolean;
 }
 
@@ -89,45 +92,45 @@ export interface SandboxFile {
   readonly sizeBytes: number;
 }
 
-/** A file that two snapshots hold differently; a link is a file that says where it points. */
+/** A file that differs between two snapshots; a link counts as a file whose content is its target. */
 export interface FileChange {
   /** Relative to the sandbox's root, with forward slashes. */
   readonly path: string;
   readonly change: "added" | "removed" | "changed";
-  /** What it said in the first snapshot and says in the second: of small texts only, and of a changed file both or neither. */
+  /** Its content in the first and in the second snapshot; only for small texts, and for a changed file both or neither. */
   readonly before?: string;
   readonly after?: string;
 }
 
-/** What is different between two snapshots, sorted by path. */
+/** The differences between two snapshots, sorted by path. */
 export interface FileChanges {
   readonly changes: readonly FileChange[];
   /** Whether there are more changes than these. */
   readonly truncated: boolean;
 }
 
-/** What a sandbox can do beyond running commands and keeping files. */
+/** Optional capabilities of a sandbox. */
 export interface SandboxCapabilities {
   /** `snapshot` and `restore` work. */
   readonly snapshot: boolean;
-  /** The backend's `attach` finds it again, from another process too. */
+  /** The backend's `attach` can find it again, also from another process. */
   readonly reattach: boolean;
   /** The languages of `runCode`. */
   readonly languages: readonly string[];
 }
 
 /**
- * Where tools act: commands, files, code.
+ * An environment in which tools run commands and code, and use files.
  *
  * Every sandbox keeps these promises; `skein/testing` checks each of them:
- * - Paths are relative to its root, and none leaves it, by `..`, by an absolute path or through a link: `not_permitted`.
- * - A command that times out or is aborted is gone, with everything it started, when the call rejects.
- * - Output is limited, its beginning and end are kept, and `truncated` says so.
- * - Every failure is a `SandboxError` with a `kind`, but an abort, which rejects with the signal's reason.
+ * - Paths are relative to its root, and cannot leave it by `..`, by an absolute path or through a link: `not_permitted`.
+ * - If a command times out or is aborted, all of its processes have ended when the call rejects.
+ * - Output is limited: its beginning and end are kept, and `truncated` is set.
+ * - Every failure is a `SandboxError` with a `kind`, except an abort, which rejects with the signal's reason.
  * - After `close`, every method rejects with the kind `sandbox_closed`.
  */
 export interface Sandbox {
-  /** What `attach` finds it by. */
+  /** The id for `attach`. */
   readonly id: string;
   /** The name of the backend that opened it. */
   readonly backend: string;
@@ -147,21 +150,21 @@ export interface Sandbox {
   /** The items of a directory (default: the root), sorted by path; with `recursive`, of all below it too, links not followed. */
   list(path?: string, options?: { readonly recursive?: boolean; readonly limit?: number }): Promise<SandboxFile[]>;
   exists(path: string): Promise<boolean>;
-  /** Removes a file, or a directory with all in it; false when there was none. */
+  /** Removes a file, or a directory with its contents; false if it does not exist. */
   remove(path: string): Promise<boolean>;
-  /** Keeps the files as they are now; the value names the snapshot and can be stored in a checkpoint. */
+  /** Takes a snapshot of the files; the returned value identifies it and can be stored in a checkpoint. */
   snapshot(): Promise<JsonObject>;
-  /** Brings the files back to a snapshot of this sandbox or of another one of the same backend. */
+  /** Restores the files of a snapshot of this or another sandbox of the same backend. */
   restore(snapshot: JsonObject): Promise<void>;
-  /** Frees the sandbox; safe to call twice. Sessions call it when the last of them lets go. */
+  /** Frees the sandbox; idempotent. Sessions call it when the last reference is released. */
   close(): Promise<void>;
 }
 
-/** What commands can reach from a sandbox, for whoever is asked to let one run. */
+/** What commands of a sandbox can reach, shown to a person who approves a call. */
 export interface SandboxReach {
-  /** The directory that they start in, as the host knows it; null where it is none of this machine, or not made yet. */
+  /** Their working directory, as a path of the host; null if it is not on this machine, or does not exist yet. */
   readonly directory: string | null;
-  /** Whether they are kept apart from the rest of the machine. */
+  /** Whether they are isolated from the rest of the machine. */
   readonly isolated: boolean;
   /** Whether they can use the network. */
   readonly network: boolean;
@@ -169,22 +172,23 @@ export interface SandboxReach {
 
 /** Opens sandboxes of one kind. */
 export interface SandboxBackend {
-  /** What commands of a sandbox with this spec could reach, without opening one (default: nothing is known). */
+  /** What commands of a sandbox with this spec could reach, without opening one (default: unknown). */
   reach?(spec: SandboxSpec): Promise<SandboxReach>;
   open(spec: SandboxSpec): Promise<Sandbox>;
-  /** A sandbox that was left open, by its id. @throws {SandboxError} `file_not_found` when it is gone. */
+  /** Attaches to an open sandbox by its id. @throws {SandboxError} `file_not_found` if it no longer exists. */
   attach?(id: string, spec: SandboxSpec): Promise<Sandbox>;
-  /** Frees the space of a snapshot; false when there was none. */
+  /** Deletes a snapshot; false if it does not exist. */
   deleteSnapshot?(snapshot: JsonObject): Promise<boolean>;
-  /** The snapshots that are kept, where that can be told. */
+  /** Lists the stored snapshots, if the backend can. */
   listSnapshots?(): Promise<readonly JsonObject[]>;
   /**
-   * The files that two snapshots hold differently: in what they say, in their mode, or in being there at all. A directory
-   * counts by itself where it is empty or has another mode. How many changes and how much text there can be is limited.
+   * The files that differ between two snapshots: in content, mode or existence. A directory is listed only if it is empty or its
+   * mode differs. The number of changes and the amount of text are limited.
    *
-   * @throws {SandboxError} `unsupported` for a value that is no snapshot of this backend, `file_not_found` for one that is gone.
+   * @throws {SandboxError} `unsupported` for a value that is not a snapshot of this backend, `file_not_found` for a deleted
+   * snapshot.
    */
   compareSnapshots?(from: JsonObject, to: JsonObject): Promise<FileChanges>;
-  /** Whether the files of a sandbox with this spec are there again when the next one is opened (default: they are not). */
+  /** Whether the files of a sandbox with this spec persist until the next one is opened (default false). */
   keepsFiles?(spec: SandboxSpec): boolean;
 }

@@ -51,7 +51,7 @@ describe("the analytics of a session", () => {
     });
   });
 
-  test("go by the times of the turns, in whatever order those stand in the log", () => {
+  test("use the times of the turns, in whatever order they are in the log", () => {
     const state = stateAt([
       [4, user("1")],
       [0, user("2")],

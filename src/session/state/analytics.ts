@@ -2,7 +2,7 @@ import { checkArgument } from "../check-arguments.ts";
 import { SessionError } from "../errors.ts";
 import type { SessionState } from "./state.ts";
 
-/** What a session's turns add up to. */
+/** The totals of a session's turns. */
 export interface SessionAnalytics {
   readonly sessionId: string;
   /** Turns of all roles on the active path. */
@@ -10,20 +10,20 @@ export interface SessionAnalytics {
   readonly totalTokens: number;
   /** In US dollars. */
   readonly totalCost: number;
-  /** From the earliest turn to the latest, by their times; 0 with fewer than two. */
+  /** The time between the earliest and the latest turn; 0 with fewer than two. */
   readonly durationSeconds: number;
-  /** The providers that answered, each once, in the order of their first answers. */
+  /** The providers that answered, without duplicates, in the order of their first answers. */
   readonly agentsUsed: readonly string[];
-  /** The tools that were called, each once. */
+  /** The tools that were called, without duplicates. */
   readonly toolsInvoked: readonly string[];
   /** The mean time between one turn and the next, in the order of their times; 0 with fewer than two. */
   readonly avgResponseTimeMs: number;
-  /** The models that answered, each once. */
+  /** The models that answered, without duplicates. */
   readonly modelsUsed: readonly string[];
 }
 
 /**
- * The analytics of one session. Those of many are `aggregateAnalytics`.
+ * Computes the totals of one session; for many sessions, use `aggregateAnalytics`.
  *
  * @throws {SessionError} `INVALID_OPTION` for a state that was read without its turns.
  */
@@ -43,11 +43,11 @@ export function computeAnalytics(state: SessionState): SessionAnalytics {
     totalTokens,
     totalCost,
     durationSeconds: spanMs / 1000,
-    agentsUsed: onceEach(turns.map(({ provider }) => provider)),
-    toolsInvoked: onceEach(turns.flatMap(({ toolCalls = [] }) => toolCalls.map(({ name }) => name))),
-    // The gaps between neighbours in time add up to the whole span.
+    agentsUsed: withoutDuplicates(turns.map(({ provider }) => provider)),
+    toolsInvoked: withoutDuplicates(turns.flatMap(({ toolCalls = [] }) => toolCalls.map(({ name }) => name))),
+    // The sum of all gaps is the whole span.
     avgResponseTimeMs: turns.length < 2 ? 0 : spanMs / (turns.length - 1),
-    modelsUsed: onceEach(turns.map(({ model }) => model)),
+    modelsUsed: withoutDuplicates(turns.map(({ model }) => model)),
   });
 }
 
@@ -60,6 +60,6 @@ function spanOf(times: readonly number[]): number {
   return times.length < 2 ? 0 : latest - earliest;
 }
 
-function onceEach(names: readonly (string | undefined)[]): readonly string[] {
+function withoutDuplicates(names: readonly (string | undefined)[]): readonly string[] {
   return Object.freeze([...new Set(names.filter((name) => name !== undefined))]);
 }

@@ -2,30 +2,30 @@ import type { Entry } from "../log/entry.ts";
 import type { SessionHead } from "../log/fold.ts";
 import type { Message } from "../message.ts";
 
-/** The most tools that are named. */
+/** The most tools in the result. */
 const TOOLS_MAX = 50;
 
-/** How long the answers of models took: half of them at most the median, 19 of 20 at most the 95th percentile. */
+/** The latency of model answers: half of them took at most the median, 19 of 20 at most the 95th percentile. */
 export interface Latency {
   readonly answers: number;
   readonly medianMs: number;
   readonly p95Ms: number;
 }
 
-/** How often a tool was called, and how often that failed. */
+/** The number of calls of a tool, and of failed ones. */
 export interface ToolCount {
   readonly tool: string;
   readonly calls: number;
   readonly failed: number;
 }
 
-/** How long answers took and which tools were called, in the latest sessions. */
+/** The latency of answers and the tools that were called, in the latest sessions. */
 export interface CallAnalytics {
-  /** How many sessions were looked at. */
+  /** The number of sessions read. */
   readonly sessions: number;
-  /** Whether these are all that there is; if not, what is older was left out. */
+  /** True if all matching sessions were read completely; if false, older ones were left out. */
   readonly complete: boolean;
-  /** Null where no run answered. */
+  /** Null if there was no answer of a run. */
   readonly latency: Latency | null;
   /** By UTC date, oldest first. */
   readonly byDay: readonly ({ readonly day: string } & Latency)[];
@@ -36,7 +36,7 @@ export interface CallAnalytics {
   readonly tools: readonly ToolCount[];
 }
 
-/** How long one answer took. */
+/** The latency of one answer. */
 interface Sample {
   readonly tookMs: number;
   readonly day: string;
@@ -49,12 +49,12 @@ interface OpenRun {
   readonly startedMs: number;
 }
 
-/** Gathers how long answers took and which tools were called, session by session. */
+/** Collects latencies and tool calls, session by session. */
 export class CallSamples {
   readonly #samples: Sample[] = [];
   readonly #tools = new Map<string, { calls: number; failed: number }>();
 
-  /** Adds entries that follow each other in the log of a session, those of times that count. */
+  /** Adds consecutive entries of a session's log; `counts` selects those to measure by their time. */
   add({ header }: SessionHead, entries: readonly Entry[], counts: (time: string) => boolean): void {
     const times = new Map<string, number>();
     let run: OpenRun | null = null;
@@ -74,18 +74,18 @@ export class CallSamples {
     }
   }
 
-  /** What everything that was added comes to. */
-  sum(looked: Pick<CallAnalytics, "sessions" | "complete">): CallAnalytics {
+  /** Computes the result from everything that was added. */
+  sum(scope: Pick<CallAnalytics, "sessions" | "complete">): CallAnalytics {
     const samples = this.#samples;
     const tools = [...this.#tools]
       .map(([tool, count]) => ({ tool, ...count }))
       .sort((a, b) => b.calls - a.calls || (a.tool < b.tool ? -1 : 1));
     return {
-      ...looked,
+      ...scope,
       latency: samples.length === 0 ? null : latencyOf(samples),
-      byDay: groups(samples, ({ day }) => day).map(([day, some]) => ({ day, ...latencyOf(some) })),
-      byModel: groups(samples, ({ model }) => model).map(([model, some]) => ({ model, ...latencyOf(some) })),
-      byUser: groups(samples, ({ user }) => user).map(([user, some]) => ({ user, ...latencyOf(some) })),
+      byDay: groupBy(samples, ({ day }) => day).map(([day, some]) => ({ day, ...latencyOf(some) })),
+      byModel: groupBy(samples, ({ model }) => model).map(([model, some]) => ({ model, ...latencyOf(some) })),
+      byUser: groupBy(samples, ({ user }) => user).map(([user, some]) => ({ user, ...latencyOf(some) })),
       tools: tools.slice(0, TOOLS_MAX),
     };
   }
@@ -108,11 +108,11 @@ function stepRun(
   atMs: number,
 ): OpenRun | null {
   if (phase !== "started") return null;
-  // A second start of the same run only says where its tools act.
+  // A second start of the same run only records the place of its tools.
   return run?.id === runId ? run : { id: runId, startedMs: atMs };
 }
 
-/** Whether a message is what a model said in full: one that was stopped says nothing about how long it takes. */
+/** Whether a message is a complete answer of a model: an aborted one has no meaningful latency. */
 function isAnswer(message: Message): boolean {
   return message.role === "assistant" && message.stopReason !== "aborted" && message.stopReason !== "error";
 }
@@ -122,15 +122,15 @@ function modelOf(message: Message): string | null {
   return `${message.provider}/${message.model}`;
 }
 
-/** By the nearest rank, so that every figure is one that was measured. */
+/** Nearest-rank percentiles, so that every figure is a measured value. */
 function latencyOf(samples: readonly Sample[]): Latency {
   const sorted = samples.map(({ tookMs }) => tookMs).sort((a, b) => a - b);
   const rank = (part: number): number => sorted[Math.ceil(part * sorted.length) - 1] ?? 0;
   return { answers: sorted.length, medianMs: rank(0.5), p95Ms: rank(0.95) };
 }
 
-/** In the order of the keys; null comes first. */
-function groups<K extends string | null>(
+/** Groups samples by a key, sorted by the keys; null comes first. */
+function groupBy<K extends string | null>(
   samples: readonly Sample[],
   keyOf: (sample: Sample) => K,
 ): readonly (readonly [K, readonly Sample[]])[] {

@@ -8,7 +8,7 @@ import { NO_SETTINGS } from "../log/settings.ts";
 import { StateDiff } from "./state-diff.ts";
 
 describe("apply(old, compute(old, next))", () => {
-  test("equals next for any two states, also through JSON, and leaves its inputs as they are", () => {
+  test("equals next for any two states, also through JSON, and does not change its inputs", () => {
     fc.assert(
       fc.property(anyState(), anyState(), (old, next) => {
         const [oldText, nextText] = [JSON.stringify(old), JSON.stringify(next)];
@@ -26,7 +26,7 @@ describe("apply(old, compute(old, next))", () => {
     );
   });
 
-  test("equals next when next is what edits made of old", () => {
+  test("equals next if next is an edited copy of old", () => {
     fc.assert(
       fc.property(
         anyState(),
@@ -34,7 +34,7 @@ describe("apply(old, compute(old, next))", () => {
         (old, edits) => {
           const turns = [...old.turns];
           for (const [at, remove, insert] of edits) {
-            // What is removed comes back at the beginning: a turn can also move.
+            // A removed turn is inserted at the beginning: a turn can also move.
             turns.unshift(...turns.splice(at, remove, ...insert));
           }
           const next = { ...old, turns };
@@ -46,7 +46,7 @@ describe("apply(old, compute(old, next))", () => {
     );
   });
 
-  test("is frozen all through", () => {
+  test("is deeply frozen", () => {
     fc.assert(
       fc.property(anyState(), anyState(), (old, next) => {
         const diff = StateDiff.compute(old, next);
@@ -59,7 +59,7 @@ describe("apply(old, compute(old, next))", () => {
 });
 
 describe("compute", () => {
-  test("gives an empty diff for equal states", () => {
+  test("returns an empty diff for equal states", () => {
     fc.assert(
       fc.property(anyState(), (state) => {
         expect(StateDiff.compute(state, state)).toEqual({});
@@ -69,11 +69,11 @@ describe("compute", () => {
     );
   });
 
-  test("gives an empty diff for equal states in which a turn stands twice", () => {
+  test("returns an empty diff for equal states with a repeated turn", () => {
     expect(StateDiff.compute(withTurns("a", "b", "a", "a"), withTurns("a", "b", "a", "a"))).toEqual({});
   });
 
-  test("tells the keys that changed, and the keys that are gone, by name", () => {
+  test("returns the keys that changed, and the keys that were removed, by name", () => {
     const old = { ...emptyState(), variables: { same: [1], other: 1, gone: 1 }, metadata: { constructor: "x" } };
     const next = { ...emptyState(), variables: { same: [1], other: 2, "": null }, metadata: {}, name: "refund" };
     expect(StateDiff.compute(old, next)).toEqual({
@@ -113,7 +113,7 @@ describe("compute", () => {
     ).toEqual(splices);
   });
 
-  test("replaces a turn that has the same id and says something else", () => {
+  test("replaces a turn with the same id and other content", () => {
     const old = withTurns("a", "b", "c");
     const [a, b, c] = old.turns as [SessionTurn, SessionTurn, SessionTurn];
     const next = { ...old, turns: [a, { ...b, content: "changed" }, c] };
@@ -122,7 +122,7 @@ describe("compute", () => {
     expect(StateDiff.apply(old, diff).turns.map(({ content }) => content)).toEqual(["a", "changed", "c"]);
   });
 
-  test("of 10,000 turns and one more costs that turn", () => {
+  test("of 10,000 turns and one more contains one turn", () => {
     const log = new SampleLog();
     log.append(
       Array.from({ length: 9999 }, (_, index) =>
@@ -136,14 +136,14 @@ describe("compute", () => {
     expect(StateDiff.apply(old, diff)).toEqual(stateOfLog(log));
   });
 
-  test("looks into no turn that both states share", () => {
+  test("does not read turns that both states share", () => {
     const turns = Array.from({ length: 100 }, (_, index) => unreadable(`t${index}`));
     const old = { ...emptyState(), turns };
     const next = { ...emptyState(), turns: [...turns, turnNamed("new")] };
     expect(StateDiff.compute(old, next).turns?.splices[0]?.insert.map(({ turnId }) => turnId)).toEqual(["new"]);
   });
 
-  test("carries values as deep as an entry may hold them", () => {
+  test("supports values as deep as an entry may have", () => {
     let deep: JsonValue = 1;
     for (let depth = 0; depth < 195; depth++) deep = [deep];
     const next = { ...emptyState(), variables: { deep } };
@@ -151,7 +151,7 @@ describe("compute", () => {
   });
 
   test.for([{ value: Number.NaN }, { value: () => 1 }, { value: new Date(0) }])(
-    "refuses a value that JSON cannot carry: $value",
+    "refuses a value that is not JSON: $value",
     ({ value }) => {
       const next = { ...emptyState(), variables: { broken: value as unknown as JsonValue } };
       expect(() => StateDiff.compute(emptyState(), next)).toThrow(
@@ -172,19 +172,19 @@ describe("apply", () => {
   });
 
   test.for<{ name: string; diff: unknown }>([
-    { name: "no object", diff: null },
+    { name: "not an object", diff: null },
     { name: "a list", diff: [] },
     { name: "an unknown part", diff: { turn: {} } },
-    { name: "keys that are no object", diff: { fields: 1 } },
-    { name: "a set that is no object", diff: { variables: { set: [] } } },
-    { name: "an unset that is no list of names", diff: { metadata: { unset: [1] } } },
+    { name: "keys that are not an object", diff: { fields: 1 } },
+    { name: "a set that is not an object", diff: { variables: { set: [] } } },
+    { name: "an unset that is not a list of names", diff: { metadata: { unset: [1] } } },
     { name: "turns without ranges", diff: { turns: { from: 0 } } },
     {
-      name: "a negative place",
+      name: "a negative position",
       diff: { turns: { from: 0, splices: [{ at: -1, after: null, remove: 0, insert: [] }] } },
     },
     {
-      name: "a turn that is none",
+      name: "an invalid turn",
       diff: { turns: { from: 0, splices: [{ at: 0, after: null, remove: 0, insert: [1] }] } },
     },
   ])("refuses what is no diff: $name", ({ diff }) => {
@@ -206,7 +206,7 @@ describe("apply", () => {
     }
   });
 
-  test("takes a key that every object has for what it is", () => {
+  test("treats names of inherited properties as plain keys", () => {
     const diff = JSON.parse('{"variables":{"set":{"constructor":1,"toString":2}}}') as StateDiff;
     const { variables } = StateDiff.apply(emptyState(), diff);
     expect(Object.entries(variables)).toEqual([
@@ -235,7 +235,7 @@ function object(): fc.Arbitrary<JsonObject> {
   return fc.dictionary(fc.constantFrom(...KEYS), json(), { maxKeys: 5 });
 }
 
-/** Few ids, so that lists share some, lack some, repeat some and hold different turns under one. */
+/** Few ids, so that lists share some, lack some, repeat some and have different turns with the same id. */
 function turn(): fc.Arbitrary<SessionTurn> {
   return fc.record(
     {

@@ -8,7 +8,7 @@ const allowed: readonly string[] = ["active→suspended", "active→closed", "su
 const pairs = statuses.flatMap((from) => statuses.map((to) => ({ from, to })));
 
 describe("the session state machine", () => {
-  test.for(pairs)("judges $from → $to by the table", ({ from, to }) => {
+  test.for(pairs)("allows $from → $to exactly as in the table", ({ from, to }) => {
     const may = allowed.includes(`${from}→${to}`);
     expect(SessionStateMachine.canTransition(from, to)).toBe(may);
     const validate = () => SessionStateMachine.validate("s", from, to);
@@ -32,7 +32,7 @@ describe("the session state machine", () => {
     expect(statuses.filter((status) => SessionStateMachine.isTerminal(status))).toEqual(["closed", "expired"]);
   });
 
-  test.for(["", "paused", "constructor", "__proto__", "toString"])("lets nothing go from or to %j", (text) => {
+  test.for(["", "paused", "constructor", "__proto__", "toString"])("allows no transition from or to %j", (text) => {
     const unknown = text as SessionStatus;
     expect(SessionStateMachine.isTerminal(unknown)).toBe(false);
     expect(SessionStateMachine.canTransition(unknown, "active")).toBe(false);

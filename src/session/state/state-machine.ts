@@ -9,18 +9,18 @@ const NEXT: Readonly<Record<SessionStatus, readonly SessionStatus[]>> = {
 };
 
 /**
- * Which status a session may go to from which.
+ * The allowed transitions between statuses.
  *
  * - An active session can be suspended or closed; a suspended one can become active again, or be closed.
- * - Closed and expired are final. To stay where one is is no transition.
- * - Nobody asks a session to expire, so that expiry is not in this table: the sweeper records it.
+ * - Closed and expired are final. Keeping a status is not a transition.
+ * - Expiry is not in this table, because it is never requested: the sweeper records it.
  */
 export const SessionStateMachine: {
-  /** Whether a session may go from one status to the other. */
+  /** Whether a transition is allowed. */
   readonly canTransition: (from: SessionStatus, to: SessionStatus) => boolean;
-  /** @throws {SessionTransitionError} unless the session may go from one status to the other. */
+  /** @throws {SessionTransitionError} unless the transition is allowed. */
   readonly validate: (sessionId: string, from: SessionStatus, to: SessionStatus) => void;
-  /** Whether no status can follow. */
+  /** Whether the status is final. */
   readonly isTerminal: (status: SessionStatus) => boolean;
 } = Object.freeze({ canTransition, validate, isTerminal });
 
@@ -36,7 +36,7 @@ function isTerminal(status: SessionStatus): boolean {
   return nextOf(status)?.length === 0;
 }
 
-// A status may come from outside as any text, also as one that every object has as a key.
+// A status can be any text from outside, also the name of an inherited property.
 function nextOf(status: SessionStatus): readonly SessionStatus[] | undefined {
   return Object.hasOwn(NEXT, status) ? NEXT[status] : undefined;
 }

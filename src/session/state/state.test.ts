@@ -8,7 +8,7 @@ import { NO_SETTINGS } from "../log/settings.ts";
 import { branchTo, indexEntries } from "../log/tree.ts";
 
 describe("a turn", () => {
-  test("says who spoke, what, and when, with the entry's id", () => {
+  test("has role, content and time, with the entry's id", () => {
     const log = new SampleLog();
     log.say({ a: { role: "system", content: "be kind", metadata: { source: "admin" } }, b: user("hello") });
     expect(log.entries.map(turn)).toEqual([
@@ -25,7 +25,7 @@ describe("a turn", () => {
     ]);
   });
 
-  test("of a model says what it called, spent and cost, and why it stopped", () => {
+  test("of a model has its calls, usage, cost and stop reason", () => {
     const log = new SampleLog().say({
       a: assistant(null, {
         toolCalls: [call("c", "look")],
@@ -65,7 +65,7 @@ describe("a turn", () => {
     ]);
   });
 
-  test("of a tool names the call and the tool, and says whether it failed", () => {
+  test("of a tool has the call and the tool, and whether it failed", () => {
     const log = new SampleLog().say({
       a: { role: "tool", toolCallId: "c", name: "look", content: [{ type: "text", text: "no" }], isError: true },
     });
@@ -78,7 +78,7 @@ describe("a turn", () => {
     });
   });
 
-  test("cannot be changed, nor through the entry it was made of", () => {
+  test("is immutable, also through the entry it was made of", () => {
     const tags = ["x"];
     const part = { type: "text" as const, text: "first" };
     const entry: EntryOf<"message"> = {
@@ -133,7 +133,7 @@ describe("a state", () => {
     });
   });
 
-  test("follows the path to its leaf, while what was spent counts every branch and summary", () => {
+  test("follows the path to its leaf, while the spending counts every branch and summary", () => {
     const log = branchedLog();
     const state = at(log);
     expect(state.turns.map(({ turnId }) => turnId)).toEqual(["a", "c", "d"]);
@@ -170,12 +170,12 @@ describe("a state", () => {
     });
   });
 
-  test("before the root is empty, and knows what was spent", () => {
+  test("before the root is empty, and has the total spending", () => {
     const state = stateOf(branchedLog().head, NO_SETTINGS, [], { checkpointId: null, leafId: null });
     expect(state).toMatchObject({ turnCount: 0, totalTokens: 0, variables: {}, spent: { totalTokens: 180 } });
   });
 
-  test("at a leaf whose path is not given is refused instead of made up", () => {
+  test("at a leaf without a given path is refused", () => {
     expect(() => stateOf(branchedLog().head, NO_SETTINGS, [], { checkpointId: null, leafId: "b" })).toThrow(TypeError);
   });
 
@@ -187,7 +187,7 @@ describe("a state", () => {
     expect(at(log).turnCount).toBe(3);
   });
 
-  test("without its turns still knows how many there are", () => {
+  test("without its turns still has their number", () => {
     const log = branchedLog();
     const { turns, ...rest } = stateOf(log.head, log.settings(), [], { checkpointId: "k" });
     const { turns: _, ...whole } = at(log);
@@ -213,7 +213,7 @@ describe("a state", () => {
     expect(state).toMatchObject({ parentSessionId, branchName });
   });
 
-  test("is frozen all through, and shares nothing that can change", () => {
+  test("is deeply frozen, and shares nothing mutable", () => {
     const log = branchedLog();
     const head = structuredClone(log.head);
     const settings = structuredClone(log.settings());

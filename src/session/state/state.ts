@@ -6,23 +6,23 @@ import type { Settings } from "../log/settings.ts";
 import type { Usage } from "../usage.ts";
 import { SessionError } from "../errors.ts";
 
-/** One turn of a session: a message on the active path, with what it spent. */
+/** One turn of a session: a message on the active path, with its usage and cost. */
 export interface SessionTurn {
-  /** The id of the entry that holds it. */
+  /** The id of its entry. */
   readonly turnId: string;
   readonly role: Message["role"];
   readonly content: Content | null;
   readonly timestamp: string;
   readonly metadata: JsonObject;
   readonly toolCalls?: readonly ToolCall[];
-  /** Of a tool's answer: the call that it answers, and the tool. */
+  /** For a tool result: the call that it answers, and the tool. */
   readonly toolCallId?: string;
   readonly toolName?: string;
-  /** Of a tool's answer: the call failed. */
+  /** For a tool result: whether the call failed. */
   readonly isError?: boolean;
-  /** Of a model's answer: why it stopped. */
+  /** For a model's answer: why it stopped. */
   readonly stopReason?: StopReason;
-  /** The agent that said it, in a session of several. */
+  /** The agent that wrote it, in a session with several agents. */
   readonly agent?: string;
   readonly provider?: string;
   readonly model?: string;
@@ -32,13 +32,13 @@ export interface SessionTurn {
   readonly cost: number;
 }
 
-/** What a session adds up to at a leaf. States are frozen all through, and share nothing with the log that can change. */
+/** The state of a session at a leaf. States are deeply frozen, and share nothing mutable with the log. */
 export interface SessionState {
   readonly sessionId: string;
   readonly userId: string | null;
   readonly status: SessionStatus;
   readonly name: string | null;
-  /** The turns on the active path, oldest first; empty where they were not asked for. */
+  /** The turns on the active path, oldest first; empty if they were not requested. */
   readonly turns: readonly SessionTurn[];
   readonly turnCount: number;
   readonly metadata: JsonObject;
@@ -48,12 +48,12 @@ export interface SessionState {
   readonly activeSkills: readonly string[];
   readonly createdAt: string;
   readonly updatedAt: string;
-  /** The latest checkpoint of the session; null when there is none, or it was not asked for. */
+  /** The latest checkpoint of the session; null if there is none, or it was not requested. */
   readonly checkpointId: string | null;
-  /** What the turns on the active path spent. */
+  /** The spending of the turns on the active path. */
   readonly totalTokens: number;
   readonly totalCost: number;
-  /** What was ever spent, on all branches, summaries included. */
+  /** The total spending on all branches, summaries included. */
   readonly spent: { readonly totalTokens: number; readonly totalCost: number };
   readonly parentSessionId: string | null;
   readonly branchName: string | null;
@@ -61,7 +61,7 @@ export interface SessionState {
   readonly leafId: string | null;
 }
 
-/** The turn that a message entry is, frozen all through. */
+/** Converts a message entry into a turn, deeply frozen. */
 export function turnOf(entry: EntryOf<"message">): SessionTurn {
   const { message, id, timestamp } = entry;
   const turn = {
@@ -92,14 +92,14 @@ export function turnOf(entry: EntryOf<"message">): SessionTurn {
   });
 }
 
-/** Where on the tree a state is taken. A leaf other than the head's own needs the summary of its path. */
+/** The position of a state in the tree. A leaf other than the head's own needs the summary of its path. */
 export interface StatePosition {
   readonly checkpointId: string | null;
   readonly leafId?: string | null;
   readonly path?: PathSummary;
 }
 
-/** The state at a leaf (default: the head's own), given the turns of its path and what is set on it. */
+/** The state at a leaf (default: the head's own), computed from the turns and the settings of its path. */
 export function stateOf(
   head: SessionHead,
   settings: Settings,
@@ -144,10 +144,9 @@ function pathTo(leafId: string | null, head: SessionHead): PathSummary {
 }
 
 /**
- * A value that nobody can change: itself when it is frozen, else a frozen copy. What is frozen already is taken to be
- * frozen all through.
+ * An immutable value: the value itself if it is frozen, else a frozen copy. A frozen value is assumed to be deeply frozen.
  *
- * @throws {SessionError} `INVALID_VALUE` for what JSON cannot carry.
+ * @throws {SessionError} `INVALID_VALUE` for a value that is not JSON.
  */
 export function frozenCopy<T>(value: T, what = "value"): T {
   if (typeof value === "object" && Object.isFrozen(value)) return value;

@@ -12,7 +12,7 @@ import { SandboxSlot } from "../sandbox/sandbox-slot.ts";
 import type { Sandbox, SandboxReach, SandboxSpec } from "../sandbox/sandbox.ts";
 import type { RunQuestion, RunResult } from "./run-result.ts";
 import { systemRow, Transcript, userRow } from "./transcript.ts";
-import type { RecoveredSpending } from "../lineage/lineage-usage.ts";
+import type { RecoveredSpending } from "../lineage/lineage.ts";
 import { addCost, addUsage, type Usage, checkCost, copyUsage } from "../usage.ts";
 
 /** What a session made from rows may carry beside them. */

@@ -5,7 +5,7 @@ import { readRaw, runIn } from "../attackers.ts";
 
 type Row = Omit<Attack, "kind">;
 
-/** Follows something from an event that its stream has not come to. */
+/** Follows a stream from an event id that it has not reached. */
 function follows(name: string, id: string, what: "run" | "session", status: number | readonly number[]): Row {
   return {
     name,
@@ -35,7 +35,7 @@ export const eventIds: readonly Attack[] = attacks(
 
 const command = (attacker: Attacker) => `call run_shell_command {"command":"touch ${attacker.mark}"}`;
 
-/** Starts a run that waits for a word on a command. */
+/** Starts a run that waits for approval of a command. */
 async function waiting(
   attacker: Attacker,
 ): Promise<{ readonly sessionId: string; readonly runId: string; readonly question: string }> {
@@ -76,7 +76,7 @@ export const approvals: readonly Attack[] = attacks(
     expect: { status: 404, code: "QUESTION_NOT_FOUND", never: unmarked },
   },
   {
-    name: "approves a call with a word that is no yes",
+    name: "approves a call with a decision that is not true",
     who: "user",
     async send(attacker) {
       const { sessionId, question } = await waiting(attacker);
@@ -119,7 +119,7 @@ export const approvals: readonly Attack[] = attacks(
   },
 );
 
-/** Does something that takes a right which the caller does not have, in a session that an administrator made for them. */
+/** Sends a request that needs a right that the caller does not have, in a session that an administrator created for them. */
 function lacks(name: string, act: (attacker: Attacker, sessionId: string) => ReturnType<Attacker["call"]>): Row {
   return {
     name,

@@ -5,7 +5,7 @@ type Row = Omit<Attack, "kind">;
 const REFUSED = { status: 400, code: "INVALID_REQUEST" } as const;
 const TOO_LARGE = { status: 413, code: "BODY_TOO_LARGE" } as const;
 
-/** The routes that take JSON: where they are, with what in which field. A field that is `$` is the body itself. */
+/** The routes that accept JSON, with the field to attack. A field `$` is the body itself. */
 type Made = { readonly sessionId: string };
 const ROUTES: readonly (readonly [
   what: string,
@@ -136,7 +136,7 @@ export const longLists: readonly Attack[] = attacks(
   }),
   ...[5000, 20_000].map(
     (count): Row => ({
-      name: `says ${count.toLocaleString("en")} parts in one run`,
+      name: `sends ${count.toLocaleString("en")} parts in one run`,
       who: "user",
       async send(attacker) {
         const part = '{"type":"text","text":"x"}';
@@ -147,7 +147,7 @@ export const longLists: readonly Attack[] = attacks(
     }),
   ),
   {
-    name: "takes off 400,000 variables",
+    name: "unsets 400,000 variables",
     who: "user",
     send: async (attacker) =>
       sendAs(attacker, "PATCH", at(await attacker.session()), `{"variables":{"unset":${ones(400_000)}}}`),
@@ -167,7 +167,7 @@ export const longLists: readonly Attack[] = attacks(
     expect: REFUSED,
   },
   {
-    name: "appends a model of 500 KB, which 9,999 entries would be stored with",
+    name: "appends a model name of 500 KB, which 9,999 entries would be stored with",
     who: "user",
     async send(attacker) {
       const change = JSON.stringify({ type: "model_change", provider: "x".repeat(500_000), modelId: "m" });
@@ -197,7 +197,7 @@ export const unknownKeys: readonly Attack[] = attacks(
   "unknown keys",
   ...(["/api/sessions", "/runs", "/turns", "/leaf"] as const).map(
     (path): Row => ({
-      name: `sends 60,000 keys that nobody knows to ${path}`,
+      name: `sends 60,000 unknown keys to ${path}`,
       who: "user",
       async send(attacker) {
         const where = path === "/api/sessions" ? path : at(await attacker.session(), path);
@@ -219,7 +219,7 @@ export const unknownKeys: readonly Attack[] = attacks(
     },
   },
   {
-    name: "sends keys that every object has",
+    name: "sends names of inherited properties as keys",
     who: "user",
     send: (attacker) =>
       attacker.call("POST", "/api/sessions", '{"__proto__":{"admin":true},"constructor":1,"toString":2}'),
@@ -233,7 +233,7 @@ export const unknownKeys: readonly Attack[] = attacks(
   },
 );
 
-/** What a turn says that it has cost. */
+/** The declared cost of a turn. */
 function costly(name: string, said: string, status: 400 | 403, times = 1): Row {
   return {
     name,
@@ -252,7 +252,7 @@ function costly(name: string, said: string, status: 400 | 403, times = 1): Row {
         const { items } = (await attacker.call("GET", "/api/sessions")).body;
         must(
           items[0].cost === 0 && items[0].usage.totalTokens === 0,
-          `The sums have changed: ${JSON.stringify(items[0])}`,
+          `The totals have changed: ${JSON.stringify(items[0])}`,
         );
       },
     },
@@ -285,7 +285,7 @@ export const hugeNumbers: readonly Attack[] = attacks(
           const { body } = await attacker.call("GET", "/api/sessions");
           must(
             body.items[0].cost === 0 && body.items[0].usage.totalTokens === 0,
-            `The sums are ${JSON.stringify(body.items[0])}`,
+            `The totals are ${JSON.stringify(body.items[0])}`,
           );
         },
       },

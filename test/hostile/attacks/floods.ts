@@ -7,14 +7,14 @@ const FULL = { status: 409, code: "CAPACITY" } as const;
 const OVER_QUOTA = { status: 409, code: "SESSIONS_QUOTA_EXCEEDED" } as const;
 const TOO_MANY_STREAMS = { status: 429, code: "TOO_MANY_STREAMS" } as const;
 
-/** Repeats something until it is refused; the refusal, or the last answer. */
+/** Repeats a request until it is refused; returns the refusal, or the last answer. */
 async function untilRefused(times: number, act: (index: number) => Promise<Answer>): Promise<Answer> {
   let answer = await act(0);
   for (let index = 1; index < times && answer.status < 400; index++) answer = await act(index);
   return answer;
 }
 
-/** Opens event streams, each on a connection of its own, and leaves them open until the last was tried. */
+/** Opens event streams, each on a new connection, and keeps them open until the last was tried. */
 async function openStreams(attacker: Attacker, paths: readonly string[]): Promise<Answer> {
   const leave = new AbortController();
   try {

@@ -44,7 +44,7 @@ export const badEncoding: readonly Attack[] = attacks(
   ),
 );
 
-/** What has no ending and is no route is a place within the page, which finds its way there itself. */
+/** A path without a file extension that is no route is a client-side route of the studio. */
 const IS_PAGE = /^\/(?:api\/(?:%2e%2e|\.)\/.*passwd|\.\.\/\.\.\/etc\/passwd|API\/me|tokens)$/;
 
 export const climbingPaths: readonly Attack[] = attacks(

@@ -7,7 +7,7 @@ import { called, chain, header, said } from "../log-lines.ts";
 
 type Row = Omit<Attack, "kind">;
 
-/** Searches with a pattern in a session that has a long text for it. */
+/** Searches with a pattern in a session with a long text that triggers backtracking. */
 function searches(name: string, pattern: string, text: string, status: number | readonly number[], times = 1): Row {
   return {
     name,
@@ -27,7 +27,7 @@ const SLOW = { type: "string", pattern: "^(a+)+$" };
 const LETTERS = Array.from({ length: 5000 }, (_, index) => `k${index}`);
 const fan = ($ref: string) => ({ anyOf: Array.from({ length: 3000 }, () => ({ $ref })) });
 
-/** Asks for a run that ends with a value, and has the model give one. */
+/** Requests a run with an output, and lets the model return one. */
 function outputs(name: string, output: object, status = 400): Row {
   return {
     name,
@@ -81,7 +81,7 @@ export const patterns: readonly Attack[] = attacks(
   },
 );
 
-/** Says a hostile text wherever something can be said, and reads it as a page. */
+/** Writes a hostile text into every field, and reads the HTML export. */
 function exported(name: string, text: string): Row {
   return {
     name,
@@ -190,7 +190,7 @@ export const exportBombs: readonly Attack[] = attacks(
   },
 );
 
-/** Says something strange, and the log of the session has it as it was said, or it was refused. */
+/** Writes an unusual text; the log contains it unchanged, or it was refused. */
 function says(name: string, text: string): Row {
   return {
     name,

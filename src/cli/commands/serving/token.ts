@@ -1,6 +1,5 @@
 import { createToken, hashToken } from "../../../http/api-token.ts";
-import { ALL_RIGHTS } from "../../../http/caller-init.ts";
-import type { CallerRights } from "../../../http/caller-rights.ts";
+import { ALL_RIGHTS, type CallerRights } from "../../../http/caller-init.ts";
 import { SessionError } from "../../../index.ts";
 import { show } from "../../../session/errors.ts";
 import { checkName } from "../../../session/id.ts";

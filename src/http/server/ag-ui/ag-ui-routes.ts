@@ -3,7 +3,7 @@ import { type JsonObject, sameJson } from "../../../internal/json.ts";
 import type { EntryDraft } from "../../../session/log/entry.ts";
 import { isOwn, type SessionHead } from "../../../session/log/fold.ts";
 import { inputIdOf } from "../../../session/log/open-runs.ts";
-import { checkRight } from "../gate/admission.ts";
+import { checkRight } from "../gate/authenticator.ts";
 import { eventStream, route, type RouteCall, type ServerApp } from "../route.ts";
 import { type ToldFeed, writtenFrames } from "../runs/run-feed.ts";
 import { type FrontEndParts, streamRun } from "../runs/run-feeds.ts";

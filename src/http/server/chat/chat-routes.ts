@@ -5,7 +5,7 @@ import type { ChatRequest, ChatView, StopChat } from "../../chat-wire.ts";
 import { messageIdOfRun } from "../../shown-turn.ts";
 import { AnswerWriter } from "../../ui/answer-writer.ts";
 import { answerIdOf } from "../../ui/to-ui-messages.ts";
-import { checkRight } from "../gate/admission.ts";
+import { checkRight } from "../gate/authenticator.ts";
 import { answer, eventStream, noContent, route, type RouteCall, type ServerApp } from "../route.ts";
 import { draining, requestRun } from "../runs/request-run.ts";
 import type { RunWriter } from "../runs/run-feed.ts";

@@ -39,17 +39,17 @@ const catalogue = named<Catalogue>(
   }),
 );
 
-/** What the server says of itself. */
+/** Adds the routes about the server itself. */
 export function mountAbout(app: ServerApp, services: ServerServices): void {
   route(app, {
     method: "get",
     path: "/api/health",
     operationId: "getHealth",
-    summary: "Whether the store answers; anyone may ask.",
+    summary: "Whether the server and its store are available; needs no authentication.",
     open: true,
     answers: {
-      200: { description: "It does.", schema: health },
-      503: { description: "It does not, or the server is shutting down.", schema: health },
+      200: { description: "The server is available.", schema: health },
+      503: { description: "The store is unavailable, or the server is shutting down.", schema: health },
     },
     async handle() {
       const healthy = !services.drain.aborted && (await services.manager.health()).healthy;
@@ -60,7 +60,7 @@ export function mountAbout(app: ServerApp, services: ServerServices): void {
     method: "get",
     path: "/api/me",
     operationId: "getMe",
-    summary: "Who the server takes the caller for, and what they may do.",
+    summary: "The authenticated caller and their rights.",
     answers: { 200: { description: "The caller.", schema: me } },
     handle: ({ caller }) => answer(caller),
   });
@@ -68,7 +68,7 @@ export function mountAbout(app: ServerApp, services: ServerServices): void {
     method: "get",
     path: "/api/catalogue",
     operationId: "getCatalogue",
-    summary: "The agents, models and groups that can be run here.",
+    summary: "The agents, models and groups that this server offers.",
     answers: { 200: { description: "The catalogue.", schema: catalogue } },
     handle: () => answer(catalogueOf(services)),
   });

@@ -3,10 +3,9 @@ import { type CallQuery, callAnalytics } from "../../../lifecycle/call-analytics
 import { computeAnalytics } from "../../../session/state/analytics.ts";
 import { type CallAnalytics, CallSamples } from "../../../session/state/call-samples.ts";
 import { SessionNotFoundError, SessionCapacityError } from "../../../session/errors.ts";
-import { edges } from "../../../session/lineage/lineage.ts";
+import { edges, lineageUsage } from "../../../session/lineage/lineage.ts";
 import { toDot, toMermaid } from "../../../session/lineage/lineage-diagram.ts";
 import { toJsonl } from "../../../session/lineage/lineage-export.ts";
-import { lineageUsage } from "../../../session/lineage/lineage-usage.ts";
 import type { AggregateQuery, AggregateRow } from "../../../session/store.ts";
 import { costOf, priceOf } from "../../../models/prices.ts";
 import { costOfImported } from "../../../models/shown-cost.ts";
@@ -110,7 +109,7 @@ const lineageView = named<LineageView>(
   }),
 );
 
-/** What sessions add up to, and where they came from. */
+/** Adds the routes for totals over sessions and for their lineage. */
 export function mountAnalytics(app: ServerApp, services: ServerServices): void {
   mountSums(app, services);
   mountCalls(app, services);
@@ -123,8 +122,8 @@ function mountSums(app: ServerApp, services: ServerServices): void {
     method: "get",
     path: "/api/sessions/:id/analytics",
     operationId: "getSessionAnalytics",
-    summary: "What the turns of a session add up to.",
-    answers: { 200: { description: "The sums.", schema: sessionAnalytics } },
+    summary: "The totals of a session's turns.",
+    answers: { 200: { description: "The totals.", schema: sessionAnalytics } },
     async handle({ param, as }) {
       const state = await manager.getState(param("id"), { ...as, charactersMax: WHOLE_CHARACTERS_MAX });
       if (state === null) throw new SessionNotFoundError(param("id"));
@@ -135,9 +134,9 @@ function mountSums(app: ServerApp, services: ServerServices): void {
     method: "get",
     path: "/api/analytics",
     operationId: "getAnalytics",
-    summary: "Sums over many sessions; those of everyone only for an administrator.",
+    summary: "Totals over many sessions; over all users only for an administrator.",
     query: z.strictObject({ ...period, groupBy: queryList(z.enum(["day", "model", "user"])).optional() }),
-    answers: { 200: { description: "The sums.", schema: analyticsView } },
+    answers: { 200: { description: "The totals.", schema: analyticsView } },
     async handle({ query, caller }) {
       const { userId, groupBy = [], ...times } = query;
       if (!caller.admin && userId !== undefined && userId !== caller.userId) return answer({ rows: [] });
@@ -175,9 +174,9 @@ function mountCalls(app: ServerApp, { store }: ServerServices): void {
     method: "get",
     path: "/api/analytics/calls",
     operationId: "getCallAnalytics",
-    summary: "How long answers took and which tools were called, in the latest sessions that the caller may see.",
+    summary: "The latency of answers and the tools that were called, in the latest sessions that the caller may see.",
     query: z.strictObject(period),
-    answers: { 200: { description: "The figures.", schema: callSums } },
+    answers: { 200: { description: "The latencies and counts.", schema: callSums } },
     async handle({ query, caller }) {
       const { userId, ...times } = query;
       if (!caller.admin && userId !== undefined && userId !== caller.userId) return answer(new CallSamples().sum(NONE));
@@ -195,9 +194,9 @@ function mountLineage(app: ServerApp, services: ServerServices): void {
     method: "get",
     path: "/api/sessions/:id/lineage",
     operationId: "readLineage",
-    summary: "The sessions that this one came from and that came from it, as data or as a diagram.",
+    summary: "The ancestors and descendants of a session, as data or as a diagram.",
     query: z.strictObject({ format: z.enum(["mermaid", "dot", "jsonl"]).optional() }),
-    answers: { 200: { description: "The lineage; with a format, as text.", schema: lineageView } },
+    answers: { 200: { description: "The lineage; as text if a format is given.", schema: lineageView } },
     async handle({ param, query, caller }) {
       const sessions = await readLineage(services, await visibleHead(services, param("id"), caller), caller);
       if (query.format === undefined) return answer(lineageViewOf(sessions, param("id")));
@@ -230,10 +229,10 @@ function missingNode(sessionId: string): LineageNodeView {
   return { id: sessionId, ...nothing, usage: null, cost: null, createdAt: null };
 }
 
-/** How many sessions one lineage may have. */
+/** The most sessions in one lineage. */
 const SESSIONS_MAX = 2000;
 
-/** A session of a lineage, with what it spent itself: what a fork took over counts where it was spent. */
+/** A session of a lineage, with its own spending: what a fork inherited counts in the session that spent it. */
 interface LineageSession {
   readonly id: string;
   readonly lineage: Lineage;
@@ -244,10 +243,10 @@ interface LineageSession {
 }
 
 /**
- * The sessions that one came from and that came from it, with what those came from too, as far as the caller may see them. A parent that they may not see,
- * or that is not there any more, is only named by its children.
+ * The ancestors and descendants of a session, and the other ancestors of these descendants, as far as the caller may see them. A
+ * parent that is hidden from the caller or deleted appears only as the id in its children.
  *
- * @throws {SessionCapacityError} when there are too many.
+ * @throws {SessionCapacityError} if there are too many.
  */
 async function readLineage(
   { manager, store }: ServerServices,
@@ -260,7 +259,7 @@ async function readLineage(
     if (found.size >= SESSIONS_MAX) throw new SessionCapacityError("sessions in one lineage", SESSIONS_MAX);
     found.set(head.header.id, head);
   };
-  // A map that grows while it is walked is a queue.
+  // A `Map` also iterates entries that are added during the iteration, so it serves as a queue.
   const addAncestors = async (): Promise<void> => {
     for (const { header } of found.values()) {
       for (const parentId of header.lineage.parents) {
@@ -269,7 +268,7 @@ async function readLineage(
       }
     }
   };
-  // Up to where it began, from there down, and up again: what came from it may have come from others too.
+  // First the ancestors, then all descendants, then the ancestors of those: a descendant may have other parents.
   await addAncestors();
   for (const { header } of found.values()) {
     let cursor: string | null = null;

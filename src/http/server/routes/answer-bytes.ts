@@ -2,15 +2,15 @@ import { type Entry, entryCharacters } from "../../../session/log/entry.ts";
 import type { ReadOptions, SessionStore } from "../../../session/store.ts";
 import { walkUp } from "../../../tree/path-reader.ts";
 
-/** How many characters of entries one page may hold, about; an entry that takes more is a page of its own. */
+/** About how many characters of entries a page may have; a larger entry is a page by itself. */
 const PAGE_CHARACTERS_MAX: number = 4 * 1024 * 1024;
 
-/** How many characters an answer may hold that has no pages, about; what is larger is refused with `TOO_LARGE`. */
+/** About how many characters an answer without pages may have; a larger one is refused with `TOO_LARGE`. */
 export const WHOLE_CHARACTERS_MAX: number = 16 * 1024 * 1024;
 
 /**
- * A page of the log as JSON texts, and whether more follow. It ends early, though not before its first entry, where the
- * entries take more than an answer may hold.
+ * A page of the log as JSON texts, and whether more follow. It ends early if the entries are too large for one answer, but has at
+ * least one entry.
  */
 export async function readEntriesPage(
   store: SessionStore,
@@ -18,13 +18,13 @@ export async function readEntriesPage(
   { limit, ...options }: ReadOptions & { readonly limit: number },
 ): Promise<{ readonly items: readonly string[]; readonly more: boolean }> {
   const found = await store.readJson(sessionId, { ...options, limit: limit + 1, charactersMax: PAGE_CHARACTERS_MAX });
-  // Cut short, it ends with the entry that was too much, which is left for the next page unless it is the first.
+  // If it was cut short, the last entry is the one that exceeded the limit; it is left for the next page unless it is the first.
   const whole = found.reduce((sum, text) => sum + text.length, 0) <= PAGE_CHARACTERS_MAX;
   const items = found.slice(0, whole ? limit : Math.max(1, Math.min(limit, found.length - 1)));
   return { items, more: found.length > limit || !whole };
 }
 
-/** The last nodes of the path to an entry, oldest first, and whether more stand before them; likewise. */
+/** The last nodes of the path to an entry, oldest first, and whether there are more before them. The same limits apply. */
 export async function readPathPage(
   store: SessionStore,
   sessionId: string,
@@ -43,8 +43,8 @@ export async function readPathPage(
 }
 
 /**
- * The first nodes that come after an entry on the path to a leaf, oldest first, and whether more do; none come after what is
- * not on that path. Walks up from the leaf, and keeps no more on the way than the page holds.
+ * The first nodes after an entry on the path to a leaf, oldest first, and whether there are more; none if the entry is not on
+ * that path. Walks up from the leaf, and keeps no more in memory than the page has.
  */
 export async function readPathAfter(
   store: SessionStore,
@@ -55,7 +55,7 @@ export async function readPathAfter(
     limit,
   }: { readonly leafId: string | null; readonly after: Pick<Entry, "id" | "seq">; readonly limit: number },
 ): Promise<{ readonly items: readonly Entry[]; readonly more: boolean }> {
-  const nearest = new LastPassed(limit, PAGE_CHARACTERS_MAX);
+  const nearest = new PathWindow(limit, PAGE_CHARACTERS_MAX);
   for await (const entry of leafId === null ? [] : walkUp(store, sessionId, leafId)) {
     if (entry.id === after.id) return nearest.page();
     if (entry.seq < after.seq) break;
@@ -64,11 +64,11 @@ export async function readPathAfter(
   return { items: [], more: false };
 }
 
-/** The entries that were passed last on the way up a path: as many as a page holds, one at least. */
-export class LastPassed {
+/** A sliding window of the last entries on the way up a path: as many as a page may have, and at least one. */
+export class PathWindow {
   readonly #limit: number;
   readonly #charactersMax: number;
-  /** The lowest first. */
+  /** The lowest in the tree first. */
   readonly #entries: { readonly entry: Entry; readonly characters: number }[] = [];
   #characters = 0;
   #dropped = false;
@@ -88,7 +88,7 @@ export class LastPassed {
     }
   }
 
-  /** They, the highest first, and whether others were passed before them. */
+  /** The entries in the window, the highest first, and whether earlier ones were dropped. */
   page(): { readonly items: readonly Entry[]; readonly more: boolean } {
     const items = this.#entries.slice(-this.#limit).map(({ entry }) => entry);
     return { items: items.reverse(), more: this.#dropped || this.#entries.length > this.#limit };

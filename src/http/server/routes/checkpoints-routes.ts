@@ -11,16 +11,21 @@ import { CheckpointNotFoundError } from "../../../session/errors.ts";
 import type { FileChanges } from "../../../session/sandbox/sandbox.ts";
 import { StateDiff } from "../../../session/state/state-diff.ts";
 import { encodeSegment } from "../../path-segment.ts";
-import type { CheckpointTimeline } from "../../tree-wire.ts";
+import type { CheckpointTimeline, TreeNodeView } from "../../tree-wire.ts";
 import type { CheckpointDiff, CheckpointList, NewCheckpoint, RestoredSession, RestoreRequest } from "../../wire.ts";
-import { checkRight } from "../gate/admission.ts";
+import { checkRight } from "../gate/authenticator.ts";
 import { WHOLE_CHARACTERS_MAX } from "./answer-bytes.ts";
-import { readTimeline } from "./read-timeline.ts";
 import { answer, noContent, route, type ServerApp } from "../route.ts";
 import { jsonObject, limit, named, queryFlag, refuse } from "../schema.ts";
 import type { ServerServices } from "../server-services.ts";
 import { readView, visibleCheckpoint, visibleHead } from "./session-access.ts";
 import { checkpoint, timelineCheckpoint, restoredSession } from "./wire-schemas.ts";
+import { nextSlice } from "../../../internal/long-work.ts";
+import { entryCharacters } from "../../../session/log/entry.ts";
+import type { SessionHead } from "../../../session/log/fold.ts";
+import type { SessionStore } from "../../../session/store.ts";
+import { walkUp } from "../../../tree/path-reader.ts";
+import { treeNodeOf } from "../../tree-node.ts";
 
 const newCheckpoint = named<NewCheckpoint>(
   "NewCheckpoint",
@@ -60,7 +65,7 @@ const checkpointDiff = named<CheckpointDiff>(
   }),
 );
 
-/** Positions in a log that can be returned to. */
+/** Adds the routes for checkpoints. */
 export function mountCheckpoints(app: ServerApp, services: ServerServices): void {
   mountOfSession(app, services);
   mountOne(app, services);
@@ -86,7 +91,7 @@ function mountOfSession(app: ServerApp, services: ServerServices): void {
     method: "get",
     path: "/api/sessions/:id/timeline",
     operationId: "readTimeline",
-    summary: "The latest checkpoints of a session, the latest first, each with where it stands.",
+    summary: "The latest checkpoints of a session, the latest first, each with its node in the tree.",
     query: z.strictObject({ limit: limit.optional() }),
     answers: { 200: { description: "The checkpoints.", schema: timeline } },
     async handle({ param, query, caller }) {
@@ -98,7 +103,8 @@ function mountOfSession(app: ServerApp, services: ServerServices): void {
     method: "post",
     path: "/api/sessions/:id/checkpoints",
     operationId: "createCheckpoint",
-    summary: "Marks where the session stands now, with `files` together with the files of its place.",
+    summary:
+      "Makes a checkpoint of the session's current position; with `files`, it also holds the files of the session's place.",
     body: newCheckpoint,
     problems: [502],
     answers: { 201: { description: "The checkpoint.", schema: checkpoint } },
@@ -128,9 +134,9 @@ function mountOne(app: ServerApp, services: ServerServices): void {
     method: "delete",
     path: "/api/checkpoints/:checkpointId",
     operationId: "deleteCheckpoint",
-    summary: "Removes a checkpoint, with the files that it holds.",
+    summary: "Deletes a checkpoint with its files.",
     problems: [502],
-    answers: { 204: { description: "It is removed." } },
+    answers: { 204: { description: "The checkpoint is deleted." } },
     async handle({ param, caller }) {
       const { id, sandboxSnapshot } = await visibleCheckpoint(services, param("checkpointId"), caller);
       if (sandboxSnapshot !== undefined) checkRight(caller, "files");
@@ -147,11 +153,10 @@ function mountRestoring(app: ServerApp, services: ServerServices): void {
     method: "post",
     path: "/api/checkpoints/:checkpointId/restore",
     operationId: "restoreCheckpoint",
-    summary:
-      "Moves the session's leaf back to where it stood, with `files` together with the files of its place; nothing is erased.",
+    summary: "Moves the session's leaf back to the checkpoint, with `files` also its files; no entry is deleted.",
     body: restoreRequest,
     problems: [502],
-    answers: { 200: { description: "The session after it.", schema: restoredSession } },
+    answers: { 200: { description: "The session after the restore.", schema: restoredSession } },
     async handle({ param, body: { files = false }, caller, as }) {
       if (files) checkRight(caller, "files");
       const id = param("checkpointId");
@@ -170,15 +175,15 @@ function mountComparing(app: ServerApp, services: ServerServices): void {
     method: "get",
     path: "/api/checkpoints/:from/diff/:to",
     operationId: "compareCheckpoints",
-    summary: "What is different between two checkpoints of a session; with `files=false`, without their files.",
+    summary: "The differences between two checkpoints of a session; `files=false` leaves out their files.",
     query: z.strictObject({ files: queryFlag.optional() }),
     problems: [502],
-    answers: { 200: { description: "The difference.", schema: checkpointDiff } },
+    answers: { 200: { description: "The differences.", schema: checkpointDiff } },
     async handle({ param, query, caller }) {
       if (query.files !== false) checkRight(caller, "files");
       const from = await visibleCheckpoint(services, param("from"), caller);
       const to = await visibleCheckpoint(services, param("to"), caller);
-      if (from.sessionId !== to.sessionId) refuse("path.to", "The two checkpoints are of different sessions.");
+      if (from.sessionId !== to.sessionId) refuse("path.to", "The two checkpoints belong to different sessions.");
       const within = { charactersMax: WHOLE_CHARACTERS_MAX / 2 };
       const states = [await checkpoints.restore(from.id, within), await checkpoints.restore(to.id, within)] as const;
       const diff = StateDiff.compute(...states);
@@ -188,7 +193,41 @@ function mountComparing(app: ServerApp, services: ServerServices): void {
   });
 }
 
-/** Where the files of sessions are: where tools act in them. */
+/** The place whose files a checkpoint holds: the place where the session's tools act. */
 function placeIn({ placeOf }: ServerServices): SessionFilesOptions["placeOf"] {
   return ({ sandbox, userId }) => stricterPlacement(placeOf(userId), sandbox);
+}
+
+/** The latest checkpoints of a session with their nodes in the tree. Walks up the active path as far as the earliest of them. */
+async function readTimeline(
+  store: SessionStore,
+  { header: { id }, leafId }: SessionHead,
+  limit: number,
+): Promise<CheckpointTimeline> {
+  const all = await store.listCheckpoints(id);
+  const latest = all.slice(-limit).reverse();
+  const leaves = [...new Set(latest.map((one) => one.leafId))].filter((leaf) => leaf !== null);
+  const nodes = new Map<string, TreeNodeView | null>();
+  let earliest = Number.POSITIVE_INFINITY;
+  // Reads one entry at a time: each may be large, and only little of it is kept.
+  for (const leaf of leaves) {
+    const entry = await store.getEntry(id, leaf);
+    if (entry === null) continue;
+    nodes.set(entry.id, treeNodeOf(entry));
+    earliest = Math.min(earliest, entry.seq);
+    await nextSlice(entryCharacters(entry));
+  }
+  const steps = new Map<string, number>();
+  if (leafId !== null && nodes.size > 0) {
+    for await (const entry of walkUp(store, id, leafId)) {
+      if (entry.seq < earliest) break;
+      steps.set(entry.id, steps.size);
+    }
+  }
+  const items = latest.map((one) => ({
+    ...one,
+    node: nodes.get(one.leafId ?? "") ?? null,
+    stepsBack: steps.get(one.leafId ?? "") ?? null,
+  }));
+  return { items, total: all.length };
 }

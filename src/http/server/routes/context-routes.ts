@@ -62,7 +62,7 @@ const compactRequest = named<CompactRequest>(
 const compacted = named<CompactView>("CompactResult", z.object({ entry: entry.nullable() }));
 const undoRequest = named<UndoCompactionRequest>("UndoCompactionRequest", z.strictObject({ entryId: id.optional() }));
 
-/** What a model would see next, and how to make that shorter. */
+/** Adds the routes that read and compact the context of the next request to a model. */
 export function mountContext(app: ServerApp, services: ServerServices): void {
   mountReading(app, services);
   mountCompacting(app, services);
@@ -74,7 +74,8 @@ function mountReading(app: ServerApp, services: ServerServices): void {
     method: "get",
     path: "/api/sessions/:id/context",
     operationId: "readContext",
-    summary: "What the model would see next, message by message. Costs what the context contains.",
+    summary:
+      "The context of the next request to a model, message by message. The cost is proportional to the size of the context.",
     answers: { 200: { description: "The context.", schema: contextView } },
     async handle({ param, caller }) {
       return answer(await readContextView(store, await visibleHead(services, param("id"), caller)));
@@ -84,7 +85,7 @@ function mountReading(app: ServerApp, services: ServerServices): void {
     method: "get",
     path: "/api/sessions/:id/compaction",
     operationId: "previewCompaction",
-    summary: "What a compaction would leave out and keep. Nothing happens.",
+    summary: "Previews a compaction: what it would leave out and keep. Changes nothing.",
     query: z.strictObject({ keepRecentTokens: queryInteger(0).optional() }),
     answers: { 200: { description: "The plan.", schema: compactionPreview } },
     async handle({ param, query, caller }) {
@@ -109,13 +110,13 @@ function mountCompacting(app: ServerApp, services: ServerServices): void {
     method: "post",
     path: "/api/sessions/:id/compact",
     operationId: "compactSession",
-    summary: "Replaces the older part of the context by a summary that a model writes. The log keeps everything.",
+    summary: "Replaces the older part of the context by a summary that a model writes. No entry is deleted.",
     needs: "run",
     body: compactRequest,
     heavy: true,
     problems: [502],
     answers: {
-      200: { description: "The entry that does it, or null where nothing was to be done.", schema: compacted },
+      200: { description: "The compaction entry, or null if there was nothing to compact.", schema: compacted },
     },
     async handle({ param, body, caller, signal }) {
       const tree = await openTree(services, param("id"), caller);
@@ -133,9 +134,9 @@ function mountCompacting(app: ServerApp, services: ServerServices): void {
     method: "post",
     path: "/api/sessions/:id/undo-compaction",
     operationId: "undoCompaction",
-    summary: "Brings back what a compaction left out, by default the one in force.",
+    summary: "Undoes a compaction, by default the one in force.",
     body: undoRequest,
-    answers: { 200: { description: "The session after it.", schema: sessionView } },
+    answers: { 200: { description: "The session after the change.", schema: sessionView } },
     async handle({ param, body, caller }) {
       const tree = await openTree(services, param("id"), caller);
       await tree.undoCompaction(body.entryId);
@@ -144,7 +145,7 @@ function mountCompacting(app: ServerApp, services: ServerServices): void {
   });
 }
 
-/** What a model would see next at the leaf, each message with the entry it comes from. Costs what the context contains. */
+/** The context at the leaf, each message with the entry it comes from. The cost is proportional to the size of the context. */
 async function readContextView(store: SessionStore, head: SessionHead): Promise<ContextView> {
   const path = head.leafId === null ? [] : await readContextEntries(store, head, head.leafId, WHOLE_CHARACTERS_MAX);
   const { compaction, entries } = contextPath(path, new Set(head.undone));
@@ -160,7 +161,7 @@ async function readContextView(store: SessionStore, head: SessionHead): Promise<
     thinkingLevel,
     variables: settings.variables,
     parts: acceptable([...sources.keys()]).map((message) => ({
-      // A result that stands in for a missing one is of no entry.
+      // A placeholder for a missing tool result comes from no entry.
       entryId: sources.get(message) ?? null,
       message,
       tokens: messageTokens(message, tokenizer),
@@ -174,7 +175,7 @@ async function readContextView(store: SessionStore, head: SessionHead): Promise<
   };
 }
 
-/** How many nodes stand before what a compaction kept; each node knows how deep it stands. */
+/** The number of nodes before the first one that the compaction kept, computed from its depth. */
 async function droppedBy(store: SessionStore, id: string, compaction: EntryOf<"compaction">): Promise<number> {
   const path = (await store.path(id, compaction.firstKeptEntryId)) ?? (await store.path(id, compaction.id));
   return Math.max(0, (path?.depth ?? 1) - 1);

@@ -28,10 +28,10 @@ import { sessionView } from "./wire-schemas.ts";
 
 const PAGE_DEFAULT = 100;
 const TOOL_CALLS_MAX = 1000;
-/** An entry that takes more is read when there is room for it. */
+/** A larger entry is read only with a slot of `HeavyWork`. */
 const ENTRY_CHARACTERS_LIGHT = 256 * 1024;
 
-/** The facts that anyone may append. The rest is written by runs and by the manager, or has a route that checks it first. */
+/** The facts that clients may append. Other facts are written by runs and by the manager, or have a route that checks them. */
 const FACTS: ReadonlySet<string> = new Set<Entry["type"]>(["leaf", "label", "session_info"]);
 
 const newEntries = named<NewEntries>(
@@ -68,7 +68,7 @@ const newTurn = named<NewTurn>(
 
 const appended = named<AppendView>("AppendedEntries", z.object({ version: z.int(), entries: z.array(entry) }));
 
-/** Reading and appending entries. */
+/** Adds the routes that read and append entries. */
 export function mountEntries(app: ServerApp, services: ServerServices): void {
   mountReading(app, services);
   mountAppending(app, services);
@@ -80,7 +80,7 @@ function mountReading(app: ServerApp, services: ServerServices): void {
     method: "get",
     path: "/api/sessions/:id/entries",
     operationId: "listEntries",
-    summary: "A page of the log; `next` is what to give as `after`, or as `before` where the latest come first.",
+    summary: "A page of the log; pass `next` as `after`, or as `before` if `reverse` is set.",
     query: z.strictObject({
       after: queryInteger(-1).optional(),
       before: queryInteger(0).optional(),
@@ -111,7 +111,7 @@ function mountReading(app: ServerApp, services: ServerServices): void {
         return found;
       };
       if (entryCharacters(await read()) <= ENTRY_CHARACTERS_LIGHT) return answer(await read());
-      // Not held while others are before it.
+      // Read again after the wait, so that it is not held in memory meanwhile.
       await work.begin();
       await nextSlice();
       return answer(await read());
@@ -124,10 +124,10 @@ function mountAppending(app: ServerApp, services: ServerServices): void {
     method: "post",
     path: "/api/sessions/:id/entries",
     operationId: "appendEntries",
-    summary: "Appends entries, all or none; the same ids with the same content again change nothing.",
+    summary: "Appends entries atomically; idempotent by their ids.",
     body: newEntries,
     content: true,
-    answers: { 201: { description: "What was appended.", schema: appended } },
+    answers: { 201: { description: "The appended entries.", schema: appended } },
     async handle({ param, body, caller }) {
       for (const [i, draft] of body.entries.entries()) {
         checkAppendable(draft);
@@ -141,7 +141,7 @@ function mountAppending(app: ServerApp, services: ServerServices): void {
         ...(onto === undefined ? {} : { onto }),
       };
       const tree = await openTree(services, param("id"), caller);
-      // Who causes them is the caller, whoever else they name.
+      // The author is always the caller; `by` in a draft is ignored.
       const drafts = body.entries.map(({ by: _by, ...draft }: EntryDraft): EntryDraft => draft);
       const { version, entries } = await tree.appendAll(drafts, options);
       return answer({ version, entries }, { status: 201 });
@@ -151,10 +151,10 @@ function mountAppending(app: ServerApp, services: ServerServices): void {
     method: "post",
     path: "/api/sessions/:id/turns",
     operationId: "addTurn",
-    summary: "Adds a turn; the same turnId with the same content again changes nothing.",
+    summary: "Adds a turn; idempotent by its turnId.",
     body: newTurn,
     content: true,
-    answers: { 201: { description: "The session after it.", schema: sessionView } },
+    answers: { 201: { description: "The session with the turn.", schema: sessionView } },
     async handle({ param, body, caller, as }) {
       checkSpending(body, caller, "the turn");
       await services.manager.addTurn(param("id"), body, as);
@@ -165,25 +165,22 @@ function mountAppending(app: ServerApp, services: ServerServices): void {
 
 function checkAppendable({ type }: EntryDraft): void {
   if (isNode({ type }) || FACTS.has(type)) return;
-  throw new SessionError("INVALID_ENTRY", `An entry of the type ${show(type)} cannot be appended from outside.`);
+  throw new SessionError("INVALID_ENTRY", `Clients cannot append entries of the type ${show(type)}.`);
 }
 
-/** What a turn or a summary says that it has cost. */
+/** The spending that a turn or a summary declares. */
 interface Spending {
   readonly usage?: unknown;
   readonly cost?: unknown;
   readonly tokensUsed?: unknown;
 }
 
-/** @throws {HttpError} `FORBIDDEN`: what was spent is known from runs, and anyone else could make every sum what they like. */
+/** @throws {HttpError} `FORBIDDEN`: spending comes from runs; other callers could falsify every total. */
 function checkSpending(spending: Spending | null | undefined, { admin }: Caller, where: string): void {
   if (admin || typeof spending !== "object" || spending === null) return;
   for (const field of ["usage", "cost", "tokensUsed"] as const) {
     const value = spending[field];
     if (value === undefined || value === 0) continue;
-    throw new HttpError(
-      "FORBIDDEN",
-      `Only runs and administrators say what was spent; leave ${field} out of ${where}.`,
-    );
+    throw new HttpError("FORBIDDEN", `Only runs and administrators may set ${field}; leave it out of ${where}.`);
   }
 }

@@ -8,7 +8,7 @@ import { usage } from "./wire-schemas.ts";
 
 const text = z.string();
 
-/** The schemas of the fields that entries and messages are checked by when they are appended. */
+/** Turns the field rules that check entries and messages on append into schemas. */
 function shapeOf(rules: Readonly<Record<string, FieldSchema>>): z.core.$ZodLooseShape {
   const fields = Object.entries(rules).map(([field, { schema, nullable = false, optional = false }]) => {
     const value = typeof schema === "string" ? PARTS[schema]() : z.unknown().meta(schema);
@@ -39,10 +39,10 @@ export const message: z.ZodType<Message> = named<Message>(
   >,
 );
 
-/** What a model answers. */
+/** A message of a model. */
 export const assistantMessage: z.ZodType<AssistantMessage> = assistant as unknown as z.ZodType<AssistantMessage>;
 
-/** What a tool answers. */
+/** A message with the result of a tool. */
 export const toolMessage: z.ZodType<ToolMessage> = tool as unknown as z.ZodType<ToolMessage>;
 
 const stamp = {

@@ -10,13 +10,14 @@ const MATCHES_MAX = 3;
 const BATCH_ENTRIES = 200;
 const BATCH_CHARACTERS = 1024 * 1024;
 
-/** Where a pattern is found in a text. */
+/** The position of a match in a text. */
 interface Span {
   readonly index: number;
   readonly length: number;
 }
 
-// A program of its own, as text: the same in a build and in a test. It has a pattern and answers lists of texts.
+// The worker's program, as text, so that it is the same in a build and in a test. It receives lists of texts and answers the
+// matches.
 const PROGRAM = `
 const { parentPort, workerData } = require("node:worker_threads");
 const pattern = new RegExp(workerData.source, workerData.flags);
@@ -28,8 +29,8 @@ parentPort.on("message", (texts) => parentPort.postMessage(texts.map(find)));
 `;
 
 /**
- * Looks for a pattern, in a thread of its own: a pattern that takes for ever must not stop the server, and cannot be
- * stopped from within.
+ * Searches with a regular expression in a worker thread: catastrophic backtracking must not block the server, and only another
+ * thread can end it.
  */
 export class PatternSearch implements AsyncDisposable {
   readonly #worker: Worker;
@@ -42,12 +43,12 @@ export class PatternSearch implements AsyncDisposable {
     const resourceLimits = { maxOldGenerationSizeMb: 64, maxYoungGenerationSizeMb: 16 };
     this.#worker = new Worker(PROGRAM, { eval: true, workerData: { source, flags }, env: {}, resourceLimits });
     this.#worker.on("message", (spans: readonly (Span | null)[]) => this.#waiting?.resolve(spans));
-    this.#worker.on("error", () => this.#end("cannot be searched for"));
+    this.#worker.on("error", () => this.#end("cannot be evaluated"));
     const late = "takes too long; make it simpler, or search for words";
     this.#timer = setTimeout(() => this.#end(late), timeoutMs);
   }
 
-  /** What the pattern finds in a session; null when it is not there. */
+  /** The matches of the pattern in a session; null if there are none. */
   async searchSession(store: SessionStore, head: SessionHead): Promise<SearchHit | null> {
     const inHead = (await this.#find(headTexts(head))).some((span) => span !== null);
     const matches: SearchMatch[] = [];
@@ -63,7 +64,7 @@ export class PatternSearch implements AsyncDisposable {
       const last = batch.at(-1);
       if (last === undefined) break;
       after = last.entry.seq;
-      // To hand the texts to the thread takes as long as to read them.
+      // Copying the texts to the thread takes as long as reading them.
       await nextSlice(characters);
       for (const [i, span] of (await this.#find(batch.map(({ text }) => text))).entries()) {
         const found = batch[i];
@@ -79,7 +80,7 @@ export class PatternSearch implements AsyncDisposable {
     await this.#worker.terminate();
   }
 
-  /** One list at a time, so that the next answer is the answer. */
+  /** Sends one list at a time, so that the next message is its answer. */
   #find(texts: readonly string[]): Promise<readonly (Span | null)[]> {
     return new Promise((resolve, reject) => {
       if (this.#ended !== null) return reject(refusal(this.#ended));

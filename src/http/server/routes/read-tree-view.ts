@@ -6,21 +6,21 @@ import { branchTo, buildTree, type TreeNode } from "../../../session/log/tree.ts
 import { treeNodeOf } from "../../tree-node.ts";
 import type { TreeNodeView, TreeView } from "../../tree-wire.ts";
 
-/** How many characters the nodes of a tree may take, about. */
+/** The approximate limit on the characters of a tree's nodes. */
 const TREE_CHARACTERS_MAX = 64 * 1024 * 1024;
 
 /**
- * The tree of a session: every node but the pruned ones, without what it says. Reads the whole log, and keeps of each entry
- * only what is shown.
+ * The tree of a session: every node except pruned ones, without its content. Reads the whole log, and keeps only what is shown of
+ * each entry.
  *
- * @throws {SessionError} `TOO_LARGE` for a session with so many nodes that they would not fit in memory.
+ * @throws {SessionError} `TOO_LARGE` if the nodes would not fit into memory.
  */
 export async function readTreeView(store: SessionStore, head: SessionHead): Promise<TreeView> {
   const { id } = head.header;
   const entries: Entry[] = [];
   const shown = new Map<string, TreeNodeView>();
   let characters = 0;
-  // Not beyond the head: leaf, version and nodes are then of one moment.
+  // Ends at the head's version, so that leaf, version and nodes are consistent.
   for await (const entry of store.read(id, { before: head.version })) {
     const kept = linksOf(entry);
     const node = treeNodeOf(entry);
@@ -49,14 +49,14 @@ export async function readTreeView(store: SessionStore, head: SessionHead): Prom
   };
 }
 
-/** All nodes of some trees; without recursion, as a path can be as long as the log. */
+/** All nodes of the trees; without recursion, because a path can be as long as the log. */
 function flatten(roots: readonly TreeNode[]): TreeNode[] {
   const all = [...roots];
   for (const node of all) for (const child of node.children) all.push(child);
   return all;
 }
 
-/** Of an entry, what the tree is built from. */
+/** The fields of an entry from which the tree is built. */
 function linksOf(entry: Entry): Entry {
   const { id, parentId, seq, type, timestamp } = entry;
   const target = "targetId" in entry ? { targetId: entry.targetId } : {};
@@ -70,4 +70,44 @@ async function checkpointsByLeaf(store: SessionStore, sessionId: string): Promis
     if (leafId !== null) byLeaf.set(leafId, [...(byLeaf.get(leafId) ?? []), id]);
   }
   return byLeaf;
+}
+
+/** Longer chains of plain nodes are folded, except for a few nodes at each end. */
+const CHAIN_MAX = 50;
+const ENDS = 5;
+
+/**
+ * Leaves out the inside of long chains of plain nodes. A plain node has no branch, label or checkpoint, and is neither the leaf
+ * nor one of those to `keep`. The size of the result depends on the number of branches, not on the length of the log.
+ */
+export function foldTree(tree: TreeView, keep: readonly string[] = []): TreeView {
+  const children = new Map<string | null, number>();
+  for (const { parentId } of tree.nodes) children.set(parentId, (children.get(parentId) ?? 0) + 1);
+  const isPlain = ({ id, parentId, type, label, checkpoints }: TreeNodeView): boolean =>
+    parentId !== null &&
+    children.get(parentId) === 1 &&
+    children.get(id) === 1 &&
+    !(label !== null || checkpoints.length > 0 || id === tree.leafId || keep.includes(id)) &&
+    !(type === "compaction" || type === "branch_summary");
+  const plain = tree.nodes.filter(isPlain);
+  // The number of plain nodes above and below a node in its chain.
+  const above = new Map<string | null, number>();
+  const below = new Map<string | null, number>();
+  for (const { id, parentId } of plain) above.set(id, (above.get(parentId) ?? -1) + 1);
+  for (const { id, parentId } of plain.toReversed()) below.set(parentId, (below.get(id) ?? 0) + 1);
+  const leftOut = plain.filter(({ id }) => {
+    const [before, after] = [above.get(id) ?? 0, below.get(id) ?? 0];
+    return before >= ENDS && after >= ENDS && before + after >= CHAIN_MAX;
+  });
+  // For a node left out: the last shown node above its chain, and how many nodes of the chain are left out so far.
+  const gaps = new Map<string | null, { readonly parentId: string | null; readonly skipped: number }>();
+  for (const { id, parentId } of leftOut) {
+    const gap = gaps.get(parentId) ?? { parentId, skipped: 0 };
+    gaps.set(id, { ...gap, skipped: gap.skipped + 1 });
+  }
+  return {
+    ...tree,
+    nodes: tree.nodes.filter(({ id }) => !gaps.has(id)).map((node) => ({ ...node, ...gaps.get(node.parentId) })),
+    activePath: tree.activePath.filter((id) => !gaps.has(id)),
+  };
 }

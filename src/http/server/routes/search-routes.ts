@@ -14,7 +14,7 @@ import { listedViews } from "./session-access.ts";
 import { listedSession, status } from "./wire-schemas.ts";
 
 const PATTERN_TIMEOUT_MS = 1000;
-/** How many searches with a pattern may be under way at once; each has a thread. */
+/** How many searches with a pattern may run concurrently; each has a thread. */
 const PATTERNS_MAX = 4;
 const PATTERNS_PER_USER = 2;
 const LIMIT_DEFAULT = 100;
@@ -28,14 +28,14 @@ const searchHit = named<SearchHitView>(
 );
 const searchView = named<SearchView>("SearchResults", z.object({ items: z.array(searchHit) }));
 
-/** What a search asks for, taken apart. */
+/** A parsed search. */
 interface SearchRequest {
   readonly terms: readonly SearchTerm[];
   readonly query: SessionQuery;
   readonly limit: number;
 }
 
-/** Finding sessions by what was said in them. */
+/** Adds the route that searches sessions by their content. */
 export function mountSearch(app: ServerApp, services: ServerServices): void {
   const patterns: string[] = [];
   route(app, {
@@ -50,7 +50,7 @@ export function mountSearch(app: ServerApp, services: ServerServices): void {
       status: queryList(status).optional(),
       limit: limit.optional(),
     }),
-    answers: { 200: { description: "What was found.", schema: searchView } },
+    answers: { 200: { description: "The sessions found.", schema: searchView } },
     async handle({ query: { q, limit: most = LIMIT_DEFAULT, status: wanted, ...filter }, caller }) {
       const terms = parseSearch(q);
       const { userId } = filter;
@@ -58,23 +58,23 @@ export function mountSearch(app: ServerApp, services: ServerServices): void {
       const query = {
         ...filter,
         ...(caller.admin ? {} : { userId: caller.userId }),
-        // An expiry that is due is not on record yet; which sessions those are is seen afterwards.
+        // An expiry that is due may not be recorded yet; those sessions are filtered afterwards.
         ...(wanted === undefined || wanted.includes("expired") ? {} : { status: wanted }),
       } as SessionQuery;
       const request = { terms, query, limit: most };
       if (!terms.some(({ type }) => type === "pattern")) {
         const hits = await services.store.search(q, { ...query, limit: most });
-        return answer({ items: await asSeen(services, hits, caller, wanted) });
+        return answer({ items: await withCurrentStatus(services, hits, caller, wanted) });
       }
       const own = patterns.filter((each) => each === caller.userId).length;
       if (own >= PATTERNS_PER_USER || patterns.length >= PATTERNS_MAX) {
         const max = own >= PATTERNS_PER_USER ? PATTERNS_PER_USER : PATTERNS_MAX;
-        throw new SessionCapacityError("searches with a pattern at once", max);
+        throw new SessionCapacityError("concurrent searches with a pattern", max);
       }
       patterns.push(caller.userId);
       try {
         const hits = await searchPattern(services, request);
-        return answer({ items: await asSeen(services, hits, caller, wanted) });
+        return answer({ items: await withCurrentStatus(services, hits, caller, wanted) });
       } finally {
         patterns.splice(patterns.indexOf(caller.userId), 1);
       }
@@ -82,8 +82,8 @@ export function mountSearch(app: ServerApp, services: ServerServices): void {
   });
 }
 
-/** The sessions with the status that they have now, and whose expiry may not be on record yet. */
-async function asSeen(
+/** The sessions with their current status: an expiry that is due may not be recorded yet. */
+async function withCurrentStatus(
   services: ServerServices,
   hits: readonly SearchHit[],
   caller: Caller,
@@ -114,7 +114,7 @@ async function searchPattern(
   }
   return hits;
 
-  /** The sessions in which the words occur, or all of them. */
+  /** The sessions that contain the words, or all sessions. */
   async function* candidates(): AsyncGenerator<SearchHit["head"]> {
     const words = terms.flatMap((term) => (term.type === "text" ? [`"${term.text}"`] : []));
     if (words.length > 0) {

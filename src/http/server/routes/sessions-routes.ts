@@ -39,7 +39,7 @@ const sessionPatch = named<SessionPatch>(
 
 const one = { 200: { description: "The session.", schema: sessionView } };
 
-/** Making, listing, reading and ending sessions. */
+/** Adds the routes that create, list, read, change and end sessions. */
 export function mountSessions(app: ServerApp, services: ServerServices): void {
   mountListing(app, services);
   mountOne(app, services);
@@ -73,13 +73,13 @@ function mountListing(app: ServerApp, services: ServerServices): void {
     method: "post",
     path: "/api/sessions",
     operationId: "createSession",
-    summary: "Makes a session, for the caller unless an administrator names another user.",
+    summary: "Creates a session, for the caller unless an administrator names another user.",
     body: newSession,
     answers: { 201: { description: "The new session.", schema: sessionView } },
     async handle({ body, caller, as }) {
       const { name: called, userId = caller.userId, ...rest } = body;
       if (userId !== caller.userId && !caller.admin) {
-        throw new HttpError("FORBIDDEN", "Only an administrator can make a session for another user.");
+        throw new HttpError("FORBIDDEN", "Only an administrator can create a session for another user.");
       }
       await services.storage.addSession(userId);
       const { sessionId } = await manager.create({ ...rest, userId }, as);
@@ -104,7 +104,7 @@ function mountOne(app: ServerApp, services: ServerServices): void {
     method: "get",
     path: "/api/sessions/:id/state",
     operationId: "getState",
-    summary: "What a session adds up to at its leaf; without its turns, that costs the same however many there are.",
+    summary: "The state of a session at its leaf; without turns, the cost does not depend on the session's length.",
     query: z.strictObject({ turns: queryFlag.optional() }),
     answers: { 200: { description: "The state.", schema: sessionState } },
     async handle({ param, query, as }) {
@@ -121,7 +121,7 @@ function mountOne(app: ServerApp, services: ServerServices): void {
     method: "patch",
     path: "/api/sessions/:id",
     operationId: "changeSession",
-    summary: "Names a session, and sets and removes variables from here on.",
+    summary: "Changes the name of a session, and sets and removes variables at its leaf.",
     body: sessionPatch,
     answers: one,
     async handle({ param, body, caller }) {
@@ -135,8 +135,8 @@ function mountOne(app: ServerApp, services: ServerServices): void {
     method: "delete",
     path: "/api/sessions/:id",
     operationId: "deleteSession",
-    summary: "Deletes a session with its checkpoints; it can be brought back until it is purged.",
-    answers: { 204: { description: "It is deleted." } },
+    summary: "Deletes a session with its checkpoints; the session can be undeleted until it is purged.",
+    answers: { 204: { description: "The session is deleted." } },
     async handle({ param, as }) {
       if (!(await manager.delete(param("id"), as))) throw new SessionNotFoundError(param("id"));
       return noContent();
@@ -147,7 +147,7 @@ function mountOne(app: ServerApp, services: ServerServices): void {
     path: "/api/sessions/:id/undelete",
     operationId: "undeleteSession",
     frees: true,
-    summary: "Brings a deleted session back, without its checkpoints.",
+    summary: "Undeletes a session, without its checkpoints.",
     body: emptyRequest,
     answers: one,
     async handle({ param, caller }) {
@@ -167,7 +167,7 @@ function mountStatus(app: ServerApp, services: ServerServices): void {
     path: "/api/sessions/:id/suspend",
     operationId: "suspendSession",
     frees: true,
-    summary: "Pauses an active session.",
+    summary: "Suspends an active session: it accepts no turns until it is resumed.",
     body: emptyRequest,
     answers: one,
     async handle({ param, caller, as }) {
@@ -192,7 +192,7 @@ function mountStatus(app: ServerApp, services: ServerServices): void {
     path: "/api/sessions/:id/close",
     operationId: "closeSession",
     frees: true,
-    summary: "Ends a session for good.",
+    summary: "Closes a session for good.",
     body: reasonRequest,
     answers: one,
     async handle({ param, body, caller, as }) {
@@ -210,7 +210,7 @@ function patchDrafts({ name: called, variables }: SessionPatch): EntryDraft[] {
   return drafts;
 }
 
-/** Whether a session of the caller's is among the deleted ones; its log cannot be asked any more whose it was. */
+/** Whether a deleted session is the caller's. Uses the search, because a deleted session's header cannot be read by id. */
 async function isDeleted({ store }: ServerServices, sessionId: string, caller: Caller): Promise<boolean> {
   if (/[\s"]/.test(sessionId)) return false;
   const own = caller.admin ? {} : { userId: caller.userId };

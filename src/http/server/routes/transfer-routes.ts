@@ -27,7 +27,7 @@ const TYPES: Readonly<Record<ExportFormat, { readonly contentType: string; reado
   html: { contentType: "text/html; charset=utf-8", ending: "html" },
 };
 
-/** What can be wrong with the file that a request carries. */
+/** The errors that an invalid file in a request can cause. */
 const FILE_FAULTS: ReadonlySet<string> = new Set([
   "DAMAGED",
   "NOT_A_SESSION",
@@ -39,13 +39,14 @@ const FILE_FAULTS: ReadonlySet<string> = new Set([
   "INVALID_ID",
 ]);
 
-/** Sessions as files. */
+/** Adds the routes that export and import sessions. */
 export function mountTransfer(app: ServerApp, services: ServerServices): void {
   route(app, {
     method: "get",
     path: "/api/sessions/:id/export",
     operationId: "exportSession",
-    summary: "A session as a file: its log, or something to read; with `sanitize`, without what looks like a secret.",
+    summary:
+      "Exports a session as a file: its log as JSONL, or Markdown or HTML; `sanitize` replaces what looks like a secret.",
     query: z.strictObject({
       format: z.enum(["jsonl", "markdown", "html"]).optional(),
       sanitize: queryFlag.optional(),
@@ -69,10 +70,13 @@ export function mountTransfer(app: ServerApp, services: ServerServices): void {
     path: "/api/import",
     operationId: "importSession",
     summary:
-      "Makes a session of the caller's from an exported log, with an id of its own, or takes in the file of another program's session; that again adds only what is new. It is taken as words: what it approved, ran or left waiting does not count here.",
+      "Imports an exported log as a new session of the caller, or the session file of another program; importing that file again adds only its new entries. Only the messages count: approvals, runs and open questions in the file have no effect.",
     bodyType: JSONL,
     answers: {
-      201: { description: "The session, and what was found in another program's file.", schema: importedView },
+      201: {
+        description: "The session; for another program's file, also a report of what was found in it.",
+        schema: importedView,
+      },
     },
     async handle({ request, caller, bytes }) {
       checkContentType(request, JSONL, "application/x-ndjson", "application/json");
@@ -83,7 +87,7 @@ export function mountTransfer(app: ServerApp, services: ServerServices): void {
       await services.storage.addSession(userId);
       const file = await peek(bytes());
       const format = formatOfText(file.start);
-      // Always as words: no request makes a log this server's own.
+      // Never trusted: a request cannot import a log with its approvals and runs.
       const { sessionId, found } =
         format === null
           ? await importOwn(services, file.bytes, { userId, id: uuidv7(), counts, entriesMax, limits })
@@ -100,7 +104,7 @@ export function mountTransfer(app: ServerApp, services: ServerServices): void {
   });
 }
 
-/** A session that was imported, and what was found in the file where another program has written it. */
+/** An imported session, and the report on the file if another program has written it. */
 interface Imported {
   readonly sessionId: string;
   readonly found: ImportFound | null;
@@ -123,13 +127,10 @@ async function importOther(
   const { sessions, report } = await importForeign(target, format, bytes).catch(asRefusal);
   const [main] = sessions;
   if (main === undefined) {
-    throw new HttpError("INVALID_REQUEST", "The body is a file of another program without a session in it.");
+    throw new HttpError("INVALID_REQUEST", "The body is a file of another program, but contains no session.");
   }
   if (main.outcome === "deleted") {
-    throw new HttpError(
-      "INVALID_REQUEST",
-      "The session was deleted here; bring it back instead of importing it again.",
-    );
+    throw new HttpError("INVALID_REQUEST", "The session was deleted here; undelete it instead of importing it again.");
   }
   const { mapped, kept, lost } = report;
   const unknownKinds = Object.fromEntries(report.unknownKinds);
@@ -137,7 +138,7 @@ async function importOther(
   return { sessionId: main.sessionId, found };
 }
 
-/** The beginning of a file as text, and all of it. */
+/** Reads the beginning of a file as text, and returns all of its bytes as a stream. */
 async function peek(pieces: AsyncIterable<Uint8Array>) {
   const iterator = pieces[Symbol.asyncIterator]();
   const held: Uint8Array[] = [];
@@ -155,10 +156,10 @@ async function peek(pieces: AsyncIterable<Uint8Array>) {
   return { start: Buffer.concat(held).subarray(0, START_BYTES).toString("utf8"), bytes: bytes() };
 }
 
-/** What is wrong with a file is the request's fault; the same code for a stored session is the server's. */
+/** An error in an uploaded file is the client's; the same code for a stored session is the server's. */
 function asRefusal(error: unknown): never {
   if (!(error instanceof SessionError) || !FILE_FAULTS.has(error.code)) throw error;
-  throw new HttpError("INVALID_REQUEST", "The body is not the log of a session that this version can read.", {
+  throw new HttpError("INVALID_REQUEST", "The body is not a session log that this version can read.", {
     problems: [{ path: "body", message: error.message }],
   });
 }

@@ -6,8 +6,7 @@ import type { SessionStore } from "../../../session/store.ts";
 import type { TreeView } from "../../tree-wire.ts";
 import type { LabelRequest, LeafRequest, PruneRequest } from "../../wire.ts";
 import { readPathAfter, readPathPage } from "./answer-bytes.ts";
-import { foldTree } from "./fold-tree.ts";
-import { readTreeView } from "./read-tree-view.ts";
+import { foldTree, readTreeView } from "./read-tree-view.ts";
 import { answer, route, type ServerApp } from "../route.ts";
 import { id, limit, named, queryFlag, queryList, refuse } from "../schema.ts";
 import type { ServerServices } from "../server-services.ts";
@@ -32,9 +31,9 @@ const labelRequest = named<LabelRequest>(
   z.strictObject({ label: text.min(1).max(NAME_CHARACTERS_MAX).nullable() }),
 );
 const pruneRequest = named<PruneRequest>("PruneRequest", z.strictObject({ entryId: id }));
-const one = { 200: { description: "The session after it.", schema: sessionView } };
+const one = { 200: { description: "The session after the change.", schema: sessionView } };
 
-/** Paths, branches and labels. */
+/** Adds the routes for paths, branches and labels. */
 export function mountTree(app: ServerApp, services: ServerServices): void {
   mountReading(app, services);
   mountMoving(app, services);
@@ -47,7 +46,7 @@ function mountReading(app: ServerApp, services: ServerServices): void {
     path: "/api/sessions/:id/path",
     operationId: "readPath",
     summary:
-      "A page of the path to a leaf, oldest first: its end, what stands before an entry, or what comes after one; `next` goes into `before`, or into `after` where that was given.",
+      "A page of the path to a leaf, oldest first: its end, or the entries before or after an entry; pass `next` as `before`, or as `after` if that was given.",
     query: z.strictObject({
       leafId: id.optional(),
       limit: limit.optional(),
@@ -61,7 +60,7 @@ function mountReading(app: ServerApp, services: ServerServices): void {
       const sessionId = head.header.id;
       if (query.leafId !== undefined) await nodeOf(store, sessionId, query.leafId);
       if (after !== undefined) {
-        if (before !== undefined) refuse("query.after", "A page stands before an entry or after one.");
+        if (before !== undefined) refuse("query.after", "Give either before or after, not both.");
         const page = await readPathAfter(store, sessionId, {
           leafId,
           after: await nodeOf(store, sessionId, after),
@@ -79,7 +78,8 @@ function mountReading(app: ServerApp, services: ServerServices): void {
     method: "get",
     path: "/api/sessions/:id/tree",
     operationId: "readTree",
-    summary: "The nodes, without what they say, and the path that is active; `folded`, without those of long runs.",
+    summary:
+      "The nodes without their content, and the active path; `folded` leaves out the inside of long chains of nodes.",
     query: z.strictObject({ folded: queryFlag.optional(), keep: queryList(id).optional() }),
     answers: { 200: { description: "The tree.", schema: treeView } },
     async handle({ param, query, caller }) {
@@ -94,8 +94,7 @@ function mountMoving(app: ServerApp, services: ServerServices): void {
     method: "post",
     path: "/api/sessions/:id/leaf",
     operationId: "moveLeaf",
-    summary:
-      "Moves the leaf to a node, or before the root; with a summary, says there what the branch left behind did.",
+    summary: "Moves the leaf to a node, or before the root; a summary of the branch left behind can be appended there.",
     body: leafRequest,
     heavy: true,
     answers: one,
@@ -109,9 +108,9 @@ function mountMoving(app: ServerApp, services: ServerServices): void {
     method: "put",
     path: "/api/sessions/:id/labels/:entryId",
     operationId: "setLabel",
-    summary: "Puts a label on an entry, or takes it off.",
+    summary: "Sets or removes the label of an entry.",
     body: labelRequest,
-    answers: { 200: { description: "The entry that says so.", schema: entry } },
+    answers: { 200: { description: "The label entry.", schema: entry } },
     async handle({ param, body, caller }) {
       const tree = await openTree(services, param("id"), caller);
       return answer(await tree.setLabel(param("entryId"), body.label));
@@ -132,8 +131,8 @@ function mountMoving(app: ServerApp, services: ServerServices): void {
   });
 }
 
-/** Where a node stands; what it says is not held. */
-async function nodeOf(store: SessionStore, sessionId: string, entryId: string): Promise<NodePlace> {
+/** The position of a node in the tree; its content is not kept in memory. */
+async function nodeOf(store: SessionStore, sessionId: string, entryId: string): Promise<NodePosition> {
   const found = await store.getEntry(sessionId, entryId);
   if (found === null) throw new UnknownEntryError(sessionId, entryId);
   if (!isNode(found)) throw notANode(sessionId, entryId);
@@ -141,4 +140,4 @@ async function nodeOf(store: SessionStore, sessionId: string, entryId: string): 
   return { id: nodeId, seq, parentId };
 }
 
-type NodePlace = Pick<Entry, "id" | "seq" | "parentId">;
+type NodePosition = Pick<Entry, "id" | "seq" | "parentId">;

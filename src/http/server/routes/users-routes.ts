@@ -20,21 +20,21 @@ const eraseReport = named<EraseReport>(
   }),
 );
 
-/** Erasing people, and handing them what is theirs; for administrators. */
+/** Adds the routes that erase and export a user's data, for administrators. */
 export function mountUsers(app: ServerApp, { manager, placeOf }: ServerServices): void {
   route(app, {
     method: "delete",
     path: "/api/users/:userId",
     operationId: "eraseUser",
     summary:
-      "Removes for good everything of a user, also in the trash and in sessions of others; with `dryRun`, only says what that is. For administrators. Sent again, it goes on where it was.",
+      "Erases everything of a user for good, also in deleted sessions and in sessions of others; with `dryRun`, only reports it. For administrators. A repeated request continues an interrupted erasure.",
     query: z.strictObject({ dryRun: queryFlag.optional(), forks: z.enum(["keep", "erase"]).optional() }),
-    answers: { 200: { description: "What was erased, or would be.", schema: eraseReport } },
+    answers: { 200: { description: "A report of what was erased, or would be.", schema: eraseReport } },
     async handle({ param, query, caller }) {
       checkAdministrator(caller);
       const userId = param("userId");
       const { dryRun = false, forks = "keep" } = query;
-      // Not with the request's signal: what has begun goes on when the client is gone.
+      // Without the request's signal: a started erasure continues if the client disconnects.
       const report = await manager.erase({ userId }, { dryRun, forks });
       if (!dryRun) await removeUserDirectory(placeOf(userId), userId);
       return answer(report);
@@ -44,7 +44,7 @@ export function mountUsers(app: ServerApp, { manager, placeOf }: ServerServices)
     method: "get",
     path: "/api/users/:userId/export",
     operationId: "exportUser",
-    summary: "What is held about a user, as one archive; for administrators, and for the user.",
+    summary: "Everything stored about a user, as one archive; for administrators and for the user.",
     answers: { 200: { description: "The archive.", contentType: "application/x-tar" } },
     async handle({ param, caller, work }) {
       const userId = param("userId");

@@ -23,7 +23,7 @@ const text = z.string();
 const count = z.int().min(0);
 const nullableText = text.nullable();
 
-/** Where a session stands in its life. */
+/** The status of a session. */
 export const status: z.ZodType<SessionStatus> = z.enum(["active", "suspended", "closed", "expired"]);
 
 /** Why a model stopped. */
@@ -36,16 +36,16 @@ export const stopReason: z.ZodType<StopReason> = z.enum([
   "error",
 ]);
 
-/** Why something ends. */
+/** A request with an optional reason. */
 export const reasonRequest: z.ZodType<ReasonRequest> = named<ReasonRequest>(
   "ReasonRequest",
   z.strictObject({ reason: text.max(REASON_CHARACTERS_MAX).optional() }),
 );
 
-/** A request that says nothing more. */
+/** A request with an empty body. */
 export const emptyRequest: z.ZodType<object> = named<object>("EmptyRequest", z.strictObject({}));
 
-/** What was spent. */
+/** Token usage. */
 export const usage: z.ZodType<Usage> = named<Usage>(
   "Usage",
   z.looseObject({
@@ -71,7 +71,7 @@ export const problem: z.ZodType<Problem> = named<Problem>(
   }),
 );
 
-/** Where a session came from. */
+/** The lineage of a session. */
 export const lineage: z.ZodType<Lineage> = named<Lineage>(
   "Lineage",
   z.object({
@@ -82,7 +82,7 @@ export const lineage: z.ZodType<Lineage> = named<Lineage>(
   }),
 );
 
-/** What is set on a path. */
+/** The settings of a path. */
 export const settings: z.ZodType<Settings> = z.object({
   variables: jsonObject,
   systemPrompt: nullableText,
@@ -151,10 +151,10 @@ const sessionFields = {
   running: z.object({ runId: text }).nullable(),
 };
 
-/** A session: its head, and the run that has it. */
+/** A session: its head, and the run that holds its lease. */
 export const sessionView: z.ZodType<SessionView> = named<SessionView>("Session", z.object(sessionFields));
 
-/** A session that was imported, and what was found in the file of another program. */
+/** An imported session, with a report on the file of another program. */
 export const importedView: z.ZodType<ImportedView> = named<ImportedView>(
   "ImportedSession",
   z.object({
@@ -210,16 +210,16 @@ const checkpointFields = {
   sandboxSnapshot: json.optional(),
 };
 
-/** A position in a log that can be returned to. */
+/** A checkpoint. */
 export const checkpoint: z.ZodType<Checkpoint> = named<Checkpoint>("Checkpoint", z.object(checkpointFields));
 
-/** A checkpoint with where it stands. */
+/** A checkpoint with its node in the tree. */
 export const timelineCheckpoint: z.ZodType<TimelineCheckpoint> = named<TimelineCheckpoint>(
   "TimelineCheckpoint",
   z.object({ ...checkpointFields, node: treeNode.nullable(), stepsBack: count.nullable() }),
 );
 
-/** A session that went back to a checkpoint. */
+/** A session after a restore. */
 export const restoredSession: z.ZodType<RestoredSession> = named<RestoredSession>(
   "RestoredSession",
   z.object({ ...sessionFields, kept: checkpoint.nullable() }),
@@ -247,7 +247,7 @@ const turn = named<SessionTurn>(
   }),
 );
 
-/** What a session adds up to at its leaf. */
+/** The state of a session at its leaf. */
 export const sessionState: z.ZodType<SessionState> = named<SessionState>(
   "SessionState",
   z.object({

@@ -1,5 +1,5 @@
 import { SessionCapacityError } from "../../../session/errors.ts";
-import type { Admission } from "../gate/admission.ts";
+import type { Admission } from "../gate/authenticator.ts";
 import { HttpError } from "../http-error.ts";
 
 /** How much of a source goes into one piece, about. */

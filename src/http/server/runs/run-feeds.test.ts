@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
-import { LeftRuns } from "./run-feeds.ts";
+import { ReaderCounts } from "./run-feeds.ts";
 
 beforeEach(() => {
   vi.useFakeTimers();
@@ -10,35 +10,35 @@ afterEach(() => {
 
 test("a run is stopped when the last reader has left and nobody came back in time", () => {
   const stop = vi.fn();
-  const left = new LeftRuns(1000);
-  const [first, second] = [left.join("run", stop), left.join("run", stop)];
+  const readers = new ReaderCounts(1000);
+  const [first, second] = [readers.join("run", stop), readers.join("run", stop)];
   first(true);
   vi.advanceTimersByTime(5000);
   second(true);
   vi.advanceTimersByTime(900);
-  const third = left.join("run", stop);
+  const third = readers.join("run", stop);
   vi.advanceTimersByTime(5000);
   expect(stop).not.toHaveBeenCalled();
   third(true);
-  left.join("another run", stop);
+  readers.join("another run", stop);
   vi.advanceTimersByTime(1000);
   expect(stop).toHaveBeenCalledTimes(1);
 });
 
 test("who has read all there was does not count any more, and has not left", () => {
   const stop = vi.fn();
-  const left = new LeftRuns(1000);
-  left.join("run", stop)(false);
+  const readers = new ReaderCounts(1000);
+  readers.join("run", stop)(false);
   vi.runAllTimers();
   expect(stop).not.toHaveBeenCalled();
-  left.join("run", stop)(true);
+  readers.join("run", stop)(true);
   vi.runAllTimers();
   expect(stop).toHaveBeenCalledTimes(1);
 });
 
 test("without a time nobody's leaving stops anything", () => {
   const stop = vi.fn();
-  new LeftRuns(null).join("run", stop)(true);
+  new ReaderCounts(null).join("run", stop)(true);
   vi.runAllTimers();
   expect(stop).not.toHaveBeenCalled();
 });

@@ -14,8 +14,8 @@ import { cancelRun } from "./speak-to-run.ts";
 export interface RunFeeds {
   readonly streams: EventStreams;
   readonly watches: SessionWatches;
-  /** Who reads runs for a front end. */
-  readonly left: LeftRuns;
+  /** Counts the readers of runs for a front end. */
+  readonly readers: ReaderCounts;
   /** The events of a run after an id, or from its beginning; null when the run has ended there. */
   follow(head: SessionHead, runId: string, lastEventId: string | null): Promise<RunFeed | null>;
 }
@@ -37,7 +37,7 @@ export function openFeeds({ limits }: ServerApp, services: ServerServices): RunF
   return {
     streams,
     watches,
-    left: new LeftRuns(services.leftMs),
+    readers: new ReaderCounts(services.cancelWhenLeftMs),
     async follow(head, runId, lastEventId) {
       const first = await findRun(services, head, runId);
       return followRun({ sessionId: head.header.id, store, watches, live, head, runId, first }, lastEventId);
@@ -45,19 +45,19 @@ export function openFeeds({ limits }: ServerApp, services: ServerServices): RunF
   };
 }
 
-/** Runs that somebody reads, and those that everybody has left. */
-export class LeftRuns {
+/** Counts the readers of each run, and reports a run that all of its readers have left. */
+export class ReaderCounts {
   readonly #afterMs: number | null;
   readonly #runs = new Map<string, { readers: number; timer: NodeJS.Timeout | undefined }>();
 
-  /** Without a time, nothing happens when everybody has left. */
+  /** `afterMs` is the delay before a run without readers is reported; null for never. */
   constructor(afterMs: number | null) {
     this.#afterMs = afterMs;
   }
 
   /**
-   * One more reads a run. What comes back says that they do no longer, and whether they have left, or had read it all;
-   * `stop` is called when the last one has left and nobody has come since.
+   * Counts one more reader. Returns a function that removes this reader; its argument says whether the reader left before the
+   * end. `stop` is called if the last reader left so, and no other has joined within `afterMs`.
    */
   join(key: string, stop: () => void): (hasLeft: boolean) => void {
     const afterMs = this.#afterMs;
@@ -82,7 +82,7 @@ export class LeftRuns {
 /** Streams a run to whoever sent a request. It goes on when they leave, unless the server stops what everyone has left. */
 export async function streamRun(
   services: ServerServices,
-  { streams, left, follow }: RunFeeds,
+  { streams, readers, follow }: RunFeeds,
   { as, admission, request }: Pick<RouteCall<unknown, unknown>, "as" | "admission" | "request">,
   { head, runId, writer }: { readonly head: SessionHead; readonly runId: string; readonly writer: RunWriter },
 ): Promise<Response> {
@@ -93,7 +93,7 @@ export async function streamRun(
     if (services.drain.aborted) return;
     cancelRun(services, sessionId, { runId, reason: "Everyone who read it has left." }, as).catch(services.report);
   };
-  const join = () => left.join(JSON.stringify([sessionId, runId]), stop);
+  const join = () => readers.join(JSON.stringify([sessionId, runId]), stop);
   const { take, attach } = writtenFrames(feed, writer);
   const joined = (wake: () => void): (() => void) => {
     const [leave, detach] = [join(), attach(wake)];

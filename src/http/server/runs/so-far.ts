@@ -5,7 +5,7 @@ import { inputIdOf, requestIdOf } from "../../../session/log/open-runs.ts";
 import { messagesAsked, type RequestInput } from "../../../session/log/request-messages.ts";
 import type { ShownTurn } from "../../shown-turn.ts";
 import { WHOLE_CHARACTERS_MAX } from "../routes/answer-bytes.ts";
-import { mayBegin, visibleHead } from "../routes/session-access.ts";
+import { mayCreate, visibleHead } from "../routes/session-access.ts";
 import type { Caller, ServerServices } from "../server-services.ts";
 import { openRunOf } from "./run-views.ts";
 
@@ -30,7 +30,7 @@ function turnsAsked(request: RequestInput, turnId: string): readonly ShownTurn[]
 /** What a session has come to, what waits to be answered included; nothing where it could begin here. */
 export async function readSoFar(services: ServerServices, id: string, caller: Caller): Promise<SoFar> {
   const { manager, store } = services;
-  if (await mayBegin(services, id)) return { head: null, turns: [], variables: {}, version: 0 };
+  if (await mayCreate(services, id)) return { head: null, turns: [], variables: {}, version: 0 };
   const head = await visibleHead(services, id, caller);
   const state = await manager.getState(id, { actor: caller, charactersMax: WHOLE_CHARACTERS_MAX });
   if (state === null) throw new SessionNotFoundError(id);

@@ -1,6 +1,6 @@
 import { notifyNext } from "../../../workers/notify-session.ts";
 import type { AnswerRequest } from "../../run-wire.ts";
-import { checkRight } from "../gate/admission.ts";
+import { checkRight } from "../gate/authenticator.ts";
 import type { Caller, ServerServices } from "../server-services.ts";
 
 /** How long whoever stops a run waits for its end. */

@@ -1,8 +1,7 @@
 import { createHash, timingSafeEqual } from "node:crypto";
 import { type ApiToken, type TokenSource, hashToken } from "../../api-token.ts";
-import { ALL_RIGHTS, type Authenticate } from "../../caller-init.ts";
+import { ALL_RIGHTS, type Authenticate, type CallerRights } from "../../caller-init.ts";
 import { type KnownCaller, readCaller } from "../../read-caller.ts";
-import type { Admission } from "./admission.ts";
 import { HttpError } from "../http-error.ts";
 import type { Caller } from "../server-services.ts";
 import { SessionError } from "../../../session/errors.ts";
@@ -10,33 +9,33 @@ import { SessionError } from "../../../session/errors.ts";
 const LOCAL: Caller = Object.freeze({ userId: "local", admin: true, may: ALL_RIGHTS });
 const OPEN: Admission = { caller: LOCAL, holds: () => true };
 
-/** What says who someone is; null for what a server does without. */
-export interface DoorInit {
+/** How callers authenticate; null disables the method. */
+export interface AuthenticatorInit {
   readonly tokens: readonly ApiToken[] | TokenSource | null;
   readonly authenticate: Authenticate | null;
-  /** Logs what went wrong with the tokens of a source. */
+  /** Logs an error of a token source. */
   readonly report: (error: unknown) => void;
 }
 
 /**
- * Tells who a request comes from.
+ * Identifies the caller of a request.
  *
- * - A token of the table counts first, then what the application's own sign-in says. Without both, everyone is `local`.
- * - While the table cannot be known, nobody comes in by a token.
+ * - A token in the table has priority, then the application's own `authenticate`. Without both, every caller is `local`.
+ * - While the token source is unavailable, no token is accepted.
  */
-export class Doorkeeper {
-  readonly #init: DoorInit;
+export class Authenticator {
+  readonly #init: AuthenticatorInit;
   #read: readonly ApiToken[] | null = null;
   #table: TokenTable | null = null;
 
-  /** @throws {SessionError} `INVALID_OPTION` or `INVALID_ID` for a token that makes no sense. */
-  constructor(init: DoorInit) {
+  /** @throws {SessionError} `INVALID_OPTION` or `INVALID_ID` for an invalid token. */
+  constructor(init: AuthenticatorInit) {
     this.#init = init;
     const { tokens } = init;
     if (tokens !== null && !("current" in tokens)) this.#take(tokens);
   }
 
-  /** Whether anyone is asked who they are. */
+  /** Whether callers must authenticate. */
   get guarded(): boolean {
     return this.#init.tokens !== null || this.#init.authenticate !== null;
   }
@@ -49,16 +48,17 @@ export class Doorkeeper {
     const given = /^Bearer +(\S+) *$/i.exec(request.headers.get("authorization") ?? "")?.[1];
     const kept = given === undefined ? null : (table?.find(given) ?? null);
     if (kept !== null) return admitted(kept, () => this.#currentTable()?.has(kept) === true);
-    const known = authenticate === null ? null : await ask(authenticate, request);
+    const known = authenticate === null ? null : await callAuthenticate(authenticate, request);
     if (known !== null) return admitted(known, () => true);
     if (tokens !== null && table === null) {
-      throw new HttpError("TOKENS_UNAVAILABLE", "The server cannot tell now whose token is good; try again later.");
+      throw new HttpError("TOKENS_UNAVAILABLE", "The server cannot check tokens at the moment; retry later.");
     }
-    if (given === undefined) throw unauthorized("UNAUTHORIZED", "Say who you are: Authorization: Bearer <token>.");
-    throw unauthorized("UNAUTHORIZED", "The token is not one of this server's.");
+    if (given === undefined)
+      throw unauthorized("UNAUTHORIZED", "Authenticate with the header Authorization: Bearer <token>.");
+    throw unauthorized("UNAUTHORIZED", "The server does not know this token.");
   }
 
-  /** The table that counts now; null where there is none, or none can be known. */
+  /** The current token table; null if there is none, or if the source is unavailable. */
   #currentTable(): TokenTable | null {
     const { tokens, report } = this.#init;
     if (tokens === null || !("current" in tokens)) return this.#table;
@@ -74,7 +74,7 @@ export class Doorkeeper {
   #take(tokens: readonly ApiToken[] | null): void {
     if (tokens === this.#read) return;
     this.#read = tokens;
-    // A table that cannot be made must not leave the one before it in force.
+    // If the new table is invalid, the old one must not stay in force.
     this.#table = null;
     if (tokens !== null) this.#table = new TokenTable(tokens);
   }
@@ -86,17 +86,20 @@ function admitted({ caller, expiresAtMs }: KnownCaller, isKnown: () => boolean):
   return { caller, holds: () => !isOver() && isKnown() };
 }
 
-/** What an application says is checked as strictly as what an operator writes, as a mistake in it opens the door. */
-async function ask(authenticate: Authenticate, request: Request): Promise<KnownCaller | null> {
+/**
+ * Calls the application's `authenticate`, and checks its result as strictly as configured tokens: a mistake in it would grant
+ * access.
+ */
+async function callAuthenticate(authenticate: Authenticate, request: Request): Promise<KnownCaller | null> {
   try {
     const init = await authenticate(request);
     if (init === null) return null;
-    if (typeof init !== "object") throw new TypeError("It gave neither a caller nor null.");
+    if (typeof init !== "object") throw new TypeError("It returned neither a caller nor null.");
     return readCaller(init);
   } catch (cause) {
-    // Wrapped, as an error of ours that it passes on would be answered as one of the request.
+    // Wrapped, because a `SessionError` thrown by the application would be answered as an error of the request.
     const why = cause instanceof Error ? (cause.stack ?? cause.message) : String(cause);
-    throw new Error(`authenticate failed, so nobody came in: ${why}`, { cause });
+    throw new Error(`authenticate failed, so the request was refused: ${why}`, { cause });
   }
 }
 
@@ -107,34 +110,34 @@ function unauthorized(code: "UNAUTHORIZED" | "TOKEN_EXPIRED", message: string): 
   });
 }
 
-/** A token that the table knows. */
+/** A token in the table. */
 interface KeptToken extends KnownCaller {
   readonly digest: Buffer;
-  /** The same for a token of which everything is the same, in whichever table. */
+  /** Equal for tokens with equal contents, also in different tables. */
   readonly key: string;
 }
 
-/** Who may come in, by the hashes of their tokens. */
+/** The known callers, by the hashes of their tokens. */
 class TokenTable {
   readonly #tokens: readonly KeptToken[];
   readonly #keys: ReadonlySet<string>;
 
-  /** @throws {SessionError} `INVALID_OPTION` or `INVALID_ID` for a token that lets nobody in, or anybody. */
+  /** @throws {SessionError} `INVALID_OPTION` or `INVALID_ID` for a token that could match no caller or any. */
   constructor(tokens: readonly ApiToken[]) {
     this.#tokens = tokens.map(keep);
     this.#keys = new Set(this.#tokens.map(({ key }) => key));
   }
 
-  /** What the table knows of a token; null for one that is none of it. */
+  /** Looks up a token; null if it is not in the table. */
   find(token: string): KeptToken | null {
     const digest = createHash("sha256").update(token).digest();
     let found: KeptToken | null = null;
-    // All of them, whichever it is, so that the time taken tells nothing.
+    // Compares with all tokens, also after a match, so that the duration reveals nothing.
     for (const kept of this.#tokens) if (timingSafeEqual(kept.digest, digest)) found = kept;
     return found;
   }
 
-  /** Whether a token is in it, and says of its user what it said. */
+  /** Whether this table has an equal token with the same caller. */
   has({ key }: KeptToken): boolean {
     return this.#keys.has(key);
   }
@@ -155,3 +158,22 @@ function keep({ token, hash, ...init }: ApiToken): KeptToken {
 }
 
 const TOKEN_CHARACTERS_MIN = 16;
+
+/** An authenticated caller, and whether the credentials are still valid. */
+export interface Admission {
+  readonly caller: Caller;
+  /** Whether the caller's credentials are valid now. Open streams end when they are not. */
+  holds(): boolean;
+}
+
+const DESCRIPTIONS: Readonly<Record<keyof CallerRights, string>> = {
+  run: "start, steer or cancel runs",
+  approve: "answer the questions of runs",
+  files: "use the files in checkpoints",
+};
+
+/** @throws {HttpError} `FORBIDDEN` for a caller without the right. */
+export function checkRight({ may }: Caller, right: keyof CallerRights): void {
+  if (!may[right])
+    throw new HttpError("FORBIDDEN", `You may not ${DESCRIPTIONS[right]}: you do not have the right ${right}.`);
+}

@@ -9,13 +9,13 @@ const GIB = 1024 * MIB;
 const RATE_DEFAULT: RateLimit = { requestsPerSecond: 50, burst: 200 };
 const TIMEOUT_MS_MAX = 2 ** 31 - 1;
 
-/** All limits of a server, with the defaults for those that were not given. */
+/** All limits of a server, with defaults for those that are left out. */
 export interface CheckedLimits extends Required<ServerLimits> {
   readonly rate: RateLimit | null;
 }
 
-/** @throws {SessionError} `INVALID_OPTION` for a limit that makes no sense. */
-export function checkLimits(limits: ServerLimits, guarded: boolean): CheckedLimits {
+/** @throws {SessionError} `INVALID_OPTION` for an invalid limit. */
+export function checkServerLimits(limits: ServerLimits, guarded: boolean): CheckedLimits {
   const checked = withDefaults(limits, guarded);
   const { headersTimeoutMs, requestTimeoutMs, answerTimeoutMs, contentPartsMax, rate, ...counts } = checked;
   for (const [name, value] of Object.entries(counts)) if (value !== null) checkCount(value, `limits.${name}`, 1);
@@ -24,11 +24,11 @@ export function checkLimits(limits: ServerLimits, guarded: boolean): CheckedLimi
   checkCount(requestTimeoutMs, "limits.requestTimeoutMs", headersTimeoutMs, TIMEOUT_MS_MAX);
   checkCount(answerTimeoutMs, "limits.answerTimeoutMs", 1, TIMEOUT_MS_MAX);
   if (rate !== null && !(rate.requestsPerSecond > 0 && rate.burst >= 1)) {
-    throw invalid("limits.rate needs requestsPerSecond above 0 and a burst of 1 or more.");
+    throw invalidLimit("limits.rate needs requestsPerSecond above 0 and a burst of 1 or more.");
   }
   const largest = largestBody(checked);
   if (checked.bodyBytesPerUser < largest || checked.bodyBytesAtOnce < checked.bodyBytesPerUser) {
-    throw invalid(
+    throw invalidLimit(
       `limits.bodyBytesPerUser must be ${largest} or more, so that the largest body fits, and limits.bodyBytesAtOnce no less than that.`,
     );
   }
@@ -44,7 +44,7 @@ function withDefaults(limits: ServerLimits, guarded: boolean): CheckedLimits {
     importBytesMax: limits.importBytesMax ?? 16 * MIB,
     importEntriesMax: limits.importEntriesMax ?? 10_000,
   };
-  // Four of the largest for each user, so that whoever raises one limit need not think of the other.
+  // Four of the largest bodies for each user, so that raising one limit does not require to raise the other.
   const bodyBytesPerUser = limits.bodyBytesPerUser ?? Math.max(64 * MIB, 4 * largestBody(bodies));
   const answerBytesPerUser = limits.answerBytesPerUser ?? 32 * MIB;
   return {
@@ -73,6 +73,6 @@ function largestBody(limits: Pick<CheckedLimits, "bodyBytesMax" | "contentBytesM
   return Math.max(limits.bodyBytesMax, limits.contentBytesMax, limits.importBytesMax);
 }
 
-function invalid(message: string): SessionError {
+function invalidLimit(message: string): SessionError {
   return new SessionError("INVALID_OPTION", message);
 }

@@ -1,11 +1,10 @@
 import { describe, expect, test } from "vitest";
-import type { HookResult, SessionHooks } from "./hooks.ts";
-import { HookRunner } from "./run-hooks.ts";
+import { type HookResult, type SessionHooks, HookRunner } from "./hooks.ts";
 
 const event = { sessionId: "s", fromId: null, targetId: "e" };
 type Answer = HookResult | Error;
 
-/** A runner of handlers that give these answers; it notes who was called and what was reported. */
+/** A runner of handlers with these results; it records calls and reports. */
 function runnerOf(...answers: readonly Answer[]) {
   const called: number[] = [];
   const reported: [unknown, string][] = [];
@@ -21,7 +20,7 @@ function runnerOf(...answers: readonly Answer[]) {
 }
 
 describe("handlers before an act", () => {
-  test("run in order, each after the one before is done", async () => {
+  test("run in order, each after the previous one is done", async () => {
     const order: string[] = [];
     const slow = async (): Promise<undefined> => {
       order.push("slow begins");
@@ -48,17 +47,17 @@ describe("handlers before an act", () => {
     expect(seen[1]).toBe(hooks);
   });
 
-  test("that answer nothing give null", async () => {
+  test("that return nothing result in null", async () => {
     expect(await runnerOf(undefined, undefined).runner.before("beforeTree", event)).toBe(null);
     expect(await new HookRunner([], () => {}).before("beforeTree", event)).toBe(null);
   });
 
-  test("give the last summary", async () => {
+  test("result in the last summary", async () => {
     const { runner } = runnerOf({ summary: "first" }, { summary: "second", details: { n: 1 } }, undefined);
     expect(await runner.before("beforeTree", event)).toEqual({ summary: "second", details: { n: 1 } });
   });
 
-  test("stop at the first cancel, whatever was answered before", async () => {
+  test("stop at the first cancel, whatever was returned before", async () => {
     const { runner, called } = runnerOf(
       { summary: "s" },
       { cancel: true, reason: "not now" },
@@ -67,10 +66,10 @@ describe("handlers before an act", () => {
     await expect(runner.before("beforeTree", event)).rejects.toMatchObject({ name: "SessionError", code: "CANCELLED" });
     expect(called).toEqual([0, 1]);
     await expect(runnerOf({ cancel: true, reason: "not now" }).runner.before("beforeTree", event)).rejects.toThrow(
-      "A beforeTree handler stopped this: not now.",
+      "A beforeTree handler cancelled this: not now.",
     );
     await expect(runnerOf({ cancel: true }).runner.before("beforeTree", event)).rejects.toThrow(
-      "A beforeTree handler stopped this.",
+      "A beforeTree handler cancelled this.",
     );
   });
 
@@ -86,7 +85,7 @@ describe("handlers before an act", () => {
   });
 
   test.for([null, false, true, 7, "text", {}, { cancel: false }])(
-    "that answer %j, which means nothing, change nothing",
+    "that return %j, which has no meaning, change nothing",
     async (answer) => {
       const { runner } = runnerOf({ summary: "kept" }, answer as unknown as HookResult);
       expect(await runner.before("beforeTree", event)).toEqual({ summary: "kept" });
@@ -110,7 +109,7 @@ describe("handlers after an act", () => {
   });
 });
 
-test("with adds handlers after those that are there, and leaves the runner as it was", async () => {
+test("with adds handlers after the existing ones, and does not change the runner", async () => {
   const order: string[] = [];
   const hooksOf = (name: string): SessionHooks => ({ tree: () => void order.push(name) });
   const runner = new HookRunner([hooksOf("a")], () => {});

@@ -4,17 +4,17 @@ import { SessionError } from "../session/errors.ts";
 import { createHeader } from "../session/log/header.ts";
 import type { SessionStore } from "../session/store.ts";
 import { openMemoryStore } from "../stores/memory/index.ts";
-import { GatheredHeads } from "./gathered-heads.ts";
+import { HeadBatcher } from "./head-batcher.ts";
 
 let store: SessionStore;
 let asked: (readonly string[])[];
-let gathered: GatheredHeads;
+let gathered: HeadBatcher;
 
 beforeEach(async () => {
   store = await openMemoryStore();
   for (const id of ["a", "b", "c"]) await store.create(createHeader({ id }));
   asked = [];
-  gathered = new GatheredHeads({
+  gathered = new HeadBatcher({
     head: (id) => {
       asked.push([id]);
       return id === "broken" ? Promise.reject(new SessionError("DAMAGED", "It cannot be read.")) : store.head(id);
@@ -29,13 +29,13 @@ beforeEach(async () => {
 
 afterEach(() => store.close());
 
-test("asks once for all sessions of a turn of the event loop, and gives each its own", async () => {
+test("reads all sessions of a turn of the event loop once, and returns each to its caller", async () => {
   const heads = await Promise.all(["b", "nowhere", "a", "b"].map((id) => gathered.head(id)));
   expect(heads.map((head) => head?.header.id)).toEqual(["b", undefined, "a", "b"]);
   expect(asked).toEqual([["b", "nowhere", "a", "b"]]);
 });
 
-test("asks again in the next turn, so that nobody gets what was stored before they asked", async () => {
+test("reads again in the next turn, so that nobody gets a head from before the call", async () => {
   const first = gathered.head("a");
   await nextTurn();
   await store.append("a", [{ type: "session_info", name: "later" }]);
@@ -45,7 +45,7 @@ test("asks again in the next turn, so that nobody gets what was stored before th
   expect(asked).toEqual([["a"], ["a"]]);
 });
 
-test("lets one that cannot be read fail alone", async () => {
+test("an unreadable session fails alone", async () => {
   const settled = await Promise.allSettled(["a", "broken", "c"].map((id) => gathered.head(id)));
   expect(settled.map(({ status }) => status)).toEqual(["fulfilled", "rejected", "fulfilled"]);
 });
