@@ -172,6 +172,11 @@ const allowedInDocs: readonly Allowed[] = [
   },
   { words: ["compact", "restore"], in: ["compact", "restore"], because: "a command of the program" },
   { words: ["provider"], in: ["What is the same for every provider"], because: "a provider of models" },
+  {
+    words: ["middleware"],
+    in: ["15. HTTP server, middleware and command line: packages and schemas"],
+    because: "middleware of web frameworks",
+  },
   { words: ["root"], in: ["If your program runs as root"], because: "the account root" },
   { words: ["messages"], in: ["messages"], because: "the messages of a request to a model, which are no transcript" },
   { words: ["state"], in: ["state"], because: "the fold at a leaf" },
