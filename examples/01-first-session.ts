@@ -2,17 +2,17 @@
 // #region readme
 import { createAgent, openManager } from "skein";
 
-const manager = await openManager({ workspace: "./work" }); // kept in ~/.skein/skein.db
+const manager = await openManager({ workspace: "./work" }); // stores sessions in ~/.skein/skein.db
 const agent = createAgent({
   name: "helper",
   prompt: "You keep a small workspace.",
-  model: "offline/offline", // needs no key; or "openai/gpt-5-mini", "anthropic/claude-haiku-4-5"
+  model: "offline/offline", // needs no API key; or "openai/gpt-5-mini", "anthropic/claude-haiku-4-5"
 });
 
 const answer = await manager.run(agent, "write hello to a.txt, then run wc -c a.txt"); // a new session
 console.log(answer.text());
 
-const next = await manager.run(answer.sessionId, agent, "read a.txt"); // goes on with it
+const next = await manager.run(answer.sessionId, agent, "read a.txt"); // continues the session
 console.log(next.text());
 // #endregion
 
