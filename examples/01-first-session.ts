@@ -1,4 +1,4 @@
-// The first session: an agent works on the files of a directory, all of it is kept, and a second run goes on with it.
+// The first session: an agent works on the files of a directory, every turn is stored, and a second run continues it.
 // #region readme
 import { createAgent, openManager } from "skein";
 
@@ -25,12 +25,12 @@ assert.equal(next.sessionId, answer.sessionId);
 assert.deepEqual([next.status, next.questions], ["finished", []]);
 await manager[Symbol.asyncDispose]();
 
-// Another process, another day: skein list, skein chat and the studio find it in the same place, as every program does.
+// In another process: skein list, skein chat, the studio and every other program use the same store.
 await using again = await openManager();
 const { items } = await again.list({ cwd: resolve("./work") });
 assert.ok(items.some(({ header }) => header.id === answer.sessionId));
 
-// The log by itself, without any agent: back to an earlier entry, and on from there. Nothing is erased.
+// The log without an agent: branch from an earlier entry. Nothing is deleted.
 const tree = await again.open(answer.sessionId);
 const [question] = (await tree.getBranch()).filter((entry) => entry.type === "message");
 assert.ok(question !== undefined);
