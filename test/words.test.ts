@@ -20,6 +20,11 @@ const othersWords = /^(?:CHANGELOG\.md|docs\/(?:glossary\.md|from-.*|formats\/.*
 const pages = ["README.md", "CONTRIBUTING.md", "SECURITY.md", ...pagesIn("docs")].filter(
   (page) => !othersWords.test(page),
 );
+/** Generated pages, measurements, pages that list the words to avoid, and walks through code with its names. */
+const notProse = /^docs\/(?:cli|benchmarks|architecture|glossary|formats\/versions)\.md$/;
+const prose = ["README.md", "CONTRIBUTING.md", "SECURITY.md", ...pagesIn("docs")].filter(
+  (page) => !notProse.test(page),
+);
 const avoided = avoidedWords(read("docs/glossary.md"));
 
 /** Words of the third column that are ordinary words in every name and heading; the row says what they must not replace. */
@@ -184,6 +189,21 @@ const allowedInDocs: readonly Allowed[] = [
   { words: ["role"], in: ["roles"], because: "the roles in a JSON web token of another service" },
 ];
 
+/** Metaphors and understatements of earlier versions, each with the term that readers search for. */
+const metaphors: readonly (readonly [phrase: RegExp, term: string])[] = [
+  [/\bbells?\b|\brings? the\b/i, "queue, notify"],
+  [/\bdoorkeeper\b|\bmay come in\b|\blet in\b/i, "authenticator, access"],
+  [/\b(?:is|are|as) words\b|\bwords, not authority\b/i, "untrusted"],
+  [/\b(?:is|are|was) void\b/i, "discarded"],
+  [/\blet(?:s|ting)? go of\b/i, "release"],
+  [/\bgone on with\b|\bgoes on with\b/i, "continue, recover"],
+  [/\bwhoever\b/i, "the caller, the holder, the author"],
+  [/\bfor ever\b/i, "without a limit"],
+  [/\bbrought back\b|\bbrings? back\b/i, "restore, undelete"],
+  [/\btold live\b/i, "live events"],
+  [/\bbehind (?:your|anyone's) back\b/i, "unnoticed"],
+];
+
 describe("a word that the glossary avoids", () => {
   test("is in no exported name, but for those with a reason", () => {
     const names = [...new Set(publicNames().map(({ name }) => name))];
@@ -206,6 +226,18 @@ describe("a word that the glossary avoids", () => {
     );
     expect(declared.length).toBeGreaterThan(100);
     expect(misused([...new Set(declared)], [...allowedInNames, ...allowedInDocs])).toEqual([]);
+  });
+});
+
+describe("a metaphor", () => {
+  test.for(metaphors)("such as %s is in no document, which has %s instead", ([phrase]) => {
+    const found = prose.flatMap((page) =>
+      withoutCode(read(page))
+        .split("\n")
+        .filter((line) => phrase.test(line))
+        .map((line) => `${page}: ${line.slice(0, 120)}`),
+    );
+    expect(found).toEqual([]);
   });
 });
 
