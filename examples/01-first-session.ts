@@ -1,18 +1,18 @@
-// The first session: an agent works on the files of a directory, all of it is kept, and a second run goes on with it.
+// The first session: an agent works on the files of a directory, every turn is stored, and a second run continues it.
 // #region readme
 import { createAgent, openManager } from "skein";
 
-const manager = await openManager({ workspace: "./work" }); // kept in ~/.skein/skein.db
+const manager = await openManager({ workspace: "./work" }); // stores sessions in ~/.skein/skein.db
 const agent = createAgent({
   name: "helper",
   prompt: "You keep a small workspace.",
-  model: "offline/offline", // needs no key; or "openai/gpt-5-mini", "anthropic/claude-haiku-4-5"
+  model: "offline/offline", // needs no API key; or "openai/gpt-5-mini", "anthropic/claude-haiku-4-5"
 });
 
 const answer = await manager.run(agent, "write hello to a.txt, then run wc -c a.txt"); // a new session
 console.log(answer.text());
 
-const next = await manager.run(answer.sessionId, agent, "read a.txt"); // goes on with it
+const next = await manager.run(answer.sessionId, agent, "read a.txt"); // continues the session
 console.log(next.text());
 // #endregion
 
@@ -25,12 +25,12 @@ assert.equal(next.sessionId, answer.sessionId);
 assert.deepEqual([next.status, next.questions], ["finished", []]);
 await manager[Symbol.asyncDispose]();
 
-// Another process, another day: skein list, skein chat and the studio find it in the same place, as every program does.
+// In another process: skein list, skein chat, the studio and every other program use the same store.
 await using again = await openManager();
 const { items } = await again.list({ cwd: resolve("./work") });
 assert.ok(items.some(({ header }) => header.id === answer.sessionId));
 
-// The log by itself, without any agent: back to an earlier entry, and on from there. Nothing is erased.
+// The log without an agent: branch from an earlier entry. Nothing is deleted.
 const tree = await again.open(answer.sessionId);
 const [question] = (await tree.getBranch()).filter((entry) => entry.type === "message");
 assert.ok(question !== undefined);

@@ -1,4 +1,4 @@
-// Branching: a coding agent's session in a file, with branches, labels, a summary of what was left, and pruning.
+// Branching: a coding agent's session in a file, with branches, labels, a summary of an abandoned branch, and pruning.
 import assert from "node:assert/strict";
 import { SessionTree } from "skein";
 import type { SessionHooks } from "skein/lifecycle";
@@ -13,7 +13,7 @@ assert.equal(tree.persisted, false, "nothing is written before the model has ans
 await tree.appendMessage({ role: "assistant", content: "I rewrote it with a lookup table." }, { id: "table" });
 assert.equal(tree.persisted, true);
 
-// Try something else from the same question, and keep what was learnt on the branch that is left.
+// Try something else from the same question, with a summary of the abandoned branch.
 await tree.branchWithSummary("task", "A lookup table was 2 % faster and 400 lines longer.");
 await tree.appendMessage({ role: "assistant", content: "I cached the tokens; it is twice as fast." }, { id: "cache" });
 await tree.setLabel("cache", "the one we keep");
@@ -27,7 +27,7 @@ assert.deepEqual(
   ["task", "aside"],
 );
 
-// Back to work. The side branch is hidden for good; the log still holds it.
+// Back to the main branch. The side branch is hidden permanently; the log still contains it.
 await tree.branch("cache");
 await tree.pruneBranch("table");
 assert.deepEqual(
@@ -38,12 +38,12 @@ assert.ok((await tree.getChildren("task")).every(({ id }) => id !== "table"));
 await assert.rejects(tree.pruneBranch("task"), { code: "ACTIVE_PATH" });
 await assert.rejects(tree.branch("nowhere"), { code: "UNKNOWN_ENTRY" });
 
-// Only this path, as a session of its own: entry ids and labels come along.
+// Only this path, as a session of its own, with the same entry ids and labels.
 await using clean = await tree.createBranchedSession("cache");
 assert.equal(await clean.getLabel("cache"), "the one we keep");
 assert.deepEqual(clean.header.lineage.parents, [tree.id]);
 
-// The most recent session of this project, as an agent would pick it up tomorrow.
+// The most recent session of this project, as an agent would continue it tomorrow.
 await using recent = await SessionTree.continueRecent(process.cwd(), { directory: "./sessions" });
 assert.ok([tree.id, clean.id].includes(recent.id));
 console.log(`${tree.path} holds ${tree.version} entries.`);

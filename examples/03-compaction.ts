@@ -1,4 +1,4 @@
-// Compaction: a long conversation fits its window again; nothing is lost, and it can be undone.
+// Compaction: a long conversation fits the context window again; nothing is lost, and it can be undone.
 import assert from "node:assert/strict";
 import { SessionTree } from "skein";
 import { compact, contextTokens, prepareCompaction, shouldCompact } from "skein/context";
@@ -10,17 +10,17 @@ for (let turn = 1; turn <= 50; turn++) {
   await tree.appendMessage({ role: "assistant", content: `Answer ${turn}: ${"it is like this ".repeat(20)}` });
 }
 
-// When is it time? When the context leaves too little of the window for an answer.
+// Compact when the context leaves too little of the window for an answer.
 const settings = { reserveTokens: 2_000, keepRecentTokens: 1_000 };
 const tokens = contextTokens(await tree.contextEntries());
 assert.ok(shouldCompact(tokens, 8_000, settings));
 
-// What would happen? The plan is a pure function: look before you do it.
+// A preview: the plan is a pure function.
 const plan = prepareCompaction(await tree.contextEntries(), settings);
 assert.ok(plan !== null && plan.keep.length > 0);
 console.log(`${tokens} tokens: ${plan.summarize.length} entries would be summarised, ${plan.keep.length} kept.`);
 
-// Do it, with any model that can write a summary.
+// Compact, with any model that can write a summary.
 const compaction = await compact(tree, { model: offline(), settings });
 assert.ok(compaction !== null);
 const context = await tree.buildContext();
@@ -28,12 +28,12 @@ assert.ok(context.messages.length < 20);
 assert.match(String(context.messages[0]?.content), /summary/);
 console.log(`The next request holds ${context.messages.length} messages instead of 100.`);
 
-// The log still has every turn, and the compaction can be taken back.
+// The log still has every turn, and the compaction can be undone.
 assert.equal((await tree.getBranch()).length, 101);
 await tree.undoCompaction();
 assert.equal((await tree.buildContext()).messages.length, 100);
 
-// A handler can write the summary itself, or say no.
+// A hook can write the summary itself, or cancel.
 await assert.rejects(
   compact(tree, {
     model: offline(),

@@ -8,7 +8,7 @@ await tree.appendMessage({ role: "user", content: "Draft a reply to the customer
 await tree.appendMessage({ role: "assistant", content: "Dear customer, …" }, { id: "draft" });
 await tree.setVariables({ tone: "formal" });
 
-// A checkpoint is where the log stands now; it costs the same at turn 10 and at turn 10,000.
+// A checkpoint is the present position in the log; it costs the same at turn 10 and at turn 10,000.
 const here = { sessionId: tree.id, version: tree.version, leafId: tree.leafId };
 await store.saveCheckpoint({
   id: "before-the-jokes",
@@ -22,7 +22,7 @@ await tree.setVariables({ tone: "funny" });
 await tree.appendMessage({ role: "assistant", content: "Knock, knock!" });
 assert.deepEqual((await tree.buildContext()).variables, { tone: "funny" });
 
-// Back to the checkpoint: the leaf moves, the variables follow the path, nothing is erased.
+// Back to the checkpoint: the leaf moves, the variables follow the path, nothing is deleted.
 const checkpoint = await store.loadCheckpoint("before-the-jokes");
 assert.ok(checkpoint !== null);
 await tree.branch(checkpoint.leafId);
@@ -30,7 +30,7 @@ const restored = await tree.buildContext();
 assert.deepEqual(restored.variables, { tone: "formal" });
 assert.equal(restored.messages.length, 2);
 
-// A fork takes the log up to an entry, by reference. From then on the two go their own ways.
+// A fork shares the log up to an entry, by reference. Later changes of either do not affect the other.
 const fork = await store.fork(tree.id, createHeader({ userId: "user-2" }), { at: "draft" });
 const forked = await openTree(store, fork.header.id);
 await forked.appendMessage({ role: "user", content: "Shorter, please." });
@@ -38,7 +38,7 @@ assert.equal(fork.header.forkedFrom?.version, 2);
 assert.equal((await forked.getBranch()).length, 3);
 assert.equal(await store.getEntry(tree.id, forked.leafId ?? ""), null);
 
-// Deleting the source takes nothing from the fork, and can be taken back.
+// Deleting the source does not affect the fork, and can be undone.
 assert.equal(await store.delete(tree.id), true);
 assert.equal((await forked.buildContext()).messages.length, 3);
 assert.equal(await store.undelete(tree.id), true);

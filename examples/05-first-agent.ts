@@ -1,9 +1,9 @@
-// The first agent: it really writes a file and runs a command, in a directory of its own, with no key and no network.
+// The first agent: it really writes a file and runs a command, in a directory of its own, without an API key or network.
 import assert from "node:assert/strict";
 import { readFile } from "node:fs/promises";
 import { createAgent, openManager, Session } from "skein";
 
-await using manager = await openManager({ workspace: "./office" }); // where its tools act
+await using manager = await openManager({ workspace: "./office" }); // the directory of its tools
 const agent = createAgent({ name: "clerk", prompt: "You keep a small workspace.", model: "offline/offline" });
 
 const answer = await manager.run(agent, 'write "Dear reader" to letter.txt, then run wc -c letter.txt');
@@ -20,7 +20,7 @@ assert.deepEqual(
 assert.match(answer.text() ?? "", /11/);
 assert.equal(answer.cost, 0);
 
-// It is kept in the session that was made for it, and what was said elsewhere can be the beginning of another.
+// The run is stored in a new session. A conversation from elsewhere can be the beginning of another one.
 assert.equal((await manager.getState(answer.sessionId))?.turns.length, 6);
 const other = await manager.run(agent, [
   { role: "system", content: "The office closes at noon." },
@@ -31,7 +31,7 @@ const other = await manager.run(agent, [
 assert.match(other.text() ?? "", /letter\.txt/);
 assert.notEqual(other.sessionId, answer.sessionId);
 
-// The same on session values, which nothing keeps: the one that goes in stays as it is, the one that comes out knows it.
+// The same with session values, which are not stored: the input is unchanged, and the output has it in its lineage.
 await using session = Session.fromUserMessage("list the files").to("local", "./office");
 await using listed = await agent.run(session);
 assert.deepEqual([listed.sessionId, listed.status], [null, "finished"]);

@@ -1,4 +1,4 @@
-// Tools of your own: checked arguments, errors that the model can act on, calls side by side, and a person's approval.
+// Tools of your own: checked arguments, errors that the model can act on, concurrent calls, and a person's approval.
 import assert from "node:assert/strict";
 import { createAgent, defineTool, openManager } from "skein";
 import { scripted } from "skein/offline";
@@ -17,7 +17,7 @@ const findStock = defineTool({
     required: ["part"],
     additionalProperties: false,
   },
-  idempotent: true, // a resumed run may ask again
+  idempotent: true, // a recovered run may call it again
   execute: ({ part }) => {
     const pieces = stock.get(part);
     if (pieces === undefined) throw new Error(`There is no part ${part}; there are: ${[...stock.keys()].join(", ")}.`);
@@ -33,14 +33,14 @@ const orderParts = defineTool({
     properties: { part: { type: "string" }, pieces: { type: "integer", minimum: 1 } },
     required: ["part", "pieces"],
   },
-  needsApproval: ({ pieces }) => pieces > 10, // a person is asked, and the run waits
+  needsApproval: ({ pieces }) => pieces > 10, // needs approval: the run waits
   execute: ({ part, pieces }) => {
     stock.set(part, (stock.get(part) ?? 0) + pieces);
     return `Ordered ${pieces} of ${part}.`;
   },
 });
 
-// What a model might answer, one reply for each round. With a real one, this is openai("…") or anthropic("…").
+// Scripted replies, one for each round. A real model is openai("…") or anthropic("…").
 const call = (id: string, name: string, args: unknown) => ({ id, name, arguments: JSON.stringify(args) });
 const calls = (...toolCalls: ReturnType<typeof call>[]) =>
   ({ role: "assistant", content: null, toolCalls, stopReason: "tool_calls" }) as const;

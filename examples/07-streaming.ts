@@ -1,4 +1,4 @@
-// Streaming in the terminal: words as they come, tools as they run, and a word from you while the agent is at work.
+// Streaming in the terminal: words and tool calls as they arrive, and input from you during the run.
 import assert from "node:assert/strict";
 import { createAgent, openManager } from "skein";
 import { offline } from "skein/offline";
@@ -7,7 +7,7 @@ await using manager = await openManager({ workspace: "." });
 const agent = createAgent({ name: "helper", prompt: "You keep a small workspace.", model: offline() });
 
 const run = manager.run(agent, "run echo one; echo two");
-console.log(`Session ${run.sessionId}`); // known before anything is said
+console.log(`Session ${run.sessionId}`); // known before the first event
 const seen: string[] = [];
 let steered = false;
 for await (const event of run) {
@@ -18,7 +18,7 @@ for await (const event of run) {
       break;
     case "tool-started":
       process.stdout.write(`[${event.name}] `);
-      // Said now, heard before the model's next turn.
+      // Delivered before the next request to the model.
       if (!steered) await run.steer("list the files");
       steered = true;
       break;
@@ -38,9 +38,9 @@ assert.ok(seen.includes("text-delta") && seen.includes("tool-started"));
 assert.equal(seen.at(-1), "run-finished");
 assert.ok(answer.transcript.rows.some(({ kind, message }) => kind === "user" && message.content === "list the files"));
 
-// A run that nobody wants any more is aborted; what it said so far stays.
+// An aborted run keeps its messages so far.
 const slow = createAgent({ name: "slow", prompt: "You take your time.", model: offline({ delayMs: 60_000 }) });
-const unwanted = slow.run("run echo never"); // of an agent alone: nothing is kept
+const unwanted = slow.run("run echo never"); // without a manager: nothing is stored
 unwanted.abort("changed my mind");
 await assert.rejects(unwanted.synchronize(), { code: "ABORTED", cause: "changed my mind" });
 assert.equal(unwanted.transcript.length, 1);

@@ -1,4 +1,4 @@
-// Fork and merge: two attempts at the same task, each with its own copy of the files, at the same time; the better wins.
+// Fork and merge: two attempts at the same task, each with its own copy of the files, at the same time; the better one is kept.
 import assert from "node:assert/strict";
 import { createAgent, Session } from "skein";
 import { offline } from "skein/offline";
@@ -23,15 +23,15 @@ const planOf = async (session: Session) =>
 const plans = await Promise.all(attempts.map(planOf));
 console.log(plans);
 assert.deepEqual(plans, ["go by train", "go by boat, and take two days"]);
-assert.equal(await planOf(start), "draft"); // neither attempt touched the other's files, or the source's
+assert.equal(await planOf(start), "draft"); // neither attempt changed the other's files, or the source's
 
-// The longer plan wins; the merge keeps what both said, and the first one's workspace.
+// The longer plan is kept; the merge has the rows of both, and the first one's workspace.
 const [train, boat] = attempts as [Session, Session];
 await using chosen = boat.merge(train);
 assert.equal(await planOf(chosen), "go by boat, and take two days");
 assert.equal(chosen.transcript.length, boat.transcript.length + train.transcript.length);
 
-// Where it all came from, and what it cost: every operation once.
+// The lineage, and its cost: every operation once.
 const known = [agent.session, task, start, left, right, ...wishes, ...requests, ...attempts, chosen];
 validateAcyclic(known);
 console.log(toMermaid(known));

@@ -1,4 +1,4 @@
-// Crash and resume: a process is killed in the middle of a tool; another one finds the run and goes on where it stopped.
+// Crash and resume: a process is killed in the middle of a tool; another one recovers the run and continues where it stopped.
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
 import { appendFileSync, readFileSync } from "node:fs";
@@ -15,7 +15,7 @@ const sendLetter = defineTool({
   parameters: { type: "object", properties: { to: { type: "string" } }, required: ["to"] },
   execute: ({ to }) => {
     appendFileSync("sent.txt", `${to}\n`);
-    // The letter is gone, and so is the process, before the result is written.
+    // The letter is sent, and the process dies before the result is stored.
     if (crashes) process.kill(process.pid, "SIGKILL");
     return "Sent.";
   },
@@ -35,16 +35,16 @@ if (crashes) {
     env: { ...process.env, CRASH: "yes" },
   });
   assert.equal(child.signal, "SIGKILL");
-  assert.equal((await loadSession(path)).closed, false); // it never came to its end
+  assert.equal((await loadSession(path)).closed, false); // the run has not ended
   const { user, agent } = await resumeSession(path);
 
-  // The log says that the letter may have been sent, so the model is told instead of sending it again.
+  // The log says that the letter may have been sent, so the call is not repeated and the model gets an error.
   const model = scripted(["I cannot tell whether the letter to Ada was sent; please check."]);
   const answer = await runSessionLoop(user, agent, { model, tools, builtInTools: false, persist: path });
   for (const { kind, message } of answer.transcript) console.log(`${kind}: ${message.content}`);
 
   assert.match(String(answer.transcript.at(-2)?.message.content), /"error_kind":"interrupted"/);
   assert.equal(readFileSync("sent.txt", "utf8"), "Ada\n"); // once
-  assert.equal(agent.transcript.at(0)?.message.content, "You send letters."); // the instructions came back, too
+  assert.equal(agent.transcript.at(0)?.message.content, "You send letters."); // the instructions are restored, too
   assert.equal((await loadSession(path)).closed, true);
 }

@@ -1,4 +1,4 @@
-// The life of a support session: opened, paused, answered by an agent, taken back a step, closed; others are kept out.
+// The life of a support session: created, suspended, answered by an agent, restored to a checkpoint, closed; other users have no access.
 import assert from "node:assert/strict";
 import { createAgent, openStore, SessionManager } from "skein";
 import { scripted } from "skein/offline";
@@ -24,12 +24,12 @@ manager.events.on("closed", ({ reason, durationSeconds }) =>
   console.log(`closed (${reason}) after ${durationSeconds} s`),
 );
 
-// A user's request names the user: whatever is not theirs is not there for them.
+// Calls for a user name the user: other users' sessions are indistinguishable from missing ones.
 const actor = `customer-${Date.now()}`;
 const { sessionId } = await manager.create({ userId: actor, metadata: { channel: "chat" } }, { actor });
 assert.equal(await manager.getState(sessionId, { actor: "someone-else" }), null);
 
-// Turns that the program itself adds. A turn id makes a retry safe.
+// Turns that the program itself adds. A turn id makes a retry idempotent.
 const question = { turnId: "q1", role: "user", content: "Where is order 4711?" } as const;
 await manager.addTurn(sessionId, question, { actor });
 await manager.addTurn(sessionId, question, { actor });
@@ -38,15 +38,15 @@ await manager.addTurn(
   { role: "assistant", content: "On its way.", tokensUsed: 12, cost: 0.0001 },
   { actor },
 );
-const [checkpoint] = await store.listCheckpoints(sessionId); // made by the manager, after two turns
+const [checkpoint] = await store.listCheckpoints(sessionId); // created by the manager, after two turns
 assert.ok(checkpoint !== undefined);
 
-// While it is suspended it takes no turns, and says so.
+// A suspended session rejects turns.
 await manager.suspend(sessionId, { actor });
 await assert.rejects(manager.addTurn(sessionId, { role: "user", content: "Hello?" }), { code: "SESSION_SUSPENDED" });
 await manager.resume(sessionId, { actor });
 
-// An agent answers. Every row is stored before the run goes on; a second run would have to wait for its turn.
+// An agent answers. Every row is stored before the run continues; a second run would have to wait.
 const agent = createAgent({
   name: "clerk",
   prompt: "Answer briefly.",
@@ -55,7 +55,7 @@ const agent = createAgent({
 });
 await manager.run(sessionId, agent, "When will it be here?", { actor });
 
-// That answer was wrong: back to the checkpoint, and once more. Nothing is erased, and both answers were paid for.
+// That answer was wrong: restore the checkpoint, and run again. Nothing is deleted, and the cost of both answers counts.
 await manager.restore(checkpoint.id, { actor });
 const answer = await manager.run(sessionId, agent, "When will it be here?", { actor, ifBusy: "enqueue" });
 assert.equal(answer.text(), "It arrives on Friday.");
@@ -68,7 +68,7 @@ await assert.rejects(manager.addTurn(sessionId, { role: "user", content: "One mo
   code: "SESSION_CLOSED",
 });
 
-// Two open sessions at most. One that was idle for an hour has expired and does not count any more.
+// At most two open sessions. One that was idle for an hour has expired and does not count.
 await manager.create({ userId: actor });
 const { sessionId: forgotten } = await manager.create({ userId: actor });
 await assert.rejects(manager.create({ userId: actor }), { code: "CAPACITY" });
@@ -76,7 +76,7 @@ today = new Date(today.getTime() + 3_601_000);
 assert.equal((await manager.getState(forgotten))?.status, "expired");
 await manager.create({ userId: actor });
 
-await manager.settled(); // the consolidator works after the close, and never holds it up
+await manager.settled(); // the consolidator runs after the close and does not delay it
 console.log(lessons.join("\n"));
 assert.equal(lessons[0], "4 turns, the last one: It arrives on Friday.");
 assert.equal(lessons.length, 3);

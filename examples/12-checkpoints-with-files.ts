@@ -1,4 +1,4 @@
-// Checkpoints that hold the workspace: going back brings the conversation and the files back together.
+// Checkpoints with files: restoring one restores the conversation and the workspace together.
 import assert from "node:assert/strict";
 import { createAgent, createHeader, openStore, openTree, Session } from "skein";
 import { CheckpointManager } from "skein/lifecycle";
@@ -10,7 +10,7 @@ const { header } = await store.create(createHeader({ userId: "user-1" }));
 const sandbox = await localBackend.open({});
 const planOf = async () => new TextDecoder().decode(await sandbox.readFile("plan.txt"));
 
-// An agent that really writes files, in the same workspace and the same session each time.
+// An agent that writes files, in the same workspace and the same session each time.
 const agent = createAgent({ prompt: "You keep a small workspace.", model: offline() });
 const ask = (text: string) =>
   agent.run(Session.fromUserMessage(text).bindSandbox(sandbox), { persist: { store, sessionId: header.id } });
@@ -25,7 +25,7 @@ await ask('write "go by boat, and sink" to plan.txt');
 await ask('write "swim" to plan-b.txt');
 assert.equal(await planOf(), "go by boat, and sink");
 
-// Two checkpoints with files say which of them differ, and small texts what they said and say.
+// Two checkpoints with files can be compared: changed files, and the content of small texts.
 const later = await checkpoints.create(header.id, { sandbox });
 const { changes } = (await checkpoints.compareFiles(good.id, later.id)) ?? { changes: [] };
 assert.deepEqual(changes, [
@@ -33,13 +33,13 @@ assert.deepEqual(changes, [
   { path: "plan.txt", change: "changed", before: "go by train", after: "go by boat, and sink" },
 ]);
 
-// Looking at a checkpoint changes nothing; with the sandbox, the files are those of then, and what came later is gone.
+// Reading a checkpoint changes nothing; with the sandbox, its files are restored, and later ones removed.
 const then = await checkpoints.restore(good.id, { sandbox });
 assert.deepEqual(then.turns, turns);
 assert.equal(await planOf(), "go by train");
 assert.equal(await sandbox.exists("plan-b.txt"), false);
 
-// The conversation goes on from there, too: the leaf moves, and nothing of the log is erased.
+// The conversation continues from there, too: the leaf moves, and no entry is deleted.
 const tree = await openTree(store, header.id);
 const before = tree.version;
 await tree.branch(good.leafId);
@@ -48,7 +48,7 @@ const context = await tree.buildContext();
 assert.ok(!JSON.stringify(context.messages).includes("boat"));
 assert.ok(tree.version > before);
 
-// Only so many are kept: the oldest goes, and the snapshot that it holds with it.
+// The number of checkpoints is limited: the oldest is deleted, with its snapshot.
 for (let i = 0; i < 3; i++) await checkpoints.create(header.id, { sandbox });
 const kept = await checkpoints.list(header.id);
 assert.equal(kept.length, 3);

@@ -1,4 +1,4 @@
-// Branches and merges: two attempts at a reply, one taken whole, one summed up; merging twice is merging once.
+// Branches and merges: two attempts at a reply, one merged in full, one as a summary; merging is idempotent.
 import assert from "node:assert/strict";
 import { createTree, openStore, openTree } from "skein";
 import { BranchManager, CheckpointManager, SelectiveMerge, SummaryMerge } from "skein/lifecycle";
@@ -23,17 +23,17 @@ await generousTree.setVariables({ tone: "warm", refund: 20 });
 const offer = await generousTree.appendMessage({ role: "assistant", content: "We refund half, as a courtesy." });
 await generousTree.appendMessage({ role: "user", content: "(thinking aloud, not for the customer)" });
 
-// Meanwhile the parent moves on, and changes a variable that the branch has changed, too.
+// Meanwhile the parent changes a variable that the branch has changed, too.
 await desk.appendMessage({ role: "user", content: "The customer is on the phone again." });
 await desk.setVariables({ tone: "brisk" });
 
-// A dry run says what a merge would do; nothing is written.
+// A dry run previews a merge; nothing is written.
 const preview = await branches.merge(desk.id, generous.sessionId, { dryRun: true });
 assert.deepEqual(preview.conflicts, [{ key: "tone", parent: "brisk", branch: "warm", base: "formal" }]);
 assert.equal(preview.appended.filter(({ type }) => type === "message").length, 2);
 assert.equal((await desk.refresh()).path.turnCount, 2);
 
-// One turn of the branch only; then all of it. What is there already is skipped, and says where it came from.
+// One turn of the branch only; then all of it. Existing turns are skipped; merged turns name their origin.
 await branches.merge(desk.id, generous.sessionId, { strategy: new SelectiveMerge([offer.id]) });
 const { state, appended, skipped } = await branches.merge(desk.id, generous.sessionId);
 assert.deepEqual(skipped, [{ turnId: offer.id, reason: "present" }]);
@@ -46,7 +46,7 @@ assert.deepEqual(state.turns[2]?.metadata.mergedFrom, {
 });
 assert.equal((await branches.merge(desk.id, generous.sessionId)).appended.length, 0);
 
-// The other attempt comes back as one summary; a branch that has nothing new costs no model call.
+// The other attempt is merged as one summary; a branch without new turns needs no model call.
 const model = scripted(["A strict reply was drafted: repair instead of a refund."]);
 const strategy = new SummaryMerge({ model });
 await branches.merge(desk.id, strict.sessionId, { strategy });
@@ -54,7 +54,7 @@ assert.deepEqual((await branches.merge(desk.id, strict.sessionId, { strategy }))
 const { messages } = await desk.buildContext();
 assert.match(String(messages.at(-1)?.content), /repair instead of a refund/);
 
-// Any object with a merge method decides for itself.
+// Any object with a merge method is a strategy.
 const verdict = await branches.merge(desk.id, strict.sessionId, {
   strategy: {
     name: "verdict",

@@ -18,7 +18,7 @@ const critic = {
   name: "critic",
   async execute(_message: string, history: readonly { content: Parameters<typeof textOf>[0] }[]) {
     seenByCritic.push(textOf(history.at(-1)?.content ?? null));
-    return seenByCritic.length === 1 ? "Too plain, but do not hurt the writer." : null; // nothing to say: it passes
+    return seenByCritic.length === 1 ? "Too plain, but do not hurt the writer." : null; // null: it passes
   },
 };
 
@@ -41,12 +41,12 @@ assert.deepEqual(
   ["user", "writer", "critic", "editor", "writer", "editor"],
 );
 assert.deepEqual(run.outcome, { reason: "complete" }); // the turn manager ended it after its two rounds
-// The editor has read the critic's note; the writer was never told of it.
+// The editor has read the critic's note; the writer never saw it.
 const told = (model: typeof drafts) => JSON.stringify(model.requests[1]?.messages);
 assert.match(told(notes), /critic: Too plain/);
 assert.doesNotMatch(told(drafts), /Too plain/);
 assert.match(told(drafts), /editor: Could it end with a surprise/);
 
-// A group keeps nothing in memory that the log does not say: another object finds it where this one left it.
+// The state of a group is in the log: another object continues where this one stopped.
 const again = new GroupSession({ manager }).addAgent(writer).addAgent(critic).addAgent(editor);
 assert.equal((await again.resume(sessionId)).turnCount, state.turnCount);

@@ -1,4 +1,4 @@
-// What sessions cost: one of them turn by turn, and many of them by day, model and user, without loading any turns.
+// The cost of sessions: of one turn by turn, and of many by day, model and user, without loading any turns.
 import assert from "node:assert/strict";
 import { SessionManager } from "skein";
 import { aggregateAnalytics, computeAnalytics } from "skein/lifecycle";

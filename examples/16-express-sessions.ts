@@ -1,4 +1,4 @@
-// An Express application whose visitors have sessions: a cookie finds theirs again, an agent answers, nobody else sees it.
+// An Express application whose visitors have sessions: a cookie identifies it, an agent answers, nobody else has access.
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import type { AddressInfo } from "node:net";
@@ -27,14 +27,14 @@ app.post("/ask", async ({ session, body }, response) => {
   response.json({ answer: answer.text(), turns: (await session.state()).turnCount });
 });
 app.post("/stream", async ({ session, body }, response) => {
-  // The session is in use before the answer begins, so that the answer's headers can name it.
+  // The session is used before the response begins, so that the response's headers can name it.
   for await (const event of session.run(agent, body.question)) {
     if (event.type === "text-delta") response.write(event.text);
   }
   response.end();
 });
 
-/** Code far from the request finds the session of the request. */
+/** Code without access to the request reads its session from the context. */
 function log(line: string): void {
   assert.match(context.sessionId, /^[0-9a-f-]{36}$/);
   console.log(line);
@@ -50,11 +50,11 @@ const ask = (path: string, headers: Record<string, string> = {}): Promise<Respon
     body: JSON.stringify({ question: "Hello?" }),
   });
 
-// A visit that does not use its session leaves nothing behind.
+// A request that does not use its session stores nothing.
 assert.deepEqual((await fetch(url)).headers.getSetCookie(), []);
 assert.equal(await store.count({ status: "active" }), 0);
 
-// The first question makes a session; the cookie that comes with the answer finds it again.
+// The first question creates a session; the cookie of the response identifies it.
 const first = await ask("/ask");
 const [cookie = ""] = first.headers.getSetCookie();
 console.log(cookie.replace(/=[^;]+/, "=…"));
@@ -70,7 +70,7 @@ assert.equal(await streamed.text(), "One word at a time.");
 const foreign = await fetch(url, { headers: { "X-Session-ID": streamed.headers.get("X-Session-ID") ?? "" } });
 assert.equal(foreign.headers.get("X-Session-ID"), null);
 assert.equal((await fetch(url, { headers: { "X-Session-ID": id } })).headers.get("X-Session-ID"), id);
-// A link puts nobody into a session: of a visitor, an id in the address does not count.
+// A link cannot put a visitor into a session: an id in the query is ignored for anonymous visitors.
 assert.equal((await fetch(`${url}/?session_id=${id}`)).headers.get("X-Session-ID"), null);
 
 server.closeAllConnections();

@@ -1,5 +1,5 @@
 // Watch a session live: a server and its client in this process, and another process that writes to the same SQLite file.
-// The watcher leaves in the middle and comes back; it misses nothing and sees nothing twice. No key needed.
+// The watcher disconnects in the middle and reconnects; it misses no entry and gets none twice. No API key needed.
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { fileURLToPath } from "node:url";
@@ -32,8 +32,8 @@ if (mode === "write") {
     }
     return after;
   };
-  const left = await watch(4, -1); // the watcher leaves after four messages …
-  await watch(10, left); // … and comes back for the rest
+  const left = await watch(4, -1); // the watcher disconnects after four messages …
+  await watch(10, left); // … and reconnects for the rest
 
   assert.deepEqual(
     seen,

@@ -1,4 +1,4 @@
-// A Nest application with sessions: injected where they are needed, swept while it runs, closed with it.
+// A Nest application with sessions: injected by the module, swept while the application runs, closed with it.
 // Without a compiler for Nest's decorators, they are called like the functions that they are.
 import assert from "node:assert/strict";
 import { Body, Controller, Get, Inject, type MiddlewareConsumer, Module, Post, Req } from "@nestjs/common";
@@ -13,7 +13,7 @@ import {
   SessionModule,
 } from "skein/nest";
 
-/** Keeps notes without being handed a session: the context knows the one of the request. */
+/** Keeps notes without a session argument: the context has the session of the request. */
 class NotesService {
   readonly #manager: SessionManager;
   readonly #context: SessionContext;
@@ -92,7 +92,7 @@ assert.deepEqual(await first.json(), { count: 1, isNew: true });
 const second = await add("Call Ann", { cookie: cookie.split(";")[0] ?? "" });
 assert.deepEqual(await second.json(), { count: 2, isNew: false });
 
-// The same cookie in the hands of a user is not that user's session.
+// A user with the cookie of a visitor does not get the visitor's session.
 const other = await add("Hello", { cookie: cookie.split(";")[0] ?? "", "x-user": "ann" });
 assert.deepEqual(await other.json(), { count: 1, isNew: true });
 
@@ -100,7 +100,7 @@ const health = (await (await fetch(`${url}/health`)).json()) as { sessions: { st
 console.log(`sessions are ${health.sessions.status}`);
 assert.equal(health.sessions.status, "up");
 
-// The module has opened the store, so that it closes it, after the last request.
+// The module opened the store, so it closes it, after the last request.
 const manager = app.get(SessionManager);
 await app.close();
 await assert.rejects(manager.store.ping(), { code: "STORE_CLOSED" });

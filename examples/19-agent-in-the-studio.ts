@@ -1,5 +1,5 @@
-// An agent of one's own, in the studio: open the printed address in a browser and talk with it. It checks itself and leaves;
-// with STAY=1 in the environment it stays until Ctrl-C.
+// Your own agent in the studio: open the printed address in a browser and talk with it. The program checks itself and exits;
+// with STAY=1 in the environment it runs until Ctrl-C.
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import { existsSync } from "node:fs";
@@ -15,7 +15,7 @@ const findOrder = defineTool({
   name: "find_order",
   description: "Finds an order by its number.",
   parameters: z.object({ number: z.string() }),
-  needsApproval: () => true, // the studio asks before it runs
+  needsApproval: () => true, // needs approval in the studio
   execute: async ({ number }) => `Order ${number} left the warehouse yesterday.`,
 });
 const clerk = createAgent({
@@ -33,7 +33,7 @@ const url = await server.listen();
 console.log(`Talk with the clerk at ${url}`);
 // #endregion
 
-// What the studio shows is what the server answers.
+// The studio shows the data of these responses.
 const client = createClient({ url });
 assert.ok(existsSync(studioDirectory));
 assert.match(await (await fetch(url)).text(), /Skein studio/);

@@ -1,6 +1,6 @@
 // A fleet: two servers and three workers, each a process of its own, on one Redis. The worker that has the run is killed
-// in the middle of its answer; another goes on, and whoever follows the events gets the whole answer. No key needed.
-// REDIS_URL names a Redis to use; npm run example 20 starts one where it is not set.
+// in the middle of its answer; another one continues, and readers of the events get the whole answer. No API key needed.
+// REDIS_URL names a Redis to use; npm run example 20 starts one if it is not set.
 import assert from "node:assert/strict";
 import { type ChildProcess, fork } from "node:child_process";
 import { once } from "node:events";
@@ -27,7 +27,7 @@ const bookTable = defineTool({
   },
 });
 
-/** Asks for a table first, then talks, and stops in the middle until it is told to go on: there the kill meets it. */
+/** Calls the tool first, then streams words, and pauses in the middle of the answer, where the worker is killed. */
 let free = false;
 process.once("message", () => {
   free = true;
@@ -56,7 +56,7 @@ const waiter = createAgent({ name: "waiter", prompt: "You book.", model, tools: 
 if (role === "main") await main();
 else await take(role);
 
-/** What a child process does, until its parent lets go of it. */
+/** The program of a child process, until its parent ends it. */
 async function take(role: string): Promise<void> {
   const store = await openRedisStore({ url, prefix });
   const manager = new SessionManager({ store });
@@ -79,7 +79,7 @@ async function main(): Promise<void> {
   const asked: string[] = [];
   for (const worker of workers) worker.child.on("message", () => asked.push(worker.name));
 
-  // Asked for on one server, followed on the other.
+  // Requested on one server, followed on the other.
   const [front, reader] = servers.map(({ said }) => createClient({ url: said })) as [Client, Client];
   const { id } = (await front.sessions.create({ userId: "ann" })).header;
   const { runId } = await front.runs.start(id, { agent: "waiter", input: "A table for four at eight, please." });
@@ -90,7 +90,7 @@ async function main(): Promise<void> {
       claims += 1;
       if (claims === 1) console.log("run-started");
       else console.log(`run-started again, ${Date.now() - killedMs} ms after the kill: "${heard}" is taken back`);
-      heard = ""; // what was said live since the last round is void
+      heard = ""; // discard the live words since the last round
     } else if (event.type === "text-delta") {
       heard += event.text;
       if (killedMs > 0 || heard.length < 20) continue;
@@ -100,14 +100,14 @@ async function main(): Promise<void> {
       console.log(`"${heard}" … and ${victim?.name} is killed`);
       for (const worker of workers) if (worker !== victim) worker.child.send("go on");
     } else if (event.type === "tool-finished") console.log(`tool-finished: ${event.message.content}`);
-    else if (event.type === "round-finished") answer = String(event.message.content); // what lasts
+    else if (event.type === "round-finished") answer = String(event.message.content); // from the log
   }
   const taker = asked.at(-1);
   console.log(`"${answer}"\nThe answer was finished by ${taker}.`);
 
   assert.equal(answer, ANSWER);
   assert.equal(claims, 2);
-  assert.equal(asked.length, 3); // once for the call, once in vain, once more: what was on record was not asked for again
+  assert.equal(asked.length, 3); // one for the call, one in the killed worker, one more: stored answers were not requested again
   assert.notEqual(taker, asked[0]);
   assert.match(readFileSync("bookings.txt", "utf8"), /^a table for 4, by .+\n$/); // one table
   const { status } = await front.runs.get(id, runId);
@@ -115,7 +115,7 @@ async function main(): Promise<void> {
   await Promise.all([...workers, ...servers].map(({ child }) => end(child)));
 }
 
-/** Starts a process; resolves with the first thing that it says. */
+/** Starts a process; resolves with its first message. */
 async function start(role: string, name: string) {
   const child = fork(fileURLToPath(import.meta.url), [role, name, prefix], { stdio: "inherit" });
   const [said] = (await once(child, "message")) as [string];

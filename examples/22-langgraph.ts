@@ -1,4 +1,4 @@
-// A LangGraph graph on a Skein store: it waits for a person, goes back in time, and what it said can be searched. No key needed.
+// A LangGraph graph on a Skein store: it waits for a person, goes back in time, and its messages can be searched. No API key needed.
 import assert from "node:assert/strict";
 import { AIMessage, HumanMessage } from "@langchain/core/messages";
 import { Command, interrupt, MessagesAnnotation, START, StateGraph } from "@langchain/langgraph";
@@ -22,7 +22,7 @@ const waiting = await graph.getState(config);
 // The answer may come days later, and in another process.
 await graph.invoke(new Command({ resume: "no" }), config);
 
-// Time travel: back to the question, with another wish. What came of the first one stays on its branch.
+// Time travel: back to the question, with another answer. The first one stays on its branch.
 await graph.invoke({ messages: [new HumanMessage("Make that three.")] }, waiting.config);
 const booked = await graph.invoke(new Command({ resume: "yes" }), config);
 assert.equal(booked.messages.at(-1)?.content, "The table is booked.");

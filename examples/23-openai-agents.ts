@@ -1,11 +1,11 @@
-// The OpenAI Agents SDK on a Skein store: its session can be forked and searched, and what is taken back stays in the log.
-// The model is a function here, so that no key is needed.
+// The OpenAI Agents SDK on a Skein store: its session can be forked and searched, and popped items stay in the log.
+// The model is a function here, so no API key is needed.
 import assert from "node:assert/strict";
 import { Agent, type Model, Runner, Usage } from "@openai/agents";
 import { openStore } from "skein";
 import { SkeinSession } from "skein/openai-agents";
 
-/** Answers with how many things were said to it. */
+/** Answers with the number of its input items. */
 const counting: Model = {
   async getResponse({ input }) {
     const text = `I heard ${typeof input === "string" ? 1 : input.length}.`;
@@ -24,12 +24,12 @@ await runner.run(agent, "Which way to the lake?", { session });
 const { finalOutput } = await runner.run(agent, "And how far?", { session });
 assert.equal(finalOutput, "I heard 3.");
 
-// A fork goes its own way.
+// A fork is independent.
 const fork = await session.fork({ sessionId: "hike-by-night" });
 await runner.run(agent, "In the dark, too?", { session: fork });
 assert.deepEqual([(await session.getItems()).length, (await fork.getItems()).length], [4, 6]);
 
-// Taken back, and still found.
+// Popped, and still found by a search.
 await session.popItem();
 await session.popItem();
 assert.equal((await session.getItems()).length, 2);

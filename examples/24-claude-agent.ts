@@ -1,5 +1,5 @@
 // The Claude Agent SDK on a Skein store. The SDK itself, with the program that it starts, is not installed for this example:
-// what it tells a session store is told here by hand. No key needed.
+// its calls of a session store are made by hand. No API key needed.
 import assert from "node:assert/strict";
 import { openStore } from "skein";
 import { SkeinSessionStore } from "skein/claude-agent";
@@ -23,10 +23,10 @@ const answer = {
   message: { role: "assistant", model: "a-model", content: [{ type: "text", text: "In the shed." }] },
 };
 await sessionStore.append(key, [question, answer]);
-// The SDK tries again when it did not hear of a success: nothing is stored twice.
+// The SDK retries when it got no result: nothing is stored twice.
 await sessionStore.append(key, [question, answer]);
 
-// This is what a resume begins with, on any machine that reaches the store.
+// A resume begins with this, on any machine with access to the store.
 assert.deepEqual(await sessionStore.load(key), [question, answer]);
 assert.equal((await sessionStore.listSessions(key.projectKey)).length, 1);
 

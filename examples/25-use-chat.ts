@@ -1,5 +1,5 @@
 // A front end made with the AI SDK: `useChat` talks to a Skein server, an answer survives a reload, a person approves a
-// call, stop stops the run. Here `Chat` stands for the page: it is what `useChat` has inside.
+// call, stop stops the run. `Chat`, on which `useChat` is built, stands for the page.
 import assert from "node:assert/strict";
 import { Chat } from "@ai-sdk/react";
 import { lastAssistantMessageIsCompleteWithApprovalResponses, type UIMessage } from "ai";
@@ -56,7 +56,7 @@ const page = await openPage();
 await page.sendMessage({ text: "Please refund order 4711." });
 assert.equal(await store.count({ runs: "running" }), 1, "the run waits for a person");
 
-// The page is loaded again: the question is there, and its answer lets the run go on.
+// The page is reloaded: the question is shown again, and its answer continues the run.
 const loaded = await openPage();
 await loaded.resumeStream();
 const asked = loaded.lastMessage?.parts.at(-1);
@@ -72,7 +72,7 @@ const until = async (text: string): Promise<void> => {
 };
 await until("Order 4711 is paid back.");
 
-// Another answer stands beside the first; the log keeps both.
+// Another answer is a branch beside the first; the log keeps both.
 await loaded.sendMessage({ text: "When?" });
 assert.equal(textOf(loaded), "It takes two days.");
 await loaded.regenerate();

@@ -1,5 +1,5 @@
-// A front end made with AG-UI: `HttpAgent` talks to a Skein server as it is. A person approves a call after the page was
-// loaded again, and the state is the session's variables.
+// A front end made with AG-UI: `HttpAgent` uses a Skein server without changes. A person approves a call after the page was
+// reloaded, and the state is the session's variables.
 import assert from "node:assert/strict";
 import { HttpAgent } from "@ag-ui/client";
 import { createAgent, defineTool, openStore } from "skein";
@@ -45,7 +45,7 @@ page.addMessage({ id: crypto.randomUUID(), role: "user", content: "Please refund
 await page.runAgent();
 assert.equal(page.pendingInterrupts.length, 1, "the run waits for a person");
 
-// The page is loaded again: with nothing to say it joins, and has what was said, the state and the question.
+// The page is reloaded: without a new message it gets the messages, the state and the question.
 const loaded = openPage();
 await loaded.runAgent();
 assert.deepEqual(loaded.state, { language: "en" });

@@ -1,5 +1,5 @@
 // In an editor: `skein acp` is an agent of the Agent Client Protocol. Here the protocol's own client stands for the editor:
-// it begins a session, allows a call, goes, and comes back to what was said.
+// it creates a session, allows a call, exits, and loads the session again.
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { Readable, Writable } from "node:stream";
@@ -15,7 +15,7 @@ import {
 const program = fileURLToPath(new URL("cli/skein.js", import.meta.resolve("skein"))); // an editor's settings say "skein"
 
 // #region editor
-/** Starts the agent, does something with it, and ends it; what the agent told meanwhile. */
+/** Starts the agent, uses it, and ends it. Returns the agent's messages. */
 async function inEditor(work: (agent: ClientContext) => Promise<void>): Promise<string> {
   const child = spawn(process.execPath, [program, "acp", "--store", "sqlite:./editor.db"], {
     stdio: ["pipe", "pipe", "inherit"],
@@ -53,7 +53,7 @@ const first = await inEditor(async (agent) => {
 });
 assert.equal(first, "I wrote greeting.txt.");
 
-// Another day: the editor lists the sessions of its project, loads one with all that was said, and goes on.
+// Another day: the editor lists the sessions of its project, loads one with all messages, and continues it.
 const later = await inEditor(async (agent) => {
   const { sessions } = await agent.request("session/list", { cwd: setup.cwd });
   assert.ok(sessions.some((session) => session.sessionId === sessionId));

@@ -1,4 +1,4 @@
-import { readFileSync } from "node:fs";
+import { readdirSync, readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
 import { beforeAll, describe, expect, test } from "vitest";
@@ -16,6 +16,9 @@ const handedOn: Readonly<Record<string, readonly string[]>> = {
   SessionContext: ["skein/nest"],
   SessionManager: ["skein/nest"],
 };
+
+/** Names that no document explains, each with the reason. */
+const unexplained: Readonly<Record<string, string>> = {};
 
 describe("the names of the package", () => {
   test("are at most 120 at the root", () => {
@@ -40,6 +43,15 @@ describe("the names of the package", () => {
     );
     const wordless = [...methods].filter(({ groups }) => !/\*\/\s*$/.test(groups?.["above"] ?? ""));
     expect(wordless.map(({ groups }) => groups?.["name"])).toEqual([]);
+  });
+
+  test("each are in a document or an example, but for those with a reason", () => {
+    const texts = [...filesIn("docs", /\.md$/), ...filesIn("examples", /\.(?:ts|mjs)$/), "README.md"].map(read);
+    const explained = new Set(texts.join("\n").match(/\w+/g));
+    const missing = names.filter(({ name }) => !explained.has(name) && unexplained[name] === undefined);
+    expect(missing.map(({ subpath, name }) => `${subpath}: ${name}`)).toEqual([]);
+    const known = new Set(names.map(({ name }) => name));
+    expect(Object.keys(unexplained).filter((name) => explained.has(name) || !known.has(name))).toEqual([]);
   });
 
   test("come with an example where they are functions of the root", () => {
@@ -91,6 +103,11 @@ describe("who comes from elsewhere", () => {
 function hasMember(value: unknown, source: string, member: string): boolean {
   if (typeof value === "function" && (member in value || member in (value.prototype as object))) return true;
   return new RegExp(`^ {2}(?:readonly |get )?${member}\\b`, "m").test(read(source));
+}
+
+function filesIn(folder: string, kind: RegExp): string[] {
+  const found = readdirSync(join(root, folder), { recursive: true, encoding: "utf8" });
+  return found.filter((name) => kind.test(name) && !name.includes("node_modules")).map((name) => `${folder}/${name}`);
 }
 
 function spansOf(cell: string): string[] {

@@ -5,10 +5,10 @@ import { SessionError } from "skein";
 export type Queries = Pick<PGliteInterface | Transaction, "query">;
 
 /**
- * - `sessions` has a row a session: its header, how long its log is, and what listings filter and sort by. A fork's log
+ * - `sessions` has a row for each session: its header, the length of its log, and the columns of listings. A fork's log
  *   begins with the parts in `origin`, the last of which ends at `origin_version` in the rows of `origin_key`. A purged
- *   session that forks build on keeps its row, without an id.
- * - `entries` is the log of all sessions. What the row engine keeps beside an entry is in `state`.
+ *   session whose rows a fork shares keeps its row, without an id.
+ * - `entries` is the log of all sessions. The row engine stores its data of an entry in `state`.
  */
 const SCHEMA = `
   CREATE SCHEMA IF NOT EXISTS skein;
@@ -59,7 +59,7 @@ const SCHEMA = `
   );
   CREATE SEQUENCE IF NOT EXISTS skein.lease_tokens;`;
 
-/** Makes the tables of a store, where they are missing. */
+/** Creates the missing tables of a store. */
 export async function prepareDatabase(database: PGliteInterface): Promise<void> {
   try {
     await database.exec(SCHEMA);
@@ -68,7 +68,7 @@ export async function prepareDatabase(database: PGliteInterface): Promise<void> 
   }
 }
 
-/** What a statement answers. */
+/** The result of a statement. */
 export async function select<Row>(queries: Queries, sql: string, values: readonly unknown[] = []): Promise<Row[]> {
   try {
     const { rows } = await queries.query<Row>(sql, [...values]);
@@ -78,7 +78,7 @@ export async function select<Row>(queries: Queries, sql: string, values: readonl
   }
 }
 
-/** Every failure of the database is a `SessionError`, so that callers can branch on its code. */
+/** Turns every error of the database into a `SessionError`, so that callers can branch on its code. */
 function failure(cause: unknown): SessionError {
   const problem = cause instanceof Error ? cause.message : String(cause);
   return new SessionError("STORE_FAILED", `The PGlite database failed: ${problem}.`, { cause });

@@ -11,7 +11,7 @@ interface LeaseRow {
 const COLUMNS = "run_id, token, expires_ms";
 const KEY = "(SELECT key FROM skein.sessions WHERE id = $1 AND deleted_at IS NULL)";
 
-/** Leases in a table. Tokens come out of a sequence, so that a later holder has the larger one. */
+/** Leases in a table. Tokens come from a sequence, so that a later holder has a larger one. */
 export class SessionLeases implements LeaseTable {
   readonly #queries: Queries;
 

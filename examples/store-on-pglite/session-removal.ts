@@ -6,11 +6,11 @@ import { checkOpen } from "./session-rows.ts";
 interface RemovedRow {
   readonly origin_key: number | null;
   readonly origin_version: number;
-  /** How much of its log the longest fork of it needs; null without forks. */
+  /** How many entries its longest fork shares; null without forks. */
   readonly needed: number | null;
 }
 
-/** Deletes sessions, brings them back, and purges them, sparing what forks build on. */
+/** Deletes, undeletes and purges sessions, except the rows that forks share. */
 export class SessionRemoval {
   readonly #database: PGliteInterface;
 
@@ -64,7 +64,7 @@ export class SessionRemoval {
   }
 }
 
-/** Removes the entries of a purged session that no fork takes, its row when there is no fork, and so on upwards. */
+/** Removes the entries of a purged session that no fork shares, its row if it has no fork, and the same for its purged ancestors. */
 async function collect(transaction: Transaction, key: number): Promise<void> {
   const [row] = await select<RemovedRow>(
     transaction,

@@ -18,7 +18,7 @@ export async function authenticateWith(jwk: JWK): Promise<Authenticate> {
         expiresAt: new Date((payload.exp ?? 0) * 1000).toISOString(),
       };
     } catch {
-      return null; // Wrong signature, wrong audience, or expired: 401.
+      return null; // Not signed by us, not for us, or expired: 401.
     }
   };
 }

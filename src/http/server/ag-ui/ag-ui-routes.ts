@@ -31,7 +31,7 @@ export function mountAgUi(app: ServerApp, services: ServerServices, { backlog, f
     path: "/agui/:agent",
     operationId: "runAgUi",
     summary:
-      "Says something in a thread, answers what its run asks, or joins it, and streams what comes of it, for AG-UI.",
+      "Sends a message to a thread, answers its open questions, or joins its run, and streams the events, for AG-UI.",
     body: runInput,
     problems: [503],
     content: true,

@@ -46,7 +46,7 @@ export function mountChat(app: ServerApp, services: ServerServices, parts: Front
     method: "get",
     path: "/api/chat/:id",
     operationId: "readChat",
-    summary: "What was said in a chat, as messages of the AI SDK.",
+    summary: "The messages of a chat, in the format of the AI SDK.",
     answers: { 200: { description: "The chat.", schema: chatView } },
     handle: async ({ param, caller }) => answer(await readChat(services, param("id"), caller)),
   });
@@ -55,10 +55,10 @@ export function mountChat(app: ServerApp, services: ServerServices, parts: Front
     path: "/api/chat/:id/stop",
     operationId: "stopChat",
     frees: true,
-    summary: "Stops the run of a chat; what was said stays.",
+    summary: "Stops the run of a chat; its messages are kept.",
     needs: "run",
     body: stopChat,
-    answers: { 204: { description: "It has been told, or there is none." } },
+    answers: { 204: { description: "The run was cancelled, or none was open." } },
     async handle({ param, body, caller, as }) {
       const head = await visibleHead(services, param("id"), caller);
       const runId = body.runId ?? openRunOf(head)?.runId;
@@ -96,7 +96,7 @@ function mountStreams(app: ServerApp, services: ServerServices, { backlog, feeds
     method: "post",
     path: "/api/chat",
     operationId: "chat",
-    summary: "Says something in a chat, or answers what its run asks, and streams what comes of it, for the AI SDK.",
+    summary: "Sends a message to a chat, or answers its open questions, and streams the response, for the AI SDK.",
     body: chatRequest,
     problems: [503],
     content: true,
@@ -120,8 +120,8 @@ function mountStreams(app: ServerApp, services: ServerServices, { backlog, feeds
     method: "get",
     path: "/api/chat/:id/stream",
     operationId: "joinChat",
-    summary: "The answer that is being given in a chat, from its beginning, for the AI SDK.",
-    answers: { ...STREAM, 204: { description: "No answer is being given." } },
+    summary: "Streams the answer in progress in a chat from its beginning, for the AI SDK.",
+    answers: { ...STREAM, 204: { description: "No answer is in progress." } },
     async handle(call) {
       const { param, caller } = call;
       if (services.drain.aborted) throw draining();

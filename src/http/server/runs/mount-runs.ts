@@ -21,7 +21,7 @@ import { listOpenRuns, listSessionRuns, readRun } from "./run-views.ts";
 import { answerQuestion, cancelRun } from "./speak-to-run.ts";
 
 const RUN = { 200: { description: "The run.", schema: schemas.runView } } as const;
-const ASKED = { 202: { description: "The run, which goes on by itself.", schema: schemas.runView } } as const;
+const ASKED = { 202: { description: "The run, which continues in the background.", schema: schemas.runView } } as const;
 
 /** Adds the routes of runs and of live events. */
 export function mountRuns(app: ServerApp, services: ServerServices): void {
@@ -40,8 +40,7 @@ function mountAsking(app: ServerApp, services: ServerServices, backlog: Backlog)
     method: "post",
     path: "/api/sessions/:id/runs",
     operationId: "startRun",
-    summary:
-      "Asks for a run of a session by an agent or a group. Under the same runId, or Idempotency-Key, it is the same run.",
+    summary: "Requests a run of a session by an agent or a group; idempotent by runId or Idempotency-Key.",
     needs: "run",
     body: schemas.runRequest,
     problems: [503],
@@ -58,10 +57,10 @@ function mountAsking(app: ServerApp, services: ServerServices, backlog: Backlog)
     method: "post",
     path: "/api/sessions/:id/recover",
     operationId: "recoverSession",
-    summary: "Lets a worker go on with the run of a session that was interrupted, or begin the one that waits.",
+    summary: "Makes a worker continue the session's interrupted run, or begin the one that waits.",
     needs: "run",
     body: emptyRequest,
-    answers: { ...ASKED, 204: { description: "No run of the session could go on." } },
+    answers: { ...ASKED, 204: { description: "The session has no run to recover." } },
     async handle({ param, caller }) {
       const sessionId = param("id");
       if (services.drain.aborted) throw draining();
@@ -82,7 +81,7 @@ function mountListing(app: ServerApp, services: ServerServices): void {
     method: "get",
     path: "/api/runs",
     operationId: "listRuns",
-    summary: "A page of the runs that stand there, of the caller's sessions or of all for an administrator.",
+    summary: "Open runs, one page, filtered by state: of the caller's sessions, or of all for an administrator.",
     query: schemas.runsQuery,
     answers: { 200: { description: "The page.", schema: schemas.runPage } },
     handle: async ({ query, as }) => answer(await listOpenRuns(services, query, as)),
@@ -91,7 +90,8 @@ function mountListing(app: ServerApp, services: ServerServices): void {
     method: "get",
     path: "/api/fleet",
     operationId: "getFleet",
-    summary: "The workers and what they run, and what waits: of the caller's sessions, or of all for an administrator.",
+    summary:
+      "The workers with their runs, and the waiting runs: of the caller's sessions, or of all for an administrator.",
     answers: { 200: { description: "The fleet.", schema: schemas.fleetView } },
     handle: async ({ caller }) => answer(await readFleet(services, caller)),
   });
@@ -99,7 +99,7 @@ function mountListing(app: ServerApp, services: ServerServices): void {
     method: "get",
     path: "/api/sessions/:id/runs",
     operationId: "listSessionRuns",
-    summary: "The runs of a session, the latest first: all that are open, and the latest of all.",
+    summary: "The runs of a session, the latest first: all open ones, and the latest others.",
     query: z.strictObject({ limit: limit.optional() }),
     answers: { 200: { description: "The runs.", schema: schemas.runList } },
     async handle({ param, query, caller }) {
@@ -111,7 +111,7 @@ function mountListing(app: ServerApp, services: ServerServices): void {
     method: "get",
     path: "/api/sessions/:id/runs/:runId",
     operationId: "getRun",
-    summary: "How a run stands.",
+    summary: "The state of a run.",
     answers: RUN,
     handle: async ({ param, caller }) => answer(await viewOf(services, param("id"), param("runId"), caller)),
   });
@@ -139,7 +139,7 @@ function mountSaying(app: ServerApp, services: ServerServices): void {
       path: "/api/sessions/:id/runs/:runId/cancel",
       operationId: "cancelRun",
       frees: true,
-      summary: "Tells a run to stop, wherever it is; what was said stays.",
+      summary: "Cancels a run in any process; its messages are kept.",
       needs: "run",
       body: reasonRequest,
     },
@@ -154,7 +154,7 @@ function mountSaying(app: ServerApp, services: ServerServices): void {
       path: "/api/sessions/:id/questions/:question",
       operationId: "answerQuestion",
       frees: true,
-      summary: "Lets a call run that waits for approval, or refuses it. The first answer counts.",
+      summary: "Approves or denies a call that waits for approval. The first answer counts.",
       needs: "approve",
       body: schemas.answerRequest,
     },
@@ -167,8 +167,8 @@ function mountSaying(app: ServerApp, services: ServerServices): void {
         operationId: `${kind}Run`,
         summary:
           kind === "steer"
-            ? "Says something before the model's next turn, to the run that has begun."
-            : "Says something when the model would stop, to the run that has begun.",
+            ? "Adds input to the run that has begun, before the model's next turn."
+            : "Adds input to the run that has begun, delivered when the model would stop.",
         needs: "run",
         body: schemas.inputRequest,
         content: true,
@@ -195,11 +195,11 @@ function mountStreams(app: ServerApp, services: ServerServices, { streams, watch
     method: "get",
     path: "/api/sessions/:id/runs/:runId/events",
     operationId: "readRunEvents",
-    summary: "What happens in a run, from its beginning or from the event that Last-Event-ID names.",
+    summary: "Streams the events of a run, from its beginning or after the event in Last-Event-ID.",
     problems: [410],
     answers: {
       ...eventStream("an event of the run, as JSON", runEvent),
-      204: { description: "The run has ended with the event that Last-Event-ID names." },
+      204: { description: "The event in Last-Event-ID was the last one of the run." },
     },
     async handle({ param, caller, admission, request }) {
       if (drain.aborted) throw draining();
@@ -212,7 +212,7 @@ function mountStreams(app: ServerApp, services: ServerServices, { streams, watch
     method: "get",
     path: "/api/sessions/:id/watch",
     operationId: "watchSession",
-    summary: "The entries of a session as they come, whichever process appends them.",
+    summary: "Streams the entries of a session as they are appended, by any process.",
     query: schemas.watchQuery,
     answers: eventStream("an entry, as JSON", entry),
     async handle({ param, query, caller, admission, request }) {
