@@ -67,6 +67,8 @@ export class LogSink implements RunSink {
   #tell = (fact: HeardFact): void => void this.#untold.push(fact);
   #stopListening: () => void = () => {};
   #ended = false;
+  /** Whether "run parked" is on record: what is said after it is said to the next claim, not to this one. */
+  #parked = false;
 
   constructor(log: KeptLog, init: LogSinkInit) {
     this.#log = log;
@@ -77,7 +79,9 @@ export class LogSink implements RunSink {
     this.#lastId = lastId;
     this.#version = version;
     this.#ear = new LogEar(log.store, log.sessionId, heard, (entry) => {
-      if (isSaidTo(init.runId, entry)) this.#tell(entry);
+      // The answer to the append may be lost, or come later than the entry itself and what follows it.
+      if (isParkedOf(init, entry)) this.#parked = true;
+      else if (!this.#parked && isSaidTo(init.runId, entry)) this.#tell(entry);
     });
     this.#atLeaf = atLeaf;
   }
@@ -108,7 +112,9 @@ export class LogSink implements RunSink {
   }
 
   append(drafts: readonly EntryDraft[]): Promise<KeptEntries> {
-    if (this.#ended) return Promise.reject(this.#endedError());
+    // Of a parked run, only an answer that came at the same moment is still put on record.
+    const isOver = this.#ended || (this.#parked && drafts.some(({ type }) => type !== "approval"));
+    if (isOver) return Promise.reject(this.#endedError());
     return this.#append(drafts, { below: this.#lastId, ...this.#guard });
   }
 
@@ -124,7 +130,8 @@ export class LogSink implements RunSink {
 
   async park(fact: ParkedFact): Promise<boolean> {
     if (this.#ended) throw this.#endedError();
-    return this.#appendIfHeard({ type: "run_parked", runId: this.#init.runId, ...fact });
+    const isOnRecord = await this.#appendIfHeard({ type: "run_parked", runId: this.#init.runId, ...fact });
+    return isOnRecord || this.#parked;
   }
 
   async end(outcome: RunOutcome): Promise<boolean> {
@@ -179,16 +186,21 @@ export class LogSink implements RunSink {
 
   async #append(drafts: readonly EntryDraft[], options: AppendOptions): Promise<KeptEntries> {
     const { entries, version, head } = await this.#log.append(drafts, options);
+    // A store repeats an append whose answer was lost. Others may have appended since, which has yet to be heard.
+    const end = entries.reduce((latest, { seq }) => Math.max(latest, seq + 1), 0);
+    if (entries.some(({ type }) => type === "run_parked")) this.#parked = true;
     // An entry that was there before this call is a repetition, and the run has gone on since.
     const fresh = entries.find(({ seq }) => seq >= this.#ear.heard);
     if (fresh !== undefined && fresh.seq > this.#ear.heard) await this.#ear.look(fresh.seq);
-    this.#ear.skipTo(version);
+    this.#ear.skipTo(end);
     const isAdded = (entry: Entry): boolean => isNode(entry) && entry.seq >= this.#version;
     const first = entries.find(isAdded);
     if (first === undefined) return { entries };
     const others = first.parentId === this.#lastId ? NOBODY : await this.#othersBefore(first);
     this.#lastId = (entries.findLast(isAdded) as Entry).id;
-    this.#version = version;
+    this.#version = end;
+    // Whether others have moved the leaf or gone on below the run's last entry shows with the next append.
+    if (version > end) return { entries, others };
     // A run that began beside the leaf was never left.
     const moved = this.#atLeaf && head.leafId !== this.#lastId;
     this.#atLeaf = head.leafId === this.#lastId;
@@ -210,4 +222,9 @@ export class LogSink implements RunSink {
   #endedError(): SessionError {
     return new SessionError("RUN_ENDED", `Run ${this.#init.runId} has ended and takes no more entries.`);
   }
+}
+
+/** Whether an entry says that a run has parked, in the claim that a sink keeps. */
+function isParkedOf({ runId, start }: LogSinkInit, entry: Entry): boolean {
+  return entry.type === "run_parked" && entry.runId === runId && entry.seq >= start.version;
 }
