@@ -30,7 +30,7 @@ const tailBytes = 256;
 export async function startProxy(target) {
   /** @type {Set<import("node:net").Socket>} */
   const sockets = new Set();
-  let silent = false;
+  let [silent, closed] = [false, false];
   /** What is waited for, and who waits. @type {{ sent: RegExp, resolve: (held: HeldConnection) => void } | null} */
   let holding = null;
   const keep = (/** @type {import("node:net").Socket} */ socket) => {
@@ -88,10 +88,13 @@ export async function startProxy(target) {
     heal: async () => {
       if (silent) reset();
       silent = false;
-      if (server.listening) return;
+      if (server.listening || closed) return;
       server.listen(port, "127.0.0.1");
       await once(server, "listening");
     },
-    close: refuse,
+    close: () => {
+      closed = true;
+      return refuse();
+    },
   };
 }
