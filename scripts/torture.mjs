@@ -23,7 +23,7 @@ Does harm to processes that write to stores, and then looks whether each store h
   --store kind  only stores whose name begins so: jsonl, sqlite, postgres, redis (default: all)
   --minutes N   for how long on each store; seeds: on all of them (default: 0.5; http: 5; runs: until 200 kills; seeds: 10;
                 fleet: until there were as many runs and kills as were asked for, an hour at most; its last runs have
-                another minute to end, and each other step at most three; SIGTERM and SIGINT end everything in a minute)
+                five more minutes at most, and each other step three; SIGTERM and SIGINT end everything in a minute)
   --seed N      the first seed (default: drawn)
   --seeds N     only so many seeds, whatever the time
   --runs N      fleet: so many runs at least (default: 1000)

@@ -90,11 +90,14 @@ export function areTexts(value: unknown): value is readonly string[] {
   return Array.isArray(value) && value.every((text) => typeof text === "string");
 }
 
-/** What was told live about a run, else null. */
+/**
+ * What was told live about a run, else null. Whoever reaches the queue can publish, so that nothing is taken here that the
+ * log tells: no question, no result and no end.
+ */
 export function readNotice(value: unknown): LiveNotice | null {
   const { seq, delta, since, count, event } = fieldsOf(value) ?? {};
   if (![seq, delta, since, count].every(Number.isSafeInteger)) return null;
-  if (event !== undefined && typeof fieldsOf(event)?.["type"] !== "string") return null;
+  if (event !== undefined && !isToldLive(fieldsOf(event))) return null;
   return { seq, delta, since, count, ...(event === undefined ? {} : { event }) } as LiveNotice;
 }
 
@@ -102,4 +105,36 @@ export function readNotice(value: unknown): LiveNotice | null {
 export function readLookers(value: unknown): Lookers | null {
   const { topics, joined } = fieldsOf(value) ?? {};
   return areTexts(topics) ? { topics, joined: joined === true } : null;
+}
+
+/** What the log tells of an agent's run, and of a group's: those who follow a run have it from there. */
+const LASTING: ReadonlySet<string> = new Set<RunEvent["type"]>([
+  "run-started",
+  "round-finished",
+  "tool-finished",
+  "approval-required",
+  "compaction",
+  "run-parked",
+  "run-finished",
+  "run-failed",
+]);
+const LASTING_OF_GROUPS: ReadonlySet<string> = new Set<GroupEvent["type"]>([
+  "group-started",
+  "agent-finished",
+  "agent-failed",
+  "approval-required",
+  "group-finished",
+  "group-failed",
+]);
+/** What an agent of a group tells of itself lasts in the log only as the group tells it. */
+const isOfGroup = (event: Pick<LiveEvent["event"], "type">): boolean =>
+  "agent" in event || event.type.startsWith("group-");
+
+/** Whether the log tells of an event, so that nothing is told live of it. */
+export function isLasting(event: Pick<LiveEvent["event"], "type">): boolean {
+  return (isOfGroup(event) ? LASTING_OF_GROUPS : LASTING).has(event.type);
+}
+
+function isToldLive(event: Readonly<Record<string, unknown>> | null): boolean {
+  return typeof event?.["type"] === "string" && !isLasting(event as unknown as LiveEvent["event"]);
 }

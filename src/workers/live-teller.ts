@@ -5,6 +5,7 @@ import {
   LOOKERS_TOPIC,
   type LiveEvent,
   type LiveNotice,
+  isLasting,
   type Lookers,
   publishJson,
   type RunKey,
@@ -94,30 +95,4 @@ export class LiveTeller {
   #isLookedAt(topic: string): boolean {
     return (this.#lookers.get(topic) ?? 0) > Date.now();
   }
-}
-
-/** What the log tells of an agent's run, and of a group's: those who follow a run have it from there. */
-const LASTING: ReadonlySet<string> = new Set<Event["type"]>([
-  "run-started",
-  "round-finished",
-  "tool-finished",
-  "approval-required",
-  "compaction",
-  "run-parked",
-  "run-finished",
-  "run-failed",
-]);
-const LASTING_OF_GROUPS: ReadonlySet<string> = new Set<Event["type"]>([
-  "group-started",
-  "agent-finished",
-  "agent-failed",
-  "approval-required",
-  "group-finished",
-  "group-failed",
-]);
-/** What an agent of a group tells of itself lasts in the log only as the group tells it. */
-const isOfGroup = (event: Event): boolean => "agent" in event || event.type.startsWith("group-");
-
-function isLasting(event: Event): boolean {
-  return (isOfGroup(event) ? LASTING_OF_GROUPS : LASTING).has(event.type);
 }

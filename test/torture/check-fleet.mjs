@@ -141,7 +141,21 @@ function takeoverOf(entries, runId, atMs) {
   if (before?.type !== "run" || before.phase !== "started") return null;
   // What a holder has written at the last moment came before the strike in truth.
   if (after?.type !== "run" || after.phase !== "started") return null;
+  // Whoever was struck had lost the run before, where someone went on with it after that.
+  const goesOn = (/** @type {Entry} */ { type, timestamp, seq }) =>
+    (type === "message" || type === "effect") && Date.parse(timestamp) > atMs && seq < after.seq;
+  if (entries.some((entry) => goesOn(entry) && !isStartOf(entries, entry, after))) return null;
   return Date.parse(after.timestamp) - atMs;
+}
+
+/**
+ * Whether an entry was appended together with a start, as the end of what came before is.
+ * @param {readonly Entry[]} entries
+ * @param {Entry} entry
+ * @param {Entry} start
+ */
+function isStartOf(entries, entry, start) {
+  return entries.slice(entry.seq, start.seq + 1).every(({ timestamp }) => timestamp === start.timestamp);
 }
 
 /** @param {readonly number[]} times */

@@ -38,7 +38,9 @@ const pauseMsMax = 4_000;
 const serverShare = 0.15;
 const frozenShare = 0.25;
 const progressEveryMs = 5_000;
-const settleMsMax = 60_000;
+/** How long the last runs may do nothing, and how long they may take at all, however busy the machine is. */
+const stillMsMax = 60_000;
+const settleMsMax = 300_000;
 /** How long anything else of a trial may take at most: to begin, to do harm, to end in order, to be looked at. */
 const stepMsMax = 180_000;
 /** Of a long trial with faults of servers, every other part has kills alone, so that takeovers can be timed. */
@@ -46,6 +48,8 @@ const partMsMax = 120_000;
 const partsMin = 4;
 /** How long after a kill the next one comes there: long enough for a takeover to be over. */
 const apartMs = 3_500;
+/** How long the first kill after that waits for workers that are being started. */
+const allThereMsMax = 30_000;
 /** How many takeovers of a hundred may be late on a machine that is busy with other things, where there were enough to tell. */
 const latePercentMax = 5;
 const takeoversMin = 20;
@@ -111,8 +115,7 @@ export async function runFleetTrial(store, limits) {
       report(`${Math.round((told - begin) / 1000)} s: ${strikes()} strikes, ${people.runs.length} runs.`);
     }
     report?.("Letting the last runs end.");
-    const settled = wait(settleMsMax, true, { ref: false, ...(signal && { signal }) }).catch(() => true);
-    const late = await Promise.race([used.then(() => false), settled]);
+    const late = await Promise.race([used.then(() => false), untilStill(keeper.store, sessions, signal)]);
     if (signal?.aborted) {
       people.leave();
       throw new SetupError("Stopped before the end.");
@@ -150,6 +153,24 @@ async function within(what, part) {
     timer.abort();
     late.catch(() => {});
   }
+}
+
+/**
+ * Resolves to true when nothing was appended to any session for a minute, or the last runs took too long, or someone stops it.
+ * @param {import("skein").SessionStore} store
+ * @param {readonly string[]} sessions
+ * @param {AbortSignal} [signal]
+ */
+async function untilStill(store, sessions, signal) {
+  const begin = Date.now();
+  let [grownAt, entries] = [begin, 0];
+  while (!signal?.aborted && Date.now() - grownAt < stillMsMax && Date.now() - begin < settleMsMax) {
+    await wait(1000, null, { ref: false });
+    const heads = await store.heads(sessions);
+    const now = heads.reduce((sum, head) => sum + (head?.version ?? 0), 0);
+    if (now > entries) [grownAt, entries] = [Date.now(), now];
+  }
+  return true;
 }
 
 /**
@@ -319,9 +340,10 @@ function strikeAny(fleet, harm, servers) {
   return harm.to === "random" || Math.random() < 0.5 ? strike(fleet) : strikeServers(fleet, servers);
 }
 
-/** Kills a worker, and leaves the others the time to take over what it had. @param {Fleet} fleet */
+/** Kills a worker, and leaves the others, once all are there, the time to take over what it had. @param {Fleet} fleet */
 async function killApart(fleet) {
   await wait(apartMs + Math.random() * 1000);
+  for (const until = Date.now() + allThereMsMax; fleet.workers < sizes.worker && Date.now() < until; ) await wait(100);
   fleet.kill("worker");
 }
 

@@ -77,6 +77,11 @@ export class Fleet {
     return urls[Math.floor(Math.random() * urls.length)] ?? "http://127.0.0.1:1";
   }
 
+  /** How many workers could take up a run now. */
+  get workers() {
+    return [...this.#members].filter((member) => member.role === "worker" && isAble(member)).length;
+  }
+
   /**
    * Whether who listens there, if anyone still does, was told to end.
    * @param {string} url
