@@ -1,5 +1,6 @@
 import { join } from "node:path";
 import { parseArgs } from "node:util";
+import { descendantsOf, endProcess } from "./processes.mjs";
 import { main, root, run, SetupError } from "./run.mjs";
 import { ensureBuild, ensurePackages, ensureRedis } from "./setup.mjs";
 
@@ -21,7 +22,8 @@ Kills and disturbs processes that write to stores, and then checks that each sto
                   seeds        random requests, whose results are compared with those of the memory store
   --store kind  only stores whose name begins so: jsonl, sqlite, postgres, redis (default: all)
   --minutes N   for how long on each store; seeds: on all of them (default: 0.5; http: 5; runs: until 200 kills; seeds: 10;
-                fleet: until there were as many runs and kills as were asked for, an hour at most)
+                fleet: until there were as many runs and kills as were asked for, an hour at most; its last runs have
+                five more minutes at most, and each other step three; SIGTERM and SIGINT end everything in a minute)
   --seed N      the first seed (default: drawn)
   --seeds N     only so many seeds, whatever the time
   --runs N      fleet: so many runs at least (default: 1000)
@@ -30,6 +32,8 @@ Kills and disturbs processes that write to stores, and then checks that each sto
 
 const kinds = ["writers", "connections", "restarts", "runs", "erase", "fleet", "http", "seeds"];
 const seedsARound = 250;
+/** How long after a signal everything is ended that has not come to its end by itself. */
+const stopMsMax = 60_000;
 
 /** @typedef {{ kinds: readonly string[], store: string, minutes: number | null, first: number, seeds: number | null, fleet: { runsMin: number, strikesMin: number, harm: import("../test/torture/fleet-trial.mjs").Harm } }} Options */
 
@@ -42,12 +46,26 @@ await main(async () => {
   await ensureBuild();
   await ensureRedis();
   const stopping = new AbortController();
-  for (const signal of ["SIGINT", "SIGTERM"]) process.once(signal, () => stopping.abort());
+  for (const signal of ["SIGINT", "SIGTERM"]) process.once(signal, () => stop(stopping));
   const kept = await runTrials(options, stopping.signal);
   if (stopping.signal.aborted) throw new SetupError("Stopped before the end.");
   const same = !options.kinds.includes("seeds") || (await runSeeds(options));
   return kept && same ? 0 : 1;
 });
+
+/**
+ * Ends the trial, which has a minute for that: then it is ended with all that it has started.
+ * @param {AbortController} stopping
+ */
+function stop(stopping) {
+  stopping.abort();
+  const end = () => {
+    console.error(`The trial did not stop within ${stopMsMax / 1000} seconds, so it was ended.`);
+    for (const { pid } of descendantsOf(process.pid)) endProcess(pid);
+    process.exit(1);
+  };
+  setTimeout(end, stopMsMax).unref();
+}
 
 /**
  * Prints a table with the result of each trial; resolves to whether every promise was kept.

@@ -344,7 +344,12 @@ export class LoopRun implements SessionRun {
 
 /** Whether an error says nothing about a run, only that it cannot be kept here now. */
 function isOfStore(error: unknown): boolean {
-  return error instanceof StoreUnreachableError || error instanceof LeaseLostError;
+  return error instanceof StoreUnreachableError || error instanceof LeaseLostError || isLocked(error);
+}
+
+/** Whether an error says that another process has locked the database: one about another holder is a `SessionBusyError`. */
+function isLocked(error: unknown): boolean {
+  return error instanceof SessionError && error.code === "SESSION_BUSY" && !(error instanceof SessionBusyError);
 }
 
 /** Settles when a run has its session; often nobody waits for it. */

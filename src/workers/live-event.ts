@@ -1,6 +1,7 @@
 import { createHash } from "node:crypto";
 import type { RunEvent } from "../agent/run-event.ts";
 import type { GroupEvent } from "../group/group-event.ts";
+import { isRecorded } from "../session/log/run-event.ts";
 import type { Listening, RunQueue } from "./run-queue.ts";
 
 /** Where an event is among those of a run: at an entry of the log, and after so many that were told live since. */
@@ -90,11 +91,14 @@ export function areTexts(value: unknown): value is readonly string[] {
   return Array.isArray(value) && value.every((text) => typeof text === "string");
 }
 
-/** What was told live about a run, else null. */
+/**
+ * What was told live about a run, else null. Whoever reaches the queue can publish, so that nothing is taken here that the
+ * log tells: no question, no result and no end.
+ */
 export function readNotice(value: unknown): LiveNotice | null {
   const { seq, delta, since, count, event } = fieldsOf(value) ?? {};
   if (![seq, delta, since, count].every(Number.isSafeInteger)) return null;
-  if (event !== undefined && typeof fieldsOf(event)?.["type"] !== "string") return null;
+  if (event !== undefined && !isToldLive(fieldsOf(event))) return null;
   return { seq, delta, since, count, ...(event === undefined ? {} : { event }) } as LiveNotice;
 }
 
@@ -102,4 +106,8 @@ export function readNotice(value: unknown): LiveNotice | null {
 export function readLookers(value: unknown): Lookers | null {
   const { topics, joined } = fieldsOf(value) ?? {};
   return areTexts(topics) ? { topics, joined: joined === true } : null;
+}
+
+function isToldLive(event: Readonly<Record<string, unknown>> | null): boolean {
+  return event !== null && typeof event["type"] === "string" && !isRecorded(event as unknown as LiveEvent["event"]);
 }

@@ -140,6 +140,29 @@ test("reports a database that stays locked as busy, and works once it is free", 
   database.close();
 });
 
+test("what is appended after another write found the database locked is there for other processes", async () => {
+  const path = await makePath();
+  const database = new Database(path);
+  const store = await openSqliteStore({ path, database: database as never });
+  await store.create(createHeader({ id: "a" }));
+  await store.append("a", [message]);
+  const lease = await store.lease("a", "run", 60_000);
+  database.exec("PRAGMA busy_timeout = 50");
+  const other = new Database(path);
+  other.exec("BEGIN IMMEDIATE");
+  await expect(lease.renew()).rejects.toMatchObject({ code: "SESSION_BUSY" });
+  await expect(store.append("a", [message])).rejects.toMatchObject({ code: "SESSION_BUSY" });
+  other.exec("ROLLBACK");
+  other.close();
+  await store.append("a", [message]);
+  const second = await openStore(path);
+  expect((await second.head("a"))?.version).toBe(2);
+  await second.append("a", [message]);
+  expect((await store.head("a"))?.version).toBe(3);
+  await store.close();
+  database.close();
+});
+
 test("reports a damaged page, and what lies on others can still be read", async () => {
   const path = await makePath();
   const store = await openStore(path);

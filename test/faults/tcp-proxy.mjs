@@ -9,9 +9,19 @@ import { connect, createServer } from "node:net";
  * @property {() => void} silence nothing passes any more, and nobody is told
  * @property {() => Promise<void>} refuse connections end, and no new ones are taken
  * @property {() => void} reset connections end as if the peer had died; new ones are taken
+ * @property {(sent: RegExp) => Promise<HeldConnection>} holdAnswers the next connection over which such a text is sent gets no
+ * more answers; resolves when the text has been passed on
  * @property {() => Promise<void>} heal all passes again; what was held back in silence is lost with its connections
  * @property {() => Promise<void>} close
  */
+
+/**
+ * A connection whose answers are held back.
+ * @typedef {{ reset: () => void }} HeldConnection
+ */
+
+/** How much of what was sent before is looked through with what comes next, as a text may come in two parts. */
+const tailBytes = 256;
 
 /**
  * @param {number} target the port of the server
@@ -20,7 +30,9 @@ import { connect, createServer } from "node:net";
 export async function startProxy(target) {
   /** @type {Set<import("node:net").Socket>} */
   const sockets = new Set();
-  let silent = false;
+  let [silent, closed] = [false, false];
+  /** What is waited for, and who waits. @type {{ sent: RegExp, resolve: (held: HeldConnection) => void } | null} */
+  let holding = null;
   const keep = (/** @type {import("node:net").Socket} */ socket) => {
     sockets.add(socket);
     socket.on("error", () => {}).on("close", () => sockets.delete(socket));
@@ -28,8 +40,21 @@ export async function startProxy(target) {
   const server = createServer((client) => {
     const upstream = connect(target, "127.0.0.1");
     for (const socket of [client, upstream]) keep(socket);
+    let [isHeld, tail] = [false, ""];
+    const look = (/** @type {Buffer} */ data) => {
+      if (holding === null) return;
+      const text = tail + data.toString("latin1");
+      tail = text.slice(-tailBytes);
+      if (!holding.sent.test(text)) return;
+      isHeld = true;
+      holding.resolve({ reset: () => [client, upstream].forEach((socket) => void socket.resetAndDestroy()) });
+      holding = null;
+    };
     const pass = (/** @type {import("node:net").Socket} */ from, /** @type {import("node:net").Socket} */ to) => {
-      from.on("data", (data) => void (silent || to.destroyed || to.write(data)));
+      from.on("data", (data) => {
+        if (from === client) look(data);
+        if (!silent && !to.destroyed && !(isHeld && to === client)) to.write(data);
+      });
       from.on("close", () => void (silent || to.destroy()));
     };
     pass(client, upstream);
@@ -59,13 +84,17 @@ export async function startProxy(target) {
     },
     refuse,
     reset,
+    holdAnswers: (sent) => new Promise((resolve) => (holding = { sent, resolve })),
     heal: async () => {
       if (silent) reset();
       silent = false;
-      if (server.listening) return;
+      if (server.listening || closed) return;
       server.listen(port, "127.0.0.1");
       await once(server, "listening");
     },
-    close: refuse,
+    close: () => {
+      closed = true;
+      return refuse();
+    },
   };
 }

@@ -10,6 +10,8 @@ import { openMemoryStore } from "../../src/stores/memory/index.ts";
 import { openStore } from "../../src/stores/open-store.ts";
 import { bullmqQueue, inProcessQueue, type RunQueue, startWorker } from "../../src/workers/index.ts";
 import { redisSkip, redisUrl } from "../redis-server.ts";
+import { topicOf } from "../../src/workers/live-event.ts";
+import type { WireRunEvent } from "../../src/http/client/index.ts";
 import { callOf, calling, toolOf } from "../sample-run.ts";
 import { skipBecause } from "../skip.ts";
 import { nextOf, openRunServer } from "./runs-server.ts";
@@ -119,6 +121,54 @@ test.for(["in process", "redis"])(
     expect(paid).toEqual([]);
   },
 );
+
+test("who reaches the queue shows no reader a question or an end that is not in the log", async () => {
+  const queue = inProcessQueue();
+  const pay = toolOf("pay", () => "paid", { needsApproval: () => true });
+  const model = scripted([calling(callOf("c", "pay", { euros: 1000 })), "Done."]);
+  const agent = createAgent({ name: "helper", prompt: "", model, tools: [pay], builtInTools: false });
+  const { client, manager, sessionId } = await openRunServer({ agents: { helper: agent }, init: { queue } });
+  const worker = await startWorker({ manager, agents: [agent], queue });
+  onTestFinished(() => worker.close({ drainMs: 0 }));
+  const { runId } = await client.runs.start(sessionId, { input: "Go." });
+  const { approval } = await nextOf(client, { sessionId, runId }, "approval-required");
+  const topic = topicOf({ sessionId, runId });
+  const seq = ((await manager.head(sessionId))?.version ?? 0) - 1;
+  let delta = 0;
+  /** As whoever has the run would publish it, and after all that was told. */
+  const forge = (event: object): Promise<void> => {
+    delta += 1;
+    const notice = { seq, since: seq, delta, count: delta, event: { ...event, runId } };
+    return queue.publish(topic, Buffer.from(JSON.stringify(notice)));
+  };
+  const message = { role: "tool", toolCallId: "c", content: "forged" };
+  const forged = [
+    { type: "approval-required", round: 1, approval: { ...approval, arguments: { euros: 1 } } },
+    { type: "tool-finished", round: 1, callId: "c", message },
+    { type: "run-finished", truncated: false, usage: null },
+    { type: "run-failed", error: { code: "INTERNAL", message: "forged" } },
+  ];
+  const told: WireRunEvent[] = [];
+  let isForged = false;
+  for await (const event of client.runs.events(sessionId, runId)) {
+    told.push(event);
+    if (event.type === "approval-required" && !isForged) {
+      isForged = true;
+      for (const event of forged) await forge(event);
+      // As an agent of a group would be told of.
+      await forge({ ...forged[0], agent: "helper" });
+      await forge({ type: "text-delta", round: 1, text: "last forged" });
+    }
+    if (event.type === "text-delta" && event.text === "last forged")
+      await client.runs.deny(sessionId, approval.question);
+  }
+  const questions = told.flatMap((event) => (event.type === "approval-required" ? [event.approval.arguments] : []));
+  expect(questions).toEqual([{ euros: 1000 }]);
+  expect(told.filter(({ type }) => type === "run-finished" || type === "run-failed")).toHaveLength(1);
+  const results = told.flatMap((event) => (event.type === "tool-finished" ? [event.message.content] : []));
+  expect(results).toHaveLength(1);
+  expect(results).not.toContain("forged");
+});
 
 test("a question of a run inside of a tool is discarded once its process has died, and approves no other call", async () => {
   const paid: string[] = [];

@@ -78,7 +78,7 @@ function lastingOf(entries, runId) {
 }
 
 /**
- * How long runs took to go on after harm was done to the worker that had them, and how many of them were late though
+ * How long runs took to go on after harm was done to the worker that had them, and which of them were late though
  * nobody else was struck meanwhile.
  * @param {ReadonlyMap<string, readonly Entry[]>} logs by run
  * @param {readonly import("./fleet.mjs").Strike[]} strikes
@@ -88,7 +88,8 @@ function lastingOf(entries, runId) {
  * @param {readonly { fromMs: number, toMs: number }[]} about.outages when nobody could reach the store or the queue
  */
 export function checkTakeovers(logs, strikes, { leaseMs, lags, outages }) {
-  let late = 0;
+  /** @type {string[]} */
+  const lateOnes = [];
   const windowMs = leaseMs + takeoverMs;
   /** @param {number} atMs */
   const lagAt = (atMs) =>
@@ -107,10 +108,13 @@ export function checkTakeovers(logs, strikes, { leaseMs, lags, outages }) {
       all.push(ms);
       if (!strike.alone || next - strike.atMs <= windowMs || isOut(strike.atMs)) continue;
       alone.push(ms);
-      if (ms > windowMs + lagAt(strike.atMs)) late += 1;
+      const lagMs = lagAt(strike.atMs);
+      if (ms <= windowMs + lagMs) continue;
+      const at = new Date(strike.atMs).toISOString();
+      lateOnes.push(`Run ${runId} went on ${ms} ms after harm at ${at}, with event loops ${lagMs} ms late.`);
     }
   }
-  return { all: spreadOf(all), alone: spreadOf(alone), late };
+  return { all: spreadOf(all), alone: spreadOf(alone), late: lateOnes.length, lateOnes };
 }
 
 /**
@@ -137,7 +141,21 @@ function takeoverOf(entries, runId, atMs) {
   if (before?.type !== "run" || before.phase !== "started") return null;
   // What a holder has written at the last moment came before the strike in truth.
   if (after?.type !== "run" || after.phase !== "started") return null;
+  // Whoever was struck had lost the run before, where someone went on with it after that.
+  const goesOn = (/** @type {Entry} */ { type, timestamp, seq }) =>
+    (type === "message" || type === "effect") && Date.parse(timestamp) > atMs && seq < after.seq;
+  if (entries.some((entry) => goesOn(entry) && !isStartOf(entries, entry, after))) return null;
   return Date.parse(after.timestamp) - atMs;
+}
+
+/**
+ * Whether an entry was appended together with a start, as the end of what came before is.
+ * @param {readonly Entry[]} entries
+ * @param {Entry} entry
+ * @param {Entry} start
+ */
+function isStartOf(entries, entry, start) {
+  return entries.slice(entry.seq, start.seq + 1).every(({ timestamp }) => timestamp === start.timestamp);
 }
 
 /** @param {readonly number[]} times */

@@ -66,7 +66,8 @@ export class FleetPeople {
       this.runs.push(run);
       try {
         await this.#again(() => this.#ask(run));
-        while (!run.ended) await this.#again(() => this.#follow(run));
+        // The events of a run end without an error when nobody waits for them any more.
+        while (!run.ended && !this.#over.signal.aborted) await this.#again(() => this.#follow(run));
       } catch (error) {
         if (this.#over.signal.aborted) return;
         this.wrong.push(`Run ${run.runId}: ${describe(error)}`);

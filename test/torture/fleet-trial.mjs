@@ -6,6 +6,7 @@ import { Redis } from "ioredis";
 import pg from "pg";
 import { startPostgres } from "../../scripts/postgres.mjs";
 import { startRedis } from "../../scripts/redis.mjs";
+import { SetupError } from "../../scripts/run.mjs";
 import { openAt } from "../faults/programs/open-at.mjs";
 import { checkFollowed, checkTakeovers } from "./check-fleet.mjs";
 import { checkRuns, entriesOf, linesOf } from "./check-runs.mjs";
@@ -37,7 +38,18 @@ const pauseMsMax = 4_000;
 const serverShare = 0.15;
 const frozenShare = 0.25;
 const progressEveryMs = 5_000;
-const settleMsMax = 60_000;
+/** How long the last runs may do nothing, and how long they may take at all, however busy the machine is. */
+const stillMsMax = 60_000;
+const settleMsMax = 300_000;
+/** How long anything else of a trial may take at most: to begin, to do harm, to end in order, to be looked at. */
+const stepMsMax = 180_000;
+/** Of a long trial with faults of servers, every other part has kills alone, so that takeovers can be timed. */
+const partMsMax = 120_000;
+const partsMin = 4;
+/** How long after a kill the next one comes there: long enough for a takeover to be over. */
+const apartMs = 3_500;
+/** How long the first kill after that waits for workers that are being started. */
+const allThereMsMax = 30_000;
 /** How many takeovers of a hundred may be late on a machine that is busy with other things, where there were enough to tell. */
 const latePercentMax = 5;
 const takeoversMin = 20;
@@ -79,18 +91,20 @@ export async function runFleetTrial(store, limits) {
   const sessions = Array.from({ length: sessionsAtOnce }, (_, index) => `s${index}`);
   const keeper = await openWith(place.url, sessions);
   try {
-    await fleet.start(sizes);
+    await within("The start of the fleet", fleet.start(sizes));
     const people = new FleetPeople(fleet, answerMsMaxBy[harm.to], await import("skein/client"));
     const [begin, end] = [Date.now(), Date.now() + durationMs];
     const strikes = () => strikesOf(fleet) + harmed.count;
     const wanted = () =>
       !signal?.aborted && Date.now() < end && (people.runs.length < runsMin || strikes() < strikesMin);
     const used = Promise.all(sessions.map((sessionId) => people.use(sessionId, wanted)));
+    const partMs = Math.min(partMsMax, durationMs / partsMin);
+    const isQuiet = () => harm.to === "servers" && Math.floor((Date.now() - begin) / partMs) % 2 === 1;
     let [told, emptied] = [begin, !harm.emptyQueue];
     while (wanted()) {
-      if (harm.to === "restart") await fleet.restart();
-      else if (harm.to === "random" || Math.random() < 0.5) await strike(fleet);
-      else await strikeServers(fleet, harmed);
+      const act =
+        harm.to === "restart" ? fleet.restart() : isQuiet() ? killApart(fleet) : strikeAny(fleet, harm, harmed);
+      await within("A strike", act);
       if (!emptied && (strikes() > strikesMin / 2 || people.runs.length > runsMin / 2)) {
         // What a dead worker had is now known to nobody but the log.
         emptied = fleet.kill("worker");
@@ -101,17 +115,81 @@ export async function runFleetTrial(store, limits) {
       report(`${Math.round((told - begin) / 1000)} s: ${strikes()} strikes, ${people.runs.length} runs.`);
     }
     report?.("Letting the last runs end.");
-    const late = await Promise.race([used.then(() => false), wait(settleMsMax, true, { ref: false })]);
+    const late = await Promise.race([used.then(() => false), untilStill(keeper.store, sessions, signal)]);
+    if (signal?.aborted) {
+      people.leave();
+      throw new SetupError("Stopped before the end.");
+    }
+    // What they wait for is looked at before the end of the fleet changes it.
+    const waiting = late ? await waitingIn(keeper.store, people.runs) : [];
     people.leave();
-    await used;
-    await fleet.stop();
-    return await check(keeper.store, { fleet, people, sessions, effects: linesOf(effects), harm, late, harmed });
+    await within("Those who use the fleet", used);
+    await within("The end of the fleet", fleet.stop());
+    const checking = check(keeper.store, { fleet, people, sessions, effects: linesOf(effects), harm, waiting, harmed });
+    return await within("The check", checking);
   } finally {
-    await fleet.stop();
+    await fleet.abort();
     await keeper.store.close();
     for (const server of servers) await server.stop();
     rmSync(folder, { recursive: true, force: true });
   }
+}
+
+/**
+ * What comes of one part of a trial, which fails where that takes too long.
+ * @template T
+ * @param {string} what
+ * @param {Promise<T>} part
+ * @returns {Promise<T>}
+ */
+async function within(what, part) {
+  const timer = new AbortController();
+  const late = wait(stepMsMax, null, { signal: timer.signal }).then(() => {
+    throw new Error(`${what} took longer than ${stepMsMax / 1000} s.`);
+  });
+  try {
+    return await Promise.race([part, late]);
+  } finally {
+    timer.abort();
+    late.catch(() => {});
+  }
+}
+
+/**
+ * Resolves to true when nothing was appended to any session for a minute, or the last runs took too long, or someone stops it.
+ * @param {import("skein").SessionStore} store
+ * @param {readonly string[]} sessions
+ * @param {AbortSignal} [signal]
+ */
+async function untilStill(store, sessions, signal) {
+  const begin = Date.now();
+  let [grownAt, entries] = [begin, 0];
+  while (!signal?.aborted && Date.now() - grownAt < stillMsMax && Date.now() - begin < settleMsMax) {
+    await wait(1000, null, { ref: false });
+    const heads = await store.heads(sessions);
+    const now = heads.reduce((sum, head) => sum + (head?.version ?? 0), 0);
+    if (now > entries) [grownAt, entries] = [Date.now(), now];
+  }
+  return true;
+}
+
+/**
+ * The runs that have not ended, and where each stands in the log.
+ * @param {import("skein").SessionStore} store
+ * @param {readonly import("./fleet-people.mjs").FollowedRun[]} runs
+ */
+async function waitingIn(store, runs) {
+  const sentences = [];
+  for (const { sessionId, runId, seen } of runs.filter(({ ended }) => !ended)) {
+    const head = await store.head(sessionId);
+    const open = head?.openRuns.find((run) => run.runId === runId);
+    const holder = await store.leaseOf(sessionId);
+    const told = JSON.stringify(seen.slice(-3).map(({ id, event }) => `${id} ${event.type}`));
+    sentences.push(
+      `Somebody waited for run ${runId} in vain: ${JSON.stringify(open ?? "it has ended")}, held by ${JSON.stringify(holder)}, told ${told}.`,
+    );
+  }
+  return sentences;
 }
 
 /**
@@ -255,6 +333,22 @@ async function strike(fleet) {
 
 /**
  * @param {Fleet} fleet
+ * @param {Harm} harm
+ * @param {HarmedServers} servers
+ */
+function strikeAny(fleet, harm, servers) {
+  return harm.to === "random" || Math.random() < 0.5 ? strike(fleet) : strikeServers(fleet, servers);
+}
+
+/** Kills a worker, and leaves the others, once all are there, the time to take over what it had. @param {Fleet} fleet */
+async function killApart(fleet) {
+  await wait(apartMs + Math.random() * 1000);
+  for (const until = Date.now() + allThereMsMax; fleet.workers < sizes.worker && Date.now() < until; ) await wait(100);
+  fleet.kill("worker");
+}
+
+/**
+ * @param {Fleet} fleet
  * @param {HarmedServers} servers
  */
 async function strikeServers(fleet, servers) {
@@ -281,10 +375,10 @@ async function empty(url) {
  * @param {readonly string[]} told.sessions
  * @param {readonly string[]} told.effects
  * @param {Harm} told.harm
- * @param {boolean} told.late whether somebody waited for the end of a run in vain
+ * @param {readonly string[]} told.waiting for which runs somebody waited in vain
  * @param {HarmedServers} told.harmed
  */
-async function check(store, { fleet, people, sessions, effects, harm, late, harmed }) {
+async function check(store, { fleet, people, sessions, effects, harm, waiting, harmed }) {
   const { runs, failures } = people;
   const strikes = strikesOf(fleet) + harmed.count;
   const checked = await checkRuns(store, { sessions, runs, effects, kills: strikes, rounds });
@@ -298,7 +392,7 @@ async function check(store, { fleet, people, sessions, effects, harm, late, harm
     ...people.wrong,
     ...checked.violations,
   ];
-  if (late) violations.push("Somebody waited for the end of a run in vain.");
+  violations.push(...waiting);
   const logs = new Map();
   let [deltas, spoken, whole, dropped] = [0, 0, 0, 0];
   for (const sessionId of sessions) {
@@ -324,8 +418,11 @@ async function check(store, { fleet, people, sessions, effects, harm, late, harm
     violations.push(...failed.map(([how, count]) => `${count} requests failed with ${how}.`));
     if (checked.interrupted > 0) violations.push(`${checked.interrupted} calls were interrupted.`);
   }
+  for (const sentence of takeovers.lateOnes) console.log(sentence);
   const told = { deltas, dropped, "whole texts": `${whole} of ${spoken}`, "server faults": harmed.count };
-  const took = { takeovers: describe(takeovers.all), "by themselves": describe(takeovers.alone), late: takeovers.late };
+  const { p50, max } = takeovers.alone;
+  const timed = `${count}, median ${p50} ms, largest ${max} ms`;
+  const took = { takeovers: describe(takeovers.all), "timed takeovers": timed, late: takeovers.late };
   const failed = [...failures].map(([how, count]) => `${count} ${how}`).join(", ");
   return { ...fleet.counts, runs: runs.length, ...checked, ...told, ...took, failed, violations };
 }

@@ -77,6 +77,11 @@ export class Fleet {
     return urls[Math.floor(Math.random() * urls.length)] ?? "http://127.0.0.1:1";
   }
 
+  /** How many workers could take up a run now. */
+  get workers() {
+    return [...this.#members].filter((member) => member.role === "worker" && isAble(member)).length;
+  }
+
   /**
    * Whether who listens there, if anyone still does, was told to end.
    * @param {string} url
@@ -163,6 +168,18 @@ export class Fleet {
     }
   }
 
+  /** Kills everybody at once. */
+  async abort() {
+    this.#stopped = true;
+    const left = [...this.#members];
+    for (const member of left) {
+      member.leaving = true;
+      member.child.kill("SIGKILL");
+    }
+    await Promise.all(left.map(ended));
+  }
+
+  /** Lets everybody end in order. */
   async stop() {
     this.#stopped = true;
     await Promise.all(this.#thaws);
@@ -209,6 +226,7 @@ export class Fleet {
   async #hire(role) {
     const [address = "", queueUrl = "", settings = ""] = this.#args;
     const ways = this.#apart ? await Promise.all([address, queueUrl].map((url) => startProxy(portOf(url)))) : [];
+    if (this.#stopped) return void (await Promise.all(ways.map((way) => way.close())));
     const urls = [address, queueUrl].map((url, at) => ways[at]?.through(url) ?? url);
     const child = spawn(process.execPath, ["--no-warnings", program, role, ...urls, settings], {
       stdio: ["ignore", "pipe", this.#apart ? "ignore" : "inherit"],

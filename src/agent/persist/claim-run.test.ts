@@ -288,3 +288,16 @@ test("of several that resume one file at once, exactly one runs", async () => {
   }
   expect(ran).toEqual([]);
 });
+
+describe.for(Object.entries(stores))("on %s, a run that was asked for and cancelled", ([, open]) => {
+  test("does not begin again under its id, and a fork may use that id", async () => {
+    const store = await storeWith(open, requested("x"), { type: "cancel", runId: "x" });
+    const run = (sessionId: string) =>
+      runSessionLoop(someAgent(), asking(), { model: scripted(["Hi."]), runId: "x", persist: { store, sessionId } });
+    await expect(run(SESSION)).rejects.toMatchObject({ code: "CONFLICT" });
+    expect((await store.head(SESSION))?.openRuns).toEqual([]);
+    expect((await entriesOf(store, SESSION)).map(({ type }) => type)).toEqual(["run_request", "cancel"]);
+    await store.fork(SESSION, createHeader({ id: "fork" }));
+    expect((await run("fork")).transcript.toMessages().at(-1)).toMatchObject({ content: "Hi." });
+  });
+});

@@ -2,7 +2,7 @@ import { hostname } from "node:os";
 import { describeOpen } from "../../session/log/append-guard.ts";
 import type { Entry, EntryDraft, EntryOf } from "../../session/log/entry.ts";
 import { SessionBusyError, SessionError, show } from "../../session/errors.ts";
-import type { SessionHead } from "../../session/log/fold.ts";
+import { isOwn, type SessionHead } from "../../session/log/fold.ts";
 import { type OpenRun, requestIdOf } from "../../session/log/open-runs.ts";
 import type { Guard, SessionStore } from "../../session/store.ts";
 import type { LogAccess } from "./log-access.ts";
@@ -46,7 +46,8 @@ export interface Claim {
  * - What another did about a run since the caller looked is a `CONFLICT`.
  * - A run that waits for an answer, or that was asked for before and is due, goes first: `SESSION_BUSY`.
  * - A run that parked with a local sandbox on another machine goes on there only: `NO_SANDBOX`.
- * - A run that is cancelled before its start is on record does not begin: `CONFLICT`.
+ * - A run that is cancelled before its start is on record does not begin, and one that was asked for and is over does not
+ *   begin again: `CONFLICT`.
  * - A run that was cancelled, or that got nowhere five times in a row, is ended here: `RUN_ENDED`.
  */
 export async function claimRun<T>(
@@ -60,6 +61,7 @@ export async function claimRun<T>(
     const store = access.store as SessionStore;
     await checkKnown(store, head, version);
     const mine = head.openRuns.find((run) => run.runId === runId);
+    if (mine === undefined) await checkNew(store, head, runId);
     checkTurn(head, runId, mine);
     if (mine !== undefined) await checkHost(store, head, mine);
     const ends = head.openRuns.flatMap((run) => (run.state === "started" && run !== mine ? endOf(run) : []));
@@ -76,6 +78,13 @@ export async function claimRun<T>(
     await access.release(null).catch(() => {});
     throw error;
   }
+}
+
+/** @throws {SessionError} `CONFLICT` for a run that was asked for in this session, and was cancelled or has ended. */
+async function checkNew(store: SessionStore, { header }: SessionHead, runId: string): Promise<void> {
+  const request = await readRequest(store, header.id, runId);
+  if (request === null || !isOwn(header, request, request.seq)) return;
+  throw new SessionError("CONFLICT", `Run ${show(runId)} of session ${header.id} is over; use another runId.`);
 }
 
 /** Of several that found the same run, the one that has the session first goes on with it; the others would repeat it. */

@@ -95,6 +95,33 @@ export type RecordedEvent = (
   | (Extract<RecordedRunEvent, { type: "approval-required" }> & { readonly agent: string })
 ) & { readonly claim?: number };
 
+const RUN_EVENTS: Readonly<Record<RecordedRunEvent["type"], true>> = {
+  "run-started": true,
+  "round-finished": true,
+  "approval-required": true,
+  "tool-finished": true,
+  compaction: true,
+  "run-parked": true,
+  "run-finished": true,
+  "run-failed": true,
+};
+const GROUP_EVENTS: Readonly<Record<RecordedGroupEvent["type"], true>> = {
+  "group-started": true,
+  "agent-finished": true,
+  "agent-failed": true,
+  "group-finished": true,
+  "group-failed": true,
+};
+
+/**
+ * Whether an event comes from a log alone. The log of a group records the questions of its agents; the other events of an agent's
+ * own run, which carry its name, are live.
+ */
+export function isRecorded(event: { readonly type: string }): boolean {
+  if (Object.hasOwn(GROUP_EVENTS, event.type)) return true;
+  return Object.hasOwn(RUN_EVENTS, event.type) && (!("agent" in event) || event.type === "approval-required");
+}
+
 /** An error as an entry recorded it. */
 export function recordedError(recorded: unknown): RunError {
   if (typeof recorded === "string") return { code: "ABORTED", message: recorded };

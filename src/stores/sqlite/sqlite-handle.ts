@@ -1,5 +1,6 @@
 import { type Coroutine, runSync } from "../rows/coroutine.ts";
 import type { SqlDatabase, SqlDialect, SqlRunner, SqlValue } from "../sql/sql-database.ts";
+import { SessionError } from "../../session/errors.ts";
 import { sqliteFailure } from "./sqlite-failure.ts";
 
 /** The interface that open databases of better-sqlite3, libsql and `node:sqlite` have in common. */
@@ -51,18 +52,21 @@ export class SqliteHandle implements SqlDatabase {
 
   rows<Row>(sql: string, values: readonly SqlValue[] = []): Row[] {
     checkValues(values);
-    return this.#attempt(() => this.#prepared(this.#lists, sql).all(...values)) as Row[];
+    const statement = this.#attempt(() => this.#prepared(this.#lists, sql));
+    return this.#run(() => statement.all(...values)) as Row[];
   }
 
   /** The first row that a query, or a statement with RETURNING, returns. */
   row<Row>(sql: string, values: readonly SqlValue[] = []): Row | undefined {
     checkValues(values);
-    return (this.#attempt(() => this.#prepared(this.#statements, sql).get(...values)) ?? undefined) as Row | undefined;
+    const statement = this.#attempt(() => this.#prepared(this.#statements, sql));
+    return (this.#run(() => statement.get(...values)) ?? undefined) as Row | undefined;
   }
 
   change(sql: string, values: readonly SqlValue[] = []): number {
     checkValues(values);
-    return Number(this.#attempt(() => this.#prepared(this.#statements, sql).run(...values).changes));
+    const statement = this.#attempt(() => this.#prepared(this.#statements, sql));
+    return Number(this.#run(() => statement.run(...values).changes));
   }
 
   exec(sql: string): void {
@@ -99,10 +103,10 @@ export class SqliteHandle implements SqlDatabase {
   }
 
   #runBetween<T>(begin: string, work: () => T): T {
-    this.change(begin);
+    this.exec(begin);
     try {
       const result = work();
-      this.change("COMMIT");
+      this.exec("COMMIT");
       return result;
     } catch (error) {
       this.#rollBack();
@@ -115,6 +119,33 @@ export class SqliteHandle implements SqlDatabase {
       this.#connection.exec("ROLLBACK");
     } catch {
       // After some failures, such as a full disk, SQLite has rolled back already.
+    }
+  }
+
+  /** Runs a prepared statement. */
+  #run<T>(step: () => T): T {
+    try {
+      return step();
+    } catch (error) {
+      const failure = sqliteFailure(error, this.address);
+      if (failure instanceof SessionError && failure.code === "SESSION_BUSY") this.#endStatement(step);
+      throw failure;
+    }
+  }
+
+  /**
+   * Ends a statement that found the database locked. libsql leaves it in the middle, and as long as one is there SQLite
+   * commits nothing that others write on the connection, though it says that they have. Where nothing may be written, the
+   * statement fails, which is an end.
+   */
+  #endStatement(step: () => unknown): void {
+    this.#connection.exec("PRAGMA query_only = ON");
+    try {
+      step();
+    } catch {
+      // This failure is the end.
+    } finally {
+      this.#connection.exec("PRAGMA query_only = OFF");
     }
   }
 
