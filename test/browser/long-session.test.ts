@@ -5,7 +5,6 @@ import { type BrowserTest, browserTest } from "./browser-test.ts";
 
 const TURNS = 10_000;
 const LAST = TURNS - 1;
-const SOON_MS_MAX = 10_000;
 /** More than a first view may ask for, and far less than there is. */
 const ENTRIES_MAX = 100;
 
@@ -34,9 +33,6 @@ async function openStudio(given: BrowserTest): Promise<{ page: Page; id: string;
   return { page, id, at: `${given.server.url}/#/sessions/${id}/talk`, asked };
 }
 
-/** Asks again until it is so; the machine may be busy with other tests. */
-const soon = <T>(ask: () => Promise<T>) => expect.poll(ask, { timeout: SOON_MS_MAX });
-
 const rowOf = (index: number): string => `#turn-t${index}`;
 
 /** Whether all of an element is in the view of the transcript. */
@@ -51,12 +47,14 @@ async function isInView(page: Page, selector: string): Promise<boolean> {
 /** Where a row is on the screen, once it does not move any more. */
 async function restingTop(page: Page, selector: string): Promise<number> {
   let before = Number.NaN;
-  await soon(async () => {
-    const { y = Number.NaN } = (await page.locator(selector).boundingBox()) ?? {};
-    const moved = Math.abs(y - before);
-    before = y;
-    return moved;
-  }).toBe(0);
+  await expect
+    .poll(async () => {
+      const { y = Number.NaN } = (await page.locator(selector).boundingBox()) ?? {};
+      const moved = Math.abs(y - before);
+      before = y;
+      return moved;
+    })
+    .toBe(0);
   return before;
 }
 
@@ -68,7 +66,7 @@ browserTest(
     await page.route(/\/tree\?/, () => {});
     await page.goto(at);
     await page.locator(rowOf(LAST)).waitFor();
-    await soon(() => isInView(page, rowOf(LAST))).toBe(true);
+    await expect.poll(() => isInView(page, rowOf(LAST))).toBe(true);
     const reads = asked.filter(({ pathname }) => /\/(?:path|entries|context|state)$/.test(pathname));
     const entries = reads.reduce((sum, { searchParams }) => sum + Number(searchParams.get("limit") ?? TURNS), 0);
     expect(reads.filter(({ searchParams }) => !searchParams.has("before"))).toHaveLength(1);
@@ -94,10 +92,12 @@ browserTest("scrolling up loads earlier turns, and what is being read stays wher
   const count = await page.locator(".transcript-row").count();
   const first = TURNS - count;
   await page.locator(".transcript-scroller").hover();
-  await soon(async () => {
-    await page.mouse.wheel(0, -4000);
-    return isInView(page, rowOf(first));
-  }).toBe(true);
+  await expect
+    .poll(async () => {
+      await page.mouse.wheel(0, -4000);
+      return isInView(page, rowOf(first));
+    })
+    .toBe(true);
   await asked;
   const before = await restingTop(page, rowOf(first));
   allow();
@@ -130,7 +130,7 @@ browserTest("a link into the middle of a long session leads there, without what 
   const { page, at, id } = await openStudio(given);
   const read = countBytes(page);
   await page.goto(`${at}?entry=t2500`);
-  await soon(() => isInView(page, rowOf(2500))).toBe(true);
+  await expect.poll(() => isInView(page, rowOf(2500))).toBe(true);
   await restingTop(page, rowOf(2500));
   expect(await isInView(page, rowOf(2500))).toBe(true);
   expect(await page.locator(rowOf(2500)).getAttribute("aria-current")).toBe("true");
@@ -148,9 +148,9 @@ browserTest("a link into the middle of a long session leads there, without what 
   const first = Number(ids[0]?.slice("turn-t".length));
   expect(ids).toEqual(ids.map((_, index) => `turn-t${first + index}`));
   await page.getByRole("button", { name: "Go to the end" }).click();
-  await soon(() => isInView(page, rowOf(LAST))).toBe(true);
+  await expect.poll(() => isInView(page, rowOf(LAST))).toBe(true);
   await page.goto(`${given.server.url}/#/sessions/${id}/talk?entry=t9990`);
-  await soon(() => isInView(page, rowOf(9990))).toBe(true);
+  await expect.poll(() => isInView(page, rowOf(9990))).toBe(true);
 });
 
 browserTest("a long session is compared, and its checkpoints are listed, by the page", async (given) => {
@@ -172,7 +172,7 @@ browserTest("a long session is compared, and its checkpoints are listed, by the 
 browserTest("the rows of a hard turn of the wheel are drawn in the frame that shows them", async (given) => {
   const { page, at } = await openStudio(given);
   await page.goto(`${at}?entry=t9700`);
-  await soon(() => isInView(page, rowOf(9700))).toBe(true);
+  await expect.poll(() => isInView(page, rowOf(9700))).toBe(true);
   for (let jump = 0; jump < 5; jump++) {
     await restingTop(page, rowOf(9700));
     const undrawn = await page.evaluate<string[]>(`new Promise((resolve) => {

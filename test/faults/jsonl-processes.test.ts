@@ -21,7 +21,6 @@ async function checkOnePath(path: string, entries: readonly Entry[]): Promise<vo
 
 test.for(["jsonl", "jsonl (fsync)"])(
   `finds every acknowledged entry after ${KILLS} kills at random moments, on %s`,
-  { timeout: 120_000 },
   (store) => expectKept("writers", store, KILLS),
 );
 

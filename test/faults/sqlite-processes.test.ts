@@ -22,7 +22,6 @@ test("keeps all entries of two processes that append 1,000 times each, in one or
 
 test.for(["sqlite", "sqlite (fsync)"])(
   `finds every acknowledged entry after ${KILLS} kills at random moments, on %s`,
-  { timeout: 120_000 },
   (store) => expectKept("writers", store, KILLS),
 );
 

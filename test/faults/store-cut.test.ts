@@ -13,7 +13,6 @@ import { idle, phasesOf } from "../workers/fleet-support.ts";
 import { startProxy } from "./tcp-proxy.mjs";
 
 const LEASE_MS = 2000;
-const TIMEOUT_MS = 90_000;
 /** The documented limit within which another worker takes over a run. */
 const TAKEOVER_MS_MAX = LEASE_MS + 1000;
 /** How many turns of a busy event loop a takeover may wait in addition. */
@@ -70,7 +69,6 @@ function measureLag(): () => number {
 describe.for(["redis", "postgres"] as const)("a worker whose store on %s", (kind) => {
   test.for(["stops answering", "refuses connections"] as const)(
     "%s loses its runs to another worker in time, claims no new runs, and works again afterwards",
-    { timeout: TIMEOUT_MS },
     async (how, context) => {
       const { proxy, queue, cut, whole } = await openBoth(kind, context);
       const [notifying, held, agent] = [queue(), { count: 0 }, `helper-${++tests}`];
@@ -82,7 +80,7 @@ describe.for(["redis", "postgres"] as const)("a worker whose store on %s", (kind
       };
       await work(agent, cut, queue(), () => new Promise(() => void held.count++));
       const before = [await ask(), await ask()];
-      await expect.poll(() => held.count, { timeout: 10_000 }).toBe(before.length);
+      await expect.poll(() => held.count).toBe(before.length);
       await work(agent, whole, queue(), async () => {});
       const lag = measureLag();
       if (how === "stops answering") proxy.silence();
@@ -102,7 +100,7 @@ describe.for(["redis", "postgres"] as const)("a worker whose store on %s", (kind
         await pause(50);
         return held.count > count;
       };
-      await expect.poll(claimsAgain, { timeout: 30_000 }).toBe(true);
+      await expect.poll(claimsAgain).toBe(true);
     },
   );
 });

@@ -100,9 +100,7 @@ const HOSTILE: readonly (readonly [name: string, path: (id: string) => string, b
   ["a nest of objects", (id) => `/api/sessions/${id}/entries`, () => fill('{"a":', 16 * MIB)],
 ];
 
-test("hostile bodies of several users at once are refused, and the server lives on 512 MB of heap", {
-  timeout: 180_000,
-}, async () => {
+test("hostile bodies of several users at once are refused, and the server lives on 512 MB of heap", async () => {
   const id = await sessionOf(2);
   const longestMs = await whileHealthy(async () => {
     for (const [name, path, body] of HOSTILE) {
@@ -121,9 +119,7 @@ test("hostile bodies of several users at once are refused, and the server lives 
   expect(longestMs).toBeLessThan(1000);
 });
 
-test("twenty users with 14 MiB each are served or told to come again, and others are answered within a second", {
-  timeout: 180_000,
-}, async () => {
+test("twenty users with 14 MiB each are served or told to come again, and others are answered within a second", async () => {
   const ids = await Promise.all(Array.from({ length: USERS }, (_, user) => sessionOf(user)));
   const data = "A".repeat(7 * MIB);
   const picture = {
@@ -146,9 +142,7 @@ test("twenty users with 14 MiB each are served or told to come again, and others
   expect(longestMs).toBeLessThan(1000);
 });
 
-test(`a listing of ${LARGE_SESSIONS} sessions with 5 MiB of variables each comes page by page`, {
-  timeout: 180_000,
-}, async () => {
+test(`a listing of ${LARGE_SESSIONS} sessions with 5 MiB of variables each comes page by page`, async () => {
   const seen = new Set<string>();
   let [cursor, pages] = ["", 0];
   do {
@@ -169,9 +163,7 @@ test(`a listing of ${LARGE_SESSIONS} sessions with 5 MiB of variables each comes
   expect(child.exitCode).toBeNull();
 });
 
-test("what a session says in 12 turns of 7 MiB is read in pages, and refused where there are none", {
-  timeout: 180_000,
-}, async () => {
+test("what a session says in 12 turns of 7 MiB is read in pages, and refused where there are none", async () => {
   const id = await sessionOf(3);
   const turn = JSON.stringify({ role: "user", content: "x".repeat(7 * MIB) });
   for (let i = 0; i < 12; i++) expect((await send(3, "POST", `/api/sessions/${id}/turns`, turn)).status).toBe(201);
