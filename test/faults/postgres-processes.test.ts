@@ -8,7 +8,7 @@ import { askAll, start } from "./program-support.ts";
 import { entriesOf, message, refusalOf } from "./store-support.ts";
 import { expectCounted, expectKept, writeTogether } from "./writers-support.ts";
 
-const KILLS = 8;
+const KILLS = 5;
 
 test("stores all entries of four processes that append 250 times each, in one order on one path", async () => {
   const url = await postgresUrl();

@@ -1,4 +1,3 @@
-import { type ChildProcess, spawn } from "node:child_process";
 import { setTimeout as pause } from "node:timers/promises";
 import { Redis } from "ioredis";
 import { Client } from "pg";
@@ -52,14 +51,6 @@ async function crash(server: Server): Promise<void> {
   await server.halt();
 }
 
-/** Keeps the processors busy, so that whatever depends on who comes first happens in both orders. */
-function keepBusy(): void {
-  for (let count = 0; count < 2; count++) {
-    const child: ChildProcess = spawn(process.execPath, ["-e", "for (;;);"], { stdio: "ignore" });
-    onTestFinished(() => void child.kill("SIGKILL"));
-  }
-}
-
 /** Resolves with the next beat of a program: the processor time that it has used. Fails where its event loop does not turn. */
 async function beat(program: Running): Promise<number> {
   const after = program.lines().length;
@@ -89,7 +80,6 @@ describe.for(Object.entries(servers))("a queue on %s", ([, { open, refuse }]) =>
   test("whose server is killed and started again, time after time, freezes nobody, and works each time it is back", async (context) => {
     const server = await given(context);
     const programs = await listeners(server.url, 3, "notifies");
-    keepBusy();
     const queue = bullmqQueue({ url: server.url });
     onTestFinished(() => queue.close());
     for (let restart = 1; restart <= 3; restart++) {

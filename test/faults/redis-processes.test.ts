@@ -6,14 +6,14 @@ import { askAll, start } from "./program-support.ts";
 import { message, refusalOf } from "./store-support.ts";
 import { expectCounted, expectKept, writeTogether } from "./writers-support.ts";
 
-const KILLS = 8;
+const KILLS = 5;
 
-redisTest("stores all entries of four processes that append 500 times each, in one order on one path", async () => {
+redisTest("stores all entries of four processes that append 250 times each, in one order on one path", async () => {
   const [url, prefix] = [await redisUrl(), newPrefix()];
   const store = await openStore({ url, prefix });
   await store.create(createHeader({ id: "shared" }));
   // Meanwhile, listing and counting update the index concurrently.
-  await writeTogether(`${url}#${prefix}`, { processes: 4, appends: 500 }, async () => {
+  await writeTogether(`${url}#${prefix}`, { processes: 4, appends: 250 }, async () => {
     const [items, count] = [(await store.list()).items, await store.count()];
     expect([items.length, count]).toEqual([1, 1]);
   });
@@ -25,7 +25,7 @@ redisTest(
     const [url, prefix] = [await redisUrl(), newPrefix()];
     const store = await openStore({ url, prefix });
     await store.create(createHeader({ id: "counted" }));
-    await expectCounted(`${url}#${prefix}`, store, 100);
+    await expectCounted(`${url}#${prefix}`, store, 50);
   },
 );
 

@@ -12,7 +12,7 @@ import { HealthProber } from "../hostile/health-prober.ts";
 const MIB = 1024 * 1024;
 const USERS = 20;
 /** What they hold is more than the heap when it is read and written at once. */
-const LARGE_SESSIONS = 50;
+const LARGE_SESSIONS = 30;
 const PROGRAM = join(import.meta.dirname, "programs/serve-limited.mjs");
 
 let directory: string;
