@@ -9,8 +9,9 @@ const all = ["src/**/*.test.ts", "studio/src/**/*.test.ts", "test/**/*.test.ts"]
  * (backends, built-in tools, prices, the last id) needs a process of its own.
  */
 const alone = [
-  "test/*.test.ts",
-  "test/{architecture,browser,faults,products,runs,simulation}/**/*.test.ts",
+  "test/{architecture,bench,examples,hanging,linear-patterns,other-account,package,private-files,public-names}.test.ts",
+  "test/{recipes,sandbox-accounts,sandboxes,site,store-model,store-on-pglite,wrong-arguments}.test.ts",
+  "test/{architecture,faults,products,runs}/**/*.test.ts",
   "test/cli/program-tools.test.ts",
   "test/export/export-large.test.ts",
   "test/formats/growth.test.ts",
@@ -29,7 +30,10 @@ const alone = [
   "src/stores/sqlite/sqlite-store.test.ts",
 ];
 
-/** What takes longest, so that it is begun first and nothing long is left for the end, when the other processes have nothing to do. */
+/**
+ * What takes longest, so that it is begun before the others of its project, and nothing long is left for the end, when the other
+ * processes have nothing to do. The files that share processes come last, as a process is shared by files that follow one another.
+ */
 const long = [
   "test/bench.test.ts",
   "test/faults/fleet.test.ts",
@@ -53,13 +57,18 @@ const long = [
   "test/faults/redis-processes.test.ts",
   "test/faults/writers-outage.test.ts",
   "test/hanging.test.ts",
+  "test/erase.test.ts",
+  "test/browser/live.test.ts",
+  "test/browser/fleet.test.ts",
+  "test/browser/accessibility.test.ts",
+  "test/browser/narrow.test.ts",
 ];
 
 class LongestFirst extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
-    const rank = ({ moduleId }: TestSpecification): number => {
+    const rank = ({ moduleId, project }: TestSpecification): number => {
       const index = long.findIndex((path) => moduleId.endsWith(`/${path}`));
-      return index === -1 ? long.length : index;
+      return (index === -1 ? long.length : index) + (project.config.isolate ? 0 : long.length + 1);
     };
     return (await super.sort(files)).sort((one, other) => rank(one) - rank(other));
   }

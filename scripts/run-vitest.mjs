@@ -10,12 +10,13 @@ const lookMs = 500;
 const graceMsMax = 10_000;
 const vitestMsMore = 60_000;
 const timeoutMsMore = 60_000;
+const longestShown = 10;
 const progressVariable = "SKEIN_TEST_PROGRESS";
 
 /** @typedef {{ passed: number, failed: number, skipped: number }} Counts */
 /** @typedef {{ pid: number, file: string, phase: "loading" | "tests" | "ending", tests: string[], timeoutMs: number, writtenAt: number }} Progress */
 /** @typedef {{ status: string, fullName: string, meta: { skipReason?: string } }} TestResult */
-/** @typedef {{ name: string, status: string, assertionResults: TestResult[] }} FileResult */
+/** @typedef {{ name: string, status: string, startTime: number, endTime: number, assertionResults: TestResult[] }} FileResult */
 
 /**
  * One run of vitest. A run that executes no test, or that fails outside of any test, counts as one failure, so that
@@ -184,6 +185,7 @@ function countTests(report, { code, progress, ended }) {
   for (const one of unfinished)
     if (!ended.has(one.file)) console.error(`${describe(one)} was not run to its end, as its process ended.`);
   const cut = new Set([...ended, ...unfinished.map(({ file }) => file)]);
+  printLongest(files);
   const skipped = printSkipped(files.filter(({ name }) => !cut.has(name)));
   const failed = (report?.numFailedTests ?? 0) + new Set([...broken, ...cut]).size + skipped.silent;
   const counts = { passed: report?.numPassedTests ?? 0, failed, skipped: skipped.count };
@@ -199,6 +201,18 @@ function countTests(report, { code, progress, ended }) {
  */
 function isBroken({ status, assertionResults }) {
   return status === "failed" && assertionResults.every((test) => test.status !== "failed");
+}
+
+/**
+ * Prints which files took longest, so that whoever wants the run to be quicker knows where to look.
+ * @param {readonly FileResult[]} files
+ */
+function printLongest(files) {
+  if (files.length <= longestShown) return;
+  const seconds = (/** @type {FileResult} */ { startTime, endTime }) => Math.round((endTime - startTime) / 1000);
+  const longest = files.toSorted((one, other) => seconds(other) - seconds(one)).slice(0, longestShown);
+  console.log(`The ${longestShown} files that took longest, in seconds:`);
+  for (const file of longest) console.log(`${String(seconds(file)).padStart(5)}  ${relative(root, file.name)}`);
 }
 
 /**

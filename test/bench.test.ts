@@ -13,7 +13,12 @@ const bench = join(root, "scripts/bench.mjs");
 /** Those that start many processes or a browser take long even when they are small; `npm run bench -- --quick` has them. */
 const LONG = ["studio", "cold", "fleet", "http", "scale", "peers"];
 
-test("the benchmark measures the sections that it is told, small as they may be, and prints one table", async () => {
+/** It starts a process for each section, which takes minutes where the machine is busy. */
+const TIMEOUT_MS = 480_000;
+
+test("the benchmark measures the sections that it is told, small as they may be, and prints one table", {
+  timeout: TIMEOUT_MS,
+}, async () => {
   const all = await run(process.execPath, [bench, "--only", "?"], { cwd: root }).catch(
     (error: { stderr: string }) => error,
   );

@@ -42,7 +42,6 @@ describe("the examples", () => {
 
   test.for(names.filter(usesRedis))(
     "%s runs on the built package and a Redis of its own, and finds its own output right",
-    { timeout: 120_000 },
     async (name, context) => {
       const missing = redisMissing();
       if (missing !== null) skipBecause(context, missing);

@@ -416,12 +416,19 @@ class StartedWorker implements RunWorker {
   /** A run for a runner that nobody has says so, once the workers had the time to tell what they have. */
   #lookForRunner(head: SessionHead, run: OpenRun, runner: string): void {
     this.#roster.ask();
-    const timer = setTimeout(() => {
-      if (this.#closing !== null || !this.#roster.lacks(runner)) return;
+    const look = (): void => {
+      if (this.#closing !== null) return;
+      // A timer may fire a part of a millisecond before its time, and the next sweep is far.
+      const leftMs = this.#roster.replyMsLeft;
+      if (leftMs > 0) lookIn(leftMs);
+      if (leftMs > 0 || !this.#roster.lacks(runner)) return;
       const text = `No worker has ${show(runner)}, which run ${show(run.runId)} is for; start one that has it, or cancel the run.`;
       void this.#block({ head, run }, new SessionError("AGENT_NOT_FOUND", text));
-    }, REPLY_MS);
-    timer.unref();
+    };
+    const lookIn = (ms: number): void => {
+      setTimeout(look, ms).unref();
+    };
+    lookIn(REPLY_MS);
   }
 
   readonly #report = (error: unknown): void => {

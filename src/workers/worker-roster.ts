@@ -80,9 +80,14 @@ export class WorkerRoster {
     return [...this.#workers.values()].map(({ view }) => view);
   }
 
+  /** How long it takes until the workers have had the time to say that they are there; 0 where they have. */
+  get replyMsLeft(): number {
+    return Math.max(0, this.#sinceMs + REPLY_MS - performance.now());
+  }
+
   /** Whether it is known that nobody is there who could take a run for a runner, or for any by no name; who has just begun to listen does not know. */
   lacks(runner: string): boolean {
-    if (performance.now() - this.#sinceMs < REPLY_MS) return false;
+    if (this.replyMsLeft > 0) return false;
     return !this.workers.some(
       ({ host, agents, groups }) => runner === "" || [...agents, ...groups, runnerOfHost(host)].includes(runner),
     );

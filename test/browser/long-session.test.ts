@@ -5,8 +5,7 @@ import { type BrowserTest, browserTest } from "./browser-test.ts";
 
 const TURNS = 10_000;
 const LAST = TURNS - 1;
-const SOON_MS_MAX = 10_000;
-/** More than a first view may request, and far less than the session has. */
+/** More than a first view may ask for, and far less than there is. */
 const ENTRIES_MAX = 100;
 
 /** A session of many turns `t0`, `t1` and so on, created once for the tests of this file. */
@@ -34,9 +33,6 @@ async function openStudio(given: BrowserTest): Promise<{ page: Page; id: string;
   return { page, id, at: `${given.server.url}/#/sessions/${id}/talk`, asked };
 }
 
-/** Polls until the assertion holds; the machine may be busy with other tests. */
-const soon = <T>(ask: () => Promise<T>) => expect.poll(ask, { timeout: SOON_MS_MAX });
-
 const rowOf = (index: number): string => `#turn-t${index}`;
 
 /** Whether an element is completely inside the transcript's viewport. */
@@ -51,28 +47,33 @@ async function isInView(page: Page, selector: string): Promise<boolean> {
 /** The position of a row on the screen, when it has stopped moving. */
 async function restingTop(page: Page, selector: string): Promise<number> {
   let before = Number.NaN;
-  await soon(async () => {
-    const { y = Number.NaN } = (await page.locator(selector).boundingBox()) ?? {};
-    const moved = Math.abs(y - before);
-    before = y;
-    return moved;
-  }).toBe(0);
+  await expect
+    .poll(async () => {
+      const { y = Number.NaN } = (await page.locator(selector).boundingBox()) ?? {};
+      const moved = Math.abs(y - before);
+      before = y;
+      return moved;
+    })
+    .toBe(0);
   return before;
 }
 
-browserTest("the end of a long session is shown before its tree is loaded, with few entries", async (given) => {
-  const { page, at, asked } = await openStudio(given);
-  // The whole tree takes a while; here it never arrives.
-  await page.route(/\/tree\?/, () => {});
-  await page.goto(at);
-  await page.locator(rowOf(LAST)).waitFor();
-  await soon(() => isInView(page, rowOf(LAST))).toBe(true);
-  const reads = asked.filter(({ pathname }) => /\/(?:path|entries|context|state)$/.test(pathname));
-  const entries = reads.reduce((sum, { searchParams }) => sum + Number(searchParams.get("limit") ?? TURNS), 0);
-  expect(reads.filter(({ searchParams }) => !searchParams.has("before"))).toHaveLength(1);
-  expect(entries).toBeLessThan(10 * ENTRIES_MAX);
-  expect(Number(reads[0]?.searchParams.get("limit"))).toBeLessThanOrEqual(ENTRIES_MAX);
-});
+browserTest(
+  "the end of a long session is shown before its tree is there, and with a few of its entries",
+  async (given) => {
+    const { page, at, asked } = await openStudio(given);
+    // The whole tree takes a while; here it never comes.
+    await page.route(/\/tree\?/, () => {});
+    await page.goto(at);
+    await page.locator(rowOf(LAST)).waitFor();
+    await expect.poll(() => isInView(page, rowOf(LAST))).toBe(true);
+    const reads = asked.filter(({ pathname }) => /\/(?:path|entries|context|state)$/.test(pathname));
+    const entries = reads.reduce((sum, { searchParams }) => sum + Number(searchParams.get("limit") ?? TURNS), 0);
+    expect(reads.filter(({ searchParams }) => !searchParams.has("before"))).toHaveLength(1);
+    expect(entries).toBeLessThan(10 * ENTRIES_MAX);
+    expect(Number(reads[0]?.searchParams.get("limit"))).toBeLessThanOrEqual(ENTRIES_MAX);
+  },
+);
 
 browserTest("scrolling up loads earlier turns, and the visible rows stay in place", async (given) => {
   const { page, at } = await openStudio(given);
@@ -91,10 +92,12 @@ browserTest("scrolling up loads earlier turns, and the visible rows stay in plac
   const count = await page.locator(".transcript-row").count();
   const first = TURNS - count;
   await page.locator(".transcript-scroller").hover();
-  await soon(async () => {
-    await page.mouse.wheel(0, -4000);
-    return isInView(page, rowOf(first));
-  }).toBe(true);
+  await expect
+    .poll(async () => {
+      await page.mouse.wheel(0, -4000);
+      return isInView(page, rowOf(first));
+    })
+    .toBe(true);
   await asked;
   const before = await restingTop(page, rowOf(first));
   allow();
@@ -123,35 +126,32 @@ function countBytes(page: Page): { readonly parts: string[]; bytes: number } {
   return read;
 }
 
-browserTest(
-  "a link into the middle of a long session leads there, without loading the turns between",
-  async (given) => {
-    const { page, at, id } = await openStudio(given);
-    const read = countBytes(page);
-    await page.goto(`${at}?entry=t2500`);
-    await soon(() => isInView(page, rowOf(2500))).toBe(true);
-    await restingTop(page, rowOf(2500));
-    expect(await isInView(page, rowOf(2500))).toBe(true);
-    expect(await page.locator(rowOf(2500)).getAttribute("aria-current")).toBe("true");
-    expect(await page.evaluate("document.activeElement.id")).toBe("turn-t2500");
-    await page.locator(rowOf(2500)).getByText("another point").waitFor();
-    await page.getByRole("tree", { name: "Branches of the session" }).getByText("Turn number 2500.").waitFor();
-    expect(read.parts.length).toBeLessThan(12);
-    expect(read.bytes).toBeLessThan(400_000);
-    // Scrolling loads later turns, without a missing one.
-    const rows = page.locator(".transcript-row");
-    const before = await rows.count();
-    await page.locator(".transcript-scroller").hover();
-    while ((await rows.count()) <= before + 150) await page.mouse.wheel(0, 4000);
-    const ids = await page.evaluate<string[]>(`[...document.querySelectorAll(".transcript-row")].map(({ id }) => id)`);
-    const first = Number(ids[0]?.slice("turn-t".length));
-    expect(ids).toEqual(ids.map((_, index) => `turn-t${first + index}`));
-    await page.getByRole("button", { name: "Go to the end" }).click();
-    await soon(() => isInView(page, rowOf(LAST))).toBe(true);
-    await page.goto(`${given.server.url}/#/sessions/${id}/talk?entry=t9990`);
-    await soon(() => isInView(page, rowOf(9990))).toBe(true);
-  },
-);
+browserTest("a link into the middle of a long session leads there, without what lies between", async (given) => {
+  const { page, at, id } = await openStudio(given);
+  const read = countBytes(page);
+  await page.goto(`${at}?entry=t2500`);
+  await expect.poll(() => isInView(page, rowOf(2500))).toBe(true);
+  await restingTop(page, rowOf(2500));
+  expect(await isInView(page, rowOf(2500))).toBe(true);
+  expect(await page.locator(rowOf(2500)).getAttribute("aria-current")).toBe("true");
+  expect(await page.evaluate("document.activeElement.id")).toBe("turn-t2500");
+  await page.locator(rowOf(2500)).getByText("another point").waitFor();
+  await page.getByRole("tree", { name: "Branches of the session" }).getByText("Turn number 2500.").waitFor();
+  expect(read.parts.length).toBeLessThan(12);
+  expect(read.bytes).toBeLessThan(400_000);
+  // Later turns come when someone scrolls there, none left out.
+  const rows = page.locator(".transcript-row");
+  const before = await rows.count();
+  await page.locator(".transcript-scroller").hover();
+  while ((await rows.count()) <= before + 150) await page.mouse.wheel(0, 4000);
+  const ids = await page.evaluate<string[]>(`[...document.querySelectorAll(".transcript-row")].map(({ id }) => id)`);
+  const first = Number(ids[0]?.slice("turn-t".length));
+  expect(ids).toEqual(ids.map((_, index) => `turn-t${first + index}`));
+  await page.getByRole("button", { name: "Go to the end" }).click();
+  await expect.poll(() => isInView(page, rowOf(LAST))).toBe(true);
+  await page.goto(`${given.server.url}/#/sessions/${id}/talk?entry=t9990`);
+  await expect.poll(() => isInView(page, rowOf(9990))).toBe(true);
+});
 
 browserTest("a long session is compared, and its checkpoints are listed, page by page", async (given) => {
   const { page, id } = await openStudio(given);
@@ -172,7 +172,7 @@ browserTest("a long session is compared, and its checkpoints are listed, page by
 browserTest("the rows of a fast scroll are rendered in the frame that shows them", async (given) => {
   const { page, at } = await openStudio(given);
   await page.goto(`${at}?entry=t9700`);
-  await soon(() => isInView(page, rowOf(9700))).toBe(true);
+  await expect.poll(() => isInView(page, rowOf(9700))).toBe(true);
   for (let jump = 0; jump < 5; jump++) {
     await restingTop(page, rowOf(9700));
     const undrawn = await page.evaluate<string[]>(`new Promise((resolve) => {

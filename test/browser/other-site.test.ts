@@ -91,7 +91,6 @@ const doors: [name: string, init: Partial<ServerInit>][] = [
 
 test.for(doors.flatMap(([name, init]) => places.map((hosts) => ({ name, init, ...hosts }))))(
   "a page of $page on another port gets nothing from a server at $server $name, and changes nothing there",
-  { timeout: 60_000 },
   async ({ init, ...hosts }, context) => {
     const missing = chromiumMissing();
     if (missing !== null) skipBecause(context, missing);

@@ -8,7 +8,6 @@ import type { StudioServer } from "./studio-server.ts";
 import { say } from "./talk.ts";
 
 const PARKING = { server: "parking" } as const;
-const SOON = { timeout: 60_000 };
 
 /** A session whose run asked for approval to write a file, and parked. */
 async function parked(
@@ -17,7 +16,7 @@ async function parked(
 ): Promise<{ id: string; runId: string; question: string }> {
   const { header } = await client.sessions.create({ name });
   const { runId } = await client.runs.start(header.id, { input: `write hello to ${name}.txt` });
-  await expect.poll(async () => (await client.runs.get(header.id, runId)).status, SOON).toBe("parked");
+  await expect.poll(async () => (await client.runs.get(header.id, runId)).status).toBe("parked");
   const [asked] = (await client.runs.get(header.id, runId)).questions;
   return { id: header.id, runId, question: asked?.question as string };
 }
@@ -41,7 +40,7 @@ browserTest(
     await page.reload();
     await cardOn(page).getByRole("textbox").fill("Looks right.");
     await cardOn(page).getByRole("button", { name: "Approve" }).click();
-    await expect.poll(async () => (await server.client.runs.get(id, runId)).status, SOON).toBe("finished");
+    await expect.poll(async () => (await server.client.runs.get(id, runId)).status).toBe("finished");
     expect(await readFile(join(server.workspace, "kept.txt"), "utf8")).toBe("hello");
     await cardOn(page).waitFor({ state: "detached" });
     const call = page.locator(".transcript-tool");
@@ -68,7 +67,7 @@ browserTest(
     await cardOn(page).waitFor({ state: "detached" });
     await page.getByRole("button", { name: "Send" }).click();
     await page.getByText("something else").first().waitFor();
-    await expect.poll(async () => (await server.client.runs.ofSession(id))[0]?.status, SOON).toBe("finished");
+    await expect.poll(async () => (await server.client.runs.ofSession(id))[0]?.status).toBe("finished");
     expect((await server.client.runs.ofSession(id))[1]).toMatchObject({ status: "cancelled", by: "local" });
   },
   PARKING,
@@ -89,10 +88,10 @@ browserTest(
     await one.waitFor({ state: "detached" });
     await page.getByRole("link", { name: /^Questions 1/ }).waitFor();
     const done = async (id: string, runId: string) => (await server.client.runs.get(id, runId)).status;
-    await expect.poll(() => done(first.id, first.runId), SOON).toBe("finished");
+    await expect.poll(() => done(first.id, first.runId)).toBe("finished");
     await page.getByRole("article", { name: "second" }).getByRole("link").click();
     await cardOn(page).getByRole("button", { name: "Approve" }).click();
-    await expect.poll(() => done(second.id, second.runId), SOON).toBe("finished");
+    await expect.poll(() => done(second.id, second.runId)).toBe("finished");
     await page.getByRole("link", { name: /^Questions/ }).click();
     await page.getByText("No run waits for an answer.").waitFor();
   },

@@ -42,13 +42,14 @@ async function run(cwd: string, args: readonly string[], lines: readonly string[
 
 /** Whether a process has ended; that may take a moment. */
 async function isGone(pid: number): Promise<boolean> {
-  await vi.waitUntil(() => {
+  const isThere = (): boolean => {
     try {
-      return !process.kill(pid, 0);
+      return process.kill(pid, 0);
     } catch {
-      return true;
+      return false;
     }
-  });
+  };
+  await expect.poll(isThere).toBe(false);
   return true;
 }
 

@@ -129,7 +129,7 @@ test("serve posts to the webhook that a run has parked, without its question, an
   const client = createClient(await startServer(...options));
   const sessionId = (await client.sessions.create()).header.id;
   const { runId } = await client.runs.start(sessionId, { input: "write a secret to a.txt" });
-  await vi.waitFor(() => expect(posted).toHaveLength(1), { timeout: 10_000 });
+  await expect.poll(() => posted).toHaveLength(1);
   const name = "write_workspace_file";
   expect(JSON.parse(posted[0] as string)).toMatchObject({ type: "parked", sessionId, runId, questions: [{ name }] });
   expect(posted[0]).not.toContain("secret");
@@ -177,9 +177,9 @@ test("serve follows the sessions of other programs", async () => {
   const store = `jsonl:${await makeDirectory()}`;
   const server = await startServerIn({ PI_CODING_AGENT_DIR: home }, "--store", store, "--follow", "pi");
   const { sessions } = createClient(server);
-  await vi.waitFor(async () => expect((await sessions.list()).items).toHaveLength(1), 10_000);
+  await expect.poll(async () => (await sessions.list()).items).toHaveLength(1);
   await appendFile(path, lines.slice(8).join("\n"));
-  await vi.waitFor(async () => expect((await sessions.list()).items[0]?.leafId).toBe("a57771d9"), 10_000);
+  await expect.poll(async () => (await sessions.list()).items[0]?.leafId).toBe("a57771d9");
 });
 
 test("serve gives a browser the studio", async () => {

@@ -26,7 +26,6 @@ afterAll(() => rm(directory, { recursive: true, force: true }));
 
 test.for(["jsonl", "markdown"])(
   "a session of fifty megabytes is exported as %s with forty megabytes of memory",
-  { timeout: 60_000 },
   async (format) => {
     const program = fileURLToPath(new URL("programs/export-large.mjs", import.meta.url));
     const args = ["--max-old-space-size=40", program, directory, "large", format];

@@ -3,7 +3,7 @@ import { eraseStores, runEraseTrial } from "../torture/erase-trial.mjs";
 
 /** `npm run torture` has more. */
 const KILLS = 3;
-const DURATION_MS_MAX = 60_000;
+const DURATION_MS_MAX = 180_000;
 
 test.each(eraseStores)(
   "an erasure from %s that is killed at random moments goes on, and ends as one that nobody disturbed",
@@ -12,5 +12,4 @@ test.each(eraseStores)(
     expect(violations).toEqual([]);
     expect(kills).toBe(KILLS);
   },
-  240_000,
 );

@@ -16,7 +16,6 @@ const KILLS = 3;
 
 test.for(["jsonl", "sqlite"] as const)(
   "a copy to %s that is killed again and again is complete in the end, and right at every moment",
-  { timeout: 120_000 },
   async (kind) => {
     const directory = await makeDirectory();
     const path = join(directory, "from.db");

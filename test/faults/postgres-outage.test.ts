@@ -9,24 +9,20 @@ import { checkHeadIsFold } from "../../src/testing/index.ts";
 import { appendUntilDone, clients, END_OTHERS, openPool, openStore, rowsOf, startServer } from "./postgres-support.ts";
 import { entriesOf, message } from "./store-support.ts";
 
-test.for(clients)(
-  "stores every append exactly once while its connections are closed, with %s",
-  { timeout: 120_000 },
-  async ([, open]) => {
-    const server = await startServer();
-    const stores = [await open(server.url), await open(server.url)];
-    const work = appendThrough(stores);
-    // The session must be created before the first connection is closed: `create` is not retried.
-    await work.progress(1);
-    for (let kill = 0; kill < 30; kill++) {
-      await rowsOf(END_OTHERS, server.url);
-      await wait(20);
-    }
-    await checkWork(stores, await work.stop());
-  },
-);
+test.for(clients)("stores every append exactly once while its connections are closed, with %s", async ([, open]) => {
+  const server = await startServer();
+  const stores = [await open(server.url), await open(server.url)];
+  const work = appendThrough(stores);
+  // The session must be created before the first connection is closed: `create` is not retried.
+  await work.progress(1);
+  for (let kill = 0; kill < 30; kill++) {
+    await rowsOf(END_OTHERS, server.url);
+    await wait(20);
+  }
+  await checkWork(stores, await work.stop());
+});
 
-test.for(clients)("appends again after restarts of the server, with %s", { timeout: 120_000 }, async ([, open]) => {
+test.for(clients)("appends again after restarts of the server, with %s", async ([, open]) => {
   const server = await startServer();
   const stores = [await open(server.url), await open(server.url)];
   const work = appendThrough(stores);

@@ -10,7 +10,6 @@ const END_LISTENERS = `${END_OTHERS} AND query ILIKE 'listen%'`;
 
 test.for(clients)(
   "a watcher yields entries that were appended while its LISTEN connection was lost, with %s",
-  { timeout: 120_000 },
   async ([, open]) => {
     const server = await startServer();
     const [here, there] = [await open(server.url), await openStore({ url: server.url })];
@@ -30,7 +29,6 @@ test.for(clients)(
 
 test.for(clients)(
   "a watcher yields all entries appended before and after a restart of the server, with %s",
-  { timeout: 120_000 },
   async ([, open]) => {
     const server = await startServer();
     const [here, there] = [await open(server.url), await openStore({ url: server.url })];

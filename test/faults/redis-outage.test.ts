@@ -54,38 +54,33 @@ for (const [name, open] of Object.entries(clients)) {
       await checkHeadIsFold(store, "a");
       expect((await store.list()).items).toEqual([await store.head("a")]);
     },
-    120_000,
   );
 
-  ownServerTest(
-    `goes on watching over a server that ends, and misses nothing, with ${name}`,
-    async () => {
-      const server = await startServer(DURABLE);
-      const [watching, writing] = [await open(server), await openStore({ url: server.url })];
-      await writing.create(createHeader({ id: "a" }));
-      const seen: string[] = [];
-      const end = new AbortController();
-      const watched = (async () => {
-        for await (const { id } of watching.watch("a", { after: -1, signal: end.signal })) seen.push(id);
-      })();
-      for (let i = 0; i < 30; i++) {
-        if (i % 10 === 5) {
-          server.crash();
-          await server.halt();
-          await server.resume();
-        }
-        await until(
-          async () => (await refusalOf(writing.append("a", [{ ...message, id: `e${i}` }]))).code === "done",
-          "it",
-        );
+  ownServerTest(`goes on watching over a server that ends, and misses nothing, with ${name}`, async () => {
+    const server = await startServer(DURABLE);
+    const [watching, writing] = [await open(server), await openStore({ url: server.url })];
+    await writing.create(createHeader({ id: "a" }));
+    const seen: string[] = [];
+    const end = new AbortController();
+    const watched = (async () => {
+      for await (const { id } of watching.watch("a", { after: -1, signal: end.signal })) seen.push(id);
+    })();
+    for (let i = 0; i < 30; i++) {
+      if (i % 10 === 5) {
+        server.crash();
+        await server.halt();
+        await server.resume();
       }
-      await until(async () => seen.length >= 30, "seeing all");
-      expect(seen).toEqual(Array.from({ length: 30 }, (_, i) => `e${i}`));
-      end.abort();
-      await watched;
-    },
-    120_000,
-  );
+      await until(
+        async () => (await refusalOf(writing.append("a", [{ ...message, id: `e${i}` }]))).code === "done",
+        "it",
+      );
+    }
+    await until(async () => seen.length >= 30, "seeing all");
+    expect(seen).toEqual(Array.from({ length: 30 }, (_, i) => `e${i}`));
+    end.abort();
+    await watched;
+  });
 }
 
 ownServerTest(

@@ -11,24 +11,20 @@ import { skipBecause } from "../skip.ts";
 export const DURABLE: readonly string[] = ["--appendonly", "yes", "--appendfsync", "always"];
 
 /** A test that is skipped, with the reason, where there is no Redis. */
-export function redisTest(name: string, run: () => Promise<void>, timeoutMs?: number): void {
-  testUnless(redisSkip, name, run, timeoutMs);
+export function redisTest(name: string, run: () => Promise<void>): void {
+  testUnless(redisSkip, name, run);
 }
 
 /** A test that is skipped, with the reason, where no Redis can be started. */
-export function ownServerTest(name: string, run: () => Promise<void>, timeoutMs?: number): void {
-  testUnless(redisMissing(), name, run, timeoutMs);
+export function ownServerTest(name: string, run: () => Promise<void>): void {
+  testUnless(redisMissing(), name, run);
 }
 
-function testUnless(reason: string | null, name: string, run: () => Promise<void>, timeoutMs?: number): void {
-  test(
-    name,
-    async (context) => {
-      if (reason !== null) skipBecause(context, reason);
-      await run();
-    },
-    timeoutMs,
-  );
+function testUnless(reason: string | null, name: string, run: () => Promise<void>): void {
+  test(name, async (context) => {
+    if (reason !== null) skipBecause(context, reason);
+    await run();
+  });
 }
 
 /** A beginning of keys that no other test uses. */

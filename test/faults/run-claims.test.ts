@@ -44,7 +44,6 @@ test.each(places)(
       await store.close();
     }
   },
-  120_000,
 );
 
 test.each(places)(
@@ -77,5 +76,4 @@ test.each(places)(
     const store = await storeAt(place, directory);
     expect([await store.count(), (await store.head(sessionId))?.openRuns]).toEqual([1, []]);
   },
-  120_000,
 );

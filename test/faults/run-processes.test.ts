@@ -70,7 +70,6 @@ test.each(places)(
     if (place === "file")
       expect((await readdir(directory)).filter((name) => !name.startsWith("."))).toEqual(["run.jsonl"]);
   },
-  60_000,
 );
 
 test.each(places)(
@@ -96,7 +95,6 @@ test.each(places)(
     await log.end({ phase: "finished" });
     expect((await store.head("s"))?.version).toBeGreaterThan(before?.version ?? 0);
   },
-  30_000,
 );
 
 test("a run in a file that finds the disk full fails, and goes on from its last row when there is room", async () => {

@@ -4,6 +4,7 @@ import { describe, expect, onTestFinished, type TestContext, test } from "vitest
 import { redisMissing, startRedis } from "../../scripts/redis.mjs";
 import { createAgent } from "../../src/agent/agent.ts";
 import { SessionManager } from "../../src/lifecycle/session-manager.ts";
+import type { SessionStore } from "../../src/session/store.ts";
 import { openStore } from "../../src/stores/open-store.ts";
 import { bullmqQueue, startWorker } from "../../src/workers/index.ts";
 import { postgresUrl } from "../postgres-server.ts";
@@ -12,11 +13,10 @@ import { skipBecause } from "../skip.ts";
 import { idle, phasesOf } from "../workers/fleet-support.ts";
 import { startProxy } from "./tcp-proxy.mjs";
 
-const LEASE_MS = 2000;
-const TIMEOUT_MS = 90_000;
+const LEASE_MS = 4000;
 /** The documented limit within which another worker takes over a run. */
 const TAKEOVER_MS_MAX = LEASE_MS + 1000;
-/** How many turns of a busy event loop a takeover may wait in addition. */
+/** How many turns of a busy event loop, or answers of a busy store, a takeover may wait for in addition. */
 const EVENT_LOOP_TURNS_MAX = 10;
 
 /** Opens the same store over a proxy (`cut`) and directly (`whole`), with a queue on Redis. */
@@ -59,18 +59,30 @@ async function work(
   onTestFinished(() => worker.close({ drainMs: 0 }));
 }
 
-/** Measures the largest delay of the event loop, in milliseconds. */
-function measureLag(): () => number {
+/** Measures the largest delay of the event loop or of an answer of the store, in milliseconds: both are late on a busy machine. */
+function measureLag(store: Pick<SessionStore, "ping">): () => number {
   const lag = monitorEventLoopDelay({ resolution: 10 });
   lag.enable();
-  onTestFinished(() => void lag.disable());
-  return () => lag.max / 1e6;
+  let [answerMs, over] = [0, false];
+  const asking = (async () => {
+    while (!over) {
+      const since = performance.now();
+      await store.ping();
+      answerMs = Math.max(answerMs, performance.now() - since);
+      await pause(20);
+    }
+  })();
+  onTestFinished(async () => {
+    over = true;
+    lag.disable();
+    await asking;
+  });
+  return () => Math.max(lag.max / 1e6, answerMs);
 }
 
 describe.for(["redis", "postgres"] as const)("a worker whose store on %s", (kind) => {
   test.for(["stops answering", "refuses connections"] as const)(
     "%s loses its runs to another worker in time, claims no new runs, and works again afterwards",
-    { timeout: TIMEOUT_MS },
     async (how, context) => {
       const { proxy, queue, cut, whole } = await openBoth(kind, context);
       const [notifying, held, agent] = [queue(), { count: 0 }, `helper-${++tests}`];
@@ -82,9 +94,9 @@ describe.for(["redis", "postgres"] as const)("a worker whose store on %s", (kind
       };
       await work(agent, cut, queue(), () => new Promise(() => void held.count++));
       const before = [await ask(), await ask()];
-      await expect.poll(() => held.count, { timeout: 10_000 }).toBe(before.length);
+      await expect.poll(() => held.count).toBe(before.length);
       await work(agent, whole, queue(), async () => {});
-      const lag = measureLag();
+      const lag = measureLag(whole.store);
       if (how === "stops answering") proxy.silence();
       else await proxy.refuse();
       const since = performance.now();
@@ -102,7 +114,7 @@ describe.for(["redis", "postgres"] as const)("a worker whose store on %s", (kind
         await pause(50);
         return held.count > count;
       };
-      await expect.poll(claimsAgain, { timeout: 30_000 }).toBe(true);
+      await expect.poll(claimsAgain).toBe(true);
     },
   );
 });

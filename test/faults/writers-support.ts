@@ -8,7 +8,7 @@ import { runTrial } from "../torture/run-trial.mjs";
 import { type Trial, trials } from "../torture/trials.mjs";
 import { runProgram } from "./program-support.ts";
 
-const DURATION_MS_MAX = 90_000;
+const DURATION_MS_MAX = 180_000;
 
 /**
  * Starts processes that each append to the session `shared`, and checks that every entry is stored once, in one order on one

@@ -297,7 +297,6 @@ test("a follower learns which entries an import has added even if its own append
 
 test.for(PROGRAMS)(
   "a followed file of %s becomes the same session as by one import, however it is interrupted",
-  { timeout: 60_000 },
   async ([name, write]) => {
     const turns = fc.array(turn, { minLength: 1, maxLength: 4 });
     await fc.assert(

@@ -1,7 +1,7 @@
 import { appendFile, mkdtemp, rm, utimes, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterEach, beforeEach, expect, test, vi } from "vitest";
+import { afterEach, beforeEach, expect, test } from "vitest";
 import {
   followFiles,
   foreignFormat,
@@ -185,10 +185,11 @@ function following(store: SessionStore, idleMs: number) {
 
 /** Waits until the only session has an entry. */
 async function entry(store: SessionStore, id: string): Promise<void> {
-  await vi.waitFor(async () => {
+  const found = async () => {
     const { items } = await store.list();
-    expect(await store.getEntry(items[0]?.header.id ?? "none", id)).not.toBeNull();
-  }, 10_000);
+    return store.getEntry(items[0]?.header.id ?? "none", id);
+  };
+  await expect.poll(found).not.toBeNull();
 }
 
 test("a file is followed as it grows, and an answer is imported once the next line shows that it is complete", async () => {

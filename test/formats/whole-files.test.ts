@@ -128,9 +128,7 @@ async function importKilled(file: string, store: string, writes: number): Promis
   return signal;
 }
 
-test("a process that is killed during an import leaves complete sessions, or none", {
-  timeout: 60_000,
-}, async () => {
+test("a process that is killed during an import leaves complete sessions, or none", async () => {
   const [file, lines] = [join(directory, "talk.jsonl"), 300];
   await writeFile(file, conversation(3, lines, "x".repeat(12_000)));
   for (const writes of [1, 2, 3]) {

@@ -7,7 +7,7 @@ import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
 import { hashToken } from "../../src/http/api-token.ts";
-import type { ServerLogLine } from "../../src/http/index.ts";
+import type { ServerLimits, ServerLogLine } from "../../src/http/index.ts";
 import { type Answer, sendRequest, tokenOf } from "../http/server-support.ts";
 import { type Attacker, type Canary, must, type Who } from "./attack.ts";
 import { createAttacker, marksIn, until } from "./attackers.ts";
@@ -17,6 +17,9 @@ const PROGRAM = fileURLToPath(new URL("programs/serve-hostile.mjs", import.meta.
 const HEAP_MEGABYTES = 512;
 const HEALTH_MS_MAX = 1000;
 const LONG_AGO = "2020-01-01T00:00:00.000Z";
+
+/** How long a request may take to come in. */
+export type TimeLimits = Pick<ServerLimits, "headersTimeoutMs" | "requestTimeoutMs">;
 
 /** A server process with a small heap, someone's sessions in it, and a prober that asks for its health all the while. */
 export class HostileServer {
@@ -36,11 +39,17 @@ export class HostileServer {
     this.#prober = new HealthProber(url, child.pid as number);
   }
 
-  /** Starts one with as many attackers as are needed. */
-  static async start(attackers: number): Promise<HostileServer> {
+  /** Starts one with as many attackers as are needed, and the usual limits of time unless others are given. */
+  static async start(attackers: number, timeLimits: TimeLimits = {}): Promise<HostileServer> {
     const directory = await mkdtemp(join(tmpdir(), "hostile-"));
     await writeFile(join(directory, "tokens"), tokenLines(attackers).join("\n"), { mode: 0o600 });
-    const args = [`--max-old-space-size=${HEAP_MEGABYTES}`, "--no-warnings", PROGRAM, directory];
+    const args = [
+      `--max-old-space-size=${HEAP_MEGABYTES}`,
+      "--no-warnings",
+      PROGRAM,
+      directory,
+      JSON.stringify(timeLimits),
+    ];
     const child = spawn(process.execPath, args, { stdio: ["ignore", "pipe", "inherit"] });
     const log: ServerLogLine[] = [];
     const lines = createInterface({ input: child.stdout as NonNullable<typeof child.stdout> });

@@ -16,9 +16,9 @@ const USERS = 100;
 const TURNS = 16;
 const LABELLING = `user${USERS + 1}`;
 const LABELLED = 200;
-/** How long all users send the same request. */
-const ATTACK_MS = 1200;
-/** The limit is a second on a dedicated machine; beside other tests on two cores the server gets half of one. */
+/** For how long everyone wants the same. */
+const ATTACK_MS = 800;
+/** A second is promised on a machine of its own; beside other tests on two cores the server gets half of one. */
 const HEALTH_MS_MAX = 1000;
 const PROGRAM = join(import.meta.dirname, "../http/programs/serve-limited.mjs");
 

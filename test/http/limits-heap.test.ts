@@ -11,8 +11,8 @@ import { HealthProber } from "../hostile/health-prober.ts";
 
 const MIB = 1024 * 1024;
 const USERS = 20;
-/** Their variables exceed the heap if they are read and written together. */
-const LARGE_SESSIONS = 50;
+/** What they hold is more than the heap when it is read and written at once. */
+const LARGE_SESSIONS = 30;
 const PROGRAM = join(import.meta.dirname, "programs/serve-limited.mjs");
 
 let directory: string;
@@ -100,9 +100,7 @@ const HOSTILE: readonly (readonly [name: string, path: (id: string) => string, b
   ["a nest of objects", (id) => `/api/sessions/${id}/entries`, () => fill('{"a":', 16 * MIB)],
 ];
 
-test("concurrent hostile bodies of several users are refused, and the server survives with 512 MB of heap", {
-  timeout: 180_000,
-}, async () => {
+test("hostile bodies of several users at once are refused, and the server lives on 512 MB of heap", async () => {
   const id = await sessionOf(2);
   const longestMs = await whileHealthy(async () => {
     for (const [name, path, body] of HOSTILE) {
@@ -121,9 +119,7 @@ test("concurrent hostile bodies of several users are refused, and the server sur
   expect(longestMs).toBeLessThan(1000);
 });
 
-test("twenty users with 14 MiB each are served or told to retry, and others are answered within a second", {
-  timeout: 180_000,
-}, async () => {
+test("twenty users with 14 MiB each are served or told to come again, and others are answered within a second", async () => {
   const ids = await Promise.all(Array.from({ length: USERS }, (_, user) => sessionOf(user)));
   const data = "A".repeat(7 * MIB);
   const picture = {
@@ -146,9 +142,7 @@ test("twenty users with 14 MiB each are served or told to retry, and others are 
   expect(longestMs).toBeLessThan(1000);
 });
 
-test(`a listing of ${LARGE_SESSIONS} sessions with 5 MiB of variables each comes page by page`, {
-  timeout: 180_000,
-}, async () => {
+test(`a listing of ${LARGE_SESSIONS} sessions with 5 MiB of variables each comes page by page`, async () => {
   const seen = new Set<string>();
   let [cursor, pages] = ["", 0];
   do {
@@ -169,9 +163,7 @@ test(`a listing of ${LARGE_SESSIONS} sessions with 5 MiB of variables each comes
   expect(child.exitCode).toBeNull();
 });
 
-test("a session with 12 turns of 7 MiB is read in pages, and refused on routes without pages", {
-  timeout: 180_000,
-}, async () => {
+test("what a session says in 12 turns of 7 MiB is read in pages, and refused where there are none", async () => {
   const id = await sessionOf(3);
   const turn = JSON.stringify({ role: "user", content: "x".repeat(7 * MIB) });
   for (let i = 0; i < 12; i++) expect((await send(3, "POST", `/api/sessions/${id}/turns`, turn)).status).toBe(201);

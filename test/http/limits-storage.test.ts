@@ -20,6 +20,7 @@ import { nextOf, openRunServer, type RunServer } from "./runs-server.ts";
 const KIB = 1024;
 const SESSIONS = "SESSIONS_QUOTA_EXCEEDED";
 const BYTES = "BYTES_QUOTA_EXCEEDED";
+const SOON = { timeout: 60_000, interval: 200 };
 
 const open = (limits: ServerLimits, store?: SessionStore): Promise<RunServer> =>
   openRunServer({
@@ -70,7 +71,7 @@ describe("the stored sessions of a user", () => {
     await expect(client.sessions.create({})).rejects.toThrow(/delete some, and have the trash purged/);
     await as("bob").sessions.create({});
     await store.purge({ sessionId: made[0] ?? "" });
-    await vi.waitFor(() => client.sessions.create({}), { timeout: 5000, interval: 200 });
+    await vi.waitFor(() => client.sessions.create({}), SOON);
   });
 
   test("never exceed the limit, by concurrent requests, forks and imports", async () => {
@@ -99,10 +100,7 @@ describe("the stored bytes of a user", () => {
     await client.sessions.close(sessionId, {});
     await client.sessions.delete(sessionId);
     await store.purge({ sessionId });
-    await vi.waitFor(() => client.sessions.importFile(LINES("b", "x".repeat(40 * KIB))), {
-      timeout: 5000,
-      interval: 200,
-    });
+    await vi.waitFor(() => client.sessions.importFile(LINES("b", "x".repeat(40 * KIB))), SOON);
   });
 
   test("are counted again after a restart", async () => {
@@ -112,8 +110,9 @@ describe("the stored bytes of a user", () => {
     await first.server.close();
     const second = await open({ storedBytesPerUser: 150 * KIB }, store);
     const name = { name: "x" };
-    await vi.waitFor(() =>
-      expect(second.client.sessions.update(sessionId, name)).rejects.toMatchObject({ code: BYTES }),
+    await vi.waitFor(
+      () => expect(second.client.sessions.update(sessionId, name)).rejects.toMatchObject({ code: BYTES }),
+      SOON,
     );
   });
 
@@ -125,11 +124,8 @@ describe("the stored bytes of a user", () => {
       init: { recoverMs: 500, limits: { rate: null, storedBytesPerUser: 200 * KIB } },
     });
     const run = await client.runs.start(sessionId, { input: "Grow." });
-    await vi.waitFor(async () => {
-      const { status } = await client.runs.get(sessionId, run.runId);
-      expect(status).toBe("cancelled");
-    }, 30_000);
-    // Requested by a program that counts nothing.
+    await expect.poll(async () => (await client.runs.get(sessionId, run.runId)).status).toBe("cancelled");
+    // Asked for by a program that counts nothing.
     await store.append(sessionId, [
       { type: "run_request", id: "run:late", runId: "late", input: "Go.", agent: "helper" },
     ]);

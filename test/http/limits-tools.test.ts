@@ -40,14 +40,14 @@ beforeAll(async () => {
   const [line] = (await once(child.stdout as NodeJS.ReadableStream, "data")) as [Buffer];
   url = String(line).trim();
   client = createClient({ url });
-}, 120_000);
+});
 afterAll(async () => {
   if (child.exitCode === null) {
     child.kill("SIGKILL");
     await once(child, "exit");
   }
   await rm(directory, { recursive: true, force: true });
-}, 120_000);
+});
 
 /** Runs calls in one round while the health route is polled; the results, and the longest latency. */
 async function call(calls: readonly JsonObject[]): Promise<{ results: string[]; longestMs: number }> {
@@ -70,9 +70,7 @@ async function call(calls: readonly JsonObject[]): Promise<{ results: string[]; 
 
 const times = <T>(count: number, make: (index: number) => T): T[] => Array.from({ length: count }, (_, i) => make(i));
 
-test("a hundred concurrent calls on large files and directories succeed, while the server answers others within a second", {
-  timeout: 180_000,
-}, async () => {
+test("a hundred calls on large files and directories at once are answered, while the server answers others in a second", async () => {
   const half = "a".repeat(100_000);
   const { results, longestMs } = await call([
     ...times(EACH, (i) => ({ name: "list_workspace_files", arguments: { path: `list${i}`, recursive: i % 2 === 0 } })),

@@ -78,9 +78,6 @@ const servers = { redis: redisUrl, postgres: postgresUrl };
 
 test.for(Object.entries(servers))(
   "over a queue on %s a reader has every word of a round, once and in order, before the round is over",
-  {
-    timeout: 60_000,
-  },
   async ([kind, url], context) => {
     if (kind === "redis" && redisSkip !== null) skipBecause(context, redisSkip);
     const talk = await openTalk(await url());
@@ -97,7 +94,6 @@ test.for(Object.entries(servers))(
 
 test.for(Object.entries(servers))(
   "words that a queue on %s loses are counted for the reader",
-  { timeout: 60_000 },
   async ([kind, url], context) => {
     if (kind === "redis" && redisSkip !== null) skipBecause(context, redisSkip);
     let [published, lost] = [0, 0];

@@ -5,8 +5,8 @@ import { makeDirectory } from "../faults/jsonl-support.ts";
 import { backends, kindOf } from "../store-backends.ts";
 import { type Interleaving, interleave } from "./interleaving.ts";
 
-/** How many orders are tried on each store; memory is quick. */
-const SEEDS: Readonly<Record<string, number>> = { memory: 60, jsonl: 15, sqlite: 20, postgres: 6, redis: 10 };
+/** How many orders are tried on each store. What is tried stands above the stores, so that most are tried where that is quick. */
+const SEEDS: Readonly<Record<string, number>> = { memory: 60, jsonl: 8, sqlite: 8, postgres: 4, redis: 4 };
 
 describe.each(backends)(
   "runs in $name, with others who write, stop, answer and abandon them in any order",
@@ -25,7 +25,6 @@ describe.each(backends)(
           await store.close();
         }
       },
-      60_000,
     );
   },
 );

@@ -32,6 +32,8 @@ const durable = ["--appendonly", "yes", "--appendfsync", "always"];
 /** What members say of servers that are away, or were. */
 const ofOutage =
   /STORE_FAILED|StoreUnreachableError|has failed, and is tried again|cannot be reached|LEASE_LOST|LeaseLostError|RelayError|ECONN|onnection|ocket|client is|timeout|57P0|Missing lock|The database system/;
+/** What a member says that was connecting when it was frozen: its time for that is over when it wakes. */
+const ofFreeze = /is tried again: timeout exceeded when trying to connect/;
 /** How long it takes at most until someone looks for what nobody rang for: as in real life, and soon. */
 const sweepMsBy = { rare: 30_000, soon: 1_000 };
 const pauseMsMax = 4_000;
@@ -387,7 +389,9 @@ async function check(store, { fleet, people, sessions, effects, harm, waiting, h
     // Who tells deltas may do so in vain for a while when the queue has forgotten everybody.
     ...fleet.wrong.filter(
       (sentence) =>
-        !(harm.emptyQueue && sentence.includes("RelayError")) && !(harm.to === "servers" && ofOutage.test(sentence)),
+        !(harm.emptyQueue && sentence.includes("RelayError")) &&
+        !(harm.to === "random" && ofFreeze.test(sentence)) &&
+        !(harm.to === "servers" && ofOutage.test(sentence)),
     ),
     ...people.wrong,
     ...checked.violations,

@@ -21,6 +21,9 @@ function clashing(): Agent {
   };
 }
 
+/** Longer than a test waits: what is not said after the sweep of the start is not said at all. */
+const SWEEP_MS_NEVER = 3_600_000;
+
 const builtInTwin = toolOf("run_shell_command");
 
 interface Blocked {
@@ -72,7 +75,7 @@ const cases: readonly Blocked[] = [
 ];
 
 test.for(cases)(
-  "a run for $what says why within a second, with a code",
+  "a run for $what says why before the next sweep, with a code",
   async ({ agents, request, init, code, open }) => {
     const store = openMemoryStore();
     const manager = new SessionManager({ store });
@@ -82,25 +85,23 @@ test.for(cases)(
       manager,
       queue: inProcessQueue(),
       agents: agents(),
+      sweepMs: SWEEP_MS_NEVER,
       onError: () => {},
       ...init,
     });
     onTestFinished(() => worker.close({ drainMs: 0 }));
-    const timeout = 5000;
     if (!open) {
       const last = async () => {
         let end: unknown = null;
         for await (const entry of store.read(sessionId)) if (entry.type === "run") end = entry;
         return end;
       };
-      await expect.poll(last, { timeout }).toMatchObject({ phase: "failed", error: { code } });
+      await expect.poll(last).toMatchObject({ phase: "failed", error: { code } });
       expect((await manager.runs({ state: "requested" })).items).toEqual([]);
       return;
     }
     const blocked = async () => (await manager.runs({ state: "requested" })).items[0]?.blocked;
-    await expect
-      .poll(blocked, { timeout })
-      .toMatchObject({ code, message: expect.any(String), since: expect.any(String) });
+    await expect.poll(blocked).toMatchObject({ code, message: expect.any(String), since: expect.any(String) });
     const entries = async () => (await store.head(sessionId))?.version;
     const before = await entries();
     // Trying again says nothing more.
@@ -113,6 +114,21 @@ test.for(cases)(
     expect((await manager.runs({ state: "requested" })).items).toEqual([]);
   },
 );
+
+test("each of many workers that have just started says that nobody has the group of a run", async () => {
+  const codes: (() => Promise<string | undefined>)[] = [];
+  // One after the other: each worker then asks the others right after it began to listen.
+  for (let count = 0; count < 50; count++) {
+    const manager = new SessionManager({ store: openMemoryStore() });
+    const { sessionId } = await manager.create({ userId: "ann" });
+    await manager.request(sessionId, { input: "Hello.", group: "ghosts" });
+    const init = { manager, queue: inProcessQueue(), agents: [helper()], sweepMs: SWEEP_MS_NEVER };
+    const worker = await startWorker(init);
+    onTestFinished(() => worker.close({ drainMs: 0 }));
+    codes.push(async () => (await manager.runs({ state: "requested" })).items[0]?.blocked?.code);
+  }
+  for (const code of codes) await expect.poll(code).toBe("AGENT_NOT_FOUND");
+});
 
 test("a worker whose tools are to act in a backend that is missing does not start, and names the backend", async () => {
   const manager = new SessionManager({ store: openMemoryStore() });

@@ -25,7 +25,7 @@ export interface Fleet {
   effects(): Promise<string[]>;
 }
 
-const SAYS_MS_MAX = 60_000;
+const SAYS_MS_MAX = 180_000;
 
 /** Where the queue and the sessions of a fleet are: on Redis and in a file, or both on PostgreSQL. */
 export const places = ["redis", "postgres"] as const;
@@ -71,7 +71,7 @@ export async function openFleet(place: (typeof places)[number]): Promise<Fleet> 
   };
 }
 
-/** Resolves with the first line of a program that says something; fails when it ends, or a minute passes, without. */
+/** Resolves with the first line of a program that says something; fails when it ends, or three minutes pass, without. */
 export async function says(program: Running, pattern: RegExp, after = 0): Promise<string> {
   const find = () =>
     program

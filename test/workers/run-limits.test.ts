@@ -52,11 +52,11 @@ test("a user has at most so many runs at once on all workers of a store, and all
     hold.open();
     await Promise.all(workers.map((worker) => worker.close({ drainMs: 1000 })));
   });
-  await expect.poll(() => begun.toSorted(), { timeout: 20_000 }).toEqual(["ann", "ann", "bob"]);
+  await expect.poll(() => begun.toSorted()).toEqual(["ann", "ann", "bob"]);
   expect(most).toBe(3);
   hold.open();
   const open = async () =>
     (await Promise.all(ids.map((id) => manager.head(id)))).flatMap((head) => head?.openRuns ?? []);
-  await expect.poll(open, { timeout: 20_000 }).toEqual([]);
+  await expect.poll(open).toEqual([]);
   expect(begun.toSorted()).toEqual([...Array(6).fill("ann"), "bob"]);
 });

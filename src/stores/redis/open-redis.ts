@@ -84,11 +84,16 @@ function watchForSilence(onSilence: () => void): { readonly sent: () => void; re
   };
 }
 
+/** The package, once its version was found to be right. */
+const checked = new WeakSet<object>();
+
 /** Loads the `redis` package. @throws {SessionError} `DRIVER_MISSING` if it is not installed, `DRIVER_VERSION` if it is too old. */
 export async function loadRedis(): Promise<typeof import("redis")> {
   try {
     const redis = await import("redis");
-    checkOfficialClient(redis.createClient());
+    // A client with other options than the last one takes 40 ms to make, and so does the next one after it.
+    if (!checked.has(redis)) checkOfficialClient(redis.createClient());
+    checked.add(redis);
     return redis;
   } catch (cause) {
     if (cause instanceof SessionError) throw cause;

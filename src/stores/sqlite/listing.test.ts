@@ -71,9 +71,7 @@ const change = fc.record({
   by: fc.nat(1),
 });
 
-test("lists, counts and expires as the memory store does, whichever connection appended and whenever one listed", {
-  timeout: 60_000,
-}, async () => {
+test("lists, counts and expires as the memory store does, whichever connection appended and whenever one listed", async () => {
   let now = 0;
   const { model, stores } = await openAll(() => new Date(Date.UTC(2025, 0, 2) + now));
   let run = 0;

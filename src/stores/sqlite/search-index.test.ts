@@ -68,7 +68,7 @@ const step = fc.oneof(
   { weight: 3, arbitrary: fc.record({ type: fc.constant("search" as const), text: fc.array(text, { maxLength: 2 }) }) },
 );
 
-test("finds exactly what a scan of every session finds", { timeout: 60_000 }, async () => {
+test("finds exactly what a scan of every session finds", async () => {
   const store = await openStore();
   let run = 0;
   await fc.assert(

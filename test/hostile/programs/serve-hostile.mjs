@@ -1,6 +1,6 @@
 // Serves sessions of several users on SQLite, as `skein serve` would: with a token file, an isolated directory for each user,
 // and an agent whose writes and commands ask first. Tells its log.
-// node serve-hostile.mjs <directory>; the directory has a file `tokens`, and gets the rest.
+// node serve-hostile.mjs <directory> <limits of time as JSON>; the directory has a file `tokens`, and gets the rest.
 import { mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { createAgent, SessionManager } from "skein";
@@ -10,7 +10,7 @@ import { scripted } from "skein/offline";
 import { workspaceTools } from "skein/sandbox";
 import { openSqliteStore } from "skein/sqlite";
 
-const [directory = ""] = process.argv.slice(2);
+const [directory = "", timeLimits = "{}"] = process.argv.slice(2);
 const workingDir = join(directory, "work");
 await mkdir(workingDir, { recursive: true });
 // A page with the tokens and the store beside its directory, as a careless installation may have it.
@@ -59,7 +59,7 @@ const server = await createServer({
   park: { afterMs: 3_600_000 },
   studioDirectory,
   tokens: await openTokenFile(join(directory, "tokens")),
-  limits: { rate: null, storedSessionsPerUser: 150, headersTimeoutMs: 1000, requestTimeoutMs: 2500 },
+  limits: { rate: null, storedSessionsPerUser: 150, ...JSON.parse(timeLimits) },
   logger: (line) => process.stdout.write(`${JSON.stringify(line)}\n`),
 });
 process.stdout.write(`${JSON.stringify({ url: await server.listen() })}\n`);
