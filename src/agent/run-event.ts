@@ -1,5 +1,5 @@
 import type { JsonValue } from "../internal/json.ts";
-import type { Approval, RecordedRunEvent, RunError } from "../session/log/run-event.ts";
+import type { RecordedRunEvent, RunError } from "../session/log/run-event.ts";
 import type { Usage } from "../session/usage.ts";
 import type { ModelDelta } from "./model/model.ts";
 

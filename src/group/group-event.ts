@@ -8,8 +8,7 @@ import type { RecordedGroupEvent } from "../session/log/run-event.ts";
 export type GroupEvent =
   | (RecordedGroupEvent & { readonly claim?: number })
   | (RunEvent & { readonly agent: string })
-  | ({ readonly runId: string } & /** `move` counts the turns of agents since the message, from 1. */
-    (
+  | ({ readonly runId: string } /** `move` counts the turns of agents since the message, from 1. */ & (
       | { readonly type: "agent-selected"; readonly agent: string; readonly move: number }
       /** The reader was too slow, or came too late, for this many events, and goes on after them. */
       | { readonly type: "events-dropped"; readonly count: number }

@@ -1,4 +1,4 @@
-import { SessionBusyError, SessionError, show } from "../../session/errors.ts";
+import { SessionError, show } from "../../session/errors.ts";
 import type { EntryDraft } from "../../session/log/entry.ts";
 import type { SessionHead } from "../../session/log/fold.ts";
 import { newRun } from "../../session/log/run-fold.ts";

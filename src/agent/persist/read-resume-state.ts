@@ -1,7 +1,5 @@
-import { defined } from "../../internal/defined.ts";
 import type { Entry } from "../../session/log/entry.ts";
 import { inheritedCount, isOwn, type SessionHead } from "../../session/log/fold.ts";
-import type { SessionHeader } from "../../session/log/header.ts";
 import type { OpenRun } from "../../session/log/open-runs.ts";
 import {
   type AnswerState,
