@@ -58,10 +58,11 @@ export async function beginRun(
 
 async function beginAgent(
   init: Beginning,
-  { head }: DueRun,
+  due: DueRun,
   { origin, mayBegin }: { readonly origin: string | null; readonly mayBegin: () => Promise<boolean> },
 ): Promise<BegunRun | null> {
   const { manager, agents, models, ask, park, leaseMs } = init;
+  const { head } = due;
   const [only = null, ...others] = agents.values();
   const agentOf = (name: string | null, { state }: OpenRun): Agent | null => {
     const wanted = name ?? origin;
@@ -75,6 +76,7 @@ async function beginAgent(
     park,
     leaseMs,
     mayBegin,
+    due,
     ...(ask && { ask }),
     place: (session) => {
       input = placed(init, session, head);

@@ -1,5 +1,5 @@
 import { parkedHost, readRequest } from "../agent/persist/claim-run.ts";
-import { agentOf } from "../lifecycle/runs/due-run.ts";
+import { agentOf, type DueRun } from "../lifecycle/runs/due-run.ts";
 import type { SessionHead } from "../session/log/fold.ts";
 import { nextRun, type OpenRun } from "../session/log/open-runs.ts";
 import type { SessionStore } from "../session/store.ts";
@@ -16,11 +16,15 @@ export function runnerOfHost(host: string): string {
 
 /** Who is to be told of a run: the agent or group that was asked, empty for none by name, or the machine that it is tied to. */
 export async function runnerOf(store: SessionStore, head: SessionHead, run: OpenRun): Promise<string> {
-  const { id } = head.header;
-  const host = await parkedHost(store, id, run);
+  const request = await readRequest(store, head.header.id, run.runId);
+  return runnerOfDue(store, { head, run, request, agent: await agentOf(store, head, run, request) });
+}
+
+/** The same for a run that was found due, which names its agent. */
+export async function runnerOfDue(store: SessionStore, { head, run, request, agent: asked }: DueRun): Promise<string> {
+  const host = await parkedHost(store, head.header.id, run);
   if (host !== null) return runnerOfHost(host);
-  const request = await readRequest(store, id, run.runId);
-  const named = request?.group ?? (await agentOf(store, head, run, request));
+  const named = request?.group ?? asked;
   if (named !== null || request !== null) return named ?? "";
   const { agent, group } = await readRunOrigin(store, head);
   return agent ?? group ?? "";

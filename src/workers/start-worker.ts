@@ -17,7 +17,7 @@ import { InProcessQueue } from "./in-process-queue.ts";
 import { LiveTeller } from "./live-teller.ts";
 import { postParked } from "./post-parked.ts";
 import type { QueueListening, RunQueue } from "./run-queue.ts";
-import { notifyNext, runnerOf, runnerOfHost } from "./notify-session.ts";
+import { notifyNext, runnerOf, runnerOfDue, runnerOfHost } from "./notify-session.ts";
 import { StoreWatch } from "./store-watch.ts";
 import { ownDirectoryOf, openUserPlaces } from "./user-places.ts";
 import { UserStorage } from "./user-storage.ts";
@@ -236,7 +236,7 @@ class StartedWorker implements RunWorker {
   async #answerNow(sessionId: string, signal: AbortSignal): Promise<void> {
     const due = await this.#beginning.manager.due(sessionId);
     if (due === null) return await notifyNext(this.#notifier, sessionId, { now: false });
-    const runner = await runnerOf(this.#beginning.manager.store, due.head, due.run);
+    const runner = await runnerOfDue(this.#beginning.manager.store, due);
     if (!this.#offers(runner)) return await this.#queue.notify(sessionId, { runner });
     await this.#work(due, runner, signal);
   }
@@ -347,10 +347,12 @@ class StartedWorker implements RunWorker {
     const quiet = this.#teller.tell(about, run);
     // With nobody else to go on, a run may as well end here.
     const handsOver = !(this.#queue instanceof InProcessQueue);
+    const endsRound = roundEnds();
     run.listen((event: RunEvent | GroupEvent) => {
-      if (endsRound(event)) void this.#stopWithoutRoom(about).catch(this.#report);
       if (event.type === "run-parked") this.#tellParked(held, event.questions);
-      if (handsOver && signal.aborted && endsRound(event)) void abandonRun(run.id);
+      if (!endsRound(event)) return;
+      void this.#stopWithoutRoom(about).catch(this.#report);
+      if (handsOver && signal.aborted) void abandonRun(run.id);
     });
     try {
       await done;
@@ -453,10 +455,20 @@ function blockOf(error: unknown, worker: string): { readonly code: string; reado
   return { code: error.code, message: message.slice(0, MESSAGE_CHARACTERS_MAX) };
 }
 
-/** Whether another can go on from here without asking anything again. */
-function endsRound(event: RunEvent | GroupEvent): boolean {
-  if (event.type === "agent-finished") return true;
-  return event.type === "round-finished" && !("agent" in event) && (event.message.toolCalls ?? []).length > 0;
+/**
+ * Tells of each event whether another worker can continue from there without repeating anything: the last result of a round is
+ * recorded, or the turn of an agent in a group.
+ */
+function roundEnds(): (event: RunEvent | GroupEvent) => boolean {
+  let openCalls = 0;
+  return (event) => {
+    if (event.type === "agent-finished") return true;
+    if ("agent" in event) return false;
+    if (event.type === "round-finished") openCalls = event.message.toolCalls?.length ?? 0;
+    if (event.type !== "tool-finished") return false;
+    openCalls -= 1;
+    return openCalls === 0;
+  };
 }
 
 /** Whether another worker may have what a run needs, or its session is gone. */

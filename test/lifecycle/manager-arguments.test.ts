@@ -16,7 +16,7 @@ test("entries written through a session opened for a user have that author, and 
   const { manager, sessionId } = await managed();
   const tree = await manager.open(sessionId, { actor: "ann" });
   const first = await tree.append(say("Hello."));
-  const refused = { code: "INVALID_OPTION", message: expect.stringContaining('takes nothing by "root"') };
+  const refused = { code: "INVALID_OPTION", message: expect.stringContaining('an entry by "root" is refused') };
   const by = "root";
   await expect(tree.append({ ...say("Forged."), by })).rejects.toMatchObject(refused);
   await expect(tree.appendAll([say("Fine."), { ...say("Forged."), by }])).rejects.toMatchObject(refused);

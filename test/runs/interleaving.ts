@@ -1,6 +1,9 @@
 import { drainRuns } from "../../src/agent/active-runs.ts";
 import { type Agent, createAgent } from "../../src/agent/agent.ts";
+import type { LoopRun } from "../../src/agent/loop-run.ts";
+import type { RunEvent } from "../../src/agent/run-event.ts";
 import type { SessionRun } from "../../src/agent/session-run.ts";
+import type { RunState } from "../../src/session/log/run-fold.ts";
 import { SessionManager } from "../../src/lifecycle/session-manager.ts";
 import type { Entry } from "../../src/session/log/entry.ts";
 import { SessionError } from "../../src/session/errors.ts";
@@ -36,6 +39,16 @@ export interface Interleaving {
   readonly moved: boolean;
   /** What acts failed with that none may fail with. */
   readonly unexpected: readonly string[];
+  /** What each claim of a run was told in its process. */
+  readonly claims: readonly ObservedClaim[];
+}
+
+/** The recorded events that listeners of one claim got, with their positions in the log, and the state that it ended with. */
+export interface ObservedClaim {
+  readonly runId: string;
+  readonly events: { readonly seq: number; readonly event: RunEvent }[];
+  /** The state of the run in its process, and the position up to which that was folded. */
+  readonly last: () => { readonly state: RunState; readonly position: number };
 }
 
 /** Lets a run, other writers, moved leaves, stops, answers and abandoned runs come in an order that the seed decides. */
@@ -57,6 +70,7 @@ class World {
   readonly #torn: string[] = [];
   readonly #unexpected: string[] = [];
   readonly #handles = new Set<SessionRun>();
+  readonly #claims: ObservedClaim[] = [];
   #made = 0;
   #moved = false;
 
@@ -97,6 +111,7 @@ class World {
       torn: this.#torn,
       moved: this.#moved,
       unexpected: this.#unexpected,
+      claims: this.#claims,
     };
   }
 
@@ -125,6 +140,12 @@ class World {
     if (found === null) return;
     const { run } = found;
     this.#handles.add(run);
+    const { log } = run as unknown as LoopRun;
+    const events: ObservedClaim["events"] = [];
+    this.#claims.push({ runId: run.runId, events, last: () => ({ state: log.state, position: log.position }) });
+    run.listen((event, seq, origin) => {
+      if (origin === "recorded") events.push({ seq, event });
+    });
     const ended = (): void => void this.#handles.delete(run);
     void run.synchronize().then(ended, ended);
   }

@@ -3,7 +3,10 @@ import type { Entry } from "../../src/session/log/entry.ts";
 import { checkHeadIsFold } from "../../src/testing/index.ts";
 import { makeDirectory } from "../faults/jsonl-support.ts";
 import { backends, kindOf } from "../store-backends.ts";
-import { type Interleaving, interleave } from "./interleaving.ts";
+import { type Interleaving, interleave, type ObservedClaim } from "./interleaving.ts";
+import { newRun, RunsFold, stepRun } from "../../src/session/log/run-fold.ts";
+
+const HEADER = { id: "s", forkedFrom: null };
 
 /** How many orders are tried on each store. What is tried stands above the stores, so that most are tried where that is quick. */
 const SEEDS: Readonly<Record<string, number>> = { memory: 60, jsonl: 8, sqlite: 8, postgres: 4, redis: 4 };
@@ -20,6 +23,7 @@ describe.each(backends)(
           const played = await interleave(store, { seed, moves: seed % 2 === 0 });
           expect([played.unexpected, played.torn]).toEqual([[], []]);
           expect(problemsOf(played)).toEqual([]);
+          for (const claim of played.claims) checkClaim(claim, played.entries);
           await checkHeadIsFold(store, "s");
         } finally {
           await store.close();
@@ -28,6 +32,27 @@ describe.each(backends)(
     );
   },
 );
+
+/** The listeners of a claim get the events that a fold of the log gives, and its process ends with the state of that fold. */
+function checkClaim({ runId, events, last }: ObservedClaim, entries: readonly Entry[]): void {
+  const [first, end] = [events[0]?.seq ?? 0, events.at(-1)?.seq ?? -1];
+  const { state, position } = last();
+  const fold = new RunsFold(HEADER);
+  const recorded: unknown[] = [];
+  for (const entry of entries.slice(0, Math.max(position, end) + 1)) {
+    const before = fold.states.get(runId) ?? newRun(runId);
+    const { event } = stepRun(before, entry, HEADER);
+    if (event !== null && entry.seq >= first && entry.seq <= end) recorded.push({ seq: entry.seq, event });
+    fold.take(entry);
+    if (entry.seq === position) expect(plain(fold.states.get(runId))).toEqual(plain(state));
+  }
+  expect(plain(events)).toEqual(plain(recorded));
+}
+
+/** Without what a process adds that a log does not have: what was thrown. */
+function plain(value: unknown): unknown {
+  return JSON.parse(JSON.stringify(value));
+}
 
 /** What the log and what was really done say that they must not. */
 function problemsOf({ entries, effects, moved }: Interleaving): string[] {

@@ -148,7 +148,7 @@ describe("from a file", () => {
     await tree.setName("open");
     const { user, agent } = await resumeSession(session.id, { directory });
     expect([user.id, user.transcript.length]).toEqual([session.id, 1]);
-    expect(agent.transcript.toMessages()).toEqual([{ role: "system", content: "" }]);
+    expect(agent.transcript.toMessages()).toEqual([]);
   });
 
   test("a session without rows says nothing about others without rows", async () => {

@@ -75,6 +75,8 @@ async function resume(
   if (transcript.length > 0) setResumeState(transcript, state);
   const user = await readSession(store, head, transcript, state.sandbox ?? head.header.sandbox);
   const { systemPrompt } = await store.settings(head.header.id, head.path);
-  const agent = Session.fromAgentPrompt(options.agentPrompt ?? systemPrompt ?? "");
+  const prompt = options.agentPrompt ?? systemPrompt;
+  // A run without instructions must not send an empty system message.
+  const agent = prompt === null || prompt === "" ? Session.create({ kind: "empty" }) : Session.fromAgentPrompt(prompt);
   return { user, agent };
 }

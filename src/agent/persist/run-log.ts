@@ -6,7 +6,6 @@ import type { SandboxPlacement } from "../../session/log/header.ts";
 import type { RecordedEvent } from "../../session/log/run-event.ts";
 import { newRun, type RunState, stepRun } from "../../session/log/run-fold.ts";
 import type { Message } from "../../session/message.ts";
-import type { Sandbox } from "../../session/sandbox/sandbox.ts";
 import type { AppendOptions, Guard } from "../../session/store.ts";
 import { Session } from "../../session/value/session.ts";
 import { type Row, rowOf, Transcript, type TranscriptOrigin } from "../../session/value/transcript.ts";
@@ -115,6 +114,7 @@ export class RunLog {
     this.kept = kept;
     this.#handleId = sandboxHandleId;
     this.#state = newRun(runId);
+    Session.onSandbox(output, () => this.#noteSandbox());
   }
 
   /** The run as its log tells it. */
@@ -290,17 +290,11 @@ export class RunLog {
     await this.#access.release(null);
   }
 
-  /** The session's sandbox; where it is goes on record before a tool acts in it, so that whoever recovers the run finds it again. */
-  async requireSandbox(): Promise<Sandbox> {
-    const sandbox = await this.output.requireSandbox();
-    await this.noteSandbox();
-    return sandbox;
-  }
-
-  /** Records where the tools act, if that is open and not recorded yet. */
-  async noteSandbox(): Promise<void> {
+  /** Records the sandbox of the session before a tool acts in it, so that whoever recovers the run finds it again. */
+  async #noteSandbox(): Promise<void> {
     const { sandbox } = this.openPlace;
-    if (!this.kept || sandbox === undefined || this.#notedHandleId === sandbox.handleId) return;
+    const isNoted = sandbox === undefined || this.#notedHandleId === sandbox.handleId;
+    if (!this.kept || this.#access === null || this.#over || isNoted) return;
     this.#notedHandleId = sandbox.handleId;
     await this.note([{ type: "run", runId: this.runId, phase: "started", sandbox }]);
   }

@@ -189,7 +189,7 @@ export class ToolDispatch {
       get sandbox() {
         return output.sandbox;
       },
-      requireSandbox: () => log.requireSandbox(),
+      requireSandbox: () => output.requireSandbox(),
       signal,
       callId: call.id,
       runId,

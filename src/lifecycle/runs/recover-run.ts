@@ -36,6 +36,8 @@ export interface RecoverOptions extends Omit<Partial<LoopOptions>, "persist" | "
   readonly place?: (input: Session) => Session;
   /** Asked once the run has its session and before it does anything; with false it lets go, and is due again. */
   readonly mayBegin?: () => Promise<boolean>;
+  /** The result of `manager.due` for the session, so that it is not looked up again. */
+  readonly due?: DueRun;
 }
 
 /** How a claim fails that came too late; one that took longer than its lease holds is among them. */
@@ -56,7 +58,8 @@ export async function recoverRun(
   options: RecoverOptions,
 ): Promise<RecoveredRun | null> {
   for (let tries = 0; tries < TRIES_MAX; tries++) {
-    const due = await findDueRun(init, init.sessionId, options);
+    const known = tries === 0 ? options.due : undefined;
+    const due = known ?? (await findDueRun(init, init.sessionId, options));
     if (due === null) return null;
     try {
       const started = await start(init, due, agents, options);
@@ -82,7 +85,7 @@ async function start(
   options: RecoverOptions,
 ): Promise<RecoveredRun | null> {
   const { head, request, run } = due;
-  const { actor: _actor, models, place = (session) => session, mayBegin, ...loop } = options;
+  const { actor: _actor, due: _due, models, place = (session) => session, mayBegin, ...loop } = options;
   const agent = agentFor(due, agents);
   if (agent.model.unnamed === true && request?.model === undefined && loop.model === undefined)
     await checkUnnamed(init.store, head);

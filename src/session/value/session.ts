@@ -37,6 +37,7 @@ export class Session implements AsyncDisposable {
   #transcript: Transcript;
   #usage: Usage | null;
   #recovered: RecoveredSpending | null = null;
+  #onSandbox: (() => Promise<void>) | null = null;
   #cost: number | null;
   #output: unknown;
   #result: RunResult | null = null;
@@ -112,6 +113,11 @@ export class Session implements AsyncDisposable {
   static addExtras(session: Session, extras: Lineage["extras"]): void {
     const { kind, operator, parents } = session.#lineage;
     session.#lineage = operation(kind, operator, parents, [...session.#lineage.extras, ...extras]);
+  }
+
+  /** Calls a function each time that someone gets the session's sandbox, before they use it; for the operations. */
+  static onSandbox(session: Session, work: () => Promise<void>): void {
+    session.#onSandbox = work;
   }
 
   /** Puts a session that has no sandbox in the place of another; for the operations. */
@@ -256,7 +262,9 @@ export class Session implements AsyncDisposable {
    * @throws {SessionError} `NO_SANDBOX` without a place to open one, `SANDBOX_FAILED` when it is closed or cannot be opened.
    */
   requireSandbox(): Promise<Sandbox> {
-    return this.#slot.require(this.id);
+    const opened = this.#slot.require(this.id);
+    const work = this.#onSandbox;
+    return work === null ? opened : opened.then((sandbox) => work().then(() => sandbox));
   }
 
   /** Opens the sandbox and keeps it open until the outermost hold is disposed. */

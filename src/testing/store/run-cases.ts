@@ -84,7 +84,7 @@ export const runCases: readonly StoreCase[] = [
       await make(store, "a");
       await store.append("a", [request("r"), request("s"), run("t", "started"), cancel("r"), cancel("t")]);
       assert.deepEqual((await headOf(store, "a")).openRuns, [
-        { runId: "s", state: "requested" },
+        { runId: "s", state: "requested", first: 1 },
         { runId: "t", state: "started", cancelled: true },
       ]);
       await store.append("a", [status("suspended")]);
