@@ -7,18 +7,23 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
-import { expect, onTestFinished, test } from "vitest";
+import { describe, expect, onTestFinished, test } from "vitest";
 import { redisMissing } from "../scripts/redis.mjs";
 import { run } from "../scripts/run.mjs";
 import { skipBecause } from "./skip.ts";
 
 const RUNNER = script("run-vitest.mjs");
 const CONFIG = fileURLToPath(new URL("hanging/hanging-config.mjs", import.meta.url));
+const SECOND_TRY = fileURLToPath(new URL("hanging/second-try/second-try-config.mjs", import.meta.url));
 
 /** Runs files of the folder `hanging` as `npm test` runs its own; resolves to all that it printed and what it counted. */
-async function runHanging(files: readonly string[], env: Record<string, string> = {}) {
-  const text = `import { runVitest } from ${JSON.stringify(RUNNER)};
-    const counts = await runVitest(${JSON.stringify(["--config", CONFIG, ...files])});
+function runHanging(files: readonly string[], env: Record<string, string> = {}) {
+  return runWith("runVitest", [`--config=${CONFIG}`, ...files], env);
+}
+
+async function runWith(name: "runVitest" | "runVitestTwice", args: readonly string[], env: Record<string, string>) {
+  const text = `import { ${name} } from ${JSON.stringify(RUNNER)};
+    const counts = await ${name}(${JSON.stringify(args)});
     console.log("counts " + JSON.stringify(counts));`;
   const { SKEIN_TEST_PROGRESS: _outer, ...inherited } = process.env;
   const { stdout, stderr } = await promisify(execFile)(process.execPath, ["--input-type=module", "-e", text], {
@@ -48,7 +53,35 @@ test("a process that spins in promises or in a loop, or never loads its file, is
 
 test("a run whose files all make progress is left alone, however often the time limit passes", async () => {
   const { said, counts } = await runHanging(["slow", "good"], { SKEIN_TEST_HANG_SECONDS: "6" });
-  expect(counts, said).toEqual({ passed: 6, failed: 0, skipped: 0 });
+  expect(counts, said).toMatchObject({ passed: 6, failed: 0, skipped: 0 });
+});
+
+describe("a failed test is run a second time, without other tests beside it, and", () => {
+  const runTwice = async (files: readonly string[], env: Record<string, string> = {}) => {
+    const directory = await mkdtemp(join(tmpdir(), "skein-second-try-"));
+    onTestFinished(() => rm(directory, { recursive: true, force: true }));
+    const marker = join(directory, "ran");
+    return runWith("runVitestTwice", [`--config=${SECOND_TRY}`, ...files], { SKEIN_TEST_MARKER: marker, ...env });
+  };
+  const unstable = 'Unstable: "fails when it is run first" in test/hanging/second-try/unstable.ts failed beside';
+
+  test("is printed as unstable and counts as passed if it passes then", async () => {
+    const { said, counts } = await runTwice(["unstable"]);
+    expect(counts, said).toEqual({ passed: 2, failed: 0, skipped: 0 });
+    expect(said).toContain(unstable);
+  });
+
+  test("counts as failed if it fails again", async () => {
+    const { said, counts } = await runTwice(["failing"]);
+    expect(counts, said).toEqual({ passed: 0, failed: 1, skipped: 0 });
+    expect(said).not.toContain("Unstable");
+  });
+
+  test("counts as failed without a second run if SKEIN_TEST_SECOND_TRY is off", async () => {
+    const { said, counts } = await runTwice(["unstable"], { SKEIN_TEST_SECOND_TRY: "off" });
+    expect(counts, said).toEqual({ passed: 1, failed: 1, skipped: 0 });
+    expect(said).not.toContain("Unstable");
+  });
 });
 
 test.for(["0", "soon", "-1"])("a time limit of %j is refused, and leaves no files", async (limit) => {
