@@ -64,7 +64,15 @@ describe("the tour", () => {
 
   test("shows a branched, labelled, compacted and forked session, without colours in a pipe", async () => {
     const { stdout } = await run(process.execPath, [tour], { cwd });
-    for (const part of ["├─ ", "└─ ", "[plan B]", "[packing list]", "← leaf", "compaction of", "by reference"]) {
+    for (const part of [
+      "├─ ",
+      "└─ ",
+      "[plan B]",
+      "[packing list]",
+      "← leaf",
+      "compaction of",
+      "it shares the first 16 with its source",
+    ]) {
       expect(stdout).toContain(part);
     }
     expect(stdout).not.toContain("\u001b");

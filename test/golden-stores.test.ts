@@ -9,7 +9,7 @@ import { describe, expect, onTestFinished, test } from "vitest";
 import type { Entry } from "../src/session/log/entry.ts";
 import type { PathSummary, SessionHead } from "../src/session/log/fold.ts";
 import { createHeader } from "../src/session/log/header.ts";
-import type { RunsWord } from "../src/session/log/open-runs.ts";
+import { type OpenRun, openRunsAsStored, type RunsWord } from "../src/session/log/open-runs.ts";
 import type { Settings } from "../src/session/log/settings.ts";
 import type { SessionStore } from "../src/session/store.ts";
 import { checkStore } from "../src/stores/doctor/check-store.ts";
@@ -96,7 +96,7 @@ const fixtures = versions.flatMap(({ version, ...runs }) =>
   Object.entries(kindsOf(version)).map(([kind, open]) => ({ version, kind, open, ...runs })),
 );
 
-const startedRun = (runId: string): SessionHead["openRuns"][number] => ({ runId, state: "started" });
+const startedRun = (runId: string): OpenRun => ({ runId, state: "started" });
 
 async function wholeOf(store: SessionStore, id: string, path: PathSummary): Promise<Whole<PathSummary>> {
   return { ...path, settings: await store.settings(id, path) };
@@ -120,10 +120,11 @@ describe.for(fixtures)("a $kind store of $version", ({ version, kind, open, requ
     for (const [id, session] of Object.entries(read<Record<string, SessionContent>>(`${version}/store.json`))) {
       const now = await contentOf(store, id);
       // In version 1 the open runs were the ids of started ones.
-      const openRuns = session.head.openRuns.map((run) => (typeof run === "string" ? startedRun(run) : run));
+      const openRuns = session.head.openRuns.map((run): OpenRun => (typeof run === "string" ? startedRun(run) : run));
       // In a JSONL store a fork is a copy of the lines, so its `modifiedAt` differs.
       const times = kind === "jsonl" ? { modifiedAt: now.head.modifiedAt } : {};
-      expect(now).toEqual({ ...session, head: { ...session.head, ...times, openRuns } });
+      const head = { ...now.head, openRuns: openRunsAsStored(now.head.openRuns, openRuns) };
+      expect({ ...now, head }).toEqual({ ...session, head: { ...session.head, ...times, openRuns } });
     }
   });
 

@@ -36,7 +36,9 @@ describe.for(["session-v1", "session-v2"])("the file %s", (name) => {
   test("has the same head and context as before", async () => {
     await using tree = await openCopy();
     const { updatedAt: _storesClock, ...rest } = tree.head;
-    const head = { ...rest, path: { ...rest.path, settings: await tree.store.settings(tree.id, rest.path) } };
+    // The fold of an older file says where its requested runs begin; the head of its version did not.
+    const openRuns = rest.openRuns.map(({ first: _first, ...run }) => run);
+    const head = { ...rest, openRuns, path: { ...rest.path, settings: await tree.store.settings(tree.id, rest.path) } };
     await expect(asJson(head)).toMatchFileSnapshot(golden(`${name}.head.json`));
     const context = await tree.buildContext();
     await expect(asJson(context)).toMatchFileSnapshot(golden(`${name}.context.json`));

@@ -79,6 +79,7 @@ const allowedInNames: readonly Allowed[] = [
     in: ["AgentInfo", "ContextInfo", "GroupInfo", "LeaseInfo", "ModelInfo", "RunningInfo"],
     because: "a view of a thing, not a header",
   },
+  { words: ["sync"], in: ["runSync"], because: "synchronous" },
   {
     words: ["record"],
     in: ["SandboxRecord", "RecordUsageOptions"],

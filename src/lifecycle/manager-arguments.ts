@@ -35,7 +35,14 @@ export const RUN: KeysOf<ManagedRunOptions> = {
 const { runId: _id, ifBusy: _ifBusy, waitMs: _waitMs, before: _before, ...BEGIN } = RUN;
 const NEW_RUN: KeysOf<NewRunOptions> = { ...BEGIN, userId: true };
 const { runId: _runId, ...RECOVERED } = LOOP;
-const RECOVER: KeysOf<RecoverOptions> = { ...RECOVERED, ...ACTOR, models: true, place: true, mayBegin: true, due: true };
+const RECOVER: KeysOf<RecoverOptions> = {
+  ...RECOVERED,
+  ...ACTOR,
+  models: true,
+  place: true,
+  mayBegin: true,
+  due: true,
+};
 const REQUEST: KeysOf<ManagedRunRequest> = {
   agent: true,
   group: true,

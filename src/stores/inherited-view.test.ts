@@ -58,7 +58,10 @@ describe("a store viewed as inherited", () => {
     const store = await written();
     const view = viewAsInherited(store);
     const { entries, head } = await view.append("s", [request("own")]);
-    expect([entries[0]?.inherited, head.openRuns]).toEqual([undefined, [{ runId: "own", state: "requested" }]]);
+    expect([entries[0]?.inherited, head.openRuns]).toEqual([
+      undefined,
+      [{ runId: "own", state: "requested", first: 6 }],
+    ]);
     await store.append("s", [request("others")]);
     await view.append("s", [{ type: "run", runId: "own", phase: "started" }]);
     expect((await view.head("s"))?.openRuns).toMatchObject([{ runId: "own", state: "started" }]);

@@ -121,7 +121,7 @@ test("a group interrupted by the end of its process is left as after a crash, an
   expect(abandoned).toContain(run.id);
   await expect(run).rejects.toMatchObject({ code: "ABORTED" });
   expect(await phasesOf(store, id)).toEqual(["started"]);
-  expect((await store.head(id))?.openRuns).toEqual([{ runId: run.id, state: "started" }]);
+  expect((await store.head(id))?.openRuns).toEqual([{ runId: run.id, state: "started", first: 0 }]);
   const state = await group().addAgent(agentOf("ada")).addAgent(agentOf("bob")).resume(id);
   expect(linesOf(state.turns)).toEqual(["user: Go.", "ada: ada 1", "bob: bob 1"]);
   expect(await phasesOf(store, id)).toEqual(["started", "failed", "started", "finished"]);

@@ -45,6 +45,7 @@ test("events are emitted in order, with the events of each agent's own run", asy
   const events = await eventsOf(run);
   expect(events[0]).toEqual({
     type: "group-started",
+    claim: 1,
     sessionId: id,
     messageId: "q",
     agents: ["ada", "bob"],

@@ -32,6 +32,13 @@ export interface OpenRun {
   readonly first?: number;
 }
 
+/** The open runs of a fold, without `first` where the stored head has none: programs before format 3 did not store it. */
+export function openRunsAsStored(folded: readonly OpenRun[], stored: readonly OpenRun[]): readonly OpenRun[] {
+  return folded.map(({ first, ...run }, index) =>
+    first === undefined || stored[index]?.first === undefined ? run : { ...run, first },
+  );
+}
+
 /** Open runs as a store holds them: the first version kept the ids of those that had started. */
 export function readOpenRuns(stored: readonly (OpenRun | string)[]): readonly OpenRun[] {
   return stored.map((run) => (typeof run === "string" ? { runId: run, state: "started" } : run));

@@ -9,6 +9,7 @@ import {
   stepPath,
 } from "../../session/log/fold.ts";
 import { entryText } from "../../session/search.ts";
+import { openRunsAsStored } from "../../session/log/open-runs.ts";
 import { SettingsTable } from "../../session/log/settings.ts";
 import type { SessionStore } from "../../session/store.ts";
 import { canonicalJson } from "./log-digest.ts";
@@ -120,18 +121,11 @@ class LogFold {
     if (this.broken) return;
     const same = await this.isSamePath(store, head.path, this.#head.path);
     const fields = Object.keys({ ...this.#head, ...head }) as (keyof SessionHead)[];
-    const expected = { ...this.#head, openRuns: this.#openRunsLike(head) };
+    const expected = { ...this.#head, openRuns: openRunsAsStored(this.#head.openRuns, head.openRuns) };
     const wrong = fields.filter((field) =>
       field === "path" ? !same : canonicalJson(head[field]) !== canonicalJson(expected[field]),
     );
     if (wrong.length > 0) this.#report("head", `The head is not the fold of the log, in ${wrong.join(", ")}.`);
-  }
-
-  /** The open runs of the fold. Heads that were stored before format 3 do not say where a run begins. */
-  #openRunsLike({ openRuns }: SessionHead): SessionHead["openRuns"] {
-    return this.#head.openRuns.map(({ first, ...run }, index) =>
-      first === undefined || openRuns[index]?.first === undefined ? run : { ...run, first },
-    );
   }
 
   #pathOf(id: string | null, kind: "parent" | "target", entry: Entry): PathSummary {
