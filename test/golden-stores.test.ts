@@ -123,7 +123,7 @@ describe.for(fixtures)("a $kind store of $version", ({ version, kind, open, requ
       const openRuns = session.head.openRuns.map((run): OpenRun => (typeof run === "string" ? startedRun(run) : run));
       // In a JSONL store a fork is a copy of the lines, so its `modifiedAt` differs.
       const times = kind === "jsonl" ? { modifiedAt: now.head.modifiedAt } : {};
-      const head = { ...now.head, openRuns: openRunsAsStored(now.head.openRuns, openRuns) };
+      const head = { ...now.head, openRuns: openRunsAsStored(now.head.openRuns as readonly OpenRun[], openRuns) };
       expect({ ...now, head }).toEqual({ ...session, head: { ...session.head, ...times, openRuns } });
     }
   });

@@ -100,9 +100,9 @@ export class GroupAccess implements LogAccess {
     });
   }
 
-  /** The stamp of an entry that only the agent's run sees. */
+  /** The stamp of an entry that only the agent's run sees. It has the last stored position: the next one is that of the next entry. */
   #unstored({ id = uuidv7() }: EntryDraft): Pick<Entry, "id" | "parentId" | "timestamp" | "seq"> {
-    return { id, parentId: this.#log.leafId, timestamp: new Date().toISOString(), seq: this.#log.version };
+    return { id, parentId: this.#log.leafId, timestamp: new Date().toISOString(), seq: this.#log.version - 1 };
   }
 
   #keptOf(draft: EntryDraft): readonly EntryDraft[] {
