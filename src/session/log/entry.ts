@@ -64,6 +64,17 @@ export type NodeBody =
       readonly activeSkills?: readonly string[];
     }
   | { readonly type: "custom"; readonly customType: string; readonly data?: JsonValue }
+  /**
+   * Changes what models see of an entry above it: `message` instead, or nothing if that is null. With `undo`, the id of another
+   * edit, it takes that one back, and has no other field.
+   */
+  | {
+      readonly type: "context_edit";
+      readonly targetId?: string;
+      readonly message?: Message | null;
+      readonly reason?: string;
+      readonly undo?: string;
+    }
   /** Stands where what someone said was removed; `was` is the type that stood there. */
   | { readonly type: "erased"; readonly was: string; readonly reason?: string };
 
@@ -185,6 +196,7 @@ const NODE_TYPES: ReadonlySet<string> = new Set<NodeBody["type"] | "lost">([
   "model_change",
   "variables",
   "custom",
+  "context_edit",
   "erased",
   "lost",
 ]);
