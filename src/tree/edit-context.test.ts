@@ -37,7 +37,10 @@ describe("tree.omit, replace and undoEdit", () => {
   test("refuse an entry on another branch", async () => {
     const tree = await treeOf();
     await tree.branch("a");
-    await expect(tree.omit("d")).rejects.toMatchObject({ code: "INVALID_ENTRY", message: expect.stringContaining("path to the leaf") });
+    await expect(tree.omit("d")).rejects.toMatchObject({
+      code: "INVALID_ENTRY",
+      message: expect.stringContaining("path to the leaf"),
+    });
     await expect(tree.omit("nowhere")).rejects.toMatchObject({ code: "UNKNOWN_ENTRY" });
     await expect(tree.undoEdit("a")).rejects.toMatchObject({ code: "INVALID_ENTRY" });
     expect(tree.version).toBe(5);
@@ -48,7 +51,10 @@ describe("tree.omit, replace and undoEdit", () => {
     const own = { guard: { holds: true }, run: "r" } as const;
     await tree.append({ type: "message", message: user("next"), id: "e" }, own);
     await tree.append({ type: "run", runId: "r", phase: "started", before: 1 }, own);
-    await expect(tree.omit("e")).rejects.toMatchObject({ code: "RUN_OPEN", message: expect.stringMatching(/"r".*"e"/) });
+    await expect(tree.omit("e")).rejects.toMatchObject({
+      code: "RUN_OPEN",
+      message: expect.stringMatching(/"r".*"e"/),
+    });
     await tree.omit("c");
     await tree.append({ type: "message", message: calls("u"), id: "f" }, own);
     await tree.omit("e");
