@@ -17,6 +17,8 @@ export interface ModelRequest {
   /** JSON Schema of the object that an answer without calls is to be, as JSON; only for a model that `takesOutput` of it. */
   readonly output?: JsonObject;
   readonly providerOptions?: JsonValue;
+  /** The same for all requests that begin alike, such as those of one session: providers find their caches by it. */
+  readonly cacheKey?: string;
 }
 
 /** A model's answer, with what it spent and why it stopped. */
