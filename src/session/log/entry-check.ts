@@ -6,6 +6,7 @@ import type { AssistantMessage, InputMessage, ToolMessage } from "../message.ts"
 import { USAGE_FIELDS } from "../usage.ts";
 import type { EntryBody } from "./entry.ts";
 import { isTimestamp } from "./header.ts";
+import { SHARED_FIELDS } from "./setup.ts";
 
 type Fields = { readonly [key: string]: unknown };
 type Problem = (value: unknown) => string | null;
@@ -174,10 +175,42 @@ const requestMessages = check("requestMessages", (value) => {
   return null;
 });
 
+const toolSchema = {
+  type: "object",
+  properties: { name: { type: "string" }, description: { type: "string" }, parameters: { type: "object" } },
+  required: ["name", "description", "parameters"],
+};
+const toolSchemas = check({ type: "array", items: toolSchema }, (value) => {
+  if (!Array.isArray(value)) return "is not a list";
+  const whole = value.every(
+    (tool) =>
+      isFields(tool) && filled(tool.name) === null && text(tool.description) === null && isFields(tool.parameters),
+  );
+  return whole ? null : "has a tool without name, description or parameters";
+});
+
+const TOOL_CHOICES: readonly unknown[] = ["auto", "none", "required"];
+const toolChoice = check({}, (value) =>
+  TOOL_CHOICES.includes(value) || (isFields(value) && filled(value.name) === null)
+    ? null
+    : `is not one of ${TOOL_CHOICES.join(", ")}, nor an object with the name of a tool`,
+);
+
+const shared = {
+  type: "object",
+  properties: Object.fromEntries(SHARED_FIELDS.map((field) => [field, { type: "string" }])),
+};
+const unchanged = check(shared, (value) => {
+  if (!isFields(value)) return "is not an object";
+  for (const field of SHARED_FIELDS)
+    if (value[field] !== undefined && name(value[field]) !== null) return `has a ${field} that ${name(value[field])}`;
+  return null;
+});
+
 /** The own fields of an entry, by its type. */
 export const entryRules: { readonly [Type in EntryBody["type"]]: RulesOf<Extract<EntryBody, { type: Type }>, "type"> } =
   {
-    message: { message },
+    message: { message, setup: optional(name) },
     compaction: {
       summary: filled,
       firstKeptEntryId: name,
@@ -210,6 +243,20 @@ export const entryRules: { readonly [Type in EntryBody["type"]]: RulesOf<Extract
       reason: optional(text),
       undo: optional(name),
     },
+    setup: {
+      agent: name,
+      instructions: optional(text),
+      instructionsDigest: optional(filled),
+      tools: optional(toolSchemas),
+      thinkingLevel: optional(filled),
+      toolChoice: optional(toolChoice),
+      output: optional(object),
+      maxOutputTokens: optional(amount),
+      temperature: optional(amount),
+      stop: optional(texts),
+      providerOptionsDigest: optional(filled),
+      unchanged: optional(unchanged),
+    },
     erased: { was: filled, reason: optional(text) },
     leaf: { targetId: nullOr(name) },
     label: { targetId: name, label: nullOr(filled) },
@@ -227,6 +274,7 @@ export const entryRules: { readonly [Type in EntryBody["type"]]: RulesOf<Extract
       agent: optional(name),
       model: optional(filled),
       tools: optional(texts),
+      setup: optional(name),
       before: optional(count),
       group: optional(roster),
     },
