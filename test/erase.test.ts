@@ -6,6 +6,8 @@ import postgres from "postgres";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { importSession } from "../src/export/index.ts";
 import { createHeader, type Entry, type SessionHead, SessionManager, type SessionStore } from "../src/index.ts";
+import { bodyOf } from "../src/session/log/entry.ts";
+import { SessionTree } from "../src/tree/session-tree.ts";
 import { erasedEntry } from "../src/session/log/erased-entry.ts";
 import type { StoreEraser } from "../src/session/store.ts";
 import { copySession } from "../src/stores/copy/copy-session.ts";
@@ -55,6 +57,22 @@ for (const backend of backends) {
         expect(await Promise.all(untouched.map((id) => digestOf(store, id)))).toEqual(before);
         expect(await readdir(join(directory, "home", "snapshots"))).toEqual([]);
         expect((await checkStore(store)).findings).toEqual([]);
+      }));
+
+    test("leaves out of contexts what their edits had left out or replaced", () =>
+      inWorld(async ({ manager }, store) => {
+        await manager.erase({ userId: ADA });
+        const edits = [];
+        for (const id of [1, 2, 3, 4]) edits.push(bodyOf((await store.getEntry("group", `group-edit-${id}`)) as Entry));
+        expect(edits).toEqual([
+          { type: "context_edit", targetId: "group-2", message: null },
+          { type: "context_edit", targetId: "group-3", message: null },
+          { type: "context_edit", targetId: "group-1", message: null },
+          { type: "context_edit", undo: "group-edit-3" },
+        ]);
+        const tree = await SessionTree.on(store, "group");
+        const { messages } = await tree.buildContext("group-edit-4");
+        expect(messages.map(({ content }) => content)).toEqual(["welcome"]);
       }));
 
     test("with a rewrite leaves a hundred variants of the word in no raw file, page or key", () =>

@@ -1,5 +1,5 @@
 import type { RetryOptions } from "./model/retry.ts";
-import { checkKeys, checkOptionsOf, type KeysOf } from "../session/check-arguments.ts";
+import { checkKeys, checkOptionsOf, isObject, type KeysOf } from "../session/check-arguments.ts";
 import { shouldCompact } from "../session/context/compaction.ts";
 import { SessionError, show } from "../session/errors.ts";
 import { checkName, isName } from "../session/id.ts";
@@ -7,11 +7,13 @@ import { checkCount } from "../stores/complete/valid-arguments.ts";
 import {
   type Budget,
   type LoopCompaction,
+  type LoopEdits,
   type LoopOptions,
   MAX_TOOL_ROUNDS_DEFAULT,
   type ParkOptions,
   type RunOptions,
 } from "./loop-options.ts";
+import type { ShortenedResults } from "./context/result-shortener.ts";
 import { ANSWER_TOOL, outputSchema } from "./output/run-output.ts";
 import { type OfferedTools, offerTools } from "./tools/offer-tools.ts";
 import { checkAskPolicy } from "./tools/ask-policy.ts";
@@ -51,12 +53,27 @@ export function checkLoopOptions(options: LoopOptions): OfferedTools {
     // Whether it is full does not matter here: an empty context brings out what is wrong with the settings.
     shouldCompact(0, 0, compaction.settings);
   }
+  checkEdits(options.edits);
   checkContext(options.context);
   checkPark(options.park);
   checkOnApproval(options.onApproval);
   const offered = offerTools(options);
   checkOutput(options, offered);
   return offered;
+}
+
+function checkEdits(edits: LoopEdits | undefined): void {
+  if (edits === undefined) return;
+  if (!isObject(edits) || !isObject(edits.toolResults))
+    throw invalid(
+      "edits is not an object with toolResults, such as { toolResults: { olderThan: 20, largerThan: 4_000 } }.",
+    );
+  checkKeys(edits, { toolResults: true } satisfies KeysOf<LoopEdits>, "edits");
+  const { toolResults } = edits;
+  checkKeys(toolResults, { olderThan: true, largerThan: true } satisfies KeysOf<ShortenedResults>, "edits.toolResults");
+  if (toolResults.olderThan !== undefined) checkCount(toolResults.olderThan, "edits.toolResults.olderThan", 0);
+  // The beginning and the end of a shorter text would be no shorter than the whole with its note.
+  if (toolResults.largerThan !== undefined) checkCount(toolResults.largerThan, "edits.toolResults.largerThan", 200);
 }
 
 function checkOutput({ output, outputRetries }: LoopOptions, { tools }: OfferedTools): void {

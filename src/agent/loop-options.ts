@@ -3,6 +3,7 @@ import type { CompactionSettings } from "../session/context/compaction.ts";
 import type { SessionHooks } from "../session/context/hooks.ts";
 import type { Usage } from "../session/usage.ts";
 import type { ContextTransform } from "./context/context-transform.ts";
+import type { ShortenedResults } from "./context/result-shortener.ts";
 import type { LoopExecutor } from "./model/loop-executor.ts";
 import type { Model, ModelRequest } from "./model/model.ts";
 import type { RetryOptions } from "./model/retry.ts";
@@ -38,6 +39,11 @@ export interface LoopCompaction {
   readonly model?: Model;
   readonly instructions?: string;
   readonly hooks?: SessionHooks | readonly SessionHooks[];
+}
+
+/** Edits that a run makes by itself. */
+export interface LoopEdits {
+  readonly toolResults: ShortenedResults;
 }
 
 /** When a run lets go of its session while it waits for a person's word. */
@@ -122,6 +128,11 @@ export interface LoopOptions extends RunOptions {
   readonly onBudget?: (spent: Spending) => "stop" | "continue" | undefined;
   /** Room is made by itself when the model says how long its context may be; false turns that off. */
   readonly compaction?: LoopCompaction | false;
+  /**
+   * Edits that the run makes by itself (default: none): old, large tool results are replaced by their first and last lines, when
+   * no cache has the beginning of the request anyway. The log keeps them, and `undoEdit` brings them back.
+   */
+  readonly edits?: LoopEdits;
   /** Make the messages of each request out of those that would be sent, one after the other; see `pruneContext`. */
   readonly context?: readonly ContextTransform[];
 }
@@ -169,6 +180,7 @@ export const LOOP_KEYS: KeysOf<LoopOptions> = {
   budget: true,
   onBudget: true,
   compaction: true,
+  edits: true,
   context: true,
 };
 

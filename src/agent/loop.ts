@@ -9,6 +9,7 @@ import type { PartialReply } from "./model/collect-reply.ts";
 import type { ContextRoom } from "./context/context-room.ts";
 import { type ContextTransform, questionOf, transformContext } from "./context/context-transform.ts";
 import type { LoopContext } from "./context/loop-context.ts";
+import type { ResultShortener } from "./context/result-shortener.ts";
 import { type LoopOptions, MAX_TOOL_ROUNDS_DEFAULT } from "./loop-options.ts";
 import { ModelError } from "./model/model-error.ts";
 import type { ModelRequest } from "./model/model.ts";
@@ -31,6 +32,7 @@ export interface LoopParts {
   readonly inputs: RunInputs;
   readonly context: LoopContext;
   readonly room: ContextRoom;
+  readonly shortener: ResultShortener;
   readonly budget: BudgetWatch | null;
   readonly telemetry: RunTelemetry | null;
 }
@@ -123,9 +125,17 @@ export class Loop {
   async #runRound(): Promise<{ message: AssistantMessage; calls: number; stopped: boolean }> {
     this.#begun = true;
     this.#given = null;
+    const editing = this.#takeEdits();
+    if (editing !== null) await editing;
+    const shortening = this.#parts.shortener.shorten();
+    if (shortening !== null) {
+      await shortening;
+      await this.#takeEdits();
+    }
     const making = this.#parts.room.makeBefore();
     if (making !== null) await making;
     const message = await this.#ask();
+    this.#parts.shortener.answered();
     checkWhole(message, this.#parts.options.model);
     this.#partial = null;
     const calls = callsOf(message);
@@ -145,6 +155,11 @@ export class Loop {
     else if (dispatch !== null) await dispatch.run();
     await this.#takeAnswers(calls);
     return { message, calls: calls.length, stopped: why !== null };
+  }
+
+  #takeEdits(): Promise<void> | null {
+    const edited = this.#log.takeEdits();
+    return edited === null ? null : edited.then((transcript) => this.#parts.context.reset(transcript));
   }
 
   /** The round that the run is in: the answer to come, of all that it gets. */

@@ -15,6 +15,7 @@ import { describeThrown } from "./describe-thrown.ts";
 import { Loop, openCalls } from "./loop.ts";
 import { isAnswer } from "./output/run-output.ts";
 import { LoopContext } from "./context/loop-context.ts";
+import { ResultShortener } from "./context/result-shortener.ts";
 import { LOOP_HABITS, LOOP_KEYS, type LoopOptions, type RunOptions } from "./loop-options.ts";
 import { LoopRun } from "./loop-run.ts";
 import type { OfferedTools } from "./tools/offer-tools.ts";
@@ -135,12 +136,14 @@ async function startLoop({ run, input, agent, options, offered, telemetry }: Loo
   const hooks = compaction === false ? treeHooks : treeHooks.with([compaction?.hooks ?? []].flat());
   const context = new LoopContext(agent.transcript.toMessages(), user.transcript);
   const { tools, schemas } = offered;
+  const room = new ContextRoom({ options, context, hooks, log, inside: run.inside });
   const loop = new Loop({
     options,
     schemas,
     inputs,
     context,
-    room: new ContextRoom({ options, context, hooks, log, inside: run.inside }),
+    room,
+    shortener: new ResultShortener({ options, context, log, isFull: () => room.isFull }),
     budget:
       budget === undefined ? null : new BudgetWatch(budget, options.onBudget, spentBefore(budget, input, log.output)),
     telemetry,

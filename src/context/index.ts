@@ -21,6 +21,8 @@ export type { ContextPruner, PruneLimits } from "../session/context/context-prun
 export { acceptable, buildContext, type ModelContext } from "../session/context/context.ts";
 export type { FileOperations } from "../session/context/file-operations.ts";
 export { type CompactionView, inspectCompaction } from "../session/context/compaction.ts";
+export type { LoopEdits } from "../agent/loop-options.ts";
+export type { ShortenedResults } from "../agent/context/result-shortener.ts";
 export type { EditPreview, OmitOptions } from "../tree/edit-context.ts";
 export {
   RelevanceContextPruner,

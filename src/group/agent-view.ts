@@ -22,8 +22,8 @@ export function visibleTo(
   turnManager: Pick<TurnManager, "filterVisible">,
 ): readonly GroupItem[] {
   const turns = items.map(({ turn }) => turn);
-  const shown = idsOf(isolation.filterForAgent(turns, agentName));
-  const allowed = idsOf(turnManager.filterVisible(turns, { agentName }));
+  const shown = turnIds(isolation.filterForAgent(turns, agentName));
+  const allowed = turnIds(turnManager.filterVisible(turns, { agentName }));
   return items.filter(({ turn }) => shown.has(turn.turnId) && allowed.has(turn.turnId));
 }
 
@@ -66,8 +66,13 @@ function spokenBy(speaker: string, content: Content): Content {
   return [{ type: "text", text: `${speaker}: ` }, ...said];
 }
 
-function idsOf(turns: readonly SessionTurn[]): ReadonlySet<string> {
+function turnIds(turns: readonly SessionTurn[]): ReadonlySet<string> {
   return new Set(turns.map(({ turnId }) => turnId));
+}
+
+/** The ids of items. */
+export function idsOf(items: readonly GroupItem[]): ReadonlySet<string> {
+  return turnIds(items.map(({ turn }) => turn));
 }
 
 /** Whether an answer holds nothing that others could be shown: no text, no pictures, no files. */

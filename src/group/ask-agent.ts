@@ -33,6 +33,8 @@ export interface Asking {
   readonly ask: AskPolicy | undefined;
   /** How long calls wait for a person's word; an agent's own word holds where the group has none. */
   readonly waiting: Pick<LoopOptions, "onApproval" | "park">;
+  /** What the agent may see of the group's turns now. */
+  readonly visibleNow: () => readonly GroupItem[];
   /** Whether anyone has subscribed to the events of the group. */
   readonly isFollowed: () => boolean;
   readonly signal: AbortSignal;
@@ -87,10 +89,10 @@ async function runLoop(
   seat: GroupSeat,
   agent: Agent,
   visible: readonly GroupItem[],
-  { runId, log, place, ask, waiting, isFollowed, signal, emit, atWork }: Asking,
+  { runId, log, place, ask, waiting, visibleNow, isFollowed, signal, emit, atWork }: Asking,
 ): Promise<void> {
   const { name } = seat;
-  const access = new GroupAccess({ log, seat, isFollowed });
+  const access = new GroupAccess({ log, seat, visibleNow, isFollowed });
   const user = Session.derive(place, Transcript.of(rowsFor(name, visible)), {
     lineage: operation("op_fork", "group", [place.id]),
   });

@@ -10,12 +10,15 @@ import type { AppendOptions, SessionStore } from "../session/store.ts";
 import { answerMessage, passDraft, workMessage } from "./group-drafts.ts";
 import type { GroupSeat } from "./group-agent.ts";
 import type { GroupLog } from "./group-log.ts";
-import { isEmpty } from "./agent-view.ts";
+import { type GroupItem, idsOf, isEmpty, rowsFor } from "./agent-view.ts";
+import type { RowInit } from "../session/value/transcript.ts";
 
 /** What the run of an agent of a group is kept with. */
 export interface GroupAccessInit {
   readonly log: GroupLog;
   readonly seat: GroupSeat;
+  /** What the agent may see of the group's turns now. */
+  readonly visibleNow: () => readonly GroupItem[];
   /** Whether anyone has subscribed to the events of the group. */
   readonly isFollowed: () => boolean;
 }
@@ -39,14 +42,23 @@ export class GroupAccess implements LogAccess {
   readonly #seat: GroupSeat;
   #answer: Extract<Entry, { type: "message" }> | null = null;
   #passed = false;
+  readonly #visibleNow: () => readonly GroupItem[];
+  /** The turns from before the run that the agent does not see, or that it sees; what others add meanwhile is for the next run. */
+  readonly #hidden: ReadonlySet<string>;
+  readonly #shown: ReadonlySet<string>;
+  #edits: number;
 
-  constructor({ log, seat, isFollowed }: GroupAccessInit) {
+  constructor({ log, seat, visibleNow, isFollowed }: GroupAccessInit) {
     this.#log = log;
     this.#seat = seat;
     this.isFollowed = isFollowed;
     this.store = log.store;
     this.header = log.header;
     this.sessionId = log.header.id;
+    this.#visibleNow = visibleNow;
+    this.#shown = idsOf(visibleNow());
+    this.#hidden = idsOf(log.items);
+    this.#edits = log.edits;
   }
 
   /** The agent's answer, once it has given one. */
@@ -91,6 +103,15 @@ export class GroupAccess implements LogAccess {
   /** The group follows its log itself. */
   follow(): null {
     return null;
+  }
+
+  editedRows(): readonly RowInit[] | null {
+    if (this.#log.edits === this.#edits) return null;
+    this.#edits = this.#log.edits;
+    const { name } = this.#seat;
+    const isSeen = ({ turn: { turnId }, message }: GroupItem): boolean =>
+      this.#shown.has(turnId) || (!this.#hidden.has(turnId) && message.agent === name);
+    return rowsFor(name, this.#visibleNow().filter(isSeen));
   }
 
   /** Of what is said to the group's run, answers to questions are for the agent at work. */

@@ -47,6 +47,7 @@ export class GroupLog {
   #leafId: string | null = null;
   #messageId: string | null = null;
   #broken: unknown = null;
+  #edits = 0;
 
   private constructor({ tree, guard, run, from, onEvent }: GroupLogInit) {
     this.#tree = tree;
@@ -95,6 +96,11 @@ export class GroupLog {
   /** The version of the session's log as far as it is known here. */
   get version(): number {
     return this.#version;
+  }
+
+  /** How many edits of the context were read: after another one, the items are those that models see now. */
+  get edits(): number {
+    return this.#edits;
   }
 
   /** Why nothing can be appended any more: the session is closed or full, the lease or the store is lost. */
@@ -150,6 +156,7 @@ export class GroupLog {
         const options = { guard, expectedVersion: this.#version, run: this.#run.runId };
         const { entries } = await this.#tree.appendAll(drafts, options);
         for (const entry of entries) this.#take(entry);
+        if (entries.some(({ type }) => type === "context_edit")) await this.#load();
         return entries;
       } catch (error) {
         if (!(error instanceof SessionConflictError) || tries >= TRIES_MAX) throw error;
@@ -190,6 +197,7 @@ export class GroupLog {
   #fold(entry: Entry): void {
     if (entry.seq < this.#folded) return;
     this.#folded = entry.seq + 1;
+    if (entry.type === "context_edit") this.#edits += 1;
     const { state, event } = stepRun(this.#run, entry, this.header);
     this.#run = state;
     if (event !== null) this.#onEvent(event, entry.seq);

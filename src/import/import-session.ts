@@ -6,6 +6,7 @@ import {
   type KeysOf,
 } from "../session/check-arguments.ts";
 import { setImmediate as otherWork } from "node:timers/promises";
+import { defined } from "../internal/defined.ts";
 import type { JsonObject } from "../internal/json.ts";
 import { type Entry, type EntryDraft, isNode } from "../session/log/entry.ts";
 import { erasedEntry } from "../session/log/erased-entry.ts";
@@ -49,6 +50,9 @@ const IMPORT_KEYS: KeysOf<ImportOptions> = {
 /** The `customType` of the entry that records the header fields which an import removed. */
 const IMPORTED_NOTE = "skein.imported";
 
+/** The `customType` of the entry that an edit of an untrusted file becomes. */
+const EDIT_NOTE = "skein.context_edit";
+
 /** How many lines are read before yielding to the event loop. */
 const LINES_AT_ONCE = 200;
 const AHEAD_MAX_MS = 24 * 60 * 60 * 1000;
@@ -59,7 +63,7 @@ const AHEAD_MAX_MS = 24 * 60 * 60 * 1000;
  * - Ids, order, parents, times, labels and unknown entry types are kept.
  * - All lines are read and checked first; then the session is created in one atomic step.
  * - An imported log has content but no authority. Its header marks every entry as `inherited`: approvals, runs and waiting
- *   requests in it have no effect, a call without a result never runs, and `by` is removed. Placement and lineage are moved
+ *   requests in it have no effect, a call without a result never runs, `by` is removed, and edits of the context become `custom` entries. Placement and lineage are moved
  *   into a `custom` entry at the end. `trust` imports the log unchanged instead.
  *
  * @throws {SessionError} `NOT_A_SESSION` if the first line is not a session header, `UNSUPPORTED_VERSION` for a later
@@ -118,7 +122,7 @@ function wordsOf(
   const { rootId: _rootId, ...rest } = header;
   const { sandbox, forkedFrom, lineage } = rest;
   // The author (`by`) is removed: a file could name anyone.
-  const said = entries.map(({ by: _by, ...entry }): EntryDraft => entry);
+  const said = entries.map(({ by: _by, ...entry }): EntryDraft => withoutEdit(entry as Entry));
   // A lineage without parents or references to them records only how the session began, and is kept.
   const began = lineage.parents.length === 0 && lineage.extras.length === 0 && !lineage.kind.startsWith("op_");
   const taken: JsonObject = {
@@ -130,6 +134,16 @@ function wordsOf(
   const words = { ...rest, sandbox: null, forkedFrom: null, lineage: began ? lineage : UNKNOWN_LINEAGE };
   const note: EntryDraft = { type: "custom", customType: IMPORTED_NOTE, data: taken, parentId: leafOf(entries) };
   return { header: words, entries: [...said, note] };
+}
+
+/**
+ * An edit of an untrusted file has no effect: people would read one text, and models another. A node without words keeps its
+ * place, as other entries follow it.
+ */
+function withoutEdit(entry: Entry): Entry {
+  if (entry.type !== "context_edit") return entry;
+  const { type: _type, targetId, undo, message: _message, reason: _reason, ...stamp } = entry;
+  return { type: "custom", customType: EDIT_NOTE, data: defined({ targetId, undo }), ...stamp };
 }
 
 /** The leaf at the end of a log. */

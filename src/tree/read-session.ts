@@ -1,3 +1,4 @@
+import { firstCountable } from "../session/context/compaction.ts";
 import { compactionMessage, contextPath, messagesOf } from "../session/context/context.ts";
 import type { Entry } from "../session/log/entry.ts";
 import type { SessionHead } from "../session/log/fold.ts";
@@ -10,16 +11,26 @@ import type { Usage } from "../session/usage.ts";
 import { type OwnSpending, ownSpending } from "./own-spending.ts";
 import { readContextEntries } from "./path-reader.ts";
 
-/** Reads the transcript at a session's leaf, and the entries of its rows. Reads only the entries of the context. */
+/**
+ * Reads the transcript at a session's leaf, or at another node, and the entries of its rows: what models see. Reads only the
+ * entries of the context.
+ */
 export async function readTranscript(
   store: SessionStore,
   head: SessionHead,
+  leafId: string | null = head.leafId,
 ): Promise<{ readonly transcript: Transcript; readonly entries: readonly Entry[] }> {
-  const entries = head.leafId === null ? [] : await readContextEntries(store, head, head.leafId);
+  const entries = leafId === null ? [] : await readContextEntries(store, head, leafId);
   const { compaction, entries: visible } = contextPath(entries, new Set(head.undone));
   const rows: RowInit[] = visible.flatMap((entry) => messagesOf(entry).map((message) => ({ id: entry.id, message })));
   if (compaction !== null) rows.unshift({ id: compaction.id, message: compactionMessage(compaction.summary) });
-  return { transcript: Transcript.of(rows), entries };
+  const transcript = Transcript.of(rows);
+  const counted = firstCountable(entries);
+  if (counted === 0) return { transcript, entries };
+  // Answers from before an edit count tokens that later requests do not have.
+  const uncounted = new Set(entries.slice(0, counted).map(({ id }) => id));
+  const first = rows.findIndex(({ id }) => !uncounted.has(id as string));
+  return { transcript: Transcript.withFirstCounted(transcript, first < 0 ? rows.length : first), entries };
 }
 
 /** Makes a session value from a stored session, with a transcript and the usage and cost of the session itself. */

@@ -130,6 +130,7 @@ async function makeGroups(store: SessionStore, word: string): Promise<void> {
   await store.create(createHeader({ id: "group", userId: BOB }), { entries: [said("group-1", "welcome")] });
   await store.append("group", [said("group-2", `here I am, ${word}`)], { by: ADA });
   await store.append("group", [said("group-3", "nice to meet you")], { by: BOB });
+  await makeEdits(store, word);
   await store.append("group", [{ type: "variables", id: "group-4", set: { hers: word }, unset: [] }], { by: ADA });
   await store.append("group", [{ type: "session_info", name: `${word} and friends` }], { by: ADA });
   await store.append(
@@ -176,6 +177,23 @@ async function makeGroups(store: SessionStore, word: string): Promise<void> {
   await store.append("group-fork", [said("group-fork-1", "elsewhere")]);
   await store.fork("group", createHeader({ id: "group-deleted", userId: BOB }));
   await store.delete("group-deleted");
+}
+
+/** Edits of the context: his of her words, hers of his words, and one that he has undone. */
+async function makeEdits(store: SessionStore, word: string): Promise<void> {
+  const short = { role: "user", content: `${word}, in short` } as const;
+  await store.append("group", [{ type: "context_edit", id: "group-edit-1", targetId: "group-2", message: short }], {
+    by: BOB,
+  });
+  await store.append(
+    "group",
+    [
+      { type: "context_edit", id: "group-edit-2", targetId: "group-3", message: short, reason: word },
+      { type: "context_edit", id: "group-edit-3", targetId: "group-1", message: null, reason: `not for ${word}` },
+    ],
+    { by: ADA },
+  );
+  await store.append("group", [{ type: "context_edit", id: "group-edit-4", undo: "group-edit-3" }], { by: BOB });
 }
 
 /**

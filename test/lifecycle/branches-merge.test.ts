@@ -122,6 +122,31 @@ onEveryStore("a merge", {
     expect(textsOf((await branches.merge("s", "b")).state)).toEqual(["one", "two", "b1"]);
   },
 
+  async "takes over the edits of the turns that it merges, and no other"(store) {
+    const branches = await forked(store);
+    await say(store, "s", "b1");
+    const edit = (id: string, targetId: string, content: string | null): EntryDraft => {
+      const replacement = content === null ? null : ({ role: "user", content } as const);
+      return { type: "context_edit", id, targetId, message: replacement };
+    };
+    // The turn gets another id in the parent, which has that id already.
+    await store.append("b", [message("b1", { role: "user", content: "long" })]);
+    await store.append("b", [
+      edit("e1", "b1", "short"),
+      edit("e2", "one", null),
+      { type: "context_edit", id: "e3", undo: "e2" },
+    ]);
+    const first = await branches.merge("s", "b");
+    expect(first.appended).toMatchObject([{ id: "b/b1" }, { id: "e1", targetId: "b/b1" }]);
+    await say(store, "b", "b2");
+    await store.append("b", [edit("e4", "b2", null), { type: "context_edit", id: "e5", undo: "e1" }]);
+    expect(idsOf((await branches.merge("s", "b", { dryRun: true })).appended)).toEqual(["b2", "e4", "e5"]);
+    await branches.merge("s", "b");
+    expect((await branches.merge("s", "b")).appended).toEqual([]);
+    const contents = buildContext(await entriesOf(store, "s")).messages.map(({ content }) => content);
+    expect(contents).toEqual(["one", "two", "b1", "long"]);
+  },
+
   async "keeps different turns with the same id apart"(store) {
     const branches = await forked(store);
     await store.append("s", [message("x", { role: "user", content: "the parent's" })]);

@@ -41,6 +41,29 @@ function answerOf(id: string, toolCallId: string): EntryDraft {
   return message(id, { role: "tool", toolCallId, name: "look", content: id });
 }
 
+onEveryStore("an edit in a branch", {
+  async "is merged with a selected turn, and left out with another"(store) {
+    const branches = await forked(store);
+    await say(store, "b", "b1", "b2");
+    for (const id of ["b1", "b2"])
+      await store.append("b", [{ type: "context_edit", id: `edit-${id}`, targetId: id, message: null }]);
+    const { appended } = await branches.merge("s", "b", { strategy: new SelectiveMerge(["b2"]) });
+    expect(idsOf(appended)).toEqual(["b2", "edit-b2"]);
+  },
+
+  async "decides what a summary is written of"(store) {
+    const branches = await forked(store);
+    await say(store, "b", "b1", "b2", "b3");
+    await store.append("b", [
+      { type: "context_edit", targetId: "b1", message: null },
+      { type: "context_edit", targetId: "b2", message: { role: "user", content: "short" } },
+    ]);
+    const summarize = (turns: readonly SessionTurn[]): string => turns.map(({ content }) => content).join(", ");
+    await branches.merge("s", "b", { strategy: new SummaryMerge({ summarize }) });
+    expect((await entriesOf(store, "s")).at(-1)).toMatchObject({ type: "branch_summary", summary: "short, b3" });
+  },
+});
+
 onEveryStore("a selective merge", {
   async "appends only the named turns, in the branch's order, and no variables"(store) {
     const branches = await forked(store);

@@ -44,13 +44,22 @@ export class ContextRoom {
    * is reported only.
    */
   makeBefore(): Promise<void> | null {
+    const full = this.#fullWindow();
+    return full === null ? null : this.#make(full.window, full.settings);
+  }
+
+  /** Whether the next request needs room first. */
+  get isFull(): boolean {
+    return this.#fullWindow() !== null;
+  }
+
+  #fullWindow(): { readonly window: number; readonly settings: Partial<CompactionSettings> } | null {
     const { options, context } = this.#parts;
     const { compaction } = options;
     const window = options.model?.contextWindow;
     if (window === undefined || compaction === false) return null;
     const settings = settingsFor(window, compaction);
-    if (!context.isFull(window, settings) || context.tokens < this.#nextTryTokens) return null;
-    return this.#make(window, settings);
+    return context.isFull(window, settings) && context.tokens >= this.#nextTryTokens ? { window, settings } : null;
   }
 
   async #make(window: number, settings: Partial<CompactionSettings>): Promise<void> {

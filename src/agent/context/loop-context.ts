@@ -9,7 +9,7 @@ import { acceptable, compactionMessage, compactionSummaryOf } from "../../sessio
 import type { Entry, EntryOf } from "../../session/log/entry.ts";
 import type { Message } from "../../session/message.ts";
 import { messageTokens } from "../../session/context/tokens.ts";
-import { type Row, Transcript } from "../../session/value/transcript.ts";
+import { type Row, rowOf, Transcript } from "../../session/value/transcript.ts";
 
 type CompactionBody = Omit<EntryOf<"compaction">, "seq" | "parentId" | "timestamp">;
 
@@ -25,20 +25,51 @@ export class LoopContext {
   #own: Row[] = [];
   /** Tokens up to the last answer that came with a count, and an estimate of what followed; null until it is asked for. */
   #tokens: number | null = null;
+  readonly #firstCounted: number;
 
   constructor(instructions: readonly Message[], past: Transcript) {
     this.#instructions = instructions;
-    const known = Transcript.compactionOf(past) ?? summaryAtStart(past);
-    this.#past = once(() => rowsFrom(past, known?.from ?? 0));
-    if (known === null) return;
-    const { id, summary, from } = known;
-    this.#compaction = {
-      type: "compaction",
-      id,
-      summary,
-      firstKeptEntryId: past.at(from)?.id ?? id,
-      tokensBefore: 0,
+    this.#firstCounted = Transcript.firstCountedOf(past);
+    this.#past = this.#rowsOf(past);
+  }
+
+  /** Begins again with a transcript that was read anew, after an edit. */
+  reset(transcript: Transcript): void {
+    this.#past = this.#rowsOf(transcript);
+    this.#own = [];
+    this.#tokens = this.#estimateTokens();
+  }
+
+  /** Puts messages in the place of others, in requests only, by the ids of their rows. */
+  replaceMessages(messages: ReadonlyMap<string, Message>): void {
+    const replaced = (row: Row): Row => {
+      const message = messages.get(row.id);
+      return message === undefined ? row : rowOf({ id: row.id, message });
     };
+    const past = this.#past().map(replaced);
+    this.#past = () => past;
+    this.#own = this.#own.map(replaced);
+    this.#tokens = this.#estimateTokens();
+  }
+
+  /** The rows before the last answer that more than `olderThan` messages follow, and that answer. */
+  answeredRows(olderThan: number): { readonly rows: readonly Row[]; readonly answer: Row | null } {
+    const rows = [...this.#past(), ...this.#own];
+    const last = rows.findLastIndex(({ message }) => message.role === "assistant");
+    const end = Math.min(last, rows.length - olderThan - 1);
+    return { rows: end <= 0 ? [] : rows.slice(0, end), answer: last < 0 ? null : (rows[last] as Row) };
+  }
+
+  /** The rows of a transcript after the summary that it has for the first of them. */
+  #rowsOf(past: Transcript): () => readonly Row[] {
+    const known = Transcript.compactionOf(past) ?? summaryAtStart(past);
+    this.#compaction = null;
+    if (known !== null) {
+      const { id, summary, from } = known;
+      const firstKeptEntryId = past.at(from)?.id ?? id;
+      this.#compaction = { type: "compaction", id, summary, firstKeptEntryId, tokensBefore: 0 };
+    }
+    return once(() => rowsFrom(past, known?.from ?? 0));
   }
 
   push(row: Row): void {
@@ -101,7 +132,9 @@ export class LoopContext {
   #countTokens(): number {
     const rows = [...this.#past(), ...this.#own];
     // After a summary, the counts of answers may be from before it.
-    const last = this.#compaction === null ? rows.findLastIndex((row) => countedTokens(row.message) > 0) : -1;
+    const isCounted = (row: Row, index: number): boolean =>
+      index >= this.#firstCounted && countedTokens(row.message) > 0;
+    const last = this.#compaction === null ? rows.findLastIndex(isCounted) : -1;
     if (last < 0) return this.#estimateTokens();
     const since = rows.slice(last + 1).reduce((sum, row) => sum + messageTokens(row.message), 0);
     return countedTokens((rows[last] as Row).message) + since;

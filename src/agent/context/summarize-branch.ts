@@ -1,5 +1,6 @@
 import { checkOptionsOf } from "../../session/check-arguments.ts";
 import type { Entry } from "../../session/log/entry.ts";
+import { applyEdits } from "../../session/context/edits.ts";
 import { fileOperations } from "../../session/context/file-operations.ts";
 import { checkIsTree, type SessionTree } from "../../tree/session-tree.ts";
 import { checkIsModel, type Model } from "../model/model.ts";
@@ -19,7 +20,7 @@ export async function summarizeBranch(
   checkIsModel(options.model, "summarizeBranch");
   const left = await tree.getBranch();
   const target = new Set(entryId === null ? [] : (await tree.getBranch(entryId)).map((entry) => entry.id));
-  const entries = left.filter((entry) => !target.has(entry.id));
+  const entries = applyEdits(left).filter((entry) => !target.has(entry.id));
   if (!entries.some((entry) => entry.type === "message")) {
     await tree.branch(entryId);
     return null;

@@ -3,6 +3,7 @@ import type { Entry, EntryDraft } from "../../session/log/entry.ts";
 import type { SessionHead } from "../../session/log/fold.ts";
 import type { SessionHeader } from "../../session/log/header.ts";
 import type { AppendOptions, Guard, SessionStore } from "../../session/store.ts";
+import type { RowInit } from "../../session/value/transcript.ts";
 import type { RunFile } from "../../tree/run-file.ts";
 import type { SessionRoom } from "../../tree/tree-backing.ts";
 import { uuidv7 } from "../../internal/uuid.ts";
@@ -53,6 +54,8 @@ export interface LogAccess {
   follow(from: number, onEntry: (entry: Entry) => void): LogFollower | null;
   /** Passes on what others say to the run, for a log that is not followed. */
   messages?(onMessage: (message: RunMessage) => void): LogFollower;
+  /** For a log that is not followed: the rows of the context, if it was edited since the last call; null if it was not. */
+  editedRows?(): readonly RowInit[] | null;
   /** Whether anyone has subscribed to the events of what the run is a part of, such as a group; null if that is the run alone. */
   isFollowed(): boolean | null;
 }

@@ -1,14 +1,17 @@
-import { SessionBusyError, SessionConflictError, SessionError } from "../../session/errors.ts";
+import { SessionBusyError, SessionConflictError, SessionError, SessionNotFoundError } from "../../session/errors.ts";
 import { checkedMessage } from "../../session/checked-message.ts";
 import { messagesOf } from "../../session/context/context.ts";
-import { type Entry, type EntryDraft, type FactBody, isNode } from "../../session/log/entry.ts";
+import { type Entry, type EntryDraft, type EntryOf, type FactBody, isNode } from "../../session/log/entry.ts";
+import type { SessionHead } from "../../session/log/fold.ts";
 import type { SandboxPlacement } from "../../session/log/header.ts";
 import type { RecordedEvent } from "../../session/log/run-event.ts";
 import { newRun, type RunState, stepRun } from "../../session/log/run-fold.ts";
 import type { Message } from "../../session/message.ts";
-import type { AppendOptions, Guard } from "../../session/store.ts";
+import type { AppendOptions, Guard, SessionStore } from "../../session/store.ts";
 import { Session } from "../../session/value/session.ts";
 import { type Row, rowOf, Transcript, type TranscriptOrigin } from "../../session/value/transcript.ts";
+import { readContextEntries } from "../../tree/path-reader.ts";
+import { readTranscript } from "../../tree/read-session.ts";
 import type { SessionRoom } from "../../tree/tree-backing.ts";
 import type { EventLog } from "../event-log.ts";
 import type { LeaseHold } from "./lease-hold.ts";
@@ -103,6 +106,8 @@ export class RunLog {
   #writing: Promise<unknown> | null = null;
   #failure: { readonly error: unknown } | null = null;
   #notedHandleId: string | null = null;
+  /** Whether the context was edited since it was read. */
+  #edited = false;
   /** Users whose own words a message repeats. */
   readonly #authors = new WeakMap<Message, string>();
 
@@ -180,6 +185,7 @@ export class RunLog {
     Session.grow(this.output, { transcript: user.transcript, ...this.#spent(), ...recovered });
     await (stored === null ? this.#follower?.poll() : this.#settle(stored, null));
     this.#begun = this.#position + 1;
+    this.#edited = [...this.#others.values()].some(isContextEdit);
     this.#others.clear();
     this.#answered = Math.max(this.#answered, this.#position);
     this.#drain();
@@ -313,6 +319,44 @@ export class RunLog {
     Session.grow(this.output, { transcript: Transcript.withCompaction(transcript, compaction) });
   }
 
+  /** Reads the transcript anew, as models see it, if it was edited since the last call; null if it was not. */
+  takeEdits(): Promise<Transcript> | null {
+    const access = this.#opened();
+    if (access.editedRows !== undefined) {
+      // The log has rows that are not for this run.
+      const rows = access.editedRows();
+      return rows === null ? null : Promise.resolve(this.#growTo(Transcript.of(rows)));
+    }
+    if (!this.#edited) return null;
+    this.#edited = false;
+    const { store, sessionId } = access;
+    return readHead(store as SessionStore, sessionId as string)
+      .then((head) => readTranscript(store as SessionStore, head, this.#lastId))
+      .then(({ transcript }) => this.#growTo(transcript));
+  }
+
+  /** The entries of the run's path with an edit that someone has undone. */
+  async restoredEntries(): Promise<ReadonlySet<string>> {
+    const { store, sessionId } = this.#opened();
+    if (store === null || sessionId === null || this.#lastId === null) return new Set();
+    const path = await readContextEntries(store, await readHead(store, sessionId), this.#lastId);
+    const edits = new Map(path.filter(isContextEdit).map((edit) => [edit.id, edit]));
+    return new Set([...edits.values()].flatMap(({ undo = "" }) => edits.get(undo)?.targetId ?? []));
+  }
+
+  /** When an entry was appended; null for one that is not stored. */
+  async timeOf(entryId: string): Promise<string | null> {
+    const { store, sessionId } = this.#opened();
+    return store === null || sessionId === null
+      ? null
+      : ((await store.getEntry(sessionId, entryId))?.timestamp ?? null);
+  }
+
+  #growTo(transcript: Transcript): Transcript {
+    Session.grow(this.output, { transcript });
+    return transcript;
+  }
+
   /** Resolves when nothing is being written; never rejects. */
   async idle(): Promise<void> {
     while (this.#writing !== null) await this.#writing.catch(() => {});
@@ -415,6 +459,7 @@ export class RunLog {
     if (entry.run === this.runId && isNode(entry)) this.#lastId = entry.id;
     else if (isNode(entry) && this.#access?.takesOthers === true) this.#others.set(entry.id, entry);
     if (isOwn && entry.type === "message") this.#grow(entry);
+    if (isOwn && isContextEdit(entry)) this.#edited = true;
     const { state, event } = stepRun(this.#state, entry, (this.#access as LogAccess).header);
     const isSpent = state.usage !== this.#state.usage || state.cost !== this.#state.cost;
     this.#state = state;
@@ -440,6 +485,7 @@ export class RunLog {
       entry = this.#others.get(entry.parentId ?? "")
     )
       above.unshift(entry);
+    this.#edited ||= above.some(isContextEdit);
     this.#others.clear();
     return above.flatMap((entry) => messagesOf(entry).map((message) => rowOf({ message, id: entry.id })));
   }
@@ -496,6 +542,16 @@ export class RunLog {
       batch,
     ).catch((error) => batch.forEach(({ reject }) => void reject(error)));
   }
+}
+
+function isContextEdit(entry: Entry): entry is EntryOf<"context_edit"> {
+  return entry.type === "context_edit";
+}
+
+async function readHead(store: SessionStore, sessionId: string): Promise<SessionHead> {
+  const head = await store.head(sessionId);
+  if (head === null) throw new SessionNotFoundError(sessionId);
+  return head;
 }
 
 /** Drafts that are to be written, and whoever waits for them. */

@@ -1,7 +1,7 @@
 import { runErrorOf } from "../../agent/run-error.ts";
 import { untilAborted } from "../../agent/follow-abort.ts";
 import { SessionCapacityError, SessionError, show } from "../../session/errors.ts";
-import { type TurnFilter, visibleTo } from "../agent-view.ts";
+import { type GroupItem, type TurnFilter, visibleTo } from "../agent-view.ts";
 import { type Asking, askAgent } from "../ask-agent.ts";
 import type { GroupSeat } from "../group-agent.ts";
 import { failureDraft } from "../group-drafts.ts";
@@ -18,7 +18,7 @@ export interface GroupParts {
 }
 
 /** What a group at work needs beside its parts. */
-export interface GroupWork extends Omit<Asking, "agents" | "messageId"> {
+export interface GroupWork extends Omit<Asking, "agents" | "messageId" | "visibleNow"> {
   /** The limit of this run; null for the one that the message was given with. */
   readonly maxRounds: number | null;
 }
@@ -42,10 +42,10 @@ export async function takeTurns(parts: GroupParts, work: GroupWork): Promise<Gro
     // An agent that could not be heard is not asked: what it did could not be told.
     if (log.room?.left === 0) throw new SessionCapacityError("turns in a session", log.room.limit);
     emit({ type: "agent-selected", agent: next, move: progress.moves.length + 1 });
-    const visible = visibleTo(next, log.items, parts.isolation, parts.turnManager);
+    const visibleNow = (): readonly GroupItem[] => visibleTo(next, log.items, parts.isolation, parts.turnManager);
     try {
-      const asking = { ...work, agents: membersOf(parts.seats), messageId: progress.messageId };
-      await askAgent(seat, visible, asking);
+      const asking = { ...work, agents: membersOf(parts.seats), messageId: progress.messageId, visibleNow };
+      await askAgent(seat, visibleNow(), asking);
     } catch (thrown) {
       signal.throwIfAborted();
       // Not the agent has failed, but what it was to be kept in.

@@ -58,6 +58,7 @@ export function findWords(
       words.authored.has(entry.id) ||
       isSummary ||
       isRepetition(entry, erase, denied) ||
+      (entry.type === "context_edit" && erase.has(entry.targetId ?? "")) ||
       sources.summarizes(entry, erase)
     ) {
       erase.add(entry.id);

@@ -21,7 +21,7 @@ export interface MergePlan {
   readonly skipped: readonly SkippedTurn[];
 }
 
-/** Leaves out the entries that the parent already has. */
+/** Leaves out the entries that the parent already has, and edits of entries that are not merged. */
 export async function planMerge(
   store: SessionStore,
   parentId: string,
@@ -29,10 +29,15 @@ export async function planMerge(
 ): Promise<MergePlan> {
   const drafts = new Map<string, Candidate["draft"]>();
   const skipped: SkippedTurn[] = [];
-  for (const candidate of candidates) {
+  // The ids in the parent of what is merged, now or before, by the ids in the branch.
+  const ids = new Map<string, string>();
+  for (const given of candidates) {
+    const candidate = withTarget(given, ids);
+    if (candidate === null) continue;
     const { draft } = candidate;
-    const id = await freeId(store, parentId, candidate);
-    if (id !== null) drafts.set(id, { ...draft, id });
+    const { id, isPresent } = await idInParent(store, parentId, candidate);
+    ids.set(draft.id, id);
+    if (!isPresent) drafts.set(id, { ...draft, id });
     else if (draft.type === "message" || draft.type === "branch_summary") {
       skipped.push({ turnId: draft.id, reason: "present" });
     }
@@ -40,16 +45,35 @@ export async function planMerge(
   return { drafts: [...drafts.values()], skipped };
 }
 
+/** A candidate that names its target by the id in the parent; null for an edit of what is not merged. */
+function withTarget(candidate: Candidate, ids: ReadonlyMap<string, string>): Candidate | null {
+  const { draft } = candidate;
+  if (draft.type !== "context_edit") return candidate;
+  const target = ids.get(draft.targetId ?? draft.undo ?? "");
+  if (target === undefined) return null;
+  return { ...candidate, draft: { ...draft, ...(draft.undo === undefined ? { targetId: target } : { undo: target }) } };
+}
+
 /** The id for a candidate in the parent; null if the parent already has it. */
 export async function freeId(store: SessionStore, parentId: string, candidate: Candidate): Promise<string | null> {
+  const { id, isPresent } = await idInParent(store, parentId, candidate);
+  return isPresent ? null : id;
+}
+
+/** The id that a candidate has, or gets, in the parent. */
+async function idInParent(
+  store: SessionStore,
+  parentId: string,
+  candidate: Candidate,
+): Promise<{ readonly id: string; readonly isPresent: boolean }> {
   const { id } = candidate.draft;
   const entry = await store.getEntry(parentId, id);
   // The id of a run's input is reserved for that run: in the parent, the entry is not the input of a run, so it gets another id.
-  if (entry === null && !isReservedId(id)) return id;
-  if (entry !== null && isThere(entry, candidate)) return null;
+  if (entry === null && !isReservedId(id)) return { id, isPresent: false };
+  if (entry !== null && isThere(entry, candidate)) return { id, isPresent: true };
   const other = clashingId(candidate.origin.sessionId, id);
   const taken = await store.getEntry(parentId, other);
-  return taken !== null && isThere(taken, candidate) ? null : other;
+  return { id: other, isPresent: taken !== null && isThere(taken, candidate) };
 }
 
 /**

@@ -3,7 +3,7 @@ import type { SessionState, SessionTurn } from "../../session/state/state.ts";
 import type { MergeContext, MergeOutcome, MergeStrategy, SkippedTurn } from "./merge-strategy.ts";
 
 /**
- * Appends only the named turns, in the branch's order, and no variables.
+ * Appends only the named turns with their edits, in the branch's order, and no variables.
  *
  * - An id that the branch does not have is skipped as `unknown`; one that the parent already has as `present`.
  * - A tool call is merged with all of its results or not at all: a part of it is skipped as `torn`.
@@ -30,7 +30,11 @@ export class SelectiveMerge implements MergeStrategy {
       if (torn.has(turnId)) skipped.push({ turnId, reason: "torn" });
       else if (!known.has(turnId)) skipped.push({ turnId, reason: await skipReason(turnId, context) });
     }
-    return { turns: newTurns.filter(({ turnId }) => chosen.has(turnId) && !torn.has(turnId)), skipped };
+    // Edits of other turns are left out with those.
+    const entries = context.newEntries.filter(
+      ({ id, type }) => type === "context_edit" || (type === "message" && chosen.has(id) && !torn.has(id)),
+    );
+    return { entries, skipped };
   }
 }
 

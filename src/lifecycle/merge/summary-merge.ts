@@ -1,6 +1,7 @@
 import type { Model } from "../../agent/model/model.ts";
 import { type Summary, spendingOf, summarize } from "../../agent/context/summarize.ts";
 import { tellsAnything } from "../../agent/context/summary-prompt.ts";
+import { applyEdits } from "../../session/context/edits.ts";
 import type { Entry, EntryDraft, EntryOf } from "../../session/log/entry.ts";
 import { SessionError } from "../../session/errors.ts";
 import { type SessionState, type SessionTurn, turnOf } from "../../session/state/state.ts";
@@ -47,7 +48,7 @@ export class SummaryMerge implements MergeStrategy {
     const { count, version } = await summarizedSoFar(branch.sessionId, context);
     const isNew = ({ id, seq }: Entry): boolean => seq >= version && !context.merged.has(id);
     const variables = context.newEntries.filter(({ type }) => type === "variables");
-    const unsummarized = context.newEntries.filter((entry) => entry.type !== "variables" && isNew(entry));
+    const unsummarized = applyEdits(context.newEntries).filter((entry) => entry.type !== "variables" && isNew(entry));
     const skipped = context.newEntries
       .filter((entry) => entry.type === "message" && !isNew(entry))
       .map(({ id }) => ({ turnId: id, reason: "present" as const }));

@@ -20,7 +20,7 @@ export interface Candidate {
 
 /**
  * Converts a branch's node for the parent; null if it is not merged. Turns record their origin, and keep it in later merges.
- * Entries keep their author. Of settings only variables are merged: the parent keeps its prompt and tools.
+ * Entries keep their author. An edit goes with the entry that it edits. Of settings only variables are merged: the parent keeps its prompt and tools.
  */
 export function takeOver(entry: Entry | (EntryDraft & { readonly id: string }), origin: Origin): Candidate | null {
   const { id, timestamp, by } = entry;
@@ -30,6 +30,7 @@ export function takeOver(entry: Entry | (EntryDraft & { readonly id: string }), 
       return { origin, draft: { type: "message", message: withOrigin(entry.message, origin), ...stamp } };
     case "custom_message":
     case "branch_summary":
+    case "context_edit":
       return { origin, draft: { ...bodyOf(entry), ...stamp } as Candidate["draft"] };
     case "variables": {
       const { set, unset } = entry;

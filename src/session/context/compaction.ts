@@ -101,7 +101,7 @@ export function contextTokens(path: readonly Entry[], settings: Partial<Compacti
  * The index of the first entry of a path whose count can include the path's edits: an answer that directly follows an edit was
  * asked for before it.
  */
-function firstCountable(path: readonly Entry[]): number {
+export function firstCountable(path: readonly Entry[]): number {
   const edit = path.findLastIndex(({ type }) => type === "context_edit");
   if (edit < 0) return 0;
   const said = path.findIndex(({ type }, index) => index > edit && type === "message");

@@ -38,6 +38,7 @@ export class Transcript {
   #list: readonly Row[] | null = null;
   #origin: TranscriptOrigin | null = null;
   #compaction: TranscriptCompaction | null = null;
+  #firstCounted = 0;
 
   private constructor(rows: PersistentVector<Row>) {
     this.#rows = rows;
@@ -55,9 +56,8 @@ export class Transcript {
 
   /** The same rows, with a note of where they are kept. */
   static withOrigin(transcript: Transcript, origin: Omit<TranscriptOrigin, "length">): Transcript {
-    const copy = new Transcript(transcript.#rows);
+    const copy = transcript.#copy(transcript.#rows);
     copy.#origin = { ...origin, length: transcript.length };
-    copy.#compaction = transcript.#compaction;
     return copy;
   }
 
@@ -68,9 +68,28 @@ export class Transcript {
 
   /** The same rows, with a note of what stands for the first of them in a request. */
   static withCompaction(transcript: Transcript, compaction: TranscriptCompaction): Transcript {
-    const copy = new Transcript(transcript.#rows);
-    copy.#origin = transcript.#origin;
+    const copy = transcript.#copy(transcript.#rows);
     copy.#compaction = compaction;
+    return copy;
+  }
+
+  /** The index of the first row whose token count is trusted: those before it count what an edit has changed since. */
+  static firstCountedOf(transcript: Transcript): number {
+    return transcript.#firstCounted;
+  }
+
+  /** The same rows, with a note of the first one whose token count is trusted. */
+  static withFirstCounted(transcript: Transcript, index: number): Transcript {
+    const copy = transcript.#copy(transcript.#rows);
+    copy.#firstCounted = index;
+    return copy;
+  }
+
+  #copy(rows: PersistentVector<Row>): Transcript {
+    const copy = new Transcript(rows);
+    copy.#origin = this.#origin;
+    copy.#compaction = this.#compaction;
+    copy.#firstCounted = this.#firstCounted;
     return copy;
   }
 
@@ -98,10 +117,7 @@ export class Transcript {
   appendAll(rows: Iterable<RowInit>): Transcript {
     const appended = this.#rows.append(checkedRows(rows));
     if (appended === this.#rows) return this;
-    const transcript = new Transcript(appended);
-    transcript.#origin = this.#origin;
-    transcript.#compaction = this.#compaction;
-    return transcript;
+    return this.#copy(appended);
   }
 
   /**

@@ -1,0 +1,121 @@
+import { cutText } from "../../internal/cut-text.ts";
+import type { EntryDraft } from "../../session/log/entry.ts";
+import { type Content, type Message, partsOf, textOf } from "../../session/message.ts";
+import type { Row } from "../../session/value/transcript.ts";
+import type { LoopOptions } from "../loop-options.ts";
+import type { RunLog } from "../persist/run-log.ts";
+import type { LoopContext } from "./loop-context.ts";
+
+/** Which tool results a run shortens. */
+export interface ShortenedResults {
+  /** A result is old when more than so many messages follow it (default 20). */
+  readonly olderThan?: number;
+  /** A result is large when its text has more than so many characters (default 4,000). */
+  readonly largerThan?: number;
+}
+
+/** The values of `ShortenedResults` that are used if none are given. */
+const SHORTENED_DEFAULTS: Required<ShortenedResults> = { olderThan: 20, largerThan: 4_000 };
+
+/** How long a provider keeps what it cached, if a request does not ask for more. */
+const CACHE_LIFETIME_MS = 5 * 60_000;
+
+const REASON = "an old, large tool result";
+
+/** The parts of a `ResultShortener`. */
+export interface ShortenerParts {
+  readonly options: LoopOptions;
+  readonly context: LoopContext;
+  readonly log: RunLog;
+  /** Whether the context is so full that its beginning is about to be replaced. */
+  readonly isFull: () => boolean;
+}
+
+/**
+ * Replaces old, large tool results by their first and last lines. It edits many at a time, and only before a request whose prefix
+ * is in no cache anyway: the cache's lifetime is over, another model is asked, or a compaction is about to rewrite the context.
+ */
+export class ResultShortener {
+  readonly #parts: ShortenerParts;
+  readonly #limits: Required<ShortenedResults> | null;
+  /** When the run got its last answer; null before the first. */
+  #answeredAt: number | null = null;
+
+  constructor(parts: ShortenerParts) {
+    this.#parts = parts;
+    const { edits } = parts.options;
+    this.#limits = edits === undefined ? null : { ...SHORTENED_DEFAULTS, ...edits.toolResults };
+  }
+
+  /** Records that an answer has just come: the provider has cached the request. */
+  answered(): void {
+    if (this.#limits !== null) this.#answeredAt = Date.now();
+  }
+
+  /** Shortens results if it is time for that; null if not. */
+  shorten(): Promise<void> | null {
+    const limits = this.#limits;
+    return limits === null ? null : this.#shorten(limits);
+  }
+
+  async #shorten({ olderThan, largerThan }: Required<ShortenedResults>): Promise<void> {
+    const { context, log } = this.#parts;
+    if (this.#answeredAt !== null && !this.#isOver(this.#answeredAt) && !this.#parts.isFull()) return;
+    const { rows, answer } = context.answeredRows(olderThan);
+    const large = rows.filter(({ message }) => message.role === "tool" && textOf(message.content).length > largerThan);
+    if (large.length === 0 || !(await this.#isCold(answer))) return;
+    const restored = await log.restoredEntries();
+    const edits = new Map<string, Message>();
+    for (const { id, message } of large) {
+      if (!restored.has(id))
+        edits.set(id, { ...message, content: shortened(message.content ?? "", largerThan) } as Message);
+    }
+    if (edits.size === 0) return;
+    if (!log.kept) return context.replaceMessages(edits);
+    const drafts = [...edits].map(
+      ([targetId, message]): EntryDraft => ({ type: "context_edit", targetId, message, reason: REASON }),
+    );
+    await log.note(drafts);
+  }
+
+  async #isCold(answer: Row | null): Promise<boolean> {
+    const { options, log } = this.#parts;
+    if (this.#parts.isFull()) return true;
+    if (this.#answeredAt !== null || answer === null) return true;
+    const { message } = answer;
+    const { model } = options;
+    if (
+      message.role === "assistant" &&
+      message.model !== undefined &&
+      model !== undefined &&
+      message.model !== model.id
+    )
+      return true;
+    const at = await log.timeOf(answer.id);
+    return at !== null && this.#isOver(Date.parse(at));
+  }
+
+  #isOver(answeredAt: number): boolean {
+    return Date.now() - answeredAt > CACHE_LIFETIME_MS;
+  }
+}
+
+/** A text part for the first and last lines of what is longer than the limit; other parts stay. */
+function shortened(content: Content, charactersMax: number): Content {
+  const text = firstAndLastLines(textOf(content), charactersMax);
+  const others = partsOf(content).filter(({ type }) => type !== "text");
+  return others.length === 0 ? text : [{ type: "text", text }, ...others];
+}
+
+/** The beginning and the end of a text, cut at lines if these are short, with a note of what is missing between them. */
+function firstAndLastLines(text: string, charactersMax: number): string {
+  const characters = Math.floor(charactersMax / 4);
+  const start = text.slice(0, characters);
+  const end = text.slice(text.length - characters);
+  const [lastBreak, firstBreak] = [start.lastIndexOf("\n"), end.indexOf("\n")];
+  // Half of a surrogate pair at a cut is not valid in a request.
+  const first = (lastBreak > 0 ? start.slice(0, lastBreak) : start).replace(/[\ud800-\udbff]$/, "");
+  const last = (firstBreak >= 0 ? end.slice(firstBreak + 1) : end).replace(/^[\udc00-\udfff]/, "");
+  const missing = text.length - first.length - last.length;
+  return cutText(`${first}\n[${missing} characters were left out here]\n${last}`, 0, text.length);
+}
