@@ -171,6 +171,7 @@ const allowedInNames: readonly Allowed[] = [
 ];
 
 const allowedInDocs: readonly Allowed[] = [
+  { words: ["prompt"], in: ["Prompt caches"], because: "the prompt cache of a provider, which is its own word for it" },
   {
     words: ["chat"],
     in: ["chat", "Chat", "A chat service", "How long a chat stays", "ChatController", "chats"],
