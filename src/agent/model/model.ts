@@ -2,21 +2,14 @@ import { checkArgument, isObject } from "../../session/check-arguments.ts";
 import type { JsonObject, JsonValue } from "../../internal/json.ts";
 import type { AssistantMessage, Message, StopReason } from "../../session/message.ts";
 import type { ThinkingLevel } from "../../session/log/entry.ts";
+import type { ToolChoice, ToolSchema } from "../../session/log/setup.ts";
 import type { Usage } from "../../session/usage.ts";
-
-/** A tool as a model is told of it. */
-export interface ToolSchema {
-  readonly name: string;
-  readonly description: string;
-  /** JSON Schema of the arguments. */
-  readonly parameters: JsonObject;
-}
 
 /** What a model is asked, in no provider's dialect. */
 export interface ModelRequest {
   readonly messages: readonly Message[];
   readonly tools?: readonly ToolSchema[];
-  readonly toolChoice?: "auto" | "none" | "required" | { readonly name: string };
+  readonly toolChoice?: ToolChoice;
   readonly thinkingLevel?: ThinkingLevel;
   readonly temperature?: number;
   readonly maxOutputTokens?: number;
