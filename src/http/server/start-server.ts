@@ -1,4 +1,4 @@
-import { checkIsAgent } from "../../agent/agent.ts";
+import { checkIsAgent, prepareModels } from "../../agent/agent.ts";
 import {
   checkArgument,
   checkOptionsOf,
@@ -85,6 +85,7 @@ export async function startServer(init: ServerInit): Promise<SkeinServer> {
     rate: limits.rate,
     urlCharactersMax: limits.urlCharactersMax,
   });
+  if (init.queue === undefined) await prepareModels(agents);
   const drain = new AbortController();
   const models = modelsById(init.models ?? [], agents);
   const queue = queueOf(init, manager);
