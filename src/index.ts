@@ -17,7 +17,7 @@ export type {
 } from "./agent/loop-options.ts";
 export { type LoopExecutor, streamingExecutor } from "./agent/model/loop-executor.ts";
 export { ModelError, type ModelFailure } from "./agent/model/model-error.ts";
-export type { Model, ModelDelta, ModelReply, ModelRequest, ToolSchema } from "./agent/model/model.ts";
+export type { Model, ModelDelta, ModelReply, ModelRequest } from "./agent/model/model.ts";
 export {
   createModel,
   type ModelProviderFactory,
@@ -76,6 +76,7 @@ export type {
 export type { PathSummary, SessionHead } from "./session/log/fold.ts";
 export { createHeader, type Lineage, type SessionHeader } from "./session/log/header.ts";
 export type { Settings } from "./session/log/settings.ts";
+export type { Setup, ToolChoice, ToolSchema } from "./session/log/setup.ts";
 export type { RunInput } from "./session/run-input.ts";
 export {
   type AssistantMessage,

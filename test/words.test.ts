@@ -65,6 +65,11 @@ const ordinary: readonly Allowed[] = [
 
 const allowedInNames: readonly Allowed[] = [
   {
+    words: ["prompt"],
+    in: ["PromptCache", "promptCache", "PromptCacheInit", "PromptCacheUsage"],
+    because: "the prompt cache of a provider, which is its own word for it",
+  },
+  {
     words: ["compact"],
     in: ["compact", "CompactOptions", "shouldCompact", "CompactRequest", "CompactView"],
     because: "compaction of a context; the row tells it apart from compressing a session value",
@@ -171,6 +176,7 @@ const allowedInNames: readonly Allowed[] = [
 ];
 
 const allowedInDocs: readonly Allowed[] = [
+  { words: ["prompt"], in: ["Prompt caches"], because: "the prompt cache of a provider, which is its own word for it" },
   {
     words: ["chat"],
     in: ["chat", "Chat", "A chat service", "How long a chat stays", "ChatController", "chats"],

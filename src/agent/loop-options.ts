@@ -15,7 +15,7 @@ import type { Tool } from "./tools/tool.ts";
 import type { AskPolicy } from "./tools/ask-policy.ts";
 
 /** What goes with every request of a run. A tool choice other than `"auto"` and `"none"` holds for the first round only. */
-export type RequestParameters = Omit<ModelRequest, "messages" | "tools" | "output">;
+export type RequestParameters = Omit<ModelRequest, "messages" | "tools" | "output" | "cacheKey">;
 
 /** How much a run may spend. */
 export interface Budget {

@@ -11,7 +11,8 @@ import { type ContextTransform, questionOf, transformContext } from "./context/c
 import type { LoopContext } from "./context/loop-context.ts";
 import { type LoopOptions, MAX_TOOL_ROUNDS_DEFAULT } from "./loop-options.ts";
 import { ModelError } from "./model/model-error.ts";
-import type { ModelRequest, ToolSchema } from "./model/model.ts";
+import type { ModelRequest } from "./model/model.ts";
+import type { ToolSchema } from "../session/log/setup.ts";
 import { checkWhole } from "./model/read-reply.ts";
 import { type GivenOutput, isAnswer, lastAnswerIn, RunOutput } from "./output/run-output.ts";
 import type { ResumeState } from "./persist/resume-state.ts";

@@ -45,6 +45,8 @@ export function describeEntry(entry: Entry): string {
       return `thinking: ${printable(entry.thinkingLevel, 60)}`;
     case "variables":
       return `variables: ${printable([...Object.keys(entry.set), ...settingsOf(entry)].join(", "), 60)}`;
+    case "setup":
+      return `setup of ${printable(entry.agent, 60)}`;
     default:
       return printable(entry.type, 60);
   }

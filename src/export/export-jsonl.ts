@@ -50,6 +50,7 @@ function sanitizeHeader(header: SessionHeader, sanitizer: Sanitizer): SessionHea
   return {
     ...harmless,
     id: asSessionId(harmless.id),
+    ...(harmless.rootId === undefined ? {} : { rootId: asSessionId(harmless.rootId) }),
     lineage: { ...lineage, parents: lineage.parents.map(asSessionId) },
     forkedFrom: forkedFrom === null ? null : { ...forkedFrom, sessionId: asSessionId(forkedFrom.sessionId) },
   };

@@ -52,6 +52,8 @@ function textOfEntry(entry: Entry): string {
       return entry.thinkingLevel;
     case "custom":
       return entry.customType;
+    case "setup":
+      return entry.agent;
     default:
       return "";
   }

@@ -110,12 +110,13 @@ export async function importSession(
   return store.create(checkHeader({ ...words.header, inherited }), { entries: words.entries, ...options.limits });
 }
 
-/** The log without authors, placement and lineage, which an untrusted file must not set. */
+/** The log without authors, placement, root and lineage, which an untrusted file must not set. */
 function wordsOf(
   header: SessionHeader,
   entries: readonly Entry[],
 ): { readonly header: SessionHeader; readonly entries: readonly EntryDraft[] } {
-  const { sandbox, forkedFrom, lineage } = header;
+  const { rootId: _rootId, ...rest } = header;
+  const { sandbox, forkedFrom, lineage } = rest;
   // The author (`by`) is removed: a file could name anyone.
   const said = entries.map(({ by: _by, ...entry }): EntryDraft => entry);
   // A lineage without parents or references to them records only how the session began, and is kept.
@@ -125,8 +126,8 @@ function wordsOf(
     ...(forkedFrom === null ? {} : { forkedFrom: { ...forkedFrom } }),
     ...(began ? {} : { lineage: { ...lineage } }),
   };
-  if (Object.keys(taken).length === 0) return { header, entries: said };
-  const words = { ...header, sandbox: null, forkedFrom: null, lineage: began ? lineage : UNKNOWN_LINEAGE };
+  if (Object.keys(taken).length === 0) return { header: rest, entries: said };
+  const words = { ...rest, sandbox: null, forkedFrom: null, lineage: began ? lineage : UNKNOWN_LINEAGE };
   const note: EntryDraft = { type: "custom", customType: IMPORTED_NOTE, data: taken, parentId: leafOf(entries) };
   return { header: words, entries: [...said, note] };
 }

@@ -44,7 +44,8 @@ function openaiWindows(): [name: string, tokens: number][] {
     [272_000, ["gpt-5", "gpt-5-mini", "gpt-5-nano", "gpt-5.1", "gpt-5.2", "gpt-5.4-mini", "gpt-5.4-nano"]],
     [272_000, ["gpt-5-codex", "gpt-5.1-codex", "gpt-5.2-codex", "gpt-5.3-codex"]],
     // Likewise of 1,050,000.
-    [922_000, ["gpt-5.4", "gpt-5.5"]],
+    [922_000, ["gpt-5.4", "gpt-5.5", "gpt-5.6", "gpt-5.6-sol", "gpt-5.6-terra", "gpt-5.6-luna"]],
+    [922_000, ["gpt-6-astra", "gpt-6-sol", "gpt-6-luna", "gpt-6.1-sol"]],
     [1_047_576, ["gpt-4.1", "gpt-4.1-mini", "gpt-4.1-nano"]],
     [128_000, ["gpt-4o", "gpt-4o-mini", "gpt-4-turbo"]],
     [200_000, ["o4-mini", "o3", "o3-mini", "o1"]],
@@ -56,6 +57,7 @@ function anthropicWindows(): [name: string, tokens: number][] {
   const rows: [tokens: number, ids: readonly string[]][] = [
     [1_000_000, ["claude-fable-5-1", "claude-mythos-5-1", "claude-fable-5", "claude-mythos-5", "claude-opus-5-5"]],
     [1_000_000, ["claude-opus-5", "claude-opus-4-8", "claude-opus-4-7", "claude-opus-4-6", "claude-sonnet-4-6"]],
+    [1_000_000, ["claude-sonnet-5-5", "claude-sonnet-5", "claude-haiku-5-5"]],
     [200_000, ["claude-opus-4-5", "claude-opus-4-1", "claude-opus-4", "claude-sonnet-4-5", "claude-sonnet-4"]],
     [200_000, ["claude-haiku-4-5", "claude-3-7-sonnet", "claude-3-5-sonnet", "claude-3-5-haiku"]],
     [200_000, ["claude-3-opus", "claude-3-haiku"]],

@@ -1,5 +1,5 @@
 import type { JsonValue } from "../internal/json.ts";
-import type { ToolSchema } from "../agent/model/model.ts";
+import type { ToolSchema } from "../session/log/setup.ts";
 import { textOf } from "../session/message.ts";
 import type { OfflineProgress, OfflineResult } from "./offline-progress.ts";
 import { cutLine } from "./offline-summary.ts";

@@ -1,5 +1,5 @@
 import { asObject, type JsonObject, type JsonValue } from "../internal/json.ts";
-import type { ToolSchema } from "../agent/model/model.ts";
+import type { ToolSchema } from "../session/log/setup.ts";
 import { argumentText, type Literal, unmask } from "./offline-literals.ts";
 import { createSampler } from "./offline-sample.ts";
 import type { OfflineStep } from "./offline-step.ts";

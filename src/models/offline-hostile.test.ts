@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import type { ToolSchema } from "../agent/model/model.ts";
+import type { ToolSchema } from "../session/log/setup.ts";
 import { type AssistantMessage, textOf } from "../session/message.ts";
 import { workspaceTools } from "../tools/workspace-tools.ts";
 import { offline } from "./offline.ts";

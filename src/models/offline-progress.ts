@@ -1,4 +1,4 @@
-import type { ToolSchema } from "../agent/model/model.ts";
+import type { ToolSchema } from "../session/log/setup.ts";
 import { type Message, textOf, type ToolCall, type ToolMessage } from "../session/message.ts";
 import { parseToolCall } from "./offline-arguments.ts";
 import { planOf } from "./offline-plan.ts";

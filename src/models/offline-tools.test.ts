@@ -1,6 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import type { ModelReply, ModelRequest, ToolSchema } from "../agent/model/model.ts";
+import type { ModelReply, ModelRequest } from "../agent/model/model.ts";
+import type { ToolSchema } from "../session/log/setup.ts";
 import type { JsonObject } from "../internal/json.ts";
 import { type Message, textOf, type ToolMessage } from "../session/message.ts";
 import { workspaceTools } from "../tools/workspace-tools.ts";

@@ -1,5 +1,6 @@
 import { checkOptionsOf, type KeysOf } from "../session/check-arguments.ts";
-import type { Model, ModelReply, ModelRequest, ToolSchema } from "../agent/model/model.ts";
+import type { Model, ModelReply, ModelRequest } from "../agent/model/model.ts";
+import type { ToolSchema } from "../session/log/setup.ts";
 import { untilAborted } from "../agent/follow-abort.ts";
 import { type AssistantMessage, type Message, textOf, type ToolCall } from "../session/message.ts";
 import { messageTokens } from "../session/context/tokens.ts";

@@ -10,6 +10,7 @@ describe("priceOf", () => {
       output: 15,
       cacheRead: 0.3,
       cacheWrite: 3.75,
+      longCacheWrite: 6,
     });
   });
 

@@ -3,7 +3,7 @@ import { dirname, resolve } from "node:path";
 import type { Entry } from "../session/log/entry.ts";
 import { SessionError, SessionNotFoundError, show } from "../session/errors.ts";
 import { inheritedUpTo, type SessionHead } from "../session/log/fold.ts";
-import { createHeader } from "../session/log/header.ts";
+import { createHeader, rootIdOf } from "../session/log/header.ts";
 import { openMemoryStore } from "../stores/memory/index.ts";
 import { FileBacking, openFiles } from "./file-backing.ts";
 import type { FileOptions } from "./file-options.ts";
@@ -98,5 +98,6 @@ export function derivedHeader(
     lineage: { parents: [id], operator: from.operator, kind: "op_fork", extras: [] },
     forkedFrom: { sessionId: id, entryId: from.entryId, version: from.version },
     ...inheritedUpTo(source.header, from.imported ?? from.version),
+    rootId: rootIdOf(source.header),
   });
 }

@@ -4,25 +4,25 @@ import type { GroupEvent } from "../group/group-event.ts";
 import { isRecorded } from "../session/log/run-event.ts";
 import type { Listening, RunQueue } from "./run-queue.ts";
 
-/** Where an event is among those of a run: at an entry of the log, and after so many that were told live since. */
+/** The position of an event of a run: an entry of the log, and how many live events were emitted after that entry. */
 export interface EventPosition {
   readonly seq: number;
   readonly delta: number;
 }
 
 /**
- * What is told live about a run: an event that no entry makes, and where it belongs; or, without one, that the log has come
- * to `seq`, and all that was told before that was published.
+ * A message about a run on the queue: a live event with its position; or, without an event, that the log has come to `seq`
+ * and all earlier live events were published.
  */
 export interface LiveNotice extends EventPosition {
-  /** Where the log was when whoever tells began with the run; one that goes on with it later began further on. */
+  /** The position of the log at which the publishing worker began; a worker that continues the run has a later one. */
   readonly since: number;
-  /** How many events were told so far, with this one. */
+  /** How many live events this worker has published of the run, including this one. */
   readonly count: number;
   readonly event?: RunEvent | GroupEvent;
 }
 
-/** An event that no entry makes. */
+/** An event that is not computed from an entry. */
 export interface LiveEvent extends LiveNotice {
   readonly event: RunEvent | GroupEvent;
 }
@@ -33,21 +33,21 @@ export interface RunKey {
   readonly runId: string;
 }
 
-/** Where those who look on say which runs they follow. */
-export const LOOKERS_TOPIC = "lookers";
+/** The topic on which viewers announce which runs they follow. Its name is from an earlier version. */
+export const VIEWERS_TOPIC = "lookers";
 
-/** How long who looks on counts as being there without saying so again. */
-export const LOOKER_MS = 25_000;
+/** How long an announcement of a viewer is valid. */
+export const VIEWER_MS = 25_000;
 
-/** What those who look on say. */
-export interface Lookers {
+/** An announcement of viewers. */
+export interface Viewers {
   /** The topics of the runs that they follow. */
   readonly topics: readonly string[];
-  /** Whether they have just come, and want what was told before. */
+  /** True if they have just joined and need the earlier live events. */
   readonly joined: boolean;
 }
 
-/** Where the live events of a run are published: ids may hold anything, and a topic may not. */
+/** The topic of a run's live events: a hash, since ids may contain characters that a topic may not. */
 export function topicOf({ sessionId, runId }: RunKey): string {
   return `run.${createHash("sha256")
     .update(JSON.stringify([sessionId, runId]))
@@ -60,16 +60,16 @@ export function publishJson(queue: RunQueue, topic: string, value: unknown): voi
   void queue.publish(topic, Buffer.from(JSON.stringify(value))).catch(() => {});
 }
 
-/** Hears values that are published as JSON, as far as `read` makes something of them: whoever reaches the queue can publish. */
+/** Receives values that are published as JSON. `read` returns null for invalid ones: anyone with access to the queue can publish. */
 export async function subscribeJson<Value>(
   queue: RunQueue,
   topic: string,
   read: (value: unknown) => Value | null,
-  hear: (value: Value) => void,
+  receive: (value: Value) => void,
 ): Promise<Listening> {
   return queue.subscribe(topic, (data) => {
     const value = read(parsed(data));
-    if (value !== null) hear(value);
+    if (value !== null) receive(value);
   });
 }
 
@@ -81,7 +81,7 @@ function parsed(data: Uint8Array): unknown {
   }
 }
 
-/** What was published as an object, else null. */
+/** The fields of an object; null for any other value. */
 export function fieldsOf(value: unknown): Readonly<Record<string, unknown>> | null {
   return typeof value === "object" && value !== null && !Array.isArray(value) ? { ...value } : null;
 }
@@ -92,22 +92,22 @@ export function areTexts(value: unknown): value is readonly string[] {
 }
 
 /**
- * What was told live about a run, else null. Whoever reaches the queue can publish, so that nothing is taken here that the
- * log tells: no question, no result and no end.
+ * Reads a notice; null for an invalid one. Anyone with access to the queue can publish, so recorded events (questions,
+ * results, the end) are refused: they come from the log.
  */
 export function readNotice(value: unknown): LiveNotice | null {
   const { seq, delta, since, count, event } = fieldsOf(value) ?? {};
   if (![seq, delta, since, count].every(Number.isSafeInteger)) return null;
-  if (event !== undefined && !isToldLive(fieldsOf(event))) return null;
+  if (event !== undefined && !isLiveEvent(fieldsOf(event))) return null;
   return { seq, delta, since, count, ...(event === undefined ? {} : { event }) } as LiveNotice;
 }
 
-/** Who looks on, else null. */
-export function readLookers(value: unknown): Lookers | null {
+/** Reads an announcement of viewers; null for an invalid one. */
+export function readViewers(value: unknown): Viewers | null {
   const { topics, joined } = fieldsOf(value) ?? {};
   return areTexts(topics) ? { topics, joined: joined === true } : null;
 }
 
-function isToldLive(event: Readonly<Record<string, unknown>> | null): boolean {
+function isLiveEvent(event: Readonly<Record<string, unknown>> | null): boolean {
   return event !== null && typeof event["type"] === "string" && !isRecorded(event as unknown as LiveEvent["event"]);
 }

@@ -15,7 +15,7 @@ import type { SessionHead } from "../session/log/fold.ts";
 import { checkCount } from "../stores/complete/valid-arguments.ts";
 import { type Beginning, type BegunRun, beginRun } from "./begin-run.ts";
 import { InProcessQueue } from "./in-process-queue.ts";
-import { LiveTeller } from "./live-teller.ts";
+import { LivePublisher } from "./live-publisher.ts";
 import { postParked } from "./post-parked.ts";
 import type { QueueListening, RunQueue } from "./run-queue.ts";
 import { notifyNext, runnerOf, runnerOfDue, runnerOfHost } from "./notify-session.ts";
@@ -106,7 +106,7 @@ class StartedWorker implements RunWorker {
   readonly #slots: UserSlots;
   readonly #runsPerUser: number;
   readonly #storage: UserStorage;
-  readonly #teller: LiveTeller;
+  readonly #publisher: LivePublisher;
   readonly #roster: WorkerRoster;
   readonly #metrics = new WorkerMetrics();
   readonly #held = new Map<string, HeldRun>();
@@ -127,7 +127,7 @@ class StartedWorker implements RunWorker {
     this.#queue = init.queue;
     this.#runsPerUser = init.maxRunsPerUser ?? RUNS_PER_USER_DEFAULT;
     this.#slots = new UserSlots(this.#runsPerUser);
-    this.#teller = new LiveTeller(init.queue);
+    this.#publisher = new LivePublisher(init.queue);
     this.#roster = new WorkerRoster(init.queue);
     this.#postParked = init.webhook === undefined ? null : postParked(init.webhook, this.#report);
     this.#name = init.name ?? `${hostname()}:${process.pid}`;
@@ -146,12 +146,12 @@ class StartedWorker implements RunWorker {
     const { store } = manager;
     await this.#metrics.start(store, () => this.#held.size);
     const quiet = this.#queue.onError(this.#report);
-    await this.#teller.start();
+    await this.#publisher.start();
     await this.#roster.start();
     const leave = await sayPresent(this.#queue, () => this.view);
     this.#ends.push(
       leave,
-      () => this.#teller.close(),
+      () => this.#publisher.close(),
       () => this.#roster.close(),
       async () => quiet(),
     );
@@ -346,7 +346,7 @@ class StartedWorker implements RunWorker {
     const { run, done } = begun;
     const held = { ...about, since: new Date().toISOString(), run };
     this.#held.set(about.runId, held);
-    const quiet = this.#teller.tell(about, run);
+    const quiet = this.#publisher.publish(about, run);
     // With nobody else to go on, a run may as well end here.
     const handsOver = !(this.#queue instanceof InProcessQueue);
     const endsRound = roundEnds();

@@ -21,8 +21,8 @@ test.for([
   {
     door: "ui",
     shares: [
-      "src/agent/answer-teller.ts",
-      "src/agent/said-once.ts",
+      "src/agent/answer-reducer.ts",
+      "src/agent/deduped-text.ts",
       "src/http/chat-wire.ts",
       "src/http/client/client-error.ts",
       "src/http/client/event-parser.ts",

@@ -1,14 +1,8 @@
 import { checkArgument } from "../../session/check-arguments.ts";
+import type { ToolSchema } from "../../session/log/setup.ts";
 import type { Session } from "../../session/value/session.ts";
 import { collectReply } from "./collect-reply.ts";
-import {
-  checkIsModel,
-  type Model,
-  type ModelDelta,
-  type ModelReply,
-  type ModelRequest,
-  type ToolSchema,
-} from "./model.ts";
+import { checkIsModel, type Model, type ModelDelta, type ModelReply, type ModelRequest } from "./model.ts";
 import type { Tool, ToolContext } from "../tools/tool.ts";
 
 /** Replaces how a loop asks for completions and runs tools. */

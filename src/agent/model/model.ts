@@ -2,21 +2,14 @@ import { checkArgument, isObject } from "../../session/check-arguments.ts";
 import type { JsonObject, JsonValue } from "../../internal/json.ts";
 import type { AssistantMessage, Message, StopReason } from "../../session/message.ts";
 import type { ThinkingLevel } from "../../session/log/entry.ts";
+import type { ToolChoice, ToolSchema } from "../../session/log/setup.ts";
 import type { Usage } from "../../session/usage.ts";
-
-/** A tool as a model is told of it. */
-export interface ToolSchema {
-  readonly name: string;
-  readonly description: string;
-  /** JSON Schema of the arguments. */
-  readonly parameters: JsonObject;
-}
 
 /** What a model is asked, in no provider's dialect. */
 export interface ModelRequest {
   readonly messages: readonly Message[];
   readonly tools?: readonly ToolSchema[];
-  readonly toolChoice?: "auto" | "none" | "required" | { readonly name: string };
+  readonly toolChoice?: ToolChoice;
   readonly thinkingLevel?: ThinkingLevel;
   readonly temperature?: number;
   readonly maxOutputTokens?: number;
@@ -24,6 +17,8 @@ export interface ModelRequest {
   /** JSON Schema of the object that an answer without calls is to be, as JSON; only for a model that `takesOutput` of it. */
   readonly output?: JsonObject;
   readonly providerOptions?: JsonValue;
+  /** The same for all requests that begin alike, such as those of one session: providers find their caches by it. */
+  readonly cacheKey?: string;
 }
 
 /** A model's answer, with what it spent and why it stopped. */

@@ -3,7 +3,7 @@ import { SessionError, show } from "../../session/errors.ts";
 import { defineTool } from "./define-tool.ts";
 import type { LoopExecutor } from "../model/loop-executor.ts";
 import type { LoopOptions } from "../loop-options.ts";
-import type { ToolSchema } from "../model/model.ts";
+import type { ToolSchema } from "../../session/log/setup.ts";
 import type { Tool } from "./tool.ts";
 
 const builtIn = new Map<string, Tool>();

@@ -2,7 +2,7 @@ import type { JsonObject } from "../../internal/json.ts";
 import type { Content } from "../../session/message.ts";
 import type { Sandbox } from "../../session/sandbox/sandbox.ts";
 import type { Session } from "../../session/value/session.ts";
-import type { ToolSchema } from "../model/model.ts";
+import type { ToolSchema } from "../../session/log/setup.ts";
 import type { ToolEffects } from "./tool-effects.ts";
 
 /** What a tool may use while it runs. */

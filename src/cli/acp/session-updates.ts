@@ -1,6 +1,6 @@
 import { resolve } from "node:path";
 import { callParts, shownText } from "../../agent/approval-text.ts";
-import { SaidOnce } from "../../agent/said-once.ts";
+import { DedupedText } from "../../agent/deduped-text.ts";
 import type { Approval, Content, ContentPart, Message, RunEvent, SessionHead, ToolMessage } from "../../index.ts";
 import { asObject } from "../../internal/json.ts";
 import { parseJsonObject } from "../../models/parse-json-object.ts";
@@ -28,7 +28,7 @@ export class SessionUpdates {
   readonly #workspace: string;
   /** The calls that the editor knows of. */
   readonly #calls = new Set<string>();
-  readonly #said = new SaidOnce();
+  readonly #said = new DedupedText();
 
   constructor(workspace: string) {
     this.#workspace = workspace;

@@ -1,7 +1,7 @@
-import { type AnswerFact, AnswerTeller } from "../../agent/answer-teller.ts";
+import { type AnswerChange, AnswerReducer } from "../../agent/answer-reducer.ts";
 import type { RunEvent } from "../../agent/run-event.ts";
 import type { Approval } from "../../session/log/run-event.ts";
-import type { SaidPiece } from "../../agent/said-once.ts";
+import type { TextPiece } from "../../agent/deduped-text.ts";
 import type { UIMessageChunk } from "./ai-sdk.ts";
 import { callParts, uiPartsOf, type UICallPart } from "./ui-parts.ts";
 
@@ -9,73 +9,73 @@ const CHUNK_NAME = { text: "text", thinking: "reasoning" } as const;
 
 /** Writes the events of a run as the chunks of one message of the AI SDK, which shows what `toUIMessages` shows. */
 export class AnswerWriter {
-  /** What is to be sent. */
+  /** Chunks that were not returned yet. */
   #chunks: UIMessageChunk[];
-  readonly #teller: AnswerTeller;
-  /** Questions that are still to come in what the reader has already. */
+  readonly #reducer: AnswerReducer;
+  /** Answered questions whose events were not read yet: the reader has all events before them. */
   readonly #known: Set<string>;
   #parts = 0;
-  #open: { readonly kind: SaidPiece["kind"]; readonly id: string } | null = null;
+  #open: { readonly kind: TextPiece["kind"]; readonly id: string } | null = null;
   #inStep = false;
-  /** The states of the calls that the reader sees. */
+  /** The states of the calls that the reader has. */
   readonly #states = new Map<string, UICallPart["state"]>();
-  /** Whether the message has ended: with the run, or where that waits for a person's word. */
+  /** True once the message has ended: the run has ended, or it waits for an answer. */
   ended = false;
 
-  /** What was told up to the last of the questions `after` is left out: who answers them has it. */
+  /** Leaves out the events up to the last of the questions `after`: a reader that has answered them has these events. */
   constructor(messageId: string, after: readonly string[] = []) {
     this.#chunks = [{ type: "start", messageId }];
-    this.#teller = new AnswerTeller({ answered: after });
+    this.#reducer = new AnswerReducer({ answered: after });
     this.#known = new Set(after);
   }
 
-  /** What events add to the message. It ends where nothing follows before a person answers what the run asks. */
+  /** Returns the chunks of some events. The message ends when the run waits for an answer. */
   take(events: readonly RunEvent[], asked: readonly Pick<Approval, "question" | "callId">[]): UIMessageChunk[] {
     for (const event of events) {
-      const before = this.#known.size > 0 ? this.#chunks.length : null;
-      for (const fact of this.#teller.take(event)) this.#tell(fact);
-      if (before !== null && !this.ended) this.#chunks.length = before;
+      const kept = this.#known.size > 0 ? this.#chunks.length : null;
+      for (const change of this.#reducer.take(event)) this.#apply(change);
+      if (kept !== null && !this.ended) this.#chunks.length = kept;
     }
-    const waits = this.#known.size === 0 && this.#teller.waitsFor(asked).length > 0;
+    const waits = this.#known.size === 0 && this.#reducer.waitsFor(asked).length > 0;
     if (waits) this.#finish({ type: "finish", finishReason: "tool-calls" });
     return this.#chunks.splice(0);
   }
 
-  #tell(fact: AnswerFact): void {
-    switch (fact.type) {
-      case "step-began":
+  #apply(change: AnswerChange): void {
+    switch (change.type) {
+      case "step-started":
         this.#endStep();
         this.#inStep = true;
         this.#states.clear();
         this.#chunks.push({ type: "start-step" });
         break;
-      case "words":
-        this.#write(fact);
+      case "text":
+        this.#write(change);
         break;
-      case "answer-whole":
+      case "answer-finished":
         this.#close();
-        for (const part of uiPartsOf(fact.message.content)) {
+        for (const part of uiPartsOf(change.message.content)) {
           if (part.type === "file") this.#chunks.push({ type: "file", url: part.url, mediaType: part.mediaType });
         }
         break;
       case "call":
-        this.#known.delete(fact.call.question ?? "");
+        this.#known.delete(change.call.question ?? "");
         this.#showCalls();
         break;
       case "finished":
-        this.#finish({ type: "finish", finishReason: fact.truncated ? "length" : "stop" });
+        this.#finish({ type: "finish", finishReason: change.truncated ? "length" : "stop" });
         break;
       case "cancelled":
-        this.#finish({ type: "abort", reason: fact.error.message });
+        this.#finish({ type: "abort", reason: change.error.message });
         break;
       case "failed":
-        this.#finish({ type: "error", errorText: fact.error.message });
+        this.#finish({ type: "error", errorText: change.error.message });
         break;
       default:
     }
   }
 
-  #write({ kind, text, begins }: SaidPiece): void {
+  #write({ kind, text, begins }: TextPiece): void {
     if (this.#open?.kind !== kind || begins === true) {
       this.#close();
       this.#open = { kind, id: `${++this.#parts}` };
@@ -95,10 +95,10 @@ export class AnswerWriter {
     this.#inStep = false;
   }
 
-  /** Shows what has changed of the calls. */
+  /** Writes the calls whose state has changed. */
   #showCalls(): void {
     this.#close();
-    for (const part of callParts(this.#teller.calls)) {
+    for (const part of callParts(this.#reducer.calls)) {
       const { toolCallId, state, input } = part;
       const shown = this.#states.get(toolCallId);
       if (shown === undefined) {
@@ -118,7 +118,7 @@ export class AnswerWriter {
   }
 }
 
-/** What has become of a call. */
+/** The chunk of a call's state. */
 function stateChunk(part: UICallPart): UIMessageChunk {
   const { toolCallId } = part;
   switch (part.state) {

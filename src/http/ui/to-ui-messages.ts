@@ -1,5 +1,5 @@
 import { checkObjects, checkOptionsOf, type KeysOf } from "../../session/check-arguments.ts";
-import { toldCall } from "../../agent/answer-teller.ts";
+import { callStateOf } from "../../agent/answer-reducer.ts";
 import { messageIdOf, type ShownTurn } from "../shown-turn.ts";
 import type { UIMessage } from "./ai-sdk.ts";
 import { callParts, uiPartsOf } from "./ui-parts.ts";
@@ -40,7 +40,7 @@ export function toUIMessages(turns: readonly ShownTurn[], options: UIMessagesOpt
       // Results may follow what a person said in the middle.
       endStep = () => {
         const calls = toolCalls.map((call) => ({
-          ...toldCall(call, asked.get(call.id)),
+          ...callStateOf(call, asked.get(call.id)),
           result: results.get(call.id),
         }));
         parts.push(...callParts(calls));

@@ -1,4 +1,4 @@
-import { jsonIn, type ToldCall } from "../../agent/answer-teller.ts";
+import { jsonIn, type CallState } from "../../agent/answer-reducer.ts";
 import { type Content, type ContentPart, partsOf, textOf } from "../../session/message.ts";
 import type { JSONValue, UIMessage } from "./ai-sdk.ts";
 
@@ -21,7 +21,7 @@ export function uiPartsOf(content: Content | null, state: { readonly state?: "do
  * The parts of the calls of one answer, in their order. Those behind one that waits for approval are left out until they
  * wait, too, or are done: a front end goes on by itself once each call that it sees has a result or a person's word.
  */
-export function callParts(calls: Iterable<ToldCall>): UICallPart[] {
+export function callParts(calls: Iterable<CallState>): UICallPart[] {
   let waits = false;
   return [...calls].flatMap((call) => {
     const part = callPart(call);
@@ -31,7 +31,7 @@ export function callParts(calls: Iterable<ToldCall>): UICallPart[] {
   });
 }
 
-function callPart({ id: toolCallId, name, input, question, started, result }: ToldCall): UICallPart {
+function callPart({ id: toolCallId, name, input, question, started, result }: CallState): UICallPart {
   const part = { type: `tool-${name}`, toolCallId, input } as const;
   if (result !== undefined) return { ...part, ...outcomeOf(result, toolCallId) };
   if (question === undefined || started === true) return { ...part, state: "input-available" };
@@ -39,7 +39,7 @@ function callPart({ id: toolCallId, name, input, question, started, result }: To
 }
 
 /** How a call came out; data is given as data, since a session keeps it as a text. */
-function outcomeOf({ content, isError }: NonNullable<ToldCall["result"]>, id: string) {
+function outcomeOf({ content, isError }: NonNullable<CallState["result"]>, id: string) {
   const text = textOf(content);
   const data = typeof content === "string" && /^\s*[[{]/.test(text) ? jsonIn(text) : undefined;
   if (isError !== true) return { state: "output-available", output: data ?? (content as JSONValue) } as const;

@@ -5,8 +5,10 @@ import type { ThinkingLevel } from "../../session/log/entry.ts";
 import { SessionError, show } from "../../session/errors.ts";
 import { checkPrice, type ModelPrice } from "../prices.ts";
 import { type Call, startCall } from "../wire/call.ts";
+import { cacheSetting } from "../wire/prompt-cache.ts";
 import { aiSdkFailure } from "./ai-sdk-failure.ts";
 import { contextWindowOf } from "../context-windows.ts";
+import { withCache } from "./cache-options.ts";
 import { callOptions, sharedSchema } from "./call-options.ts";
 import type { CallOptions, LanguageModel, StreamPart } from "./contract.ts";
 import { lookUp } from "./look-up.ts";
@@ -28,6 +30,11 @@ export interface AiSdkOptions {
   readonly contextWindow?: number;
   /** The price of a million tokens (default: the price in the table). */
   readonly prices?: ModelPrice;
+  /**
+   * Whether requests to Anthropic and OpenAI have cache markers and keys, and how long what they write is kept (default: as long
+   * as the provider does by itself). Anthropic has `"5m"` and `"1h"`, some models of OpenAI `"24h"`.
+   */
+  readonly cache?: boolean | { readonly lifetime?: "5m" | "1h" | "24h" };
   /** Maps a thinking level to provider options. Without it, thinking levels are ignored. */
   readonly thinking?: (level: ThinkingLevel) => JsonObject | undefined;
 }
@@ -40,16 +47,18 @@ export interface AiSdkOptions {
 export function aiSdk(model: AiSdkModel, options: AiSdkOptions = {}): Model {
   checkOptionsOf(
     options,
-    { contextWindow: true, prices: true, thinking: true } satisfies KeysOf<AiSdkOptions>,
+    { contextWindow: true, prices: true, cache: true, thinking: true } satisfies KeysOf<AiSdkOptions>,
     "aiSdk",
   );
   const sdk = checkModel(model);
   const { provider, modelId: id } = sdk;
   const { contextWindow = lookUp(contextWindowOf, provider, id), prices, thinking } = options;
   if (prices !== undefined) checkPrice(prices, `${provider}/${id}`);
+  const cache = cacheSetting(options.cache, ["5m", "1h", "24h"], "aiSdk");
   const optionsFor = (request: ModelRequest, call: Call): CallOptions => {
     const { thinkingLevel } = request;
-    return callOptions(request, sdk, call.signal, thinkingLevel === undefined ? undefined : thinking?.(thinkingLevel));
+    const extra = thinkingLevel === undefined ? undefined : thinking?.(thinkingLevel);
+    return withCache(callOptions(request, sdk, call.signal, extra), sdk, request.cacheKey, cache);
   };
   return {
     provider,

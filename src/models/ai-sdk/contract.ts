@@ -39,6 +39,8 @@ export interface Generated {
   readonly finishReason: FinishReason;
   readonly usage: TokenCounts;
   readonly response?: { readonly modelId?: string };
+  /** What the provider says besides, by provider. */
+  readonly providerMetadata?: Readonly<Record<string, unknown>>;
 }
 /** One part of a stream, in both versions. */
 export type StreamPart = LanguageModelV3StreamPart | LanguageModelV2StreamPart;

@@ -3,7 +3,9 @@ import { ModelError } from "../../agent/model/model-error.ts";
 import type { ContentPart, StopReason, ToolCall } from "../../session/message.ts";
 import type { Usage } from "../../session/usage.ts";
 import { costOf, type ModelPrice, priceOf } from "../prices.ts";
+import { anthropicUsage, longWritesOf } from "../anthropic/messages-wire.ts";
 import { replyContent } from "../wire/content.ts";
+import { fieldsOf } from "../wire/json-reader.ts";
 import type { Block, FinishReason, Generated, TokenCounts } from "./contract.ts";
 import { lookUp, type NamedModel } from "./look-up.ts";
 import { base64Of, providerDataOf } from "./provider-data.ts";
@@ -12,9 +14,14 @@ import { base64Of, providerDataOf } from "./provider-data.ts";
 export function replyOf(generated: Generated, model: NamedModel, prices: ModelPrice | undefined): ModelReply {
   const { content: blocks, response } = generated;
   const toolCalls = blocks.flatMap(callOf);
-  const usage = usageOf(generated.usage);
+  const raw = fieldsOf(fieldsOf(generated.providerMetadata?.["anthropic"])["usage"]);
+  // The AI SDK counts only some of what Anthropic counts; its second version leaves out what was written to the cache.
+  const usage = anthropicUsage(raw) ?? usageOf(generated.usage);
   const name = response?.modelId || model.modelId;
-  const cost = usage === undefined ? undefined : costOf(usage, prices ?? listPrice(model, name));
+  const cost =
+    usage === undefined
+      ? undefined
+      : costOf(usage, prices ?? listPrice(model, name), longWritesOf(raw).longWriteTokens);
   const providerData = providerDataOf(blocks);
   return {
     role: "assistant",

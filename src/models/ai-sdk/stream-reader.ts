@@ -59,12 +59,13 @@ export class StreamReader {
   /** The whole answer. @throws {ModelError} if the stream ended early. */
   finish(): Generated {
     if (this.#finish === undefined || endsWithoutReason(this.#finish.finishReason)) throw cutShort(this.#provider);
-    const { finishReason, usage } = this.#finish;
+    const { finishReason, usage, providerMetadata } = this.#finish;
     const content = this.#blocks.filter((block) => block.type !== "text" || block.text !== "");
     return {
       content,
       finishReason,
       usage,
+      ...(providerMetadata === undefined ? {} : { providerMetadata }),
       ...(this.#modelId === undefined ? {} : { response: { modelId: this.#modelId } }),
     };
   }

@@ -2,6 +2,7 @@ import { checkOptionsOf, type KeysOf } from "../../session/check-arguments.ts";
 import type { Model } from "../../agent/model/model.ts";
 import { SessionError, show } from "../../session/errors.ts";
 import { apiKeyFor } from "../api-key.ts";
+import { cacheSetting } from "../wire/prompt-cache.ts";
 import { checkModelId, HABITS, once, WIRE_OPTIONS, type WireModelOptions, wireModel } from "../wire/wire-model.ts";
 import { type AnthropicClient, loadAnthropicClient } from "./anthropic-client.ts";
 import { messagesWire } from "./messages-wire.ts";
@@ -16,8 +17,11 @@ export interface AnthropicOptions extends WireModelOptions {
   readonly headers?: Readonly<Record<string, string>>;
   /** Your own client of the `@anthropic-ai/sdk` package, instead of a key and a URL. */
   readonly client?: AnthropicClient;
-  /** Whether to use prompt caching for the beginning of a conversation (default true). */
-  readonly cache?: boolean;
+  /**
+   * Whether requests have cache breakpoints, and how long what they write is kept after its last use (default: five minutes).
+   * Writing for an hour costs more.
+   */
+  readonly cache?: boolean | { readonly lifetime?: "5m" | "1h" };
   /** Whether a thinking level is sent as a token budget or as an effort (default: judged by the model's id). */
   readonly thinking?: "budget" | "adaptive";
 }
@@ -43,7 +47,8 @@ const OPTIONS: KeysOf<AnthropicOptions> = {
 export function anthropic(id: string, options: AnthropicOptions = {}): Model {
   checkModelId(id, "anthropic");
   checkOptionsOf(options, OPTIONS, "anthropic", HABITS);
-  const { client, baseURL, headers, cache = true, thinking } = options;
+  const { client, baseURL, headers, thinking } = options;
+  const cache = cacheSetting(options.cache, ["5m", "1h"], "anthropic");
   if (thinking !== undefined && thinking !== "budget" && thinking !== "adaptive")
     throw new SessionError("INVALID_OPTION", `There is no thinking ${show(thinking)}; choose budget or adaptive.`);
   const apiKey = client === undefined ? apiKeyFor("anthropic", options.apiKey) : undefined;

@@ -8,7 +8,7 @@ import { messagesBody } from "./messages-body.ts";
 const tool = { name: "find_order", description: "Returns one order.", parameters: { type: "object" } };
 const user = (content: Message["content"]): Message => ({ role: "user", content: content ?? "" });
 const bodyOf = (request: ModelRequest, id = "claude-haiku-4-5") =>
-  messagesBody(id, request, { cache: false, thinking: undefined });
+  messagesBody(id, request, { cache: null, thinking: undefined });
 const messagesOf = (...messages: Message[]) => bodyOf({ messages })["messages"];
 const image = { type: "image", mediaType: "image/png", data: "aGk=" } as const;
 const cached = { cache_control: { type: "ephemeral" } };
@@ -47,7 +47,7 @@ test("a request moves system messages to their own field and sets cache breakpoi
       { type: "text", text: "Be kind.", ...cached },
     ],
     messages: [
-      { role: "user", content: [{ type: "text", text: "hi" }] },
+      { role: "user", content: [{ type: "text", text: "hi", ...cached }] },
       { role: "assistant", content: [{ type: "text", text: "Yes?" }] },
       { role: "user", content: [{ type: "text", text: "who are you?", ...cached }] },
     ],

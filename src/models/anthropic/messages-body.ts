@@ -10,13 +10,15 @@ import {
 } from "../../session/message.ts";
 import { callsAre, type DataPart, fileText, unreadable } from "../wire/content.ts";
 import { type Fields, fieldsOf, listOf, parseObject, stringOf } from "../wire/json-reader.ts";
+import { type CacheSetting, markedMessages } from "../wire/prompt-cache.ts";
 import { isFrom } from "../wire/wire-model.ts";
 import { outputFormat } from "./output-format.ts";
 import { outputTokensOf, thinkingFields } from "./thinking.ts";
 
 /** The options of the model that affect the body. */
 export interface MessagesOptions {
-  readonly cache: boolean;
+  /** Null: no request has cache breakpoints. */
+  readonly cache: CacheSetting<"5m" | "1h"> | null;
   readonly thinking: "budget" | "adaptive" | undefined;
 }
 
@@ -24,8 +26,6 @@ interface WireMessage {
   readonly role: "user" | "assistant";
   readonly content: Fields[];
 }
-
-const CACHED = { cache_control: { type: "ephemeral" } } as const;
 
 /** Converts a request to the body of the Messages API. */
 export function messagesBody(id: string, request: ModelRequest, options: MessagesOptions): Fields {
@@ -37,7 +37,11 @@ export function messagesBody(id: string, request: ModelRequest, options: Message
   const messages = wireMessages(request.messages);
   const system = systemBlocks(request.messages);
   const { tools, toolChoice } = toolFields(request);
-  if (options.cache) for (const list of [system, tools, messages.findLast(isUser)?.content ?? []]) markLast(list);
+  if (options.cache !== null) {
+    const { last, before } = markedMessages(messages.map(({ role }) => role));
+    const ends = [tools, system, messages[before]?.content ?? [], messages[last]?.content ?? []];
+    for (const blocks of ends) markLast(blocks, options.cache.lifetime);
+  }
   return {
     model: id,
     max_tokens: maxTokens,
@@ -66,14 +70,14 @@ export function blocksOf(message: AssistantMessage): Fields[] {
   return [...said, ...(message.toolCalls ?? []).map(toolUseBlock)];
 }
 
-function isUser(message: WireMessage): boolean {
-  return message.role === "user";
-}
-
-/** Sets a cache breakpoint at the last block: the next request begins with the same blocks. */
-function markLast(blocks: Fields[]): void {
+/**
+ * Sets a cache breakpoint at the last block: the next request begins with the same blocks. The provider looks for a cached
+ * prefix at most 20 blocks before a breakpoint, so that a request sets one where the last one of the request before stood.
+ */
+function markLast(blocks: Fields[], lifetime: "5m" | "1h" | undefined): void {
   const last = blocks.pop();
-  if (last !== undefined) blocks.push({ ...last, ...CACHED });
+  if (last === undefined) return;
+  blocks.push({ ...last, cache_control: { type: "ephemeral", ...(lifetime === "1h" ? { ttl: lifetime } : {}) } });
 }
 
 function systemBlocks(messages: readonly Message[]): Fields[] {

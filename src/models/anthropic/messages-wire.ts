@@ -42,7 +42,8 @@ function readMessage(message: Fields, argumentTexts: ReadonlyMap<unknown, string
     toolCalls,
     stopReason: stopReasonOf(reason, toolCalls),
     model: stringOf(message["model"]),
-    usage: usageOf(fieldsOf(message["usage"])),
+    usage: anthropicUsage(fieldsOf(message["usage"])),
+    ...longWritesOf(fieldsOf(message["usage"])),
     ...(providerData === undefined ? {} : { providerData }),
   };
 }
@@ -73,12 +74,12 @@ function stopReasonOf(reason: string, toolCalls: readonly ToolCall[]): StopReaso
 }
 
 /** Converts token counts: the API counts cached tokens separately, a `Usage` counts them as part of the input. */
-function usageOf(usage: Fields): Usage | undefined {
+export function anthropicUsage(usage: Fields): Usage | undefined {
   const fresh = numberOf(usage["input_tokens"]);
   const outputTokens = numberOf(usage["output_tokens"]);
   if (fresh === undefined || outputTokens === undefined) return undefined;
   const cacheReadTokens = numberOf(usage["cache_read_input_tokens"]);
-  const cacheWriteTokens = numberOf(usage["cache_creation_input_tokens"]);
+  const cacheWriteTokens = cacheWritesOf(usage);
   const reasoningTokens = numberOf(fieldsOf(usage["output_tokens_details"])["thinking_tokens"]);
   const inputTokens = fresh + (cacheReadTokens ?? 0) + (cacheWriteTokens ?? 0);
   return {
@@ -89,4 +90,19 @@ function usageOf(usage: Fields): Usage | undefined {
     ...(cacheWriteTokens === undefined ? {} : { cacheWriteTokens }),
     ...(reasoningTokens === undefined ? {} : { reasoningTokens }),
   };
+}
+
+/** The tokens written to the cache, from their sum, else from the counts by lifetime; endpoints omit one or the other. */
+function cacheWritesOf(usage: Fields): number | undefined {
+  const byLifetime = fieldsOf(usage["cache_creation"]);
+  const short = numberOf(byLifetime["ephemeral_5m_input_tokens"]);
+  const long = numberOf(byLifetime["ephemeral_1h_input_tokens"]);
+  const sum = short === undefined && long === undefined ? undefined : (short ?? 0) + (long ?? 0);
+  return numberOf(usage["cache_creation_input_tokens"]) ?? sum;
+}
+
+/** The tokens written for an hour, which have a price of their own. */
+export function longWritesOf(usage: Fields): { longWriteTokens?: number } {
+  const long = numberOf(fieldsOf(usage["cache_creation"])["ephemeral_1h_input_tokens"]);
+  return long === undefined || long === 0 ? {} : { longWriteTokens: long };
 }

@@ -8,7 +8,7 @@ import { openai } from "./openai.ts";
 const tool = { name: "find_order", description: "Returns one order.", parameters: { type: "object", properties: {} } };
 const user = (content: Message["content"]): Message => ({ role: "user", content: content ?? "" });
 const image = { type: "image", mediaType: "image/png", data: "aGk=" } as const;
-const bodyOf = (request: ModelRequest, baseURL?: string) => chatBody("gpt-x", request, baseURL);
+const bodyOf = (request: ModelRequest, baseURL?: string) => chatBody("gpt-x", request, baseURL, null);
 const messagesOf = (...messages: Message[]) => bodyOf({ messages })["messages"];
 
 test("a streaming request asks for usage, on the chat path, with the key and the headers", async () => {

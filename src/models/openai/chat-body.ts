@@ -10,18 +10,22 @@ import {
 import { type DataPart, dataUrl, namedText, unreadable } from "../wire/content.ts";
 import { fieldsOf } from "../wire/json-reader.ts";
 import { isFrom } from "../wire/wire-model.ts";
+import { cacheFields, isOpenAIHost, markItems, type OpenAICache, usesCache } from "./cache-fields.ts";
 import { outputFormat } from "./output-format.ts";
 import { effortOf } from "./reasoning.ts";
 
 type Body = Readonly<Record<string, unknown>>;
 
 /** Converts a request to the body of the Chat Completions API. */
-export function chatBody(id: string, request: ModelRequest, baseURL: string | undefined): Body {
+export function chatBody(id: string, request: ModelRequest, baseURL: string | undefined, cache: OpenAICache): Body {
   const { tools = [], toolChoice, temperature, maxOutputTokens, stop = [], output } = request;
   const effort = effortOf(request.thinkingLevel);
+  const messages = chatMessages(id, request.messages);
+  const cached = usesCache(cache, baseURL) ? cache : null;
   return {
     model: id,
-    messages: chatMessages(id, request.messages),
+    messages: cached === null ? messages : markItems(id, messages, "text"),
+    ...(cached && cacheFields(id, request, cached)),
     ...(tools.length === 0 ? {} : { tools: tools.map((schema) => ({ type: "function", function: schema })) }),
     ...(tools.length === 0 || toolChoice === undefined ? {} : { tool_choice: chatToolChoice(toolChoice) }),
     ...(effort === undefined ? {} : { reasoning_effort: effort }),
@@ -34,8 +38,7 @@ export function chatBody(id: string, request: ModelRequest, baseURL: string | un
 
 /** The field for the token limit: OpenAI's newer models refuse the old name, other endpoints do not know the new one. */
 function limitField(baseURL: string | undefined): "max_completion_tokens" | "max_tokens" {
-  const host = baseURL === undefined ? "api.openai.com" : URL.canParse(baseURL) ? new URL(baseURL).hostname : "";
-  return /(^|\.)openai\.(com|azure\.com)$/.test(host) ? "max_completion_tokens" : "max_tokens";
+  return isOpenAIHost(baseURL) ? "max_completion_tokens" : "max_tokens";
 }
 
 function chatToolChoice(choice: NonNullable<ModelRequest["toolChoice"]>): unknown {

@@ -2,16 +2,17 @@ import type { Wire, WireAnswer } from "../wire/wire-model.ts";
 import { fieldsOf, listOf, numberOf, stringOf } from "../wire/json-reader.ts";
 import { malformed, WireError } from "../wire/failure.ts";
 import type { Usage } from "../../session/usage.ts";
+import type { OpenAICache } from "./cache-fields.ts";
 import { chatBody } from "./chat-body.ts";
 import { ChatAnswer } from "./chat-answer.ts";
 import type { OpenAIClient } from "./openai-client.ts";
 import { takesSchema } from "./output-format.ts";
 
 /** The Chat Completions API. */
-export function chatWire(id: string): Wire<OpenAIClient> {
+export function chatWire(id: string, cache: OpenAICache): Wire<OpenAIClient> {
   return {
     provider: "openai",
-    body: (request, client) => chatBody(id, request, client.baseURL),
+    body: (request, client) => chatBody(id, request, client.baseURL, cache),
     takesOutput: () => takesSchema(id),
     streaming: { stream_options: { include_usage: true } },
     send: (client, body, call) => client.chat.completions.create(body, call),
@@ -63,7 +64,8 @@ function usageOf(value: unknown): Usage | undefined {
   const details = fieldsOf(usage["prompt_tokens_details"]);
   // The second name is used by endpoints that count cache hits and misses.
   const cacheReadTokens = numberOf(details["cached_tokens"]) ?? numberOf(usage["prompt_cache_hit_tokens"]);
-  const cacheWriteTokens = numberOf(details["cache_write_tokens"]);
+  // The second name is used by gateways.
+  const cacheWriteTokens = numberOf(details["cache_write_tokens"]) ?? numberOf(details["cache_creation_tokens"]);
   const reasoningTokens = numberOf(fieldsOf(usage["completion_tokens_details"])["reasoning_tokens"]);
   return {
     inputTokens,

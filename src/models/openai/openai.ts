@@ -2,6 +2,7 @@ import { checkOptionsOf, type KeysOf } from "../../session/check-arguments.ts";
 import type { Model } from "../../agent/model/model.ts";
 import { SessionError, show } from "../../session/errors.ts";
 import { apiKeyFor } from "../api-key.ts";
+import { cacheSetting } from "../wire/prompt-cache.ts";
 import { checkModelId, HABITS, once, WIRE_OPTIONS, type WireModelOptions, wireModel } from "../wire/wire-model.ts";
 import { chatWire } from "./chat-wire.ts";
 import { loadOpenAIClient, type OpenAIClient } from "./openai-client.ts";
@@ -20,6 +21,11 @@ export interface OpenAIOptions extends WireModelOptions {
   readonly organization?: string;
   /** Your own client of the `openai` package, instead of a key and a URL. */
   readonly client?: OpenAIClient;
+  /**
+   * Whether requests name their prompt cache and mark its ends (default: only if they go to OpenAI or Azure, as other endpoints
+   * may refuse these fields), and whether models that can keep what they cache for a day do so.
+   */
+  readonly cache?: boolean | { readonly lifetime?: "24h" };
 }
 
 const OPTIONS: KeysOf<OpenAIOptions> = {
@@ -30,6 +36,7 @@ const OPTIONS: KeysOf<OpenAIOptions> = {
   headers: true,
   organization: true,
   client: true,
+  cache: true,
 };
 
 /**
@@ -45,9 +52,10 @@ export function openai(id: string, options: OpenAIOptions = {}): Model {
   const { api = "chat", client, baseURL, organization, headers } = options;
   if (api !== "chat" && api !== "responses")
     throw new SessionError("INVALID_OPTION", `There is no api ${show(api)} of openai; choose chat or responses.`);
+  const cache = cacheSetting(options.cache, ["24h"], "openai");
   const apiKey = client === undefined ? apiKeyFor("openai", options.apiKey) : undefined;
   return wireModel<OpenAIClient>({
-    wire: api === "chat" ? chatWire(id) : responsesWire(id),
+    wire: api === "chat" ? chatWire(id, cache) : responsesWire(id, cache),
     id,
     options,
     secret: apiKey,

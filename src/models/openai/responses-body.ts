@@ -4,20 +4,29 @@ import { type AssistantMessage, type Content, type Message, partsOf, textOf } fr
 import { callsAre, type DataPart, dataUrl, namedText } from "../wire/content.ts";
 import { fieldsOf, listOf, stringOf } from "../wire/json-reader.ts";
 import { isFrom } from "../wire/wire-model.ts";
+import { cacheFields, markItems, type OpenAICache, usesCache } from "./cache-fields.ts";
 import { outputFormat } from "./output-format.ts";
 import { effortOf, thinks } from "./reasoning.ts";
 
 type Body = Readonly<Record<string, unknown>>;
 
 /** Converts a request to the body of the Responses API. The provider stores nothing: the session's log is the only copy. */
-export function responsesBody(id: string, request: ModelRequest): Body {
+export function responsesBody(
+  id: string,
+  request: ModelRequest,
+  baseURL: string | undefined,
+  cache: OpenAICache,
+): Body {
   const { tools = [], toolChoice, temperature, maxOutputTokens, stop = [], output } = request;
   if (stop.length > 0)
     throw new SessionError("INVALID_OPTION", 'The Responses API has no stop texts; use the option api: "chat".');
   const effort = effortOf(request.thinkingLevel);
+  const items = request.messages.flatMap(inputItems);
+  const cached = usesCache(cache, baseURL) ? cache : null;
   return {
     model: id,
-    input: request.messages.flatMap(inputItems),
+    input: cached === null ? items : markItems(id, items.map(fieldsOf), "input_text"),
+    ...(cached && cacheFields(id, request, cached)),
     store: false,
     // Without it, a reasoning model would start thinking again in each round; other models refuse the field.
     ...(effort !== undefined || thinks(id) ? { include: ["reasoning.encrypted_content"] } : {}),

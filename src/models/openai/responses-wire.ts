@@ -5,15 +5,16 @@ import type { Usage } from "../../session/usage.ts";
 import { cutShort, malformed, WireError } from "../wire/failure.ts";
 import { type Fields, fieldsOf, listOf, numberOf, stringOf } from "../wire/json-reader.ts";
 import type { Wire, WireAnswer, WireStream } from "../wire/wire-model.ts";
+import type { OpenAICache } from "./cache-fields.ts";
 import type { OpenAIClient } from "./openai-client.ts";
 import { takesSchema } from "./output-format.ts";
 import { responsesBody } from "./responses-body.ts";
 
 /** The Responses API. */
-export function responsesWire(id: string): Wire<OpenAIClient> {
+export function responsesWire(id: string, cache: OpenAICache): Wire<OpenAIClient> {
   return {
     provider: "openai",
-    body: (request) => responsesBody(id, request),
+    body: (request, client) => responsesBody(id, request, client.baseURL, cache),
     takesOutput: () => takesSchema(id),
     streaming: {},
     send: (client, body, call) => client.responses.create(body, call),
@@ -144,13 +145,16 @@ function usageOf(value: unknown): Usage | undefined {
   const inputTokens = numberOf(usage["input_tokens"]);
   const outputTokens = numberOf(usage["output_tokens"]);
   if (inputTokens === undefined || outputTokens === undefined) return undefined;
-  const cacheReadTokens = numberOf(fieldsOf(usage["input_tokens_details"])["cached_tokens"]);
+  const details = fieldsOf(usage["input_tokens_details"]);
+  const cacheReadTokens = numberOf(details["cached_tokens"]);
+  const cacheWriteTokens = numberOf(details["cache_write_tokens"]);
   const reasoningTokens = numberOf(fieldsOf(usage["output_tokens_details"])["reasoning_tokens"]);
   return {
     inputTokens,
     outputTokens,
     totalTokens: numberOf(usage["total_tokens"]) ?? inputTokens + outputTokens,
     ...(cacheReadTokens === undefined ? {} : { cacheReadTokens }),
+    ...(cacheWriteTokens === undefined ? {} : { cacheWriteTokens }),
     ...(reasoningTokens === undefined ? {} : { reasoningTokens }),
   };
 }

@@ -27,6 +27,8 @@ export interface WireAnswer {
   /** The model id in the answer. */
   readonly model: string;
   readonly usage: Usage | undefined;
+  /** How many of the tokens written to the cache were written for an hour. */
+  readonly longWriteTokens?: number;
   readonly providerData?: JsonValue;
 }
 
@@ -210,10 +212,10 @@ function eventsOf(stream: unknown, provider: string): AsyncIterator<unknown> {
 }
 
 function replyOf(answer: WireAnswer, provider: string, id: string, prices: ModelPrice | undefined): ModelReply {
-  const { parts, toolCalls, usage, stopReason, providerData } = answer;
+  const { parts, toolCalls, usage, longWriteTokens, stopReason, providerData } = answer;
   const model = answer.model || id;
   const price = prices ?? priceOf(provider, model) ?? priceOf(provider, id);
-  const cost = usage === undefined ? undefined : costOf(usage, price);
+  const cost = usage === undefined ? undefined : costOf(usage, price, longWriteTokens);
   return {
     role: "assistant",
     content: replyContent(parts, toolCalls),

@@ -13,8 +13,9 @@ const TYPES: Record<
 > = {
   message: {
     node: true,
-    whole: { message: { role: "user", content: "hi" } },
-    wrong: { message: ["hi", null, [], {}, { role: "robot", content: "" }] },
+    whole: { message: { role: "user", content: "hi" }, setup: "s" },
+    optional: ["setup"],
+    wrong: { message: ["hi", null, [], {}, { role: "robot", content: "" }], setup: ["", 1, "a\nb"] },
   },
   compaction: {
     node: true,
@@ -63,6 +64,33 @@ const TYPES: Record<
     optional: ["data"],
     wrong: { customType: ["", 1] },
   },
+  setup: {
+    node: true,
+    whole: {
+      ...{ agent: "helper", instructions: "Be brief.", instructionsDigest: "d", thinkingLevel: "high" },
+      ...{ tools: [{ name: "pay", description: "", parameters: { type: "object" } }], toolChoice: { name: "pay" } },
+      ...{ output: { type: "object" }, maxOutputTokens: 9, temperature: 0.5, stop: ["."], providerOptionsDigest: "d" },
+      unchanged: { instructions: "a", tools: "b", output: "c" },
+    },
+    optional: [
+      ...["instructions", "instructionsDigest", "tools", "thinkingLevel", "toolChoice", "output", "maxOutputTokens"],
+      ...["temperature", "stop", "providerOptionsDigest", "unchanged"],
+    ],
+    wrong: {
+      agent: ["", 1, null, "a\nb"],
+      instructions: [1, null],
+      instructionsDigest: ["", 1],
+      tools: ["pay", [null], [{ name: "pay" }], [{ name: "", description: "", parameters: {} }]],
+      thinkingLevel: ["", 1],
+      toolChoice: ["pay", null, {}, { name: 1 }],
+      output: [[], "text", null],
+      maxOutputTokens: [-1, "9"],
+      temperature: [-1, "hot"],
+      stop: [".", [1]],
+      providerOptionsDigest: ["", {}],
+      unchanged: [null, [], { tools: "" }, { output: 1 }],
+    },
+  },
   leaf: { node: false, whole: { targetId: null }, wrong: { targetId: ["", 1, "a\n"] } },
   label: { node: false, whole: { targetId: "e", label: null }, wrong: { targetId: [null, "", 1], label: ["", 1] } },
   session_info: { node: false, whole: { name: "" }, wrong: { name: [null, 1] } },
@@ -76,9 +104,9 @@ const TYPES: Record<
     node: false,
     whole: {
       ...{ runId: "r", phase: "failed", error: { message: "m" }, usage: usage(0), truncated: true },
-      ...{ agent: "helper", model: "p/m", tools: ["pay"] },
+      ...{ agent: "helper", model: "p/m", tools: ["pay"], setup: "s" },
     },
-    optional: ["error", "usage", "truncated", "agent", "model", "tools"],
+    optional: ["error", "usage", "truncated", "agent", "model", "tools", "setup"],
     wrong: {
       runId: ["", null],
       phase: ["ended", null],
@@ -87,6 +115,7 @@ const TYPES: Record<
       agent: ["", "a\nb", 1],
       model: ["", 1],
       tools: ["pay", [1], null],
+      setup: ["", 1],
     },
   },
   approval: {

@@ -6,6 +6,7 @@ import type { AssistantMessage, InputMessage, ToolMessage } from "../message.ts"
 import { USAGE_FIELDS } from "../usage.ts";
 import type { EntryBody } from "./entry.ts";
 import { isTimestamp } from "./header.ts";
+import { SHARED_FIELDS } from "./setup.ts";
 
 type Fields = { readonly [key: string]: unknown };
 type Problem = (value: unknown) => string | null;
@@ -174,10 +175,42 @@ const requestMessages = check("requestMessages", (value) => {
   return null;
 });
 
+const toolSchema = {
+  type: "object",
+  properties: { name: { type: "string" }, description: { type: "string" }, parameters: { type: "object" } },
+  required: ["name", "description", "parameters"],
+};
+const toolSchemas = check({ type: "array", items: toolSchema }, (value) => {
+  if (!Array.isArray(value)) return "is not a list";
+  const whole = value.every(
+    (tool) =>
+      isFields(tool) && filled(tool.name) === null && text(tool.description) === null && isFields(tool.parameters),
+  );
+  return whole ? null : "has a tool without name, description or parameters";
+});
+
+const TOOL_CHOICES: readonly unknown[] = ["auto", "none", "required"];
+const toolChoice = check({}, (value) =>
+  TOOL_CHOICES.includes(value) || (isFields(value) && filled(value.name) === null)
+    ? null
+    : `is not one of ${TOOL_CHOICES.join(", ")}, nor an object with the name of a tool`,
+);
+
+const shared = {
+  type: "object",
+  properties: Object.fromEntries(SHARED_FIELDS.map((field) => [field, { type: "string" }])),
+};
+const unchanged = check(shared, (value) => {
+  if (!isFields(value)) return "is not an object";
+  for (const field of SHARED_FIELDS)
+    if (value[field] !== undefined && name(value[field]) !== null) return `has a ${field} that ${name(value[field])}`;
+  return null;
+});
+
 /** The own fields of an entry, by its type. */
 export const entryRules: { readonly [Type in EntryBody["type"]]: RulesOf<Extract<EntryBody, { type: Type }>, "type"> } =
   {
-    message: { message },
+    message: { message, setup: optional(name) },
     compaction: {
       summary: filled,
       firstKeptEntryId: name,
@@ -204,6 +237,26 @@ export const entryRules: { readonly [Type in EntryBody["type"]]: RulesOf<Extract
       activeSkills: optional(texts),
     },
     custom: { customType: filled, data: optional(anything) },
+    context_edit: {
+      targetId: optional(name),
+      message: optional(nullOr(message)),
+      reason: optional(text),
+      undo: optional(name),
+    },
+    setup: {
+      agent: name,
+      instructions: optional(text),
+      instructionsDigest: optional(filled),
+      tools: optional(toolSchemas),
+      thinkingLevel: optional(filled),
+      toolChoice: optional(toolChoice),
+      output: optional(object),
+      maxOutputTokens: optional(amount),
+      temperature: optional(amount),
+      stop: optional(texts),
+      providerOptionsDigest: optional(filled),
+      unchanged: optional(unchanged),
+    },
     erased: { was: filled, reason: optional(text) },
     leaf: { targetId: nullOr(name) },
     label: { targetId: name, label: nullOr(filled) },
@@ -221,6 +274,7 @@ export const entryRules: { readonly [Type in EntryBody["type"]]: RulesOf<Extract
       agent: optional(name),
       model: optional(filled),
       tools: optional(texts),
+      setup: optional(name),
       before: optional(count),
       group: optional(roster),
     },
@@ -269,7 +323,10 @@ export function bodyProblem(body: Fields): string | null {
   if (typeof body.type !== "string" || body.type === "") return "it has no type";
   const rules = rulesIn(entryRules, body.type);
   if (rules === undefined) return null;
-  return fieldProblem(body, rules) ?? (body.type === "run_request" ? requestProblem(body) : null);
+  const problem = fieldProblem(body, rules);
+  if (problem !== null) return problem;
+  if (body.type === "run_request") return requestProblem(body);
+  return body.type === "context_edit" ? editProblem(body) : null;
 }
 
 /** What is wrong with a request whose fields are each valid, or null. */
@@ -277,6 +334,21 @@ function requestProblem({ input, messages, group }: Fields): string | null {
   if ((input === undefined) === (messages === undefined))
     return input === undefined ? "input is missing, and so are messages" : "it has both input and messages";
   return messages !== undefined && group !== undefined ? "a group takes input, not messages" : null;
+}
+
+/** What a replacement must not say: it cost nothing, and no provider has signed it. */
+const UNEDITED_FIELDS = ["usage", "cost", "providerData"] as const;
+
+/** What is wrong with an edit whose fields are each valid, or null. */
+function editProblem({ targetId, message, reason, undo }: Fields): string | null {
+  if (undo !== undefined)
+    return [targetId, message, reason].every((field) => field === undefined)
+      ? null
+      : "it undoes an edit and has other fields";
+  if (targetId === undefined) return "targetId is missing, and so is undo";
+  if (message === undefined) return "message is missing; give null to leave the entry out";
+  const field = UNEDITED_FIELDS.find((key) => isFields(message) && message[key] !== undefined);
+  return field === undefined ? null : `message has ${field}, which a replacement does not have`;
 }
 
 type Limits = Readonly<Record<string, number>>;
@@ -290,6 +362,7 @@ const CHARACTERS_MAX: Readonly<Record<string, Limits>> = {
   session_info: { name: NAME_CHARACTERS_MAX },
   status: { reason: REASON_CHARACTERS_MAX },
   cancel: { reason: REASON_CHARACTERS_MAX },
+  context_edit: { reason: REASON_CHARACTERS_MAX },
   run_blocked: { code: NAME_CHARACTERS_MAX, message: REASON_CHARACTERS_MAX },
   approval: { note: REASON_CHARACTERS_MAX },
   run: { model: MODEL_CHARACTERS_MAX },

@@ -1,6 +1,7 @@
 import type { JsonObject, JsonValue } from "../../internal/json.ts";
 import type { Content, Message, RequestMessage } from "../message.ts";
 import type { SandboxPlacement } from "./header.ts";
+import type { Setup } from "./setup.ts";
 import type { Usage } from "../usage.ts";
 
 /** Where a session stands in its life. */
@@ -28,7 +29,12 @@ export interface EntryStamp {
 
 /** The own fields of each entry type that hangs on the tree. */
 export type NodeBody =
-  | { readonly type: "message"; readonly message: Message }
+  | {
+      readonly type: "message";
+      readonly message: Message;
+      /** Of an answer: the id of the `setup` that it was asked with, since format 3. */
+      readonly setup?: string;
+    }
   | {
       readonly type: "compaction";
       readonly summary: string;
@@ -64,6 +70,19 @@ export type NodeBody =
       readonly activeSkills?: readonly string[];
     }
   | { readonly type: "custom"; readonly customType: string; readonly data?: JsonValue }
+  /**
+   * Changes what models see of an entry above it: `message` instead, or nothing if that is null. With `undo`, the id of another
+   * edit, it takes that one back, and has no other field.
+   */
+  | {
+      readonly type: "context_edit";
+      readonly targetId?: string;
+      readonly message?: Message | null;
+      readonly reason?: string;
+      readonly undo?: string;
+    }
+  /** What the requests of an agent contain beside their messages; stored where it differs from that agent's last one on the path. */
+  | ({ readonly type: "setup" } & Setup)
   /** Stands where what someone said was removed; `was` is the type that stood there. */
   | { readonly type: "erased"; readonly was: string; readonly reason?: string };
 
@@ -90,6 +109,8 @@ export type FactBody =
       readonly agent?: string;
       readonly model?: string;
       readonly tools?: readonly string[];
+      /** With the first `started`: the id of the `setup` that its requests are sent with, which recovering it does not change. */
+      readonly setup?: string;
       /** With the first `started`: how many entries of the same append precede it, such as the run's input. */
       readonly before?: number;
       /** With `started`, of a group: the message that it answers and its agents, by name, in their order. */
@@ -185,6 +206,8 @@ const NODE_TYPES: ReadonlySet<string> = new Set<NodeBody["type"] | "lost">([
   "model_change",
   "variables",
   "custom",
+  "context_edit",
+  "setup",
   "erased",
   "lost",
 ]);

@@ -46,6 +46,7 @@ const bodies: fc.Arbitrary<EntryBody> = fc.oneof(
   fc.record({ set, unset: fc.subarray(["a", "b"]) }).map((fields): EntryBody => ({ type: "variables", ...fields })),
   fc.constant<EntryBody>({ type: "variables", set: {}, unset: [], systemPrompt: "p", activeTools: ["t"] }),
   fc.constant<EntryBody>({ type: "custom", customType: "c" }),
+  word.map((agent): EntryBody => ({ type: "setup", agent: agent === "" ? "__proto__" : agent })),
   word.map((name): EntryBody => ({ type: "session_info", name })),
   fc
     .constantFrom<SessionStatus>("active", "closed", "suspended")
@@ -166,10 +167,23 @@ function headOf({ entries, head }: SampleLog): Omit<SessionHead, "path"> & { rea
     messageCount: messages.length,
     firstMessage: texts.find((text) => text !== "") ?? null,
     ...spentOn(entries),
-    openRuns: openRuns.map(({ runId }) => ({ runId, state: "started" })),
+    openRuns: openRuns.map(({ runId }) => {
+      const claims = claimsOf(entries, runId);
+      return { runId, state: "started", ...(claims > 1 ? { claims } : {}) };
+    }),
     undone: [],
     closed: trailer >= 0 && trailer > reopened,
   };
+}
+
+/** How often an open run was started since the last message. */
+function claimsOf(entries: readonly Entry[], runId: string): number {
+  let claims = 0;
+  for (const entry of entries) {
+    if (entry.type === "message") claims = Math.min(claims, 1);
+    else if (entry.type === "run" && entry.runId === runId) claims = entry.phase === "started" ? claims + 1 : 0;
+  }
+  return claims;
 }
 
 function pathOf(entries: readonly Entry[], id: string): WholePath {
@@ -200,6 +214,7 @@ function pathOf(entries: readonly Entry[], id: string): WholePath {
       systemPrompt: settings === undefined ? null : "p",
       activeTools: settings === undefined ? [] : ["t"],
       activeSkills: [],
+      setups: Object.fromEntries(path.flatMap((entry) => (entry.type === "setup" ? [[entry.agent, entry.id]] : []))),
     },
   };
 }

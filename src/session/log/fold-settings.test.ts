@@ -48,6 +48,7 @@ describe("settings of a path", () => {
       systemPrompt: "p",
       activeTools: ["t"],
       activeSkills: ["s"],
+      setups: {},
     });
     log.append([{ type: "variables", set: {}, unset: [], systemPrompt: null, activeTools: [] }]);
     expect(log.settings()).toEqual({
@@ -55,7 +56,21 @@ describe("settings of a path", () => {
       systemPrompt: null,
       activeTools: [],
       activeSkills: ["s"],
+      setups: {},
     });
+  });
+
+  test("the last setup of each agent is found along the branch, whatever the agent's name and whatever else an entry says", () => {
+    const log = new SampleLog();
+    const setup = (id: string, agent: string): EntryDraft => ({ type: "setup", id, agent });
+    log.append([setup("a1", "a"), setup("p1", "__proto__"), setup("a2", "a"), variables("v", { x: "1" })]);
+    log.append([{ type: "variables", set: {}, unset: [], setups: { a: "other" } } as EntryDraft]);
+    expect(Object.entries(log.settings().setups)).toEqual([
+      ["a", "a2"],
+      ["__proto__", "p1"],
+    ]);
+    log.append([{ type: "leaf", targetId: "a1" }]);
+    expect(log.settings()).toMatchObject({ variables: {}, setups: { a: "a1" } });
   });
 
   test("the model is the last one chosen or used", () => {

@@ -24,7 +24,7 @@ export interface PathSummary {
   readonly compactionId: string | null;
   readonly model: { readonly provider: string; readonly modelId: string } | null;
   readonly thinkingLevel: ThinkingLevel;
-  /** Where what the `variables` entries of the path set is found; null where there are none. */
+  /** Where what the `variables` and `setup` entries of the path set is found; null where there are none. */
   readonly settings: SettingsNode | null;
 }
 
@@ -120,6 +120,7 @@ export function stepPath(
       path.thinkingLevel = node.thinkingLevel;
       break;
     case "variables":
+    case "setup":
       path.settings = stepSettings(parent.settings, node, settingsAt);
       break;
     default:

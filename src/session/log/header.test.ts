@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { header, timeAt } from "../../../test/sample-log.ts";
-import { checkHeader, createHeader, FORMAT_VERSION, isTimestamp, type SessionHeader } from "./header.ts";
+import { checkHeader, createHeader, FORMAT_VERSION, isTimestamp, rootIdOf, type SessionHeader } from "./header.ts";
 import { HEADER_BYTES_MAX } from "../limits.ts";
 
 describe("createHeader", () => {
@@ -149,6 +149,22 @@ describe("checkHeader", () => {
 
   test("keeps fields that it does not know", () => {
     expect(checkHeader({ ...header(), added: "later" })).toMatchObject({ added: "later" });
+  });
+});
+
+describe("the root of a session", () => {
+  const forkedFrom = { sessionId: "source", entryId: null, version: 0 };
+
+  test.each([
+    [{}, "s"],
+    [{ forkedFrom }, "source"],
+    [{ forkedFrom, rootId: "root" }, "root"],
+  ])("of a header with %j is %s", (fields, root) => {
+    expect(rootIdOf(createHeader({ id: "s", ...fields }))).toBe(root);
+  });
+
+  test("is refused if it is no session id", () => {
+    expect(() => createHeader({ rootId: "a/b" })).toThrow(expect.objectContaining({ code: "INVALID_ID" }));
   });
 });
 

@@ -69,6 +69,8 @@ export interface SessionHeader {
   readonly metadata: JsonObject;
   /** Only in a session that was imported, and in forks of one; written by the import, whatever the file says. */
   readonly inherited?: Inherited;
+  /** Of a fork, since format 3: the first session of the chain of forks; read it with `rootIdOf`. */
+  readonly rootId?: string;
 }
 
 /** Every version that this code reads. */
@@ -98,6 +100,7 @@ const HEADER_KEYS: KeysOf<SessionHeader> = {
   sandbox: true,
   metadata: true,
   inherited: true,
+  rootId: true,
 };
 
 const UNKNOWN_LINEAGE: Lineage = Object.freeze({ parents: [], operator: "implicit", kind: "unknown", extras: [] });
@@ -123,6 +126,7 @@ export function createHeader(init: Partial<SessionHeader> = {}): SessionHeader {
     sandbox: init.sandbox ?? null,
     metadata: init.metadata ?? {},
     ...(init.inherited === undefined ? {} : { inherited: init.inherited }),
+    ...(init.rootId === undefined ? {} : { rootId: init.rootId }),
   });
 }
 
@@ -152,7 +156,16 @@ export function checkHeader(value: unknown): SessionHeader {
   checkSandbox(header.sandbox);
   if (!isObject(header.metadata)) throw invalid("metadata is not an object");
   checkInherited(header.inherited);
+  if (header.rootId !== undefined) checkSessionId(header.rootId);
   return header as unknown as SessionHeader;
+}
+
+/**
+ * The id of the first session of a chain of forks; a session that is no fork is its own root. A fork from before format 3 does
+ * not have it: then this is the session that it was forked from, which may be a fork itself.
+ */
+export function rootIdOf({ id, rootId, forkedFrom }: Pick<SessionHeader, "id" | "rootId" | "forkedFrom">): string {
+  return rootId ?? forkedFrom?.sessionId ?? id;
 }
 
 /** Whether a text is an ISO-8601 time with milliseconds in UTC, as `toISOString` writes it. */

@@ -35,7 +35,7 @@ export class SettingsMeter {
   #read(last: SettingsNode | null): void {
     this.#sizes = new Map();
     this.#bytes = 0;
-    const { variables, ...rest } = settingsFrom(last === null ? [] : this.#chainOf(last));
+    const { variables, setups: _setups, ...rest } = settingsFrom(last === null ? [] : this.#chainOf(last));
     for (const [key, value] of Object.entries(variables)) this.#set(`v${key}`, sizeOf({ [key]: value }));
     for (const [name, value] of Object.entries(rest)) this.#set(name, sizeOf(value));
     this.#readBytes += this.#bytes;

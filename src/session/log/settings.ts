@@ -1,33 +1,37 @@
 import { freezeDeep } from "../../internal/freeze-deep.ts";
+import { defined } from "../../internal/defined.ts";
 import type { JsonObject, JsonValue } from "../../internal/json.ts";
 import type { EntryOf } from "./entry.ts";
 
-/** What the `variables` entries of a path add up to. */
+/** What the `variables` and `setup` entries of a path add up to. */
 export interface Settings {
   readonly variables: JsonObject;
   readonly systemPrompt: string | null;
   readonly activeTools: readonly string[];
   readonly activeSkills: readonly string[];
+  /** The id of the last `setup` of each agent, by the agent's name. */
+  readonly setups: Readonly<Record<string, string>>;
 }
 
-/** What some `variables` entries in a row change, added up. */
+/** What some `variables` and `setup` entries in a row change, added up. */
 export interface SettingsChange {
   readonly set?: JsonObject;
   readonly unset?: readonly string[];
   readonly systemPrompt?: string | null;
   readonly activeTools?: readonly string[];
   readonly activeSkills?: readonly string[];
+  readonly setups?: Readonly<Record<string, string>>;
 }
 
 /**
  * Where the settings of a path stand.
  *
- * The k-th `variables` node of a path keeps what the last lowbit(k) of them changed, itself included, and the position of
+ * The k-th node of a path that is `variables` or `setup` keeps what the last lowbit(k) of them changed, itself included, and the position of
  * node k − lowbit(k), where lowbit(k) is the largest power of two that divides k. So an entry never holds all that was
  * set before it, reading everything takes log k steps, and nothing of it ever changes: it holds for branches and forks.
  */
 export interface SettingsNode {
-  /** The k of the node: how many `variables` nodes its path has. */
+  /** The k of the node: how many such nodes its path has. */
   readonly count: number;
   /** Its position in the log. */
   readonly seq: number;
@@ -43,12 +47,16 @@ export const NO_SETTINGS: Settings = Object.freeze({
   systemPrompt: null,
   activeTools: Object.freeze([]),
   activeSkills: Object.freeze([]),
+  setups: Object.freeze({}),
 });
 
-/** The node that a `variables` entry becomes below a path with these settings. `nodeAt` gives earlier nodes by position. */
+/** An entry that changes the settings of its path. */
+export type SettingsEntry = EntryOf<"variables"> | EntryOf<"setup">;
+
+/** The node that an entry becomes below a path with these settings. `nodeAt` gives earlier nodes by position. */
 export function stepSettings(
   parent: SettingsNode | null,
-  entry: EntryOf<"variables">,
+  entry: SettingsEntry,
   nodeAt: (seq: number) => SettingsNode,
 ): SettingsNode {
   const count = (parent?.count ?? 0) + 1;
@@ -62,7 +70,7 @@ export function stepSettings(
   return foldedNode({ count, seq: entry.seq, before: before?.seq ?? null }, [entry, ...joined]);
 }
 
-type Part = EntryOf<"variables"> | SettingsNode;
+type Part = SettingsEntry | SettingsNode;
 
 /** What the change of a folded node is put together of, the latest first, as long as nobody has read it. */
 const unread = new WeakMap<SettingsNode, readonly Part[]>();
@@ -95,9 +103,15 @@ function changesOf(parts: readonly Part[], into: SettingsChange[]): SettingsChan
   for (const part of parts) {
     const inner = "count" in part ? unread.get(part) : undefined;
     if (inner !== undefined) changesOf(inner, into);
-    else into.push("count" in part ? changeOf(part) : part);
+    else into.push("count" in part ? changeOf(part) : changeBy(part));
   }
   return into;
+}
+
+function changeBy(entry: SettingsEntry): SettingsChange {
+  if (entry.type === "setup") return { setups: { [entry.agent]: entry.id } };
+  const { set, unset, systemPrompt, activeTools, activeSkills } = entry;
+  return { set, unset, ...defined({ systemPrompt, activeTools, activeSkills }) };
 }
 
 /** @throws {Error} for a node from a listing: what is folded from it would lack what it changed. */
@@ -115,12 +129,13 @@ export function settingsFrom(nodes: readonly SettingsNode[]): Settings {
 /** The same; with `taken` the oldest node is nobody else's, and the variables that it holds are added to. */
 function settingsOf(nodes: readonly SettingsNode[], taken: boolean): Settings {
   if (nodes.length === 0) return NO_SETTINGS;
-  const { set: variables, systemPrompt = null, activeTools, activeSkills } = join(nodes.map(changeOf), taken);
+  const { set: variables, systemPrompt = null, activeTools, activeSkills, setups } = join(nodes.map(changeOf), taken);
   return freezeDeep({
     variables,
     systemPrompt,
     activeTools: activeTools ?? NO_SETTINGS.activeTools,
     activeSkills: activeSkills ?? NO_SETTINGS.activeSkills,
+    setups: setups ?? NO_SETTINGS.setups,
   });
 }
 
@@ -142,7 +157,7 @@ export async function readSettings(
 export class SettingsTable {
   readonly #nodes = new Map<number, SettingsNode>();
 
-  /** Remembers what the last `variables` node of a path holds. */
+  /** Remembers what the last settings node of a path holds. */
   add(settings: SettingsNode | null): void {
     if (settings !== null) this.#nodes.set(settings.seq, settings);
   }
@@ -175,7 +190,7 @@ export class SettingsTable {
 }
 
 /** A node that holds everything by itself, as entries of the first format do. */
-export function wholeSettings(settings: Settings, seq: number): SettingsNode {
+export function wholeSettings(settings: Omit<Settings, "setups">, seq: number): SettingsNode {
   const { variables: set, systemPrompt, activeTools, activeSkills } = settings;
   return freezeDeep({ count: 0, seq, change: { set, systemPrompt, activeTools, activeSkills }, before: null });
 }
@@ -191,6 +206,8 @@ function join(
 ): SettingsChange & Required<Pick<SettingsChange, "set" | "unset">> {
   let set: Record<string, JsonValue> = {};
   const unset = new Set<string>();
+  // An agent may have any name, such as __proto__.
+  const setups = new Map<string, string>();
   const rest: { -readonly [Key in keyof SettingsChange]: SettingsChange[Key] } = {};
   for (let index = changes.length - 1; index >= 0; index--) {
     const change = changes[index] as SettingsChange;
@@ -206,6 +223,8 @@ function join(
     if (change.systemPrompt !== undefined) rest.systemPrompt = change.systemPrompt;
     if (change.activeTools !== undefined) rest.activeTools = change.activeTools;
     if (change.activeSkills !== undefined) rest.activeSkills = change.activeSkills;
+    for (const agent in change.setups) setups.set(agent, change.setups[agent] as string);
   }
+  if (setups.size > 0) rest.setups = Object.fromEntries(setups);
   return { ...rest, set, unset: [...unset] };
 }

@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
-import type { Model, ModelDelta, ModelReply, ModelRequest, ToolSchema } from "../../agent/model/model.ts";
+import type { Model, ModelDelta, ModelReply, ModelRequest } from "../../agent/model/model.ts";
+import type { ToolSchema } from "../../session/log/setup.ts";
 import { PartialReply } from "../../agent/model/collect-reply.ts";
 import { ModelError } from "../../agent/model/model-error.ts";
 import { freezeDeep } from "../../internal/freeze-deep.ts";

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import type { EntryDraft } from "../../session/log/entry.ts";
-import { createHeader } from "../../session/log/header.ts";
+import { createHeader, rootIdOf } from "../../session/log/header.ts";
 import { checkHeadIsFold } from "../check-head-is-fold.ts";
 import { openAgain, type StoreCase } from "../store-case.ts";
 import { makeThree } from "./append-cases.ts";
@@ -24,6 +24,19 @@ export const forkCases: readonly StoreCase[] = [
       assert.deepEqual(await store.head("f"), head);
       assert.deepEqual(await entriesOf(store, "f"), await entriesOf(store, "a"));
       await checkHeadIsFold(store, "f");
+    },
+  },
+  {
+    name: "records the first session of a chain of forks in the header, whatever a caller says",
+    async run({ store }) {
+      await makeThree(store);
+      const first = await store.fork("a", createHeader({ id: "f", rootId: "elsewhere" }));
+      const second = await store.fork("f", createHeader({ id: "g" }));
+      assert.deepEqual([first.header.rootId, second.header.rootId], ["a", "a"]);
+      assert.deepEqual(
+        [rootIdOf((await headOf(store, "a")).header), rootIdOf((await headOf(store, "g")).header)],
+        ["a", "a"],
+      );
     },
   },
   {

@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import type { EntryDraft } from "../../session/log/entry.ts";
+import { createHeader } from "../../session/log/header.ts";
 import { FIRST_MESSAGE_CHARACTERS_MAX } from "../../session/limits.ts";
 import { checkHeadIsFold } from "../check-head-is-fold.ts";
 import type { StoreCase } from "../store-case.ts";
@@ -37,6 +38,25 @@ export const headCases: readonly StoreCase[] = [
     },
   },
   {
+    name: "finds the last setup of each agent on a path, among variables and other branches",
+    async run({ store }) {
+      await make(store, "a");
+      const setup = (id: string, agent: string): EntryDraft => ({ type: "setup", id, agent, instructions: id });
+      await store.append("a", [setup("one", "a"), variables({ k: 1 }), user("hi", { id: "1" }), setup("two", "b")]);
+      await store.append("a", [variables({ k: 2 }), setup("three", "a"), user("there", { id: "2" })]);
+      await store.append("a", [leaf("1"), setup("four", "b")]);
+      const settings = async () => store.settings("a", (await headOf(store, "a")).path);
+      assert.deepEqual((await settings()).setups, { a: "one", b: "four" });
+      assert.deepEqual((await settings()).variables, { k: 1 });
+      await store.append("a", [leaf("2")]);
+      assert.deepEqual((await settings()).setups, { a: "three", b: "two" });
+      assert.deepEqual((await settings()).variables, { k: 2 });
+      await checkHeadIsFold(store, "a");
+      await store.fork("a", createHeader({ id: "f" }), { at: "four" });
+      assert.deepEqual((await store.settings("f", (await headOf(store, "f")).path)).setups, { a: "one", b: "four" });
+    },
+  },
+  {
     name: "lets settings, variables, model, thinking level and compaction follow the leaf",
     async run({ store }) {
       await make(store, "a");
@@ -53,6 +73,7 @@ export const headCases: readonly StoreCase[] = [
         systemPrompt: "be brief",
         activeTools: ["read"],
         activeSkills: ["s"],
+        setups: {},
       };
       const { path: after } = await headOf(store, "a");
       assert.deepEqual(
@@ -71,6 +92,7 @@ export const headCases: readonly StoreCase[] = [
         systemPrompt: null,
         activeTools: [],
         activeSkills: [],
+        setups: {},
       });
       await store.append("a", [leaf("c")]);
       assert.deepEqual((await headOf(store, "a")).path, after);

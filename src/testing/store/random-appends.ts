@@ -62,6 +62,7 @@ function draftAtRandom(
     () => leaf(random() < 0.1 ? null : pick(nodes), { id }),
     () => label(pick(nodes), pick([null, "here"]), { id }),
     () => compaction(pick(nodes), { id }),
+    () => ({ id, type: "setup", agent: pick(["one", "two"]) }),
     () => ({ id, type: "branch_summary", summary: "left", fromId: pick(nodes) }),
   ];
   return pick([...always, ...later])();

@@ -39,6 +39,7 @@ export function kindOf({ type, role }: Pick<TreeNodeView, "type" | "role">): Nod
     case "model_change":
     case "thinking_level_change":
     case "variables":
+    case "setup":
       return "settings";
     default:
       return "other";

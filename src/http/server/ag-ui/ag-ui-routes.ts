@@ -5,7 +5,7 @@ import { isOwn, type SessionHead } from "../../../session/log/fold.ts";
 import { inputIdOf } from "../../../session/log/open-runs.ts";
 import { checkRight } from "../gate/authenticator.ts";
 import { eventStream, route, type RouteCall, type ServerApp } from "../route.ts";
-import { type ToldFeed, writtenFrames } from "../runs/run-feed.ts";
+import { type WriterFeed, writtenFrames } from "../runs/run-feed.ts";
 import { type FrontEndParts, streamRun } from "../runs/run-feeds.ts";
 import { openRunOf } from "../runs/run-views.ts";
 import { type Backlog, checkAgent, draining, requestRun } from "../runs/request-run.ts";
@@ -20,7 +20,7 @@ import { answersOf, checkVersion, type RunInput, runInput, wordsOf } from "./run
 const event = named<object>("AgUiEvent", z.object({ type: z.string() }));
 
 /** What is told of no run. */
-const NO_FEED: ToldFeed = { attach: () => () => {}, take: async () => null, questions: [], seen: 0 };
+const NO_FEED: WriterFeed = { attach: () => () => {}, take: async () => null, questions: [], seen: 0 };
 
 type Call = RouteCall<unknown, RunInput>;
 

@@ -1,12 +1,12 @@
-import { type AnswerFact, AnswerTeller } from "../../../agent/answer-teller.ts";
+import { type AnswerChange, AnswerReducer } from "../../../agent/answer-reducer.ts";
 import type { RunError } from "../../../session/log/run-event.ts";
 import type { RunEvent } from "../../../agent/run-event.ts";
 import type { Approval } from "../../../session/log/run-event.ts";
-import type { SaidPiece } from "../../../agent/said-once.ts";
+import type { TextPiece } from "../../../agent/deduped-text.ts";
 import { type JsonObject, sameJson } from "../../../internal/json.ts";
 import { messageIdOfRun } from "../../shown-turn.ts";
 import type { RouteCall } from "../route.ts";
-import type { FedEvent, RunWriter, ToldFeed } from "../runs/run-feed.ts";
+import type { FedEvent, RunWriter, WriterFeed } from "../runs/run-feed.ts";
 import { readSoFar, type SoFar } from "../runs/so-far.ts";
 import type { ServerServices } from "../server-services.ts";
 import { type AgUiEvent, type Interrupt, PROTOCOL_VERSION } from "./ag-ui-core.ts";
@@ -37,7 +37,7 @@ export class AgUiWriter implements RunWriter {
   readonly #call: RouteCall<unknown, RunInput>;
   /** The id of the message that asked for the run. */
   readonly #asked: string;
-  readonly #teller: AnswerTeller;
+  readonly #reducer: AnswerReducer;
   #sure: AgUiEvent[];
   #held: AgUiEvent[] = [];
   /** The last entry that the latest snapshot has. */
@@ -46,7 +46,7 @@ export class AgUiWriter implements RunWriter {
   #round = 0;
   #inStep = false;
   /** The kinds of words that the present round has. */
-  readonly #kinds = new Set<SaidPiece["kind"]>();
+  readonly #kinds = new Set<TextPiece["kind"]>();
   /** What was written is not what the log says: the messages are to be restated. */
   #astray = false;
   ended = false;
@@ -59,7 +59,7 @@ export class AgUiWriter implements RunWriter {
     this.#services = services;
     this.#call = call;
     this.#asked = messageIdOfRun(runId ?? "");
-    this.#teller = new AnswerTeller({ answered, takesBack: true });
+    this.#reducer = new AnswerReducer({ answered, canDiscard: true });
     this.#variables = said.variables;
     this.#sure = [
       { type: "RUN_STARTED", ...this.#names, protocolVersion: PROTOCOL_VERSION },
@@ -68,9 +68,9 @@ export class AgUiWriter implements RunWriter {
     this.#restate(said);
   }
 
-  async write(fed: readonly FedEvent[] | null, { questions, seen }: ToldFeed): Promise<string[]> {
+  async write(fed: readonly FedEvent[] | null, { questions, seen }: WriterFeed): Promise<string[]> {
     for (const one of fed ?? []) if (!this.ended) await this.#take(one);
-    const interrupts = this.#teller.waitsFor(questions).map(interruptOf);
+    const interrupts = this.#reducer.waitsFor(questions).map(interruptOf);
     if (fed === null) await this.#finish({ outcome: { type: "success" } });
     else if (interrupts.length > 0) await this.#finish({ outcome: { type: "interrupt", interrupts } });
     if (seen >= this.#known) this.#release();
@@ -78,11 +78,11 @@ export class AgUiWriter implements RunWriter {
   }
 
   async #take({ event, seq }: FedEvent): Promise<void> {
-    for (const fact of this.#teller.take(event as RunEvent)) {
-      if (fact.type === "finished") await this.#finish({ outcome: { type: "success" }, result: fact.output });
-      else if (fact.type === "cancelled") await this.#finish({ outcome: { type: "cancelled" } });
-      else if (fact.type === "failed") await this.#end(failed(fact.error));
-      else this.#held.push(...this.#told(fact));
+    for (const change of this.#reducer.take(event as RunEvent)) {
+      if (change.type === "finished") await this.#finish({ outcome: { type: "success" }, result: change.output });
+      else if (change.type === "cancelled") await this.#finish({ outcome: { type: "cancelled" } });
+      else if (change.type === "failed") await this.#end(failed(change.error));
+      else this.#held.push(...this.#write(change));
     }
     if (this.#astray) {
       this.#release();
@@ -90,7 +90,7 @@ export class AgUiWriter implements RunWriter {
       this.#astray = false;
     } else if (event.type === "round-finished" || event.type === "tool-finished") {
       if (seq <= this.#known) this.#held = [];
-      else await this.#tellState();
+      else await this.#writeState();
     }
   }
 
@@ -100,7 +100,7 @@ export class AgUiWriter implements RunWriter {
     this.#sure.push({ type: "MESSAGES_SNAPSHOT", messages: toAgUiMessages(turns) });
   }
 
-  async #tellState(): Promise<void> {
+  async #writeState(): Promise<void> {
     const options = { ...this.#call.as, turns: false, checkpoint: false };
     const snapshot = (await this.#services.manager.getState(this.#names.threadId, options))?.variables ?? {};
     if (!sameJson(snapshot, this.#variables)) this.#held.push({ type: "STATE_SNAPSHOT", snapshot });
@@ -123,30 +123,32 @@ export class AgUiWriter implements RunWriter {
   async #end(event: AgUiEvent): Promise<void> {
     if (this.ended) return;
     this.ended = true;
-    await this.#tellState();
+    await this.#writeState();
     this.#held.push(...this.#endStep(), event);
     this.#release();
   }
 
-  #told(fact: AnswerFact): AgUiEvent[] {
-    switch (fact.type) {
-      case "step-began":
-        this.#round = fact.round;
+  #write(change: AnswerChange): AgUiEvent[] {
+    switch (change.type) {
+      case "step-started":
+        this.#round = change.round;
         this.#inStep = true;
-        return [{ type: "STEP_STARTED", stepName: `round ${fact.round}` }];
-      case "words":
-        return [this.#words(fact)];
-      case "step-void":
+        return [{ type: "STEP_STARTED", stepName: `round ${change.round}` }];
+      case "text":
+        return [this.#writeText(change)];
+      case "step-discarded":
         this.#astray = true;
         return this.#endStep();
-      case "answer-whole": {
-        const calls = (fact.message.toolCalls ?? []).map(({ id: toolCallId, name: toolCallName, arguments: delta }) => {
-          return { type: "TOOL_CALL_CHUNK", toolCallId, toolCallName, parentMessageId: this.#id, delta } as const;
-        });
+      case "answer-finished": {
+        const calls = (change.message.toolCalls ?? []).map(
+          ({ id: toolCallId, name: toolCallName, arguments: delta }) => {
+            return { type: "TOOL_CALL_CHUNK", toolCallId, toolCallName, parentMessageId: this.#id, delta } as const;
+          },
+        );
         return [...calls, ...this.#endStep()];
       }
       case "call": {
-        const { id: toolCallId, result, inner } = fact.call;
+        const { id: toolCallId, result, inner } = change.call;
         if (result === undefined || inner === true) return [];
         const messageId = `${this.#id}/${toolCallId}`;
         return [{ type: "TOOL_CALL_RESULT", messageId, toolCallId, content: sent(result.content) }];
@@ -161,7 +163,7 @@ export class AgUiWriter implements RunWriter {
     return `${this.#asked}/${this.#round}`;
   }
 
-  #words({ kind, text: delta, begins }: SaidPiece): AgUiEvent {
+  #writeText({ kind, text: delta, begins }: TextPiece): AgUiEvent {
     // It says anew what the reader has, or goes on after something else: the log says which.
     this.#astray ||= begins === true && this.#kinds.has(kind);
     this.#kinds.add(kind);

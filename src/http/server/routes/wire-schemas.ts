@@ -88,6 +88,7 @@ export const settings: z.ZodType<Settings> = z.object({
   systemPrompt: nullableText,
   activeTools: z.array(text),
   activeSkills: z.array(text),
+  setups: z.record(text, text),
 });
 const listedPath = z.object({
   depth: count,
@@ -114,6 +115,7 @@ const header = z.object({
   sandbox: z.object({ backend: text, spec: json, handleId: nullableText }).nullable(),
   metadata: jsonObject,
   inherited: z.object({ entries: count, counts: z.boolean() }).optional(),
+  rootId: text.optional(),
 });
 
 const openRun = z.object({

@@ -3,7 +3,7 @@ import type { SessionHead } from "../../../session/log/fold.ts";
 import { newRun, type RunState, type RunStep, stepRun } from "../../../session/log/run-fold.ts";
 import type { SessionStore } from "../../../session/store.ts";
 import type { EventPosition } from "../../../workers/live-event.ts";
-import type { LiveHearer } from "../../../workers/live-hearer.ts";
+import type { LiveSubscriber } from "../../../workers/live-subscriber.ts";
 import { defined } from "../../../internal/defined.ts";
 import type { QuestionView, WireRunEvent } from "../../run-wire.ts";
 import { HttpError } from "../http-error.ts";
@@ -25,7 +25,7 @@ export interface FeedInit {
   readonly sessionId: string;
   readonly store: SessionStore;
   readonly watches: SessionWatches;
-  readonly live: LiveHearer;
+  readonly live: LiveSubscriber;
   readonly head: SessionHead;
   readonly runId: string;
   /** The position of the run's first entry. */
@@ -96,19 +96,19 @@ export function framesOf(feed: Pick<RunFeed, "attach" | "take">): FrameSource {
   };
 }
 
-/** What a writer needs of the run that it tells of. */
-export type ToldFeed = Pick<RunFeed, "attach" | "take" | "questions" | "seen">;
+/** The part of a feed that a writer uses. */
+export type WriterFeed = Pick<RunFeed, "attach" | "take" | "questions" | "seen">;
 
-/** Tells a front end of a run, in the words of that. */
+/** Writes the events of a run in the format of a front end. */
 export interface RunWriter {
   /** The data of what is sent for some events; they are null once there are no more. */
-  write(fed: readonly FedEvent[] | null, feed: ToldFeed): readonly string[] | Promise<readonly string[]>;
+  write(fed: readonly FedEvent[] | null, feed: WriterFeed): readonly string[] | Promise<readonly string[]>;
   /** Whether all was told, up to where the run ends or waits for a person's word. */
   readonly ended: boolean;
 }
 
 /** The events of a run as a writer tells them. */
-export function writtenFrames(feed: ToldFeed, writer: RunWriter): FrameSource {
+export function writtenFrames(feed: WriterFeed, writer: RunWriter): FrameSource {
   return {
     attach: (wake) => feed.attach(wake),
     async take() {

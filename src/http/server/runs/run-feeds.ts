@@ -1,5 +1,5 @@
 import type { SessionHead } from "../../../session/log/fold.ts";
-import { LiveHearer } from "../../../workers/live-hearer.ts";
+import { LiveSubscriber } from "../../../workers/live-subscriber.ts";
 import { noContent, type RouteCall, type ServerApp } from "../route.ts";
 import type { ServerServices } from "../server-services.ts";
 import { EventStreams } from "./event-streams.ts";
@@ -31,7 +31,7 @@ export function openFeeds({ limits }: ServerApp, services: ServerServices): RunF
   const { store, drain, queue } = services;
   const streams = new EventStreams(limits);
   const watches = new SessionWatches(store, services.report);
-  const live = new LiveHearer(queue, liveFrame, services.report);
+  const live = new LiveSubscriber(queue, liveFrame, services.report);
   drain.addEventListener("abort", () => streams.close(), { once: true });
   drain.addEventListener("abort", () => live.close(), { once: true });
   return {

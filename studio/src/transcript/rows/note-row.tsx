@@ -69,6 +69,10 @@ function noteOf(entry: Entry): readonly [string, unknown] {
       const { type: _type, ...changes } = bodyOf(entry) as Extract<EntryBody, { type: "variables" }>;
       return ["Settings changed here.", changes];
     }
+    case "setup": {
+      const { type: _type, agent, ...changes } = bodyOf(entry) as Extract<EntryBody, { type: "setup" }>;
+      return [`Requests of ${agent} are sent with this from here on.`, changes];
+    }
     case "custom":
       return [`A record of ${entry.customType}.`, entry.data ?? null];
     case "erased":

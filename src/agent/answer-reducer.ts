@@ -3,53 +3,53 @@ import type { AssistantMessage, Content, ToolCall } from "../session/message.ts"
 import type { RunError } from "../session/log/run-event.ts";
 import type { RunEvent } from "./run-event.ts";
 import type { Approval } from "../session/log/run-event.ts";
-import { SaidOnce, type SaidPiece } from "./said-once.ts";
+import { DedupedText, type TextPiece } from "./deduped-text.ts";
 
-/** A call of an answer, as far as it is known what became of it. */
-export interface ToldCall {
+/** A call of an answer and its state. */
+export interface CallState {
   readonly id: string;
   readonly name: string;
   readonly input: unknown;
-  /** What is asked about it. */
+  /** The id of the open question about it. */
   readonly question?: string | undefined;
   readonly started?: boolean;
   readonly result?: { readonly content: Content | null; readonly isError?: boolean } | undefined;
-  /** A run inside of a tool makes it. */
+  /** A run inside a tool makes the call. */
   readonly inner?: boolean;
 }
 
-/** What a front end is told of an answer. A step is a turn of the model, with its calls. */
-export type AnswerFact =
-  | { readonly type: "step-began"; readonly round: number }
-  | ({ readonly type: "words" } & SaidPiece)
-  /** What was said in the step is void, and is taken back: it begins once more. */
-  | { readonly type: "step-void" }
-  | { readonly type: "answer-whole"; readonly message: AssistantMessage }
-  /** Something has become of a call. */
-  | { readonly type: "call"; readonly call: ToldCall }
+/** A change of the answer that a front end shows. A step is one answer of the model, with its calls. */
+export type AnswerChange =
+  | { readonly type: "step-started"; readonly round: number }
+  | ({ readonly type: "text" } & TextPiece)
+  /** The text of the step is discarded: the step starts again. */
+  | { readonly type: "step-discarded" }
+  | { readonly type: "answer-finished"; readonly message: AssistantMessage }
+  /** The state of a call has changed. */
+  | { readonly type: "call"; readonly call: CallState }
   | { readonly type: "finished"; readonly truncated: boolean; readonly output: JsonValue | undefined }
   | { readonly type: "cancelled" | "failed"; readonly error: RunError };
 
-/** What a teller knows of its reader. */
+/** Options of an `AnswerReducer`. */
 export interface AnswerReader {
-  /** Questions that the reader has answered just now. */
+  /** Ids of questions that the reader has just answered. */
   readonly answered?: readonly string[];
-  /** Whether the reader can take back what was said in a step. */
-  readonly takesBack?: boolean;
+  /** True if the reader can discard the text of a step. */
+  readonly canDiscard?: boolean;
 }
 
-/** What the events of a run come to, for a reader of its answer: every word once, and what becomes of every call. */
-export class AnswerTeller {
+/** Reduces the events of a run to changes of the answer that a front end shows: its text, each character once, and its calls. */
+export class AnswerReducer {
   readonly #reader: AnswerReader;
-  #facts: AnswerFact[] = [];
-  #said = new SaidOnce();
+  #changes: AnswerChange[] = [];
+  #text = new DedupedText();
   #round = 0;
-  /** Whether the answer of the step is under way: in a log it is whole before its calls run, in a process after. */
+  /** True while the step has no finished answer. */
   #inStep = false;
-  #calls = new Map<string, ToldCall>();
-  /** What runs inside of tools ask: of their questions the log does not say the end. */
+  #calls = new Map<string, CallState>();
+  /** Open questions of runs inside tools, by id. The log of this run does not record their answers. */
   readonly #inner = new Map<string, Approval>();
-  /** How many questions follow at once. */
+  /** How many more questions the run asks without waiting. */
   #following = 0;
 
   constructor(reader: AnswerReader = {}) {
@@ -57,26 +57,26 @@ export class AnswerTeller {
   }
 
   /** The calls of the latest step, in their order. */
-  get calls(): Iterable<ToldCall> {
+  get calls(): Iterable<CallState> {
     return this.#calls.values();
   }
 
-  /** What an event adds to the answer. */
-  take(event: RunEvent): readonly AnswerFact[] {
-    this.#facts = [];
-    const isAnew = event.type === "run-started" || event.type === "model-retry";
-    if (isAnew && this.#inStep && this.#reader.takesBack === true) this.#takeBack();
-    for (const piece of this.#said.take(event)) {
-      this.#step();
-      this.#facts.push({ type: "words", ...piece });
+  /** Returns the changes that an event makes. */
+  take(event: RunEvent): readonly AnswerChange[] {
+    this.#changes = [];
+    const isRestart = event.type === "run-started" || event.type === "model-retry";
+    if (isRestart && this.#inStep && this.#reader.canDiscard === true) this.#discardStep();
+    for (const piece of this.#text.take(event)) {
+      this.#startStep();
+      this.#changes.push({ type: "text", ...piece });
     }
-    this.#tell(event);
-    return this.#facts;
+    this.#reduce(event);
+    return this.#changes;
   }
 
   /**
-   * What a person has to answer before anything follows; nothing while something does. `own` is what the run asks and
-   * nobody has answered: the calls before the first of those are done by then.
+   * The open questions, if the run waits for an answer to one of them; empty while the run can go on. `own` has the open
+   * questions of the run itself: it waits for the first of them once the calls before it have results.
    */
   waitsFor<Question extends { readonly question: string; readonly callId: string }>(
     own: readonly Question[],
@@ -87,10 +87,10 @@ export class AnswerTeller {
     return [...new Map([...own, ...this.#inner.values()].map((asked) => [asked.question, asked])).values()];
   }
 
-  #tell(event: RunEvent): void {
+  #reduce(event: RunEvent): void {
     switch (event.type) {
       case "round-finished":
-        this.#whole(event.message);
+        this.#finishAnswer(event.message);
         break;
       case "tool-started":
         this.#change({ id: event.callId, name: event.name, input: event.arguments }, { started: true });
@@ -111,36 +111,36 @@ export class AnswerTeller {
         this.#following = 0;
         break;
       case "run-finished":
-        this.#facts.push({ type: "finished", truncated: event.truncated, output: event.output });
+        this.#changes.push({ type: "finished", truncated: event.truncated, output: event.output });
         break;
       case "run-failed":
-        this.#facts.push({ type: event.error.code === "ABORTED" ? "cancelled" : "failed", error: event.error });
+        this.#changes.push({ type: event.error.code === "ABORTED" ? "cancelled" : "failed", error: event.error });
         break;
       default:
     }
   }
 
-  #step(): void {
+  #startStep(): void {
     if (this.#inStep) return;
     this.#inStep = true;
     this.#calls = new Map();
     this.#round += 1;
-    this.#facts.push({ type: "step-began", round: this.#round });
+    this.#changes.push({ type: "step-started", round: this.#round });
   }
 
-  #takeBack(): void {
-    this.#said = new SaidOnce();
+  #discardStep(): void {
+    this.#text = new DedupedText();
     this.#inStep = false;
     this.#round -= 1;
-    this.#facts.push({ type: "step-void" });
+    this.#changes.push({ type: "step-discarded" });
   }
 
-  #whole(message: AssistantMessage): void {
-    this.#step();
+  #finishAnswer(message: AssistantMessage): void {
+    this.#startStep();
     this.#inStep = false;
     const known = this.#calls;
-    this.#calls = new Map((message.toolCalls ?? []).map((call) => [call.id, known.get(call.id) ?? toldCall(call)]));
-    this.#facts.push({ type: "answer-whole", message });
+    this.#calls = new Map((message.toolCalls ?? []).map((call) => [call.id, known.get(call.id) ?? callStateOf(call)]));
+    this.#changes.push({ type: "answer-finished", message });
   }
 
   #ask(approval: Approval): void {
@@ -153,25 +153,25 @@ export class AnswerTeller {
     this.#change({ id, name, input }, { question });
   }
 
-  /** A call that the last step, which is whole, does not have open is one of the next. */
-  #change(call: ToldCall, change: Partial<ToldCall>): void {
+  /** A claim that continues an answer emits events of its calls without that answer: such a call starts a step. */
+  #change(call: CallState, change: Partial<CallState>): void {
     let known = this.#calls.get(call.id);
     if (known === undefined || known.result !== undefined) {
-      this.#step();
+      this.#startStep();
       known = call;
     }
     const changed = { ...known, ...change };
     this.#calls.set(call.id, changed);
-    this.#facts.push({ type: "call", call: changed });
+    this.#changes.push({ type: "call", call: changed });
   }
 }
 
-/** A call that a model has asked for. Its input is what its arguments say, or their text where that is no JSON. */
-export function toldCall({ id, name, arguments: text }: ToolCall, question?: string): ToldCall {
+/** The state of a call that was just requested. Its input is the value of its arguments, or their text if that is not JSON. */
+export function callStateOf({ id, name, arguments: text }: ToolCall, question?: string): CallState {
   return { id, name, input: text === "" ? {} : (jsonIn(text) ?? text), question };
 }
 
-/** What a text says in JSON; undefined where it is none. */
+/** Parses JSON; returns undefined for any other text. */
 export function jsonIn(text: string): JsonValue | undefined {
   try {
     return JSON.parse(text) as JsonValue;

@@ -1,0 +1,55 @@
+import { createHash } from "node:crypto";
+import { isObject } from "../../session/check-arguments.ts";
+import { SessionError, show } from "../../session/errors.ts";
+
+/** What the option `cache` of a model says, with its defaults. */
+export interface CacheSetting<Lifetime extends string> {
+  /** How long the provider is asked to keep what it caches; undefined for the default of the provider. */
+  readonly lifetime: Lifetime | undefined;
+  /** Whether the option was given, and not left to its default. */
+  readonly given: boolean;
+}
+
+/**
+ * Reads the option `cache` of a model; null if it switches caching off.
+ *
+ * @throws {SessionError} `INVALID_OPTION` for another value, or a lifetime that the provider does not have.
+ */
+export function cacheSetting<Lifetime extends string>(
+  option: boolean | { readonly lifetime?: Lifetime } | undefined,
+  lifetimes: readonly Lifetime[],
+  call: string,
+): CacheSetting<Lifetime> | null {
+  if (option === false) return null;
+  if (option === undefined || option === true) return { lifetime: undefined, given: option === true };
+  const { lifetime } = isObject(option) ? option : { lifetime: option as Lifetime };
+  const known = isObject(option) && Object.keys(option).every((name) => name === "lifetime");
+  if (known && (lifetime === undefined || lifetimes.includes(lifetime))) return { lifetime, given: true };
+  const choices = lifetimes.map((name) => JSON.stringify(name)).join(" or ");
+  throw new SessionError(
+    "INVALID_OPTION",
+    `The option cache of ${call} is ${show(option)}; it must be true, false, or an object with the lifetime ${choices}.`,
+  );
+}
+
+/**
+ * The key by which a provider finds the servers that may have the beginning of a request in their caches: one for all
+ * sessions of a chain of forks. It is a hash, which tells the provider neither the session nor the user.
+ */
+export function promptCacheKey(rootId: string, userId: string | null): string {
+  return createHash("sha256")
+    .update(JSON.stringify([rootId, userId]))
+    .digest("hex")
+    .slice(0, 32);
+}
+
+/**
+ * The positions in a list of messages at which a request ends that part of it which the next request repeats: the last message
+ * that is not an answer, and the one at which the request before this one ended. Each is -1 if there is none.
+ */
+export function markedMessages(roles: readonly string[]): { readonly last: number; readonly before: number } {
+  const isAsked = (role: string): boolean => role !== "assistant" && role !== "system";
+  const last = roles.findLastIndex(isAsked);
+  const answered = roles.lastIndexOf("assistant");
+  return { last, before: answered < 0 ? -1 : roles.slice(0, answered).findLastIndex(isAsked) };
+}

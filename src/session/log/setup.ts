@@ -1,0 +1,43 @@
+import type { JsonObject } from "../../internal/json.ts";
+import type { ThinkingLevel } from "./entry.ts";
+
+/** A tool as a model is told of it. */
+export interface ToolSchema {
+  readonly name: string;
+  readonly description: string;
+  /** JSON Schema of the arguments. */
+  readonly parameters: JsonObject;
+}
+
+/** Which calls a model must make: those that it wants, none, at least one, or one of this tool. */
+export type ToolChoice = "auto" | "none" | "required" | { readonly name: string };
+
+/** The own fields of a `setup`: what the requests of one agent contain beside their messages. */
+export type Setup = {
+  /** The agent's name. */
+  readonly agent: string;
+  /** The system prompt; left out if there is none, or if only its digest is recorded. */
+  readonly instructions?: string;
+  /** A digest of a system prompt whose text is not recorded. */
+  readonly instructionsDigest?: string;
+  /** The tools in the order in which they are sent. */
+  readonly tools?: readonly ToolSchema[];
+  readonly thinkingLevel?: ThinkingLevel;
+  /** The tool choice as the option says it; later rounds of a run may send none. */
+  readonly toolChoice?: ToolChoice;
+  /** JSON Schema of the value that the run ends with. */
+  readonly output?: JsonObject;
+  readonly maxOutputTokens?: number;
+  readonly temperature?: number;
+  readonly stop?: readonly string[];
+  /** A digest of the provider's own options, which may contain keys. */
+  readonly providerOptionsDigest?: string;
+  /** For each field that is the same as in an earlier `setup` of the path: the id of the entry that contains the field. */
+  readonly unchanged?: { readonly [Field in SharedField]?: string };
+};
+
+/** A field of a setup that may be large; an unchanged one is stored once, and later setups refer to it. */
+export type SharedField = "instructions" | "tools" | "output";
+
+/** Every field that a setup can share with an earlier one. */
+export const SHARED_FIELDS: readonly SharedField[] = ["instructions", "tools", "output"];
