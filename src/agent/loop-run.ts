@@ -300,19 +300,17 @@ export class LoopRun implements SessionRun {
     const ended = new SessionError("RUN_ENDED", `Run ${this.id} has ended.`, { cause: error });
     this.log.giveUp(ended);
     this.#admission.refuse(error);
-    if (signal.aborted && !this.#abandoned) await this.#work.stopped?.().catch(() => {});
+    // A run that has lost its session, or the store, is another's to go on with: it is left as a crash would leave it. So is
+    // one whose end cannot be recorded.
+    const isLeft = this.#abandoned || [error, signal.reason].some(isOfStore);
+    if (signal.aborted && !isLeft) await this.#work.stopped?.().catch(() => {});
     await this.log.idle();
     const usage = output.usage === null ? {} : { usage: output.usage };
     const stopped = signal.aborted && !this.#deadline.isOver;
     const phase = stopped ? "cancelled" : "failed";
     const outcome: RunOutcome = { phase, error: errorRecord(error), ...usage };
-    // A run that has lost its session, or the store, is another's to go on with: it is left as a crash would leave it. So is
-    // one whose end cannot be recorded.
-    const isLost = [error, signal.reason].some(isOfStore);
     if (this.log.isOpen)
-      await (this.#abandoned || isLost ? this.log.abandon() : this.log.end(outcome))
-        .catch(() => this.log.abandon())
-        .catch(() => {});
+      await (isLeft ? this.log.abandon() : this.log.end(outcome)).catch(() => this.log.abandon()).catch(() => {});
     // Nobody gets this session to close it. A workspace of its own is left to whoever resumes the run.
     if (!kept || !this.log.isOpen || output.sandbox === this.#source.sandbox)
       await output.closeSandbox().catch(() => {});

@@ -79,7 +79,6 @@ async function isOwn(store: SessionStore, url: string, options: NamedStoreOption
   if (isIn(path, home) && path !== home) return true;
   // A relative path names another file in every directory, so it is no better than one on the command line. A link in
   // Skein's home says nothing about its target.
-  // Skein's home says nothing about what it leads to.
   const isNamedByUser = options.fromEnvironment === true && isAbsolute(given) && !isIn(resolve(given), skeinHome());
   if (isNamedByUser) return true;
   const id = await readId(store);

@@ -21,6 +21,7 @@ export type { ContextPruner, PruneLimits } from "../session/context/context-prun
 export { acceptable, buildContext, type ModelContext } from "../session/context/context.ts";
 export type { FileOperations } from "../session/context/file-operations.ts";
 export { type CompactionView, inspectCompaction } from "../session/context/compaction.ts";
+export type { EditPreview, OmitOptions } from "../tree/edit-context.ts";
 export {
   RelevanceContextPruner,
   type RelevanceContextPrunerOptions,

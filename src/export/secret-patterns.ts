@@ -202,6 +202,10 @@ export const SECRET_PATTERNS: readonly SecretPattern[] = [
   ),
   named(`(?<![\\w-])(?:${COMMAND_OPTION})(?<quote>["'])(?!,)`, QUOTED, { exactCase: true }),
   named(`(?<![\\w-])(?:${COMMAND_OPTION})`, `(?!-)${bare(1)}`, { exactCase: true }),
+  named(
+    `(?<![\\w-])(?:echo|printf)(?:[ \\t]{1,8}-n|[ \\t]{1,8}["']?%s(?:\\\\\\\\?n)?["']?)?[ \\t]{1,8}["']?`,
+    `[^\\s"'|\\\\]{1,256}(?=["']?[ \\t]{0,8}\\|[^\\n|;]{0,200}--password-stdin)`,
+  ),
   named(`(?<![\\w-])(?:machine${GAP}${WORD}|default)${NETRC}{1,2}${GAP}password${GAP}["']?`, WORD),
   named(`(?<![\\w-])machine${GAP}(?:localhost|[\\w-]{1,63}\\.[\\w.-]{1,190})${GAP}password${GAP}["']?`, WORD),
   { pattern: /(?<before>\/bot)(?<secret>\d{6,12}:[A-Za-z0-9_-]{30,64})/g },

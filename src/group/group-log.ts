@@ -122,7 +122,7 @@ export class GroupLog {
     const { store, id } = this.#tree;
     let isElsewhere = false;
     for await (const entry of store.read(id, { after: this.#version - 1 })) {
-      isElsewhere ||= ["leaf", "compaction", "compaction_undone"].includes(entry.type);
+      isElsewhere ||= ["leaf", "compaction", "compaction_undone", "context_edit"].includes(entry.type);
       this.#take(entry);
     }
     if (isElsewhere) await this.#load();

@@ -48,6 +48,7 @@ export type SessionErrorCode =
   | "NOT_SUPPORTED"
   | "ERASED"
   | "RUN_ENDED"
+  | "RUN_OPEN"
   | "QUESTION_NOT_FOUND"
   | "APPROVAL_NEEDED"
   | "AGENT_NOT_FOUND"

@@ -3,6 +3,7 @@ import { homedir } from "node:os";
 import { dirname, join, resolve } from "node:path";
 import { PRIVATE_DIRECTORY } from "../internal/private-file.ts";
 import { SessionError, show } from "../session/errors.ts";
+import { sandboxBackend } from "../session/sandbox/sandbox-backends.ts";
 
 /*
  * Directories of paths that users name: the last part is created, missing parents are not. Otherwise a mistyped path would
@@ -47,7 +48,8 @@ export async function makeParent(path: string, { create, what }: NamedPathOption
 }
 
 /**
- * Creates a workspace, the directory in which tools act, if it is missing.
+ * Creates a workspace, the directory in which tools act, if it is missing. If this program is root and commands can be
+ * isolated, the workspace belongs to a new account, which the commands run as.
  *
  * @throws {SessionError} `INVALID_OPTION` for a missing parent or a file, `STORE_FAILED` if it cannot be created.
  */
@@ -61,7 +63,18 @@ export async function makeWorkspace(
     throw new SessionError("INVALID_OPTION", `The workspace ${show(path)} is a file; name a directory.`);
   }
   await makeParent(path, { create, what: "the workspace" });
+  if (process.getuid?.() === 0) await makeForCommands(path);
   await make(path, { recursive: true }, "the workspace");
+}
+
+/** Lets the local sandbox create a directory, because it chooses the account of the commands. */
+async function makeForCommands(path: string): Promise<void> {
+  try {
+    const sandbox = await (await sandboxBackend("local")).open({ workingDir: path, isolation: "required" });
+    await sandbox.close();
+  } catch {
+    // Commands cannot be isolated here, so they run as root.
+  }
 }
 
 async function make(path: string, options: Parameters<typeof mkdir>[1], what: string): Promise<void> {

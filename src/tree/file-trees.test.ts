@@ -279,4 +279,12 @@ describe("the default directory", () => {
     vi.stubEnv("SKEIN_HOME", ".skein");
     expect(() => defaultSessionDirectory()).toThrow("set it to an absolute path");
   });
+
+  test.for(["", ".", "home"])("is refused if HOME is %j, which would mean the current directory", (home) => {
+    vi.stubEnv("SKEIN_HOME", "");
+    vi.stubEnv("SKEIN_STORE", "");
+    vi.stubEnv("HOME", home);
+    for (const use of [defaultSessionDirectory, defaultStoreUrl, () => new PersistentSandboxRegistry()])
+      expect(use).toThrow(/^HOME is .* set HOME or SKEIN_HOME to an absolute path/);
+  });
 });

@@ -7,15 +7,17 @@ import { storePathOf } from "../stores/open-store.ts";
  * The directory of Skein's files: `$SKEIN_HOME`, or else `~/.skein`. Its content is trusted as the user's own, so it never
  * depends on the current directory, which may be a repository from another person.
  *
- * @throws {SessionError} `INVALID_OPTION` for a `$SKEIN_HOME` that is not an absolute path.
+ * @throws {SessionError} `INVALID_OPTION` if `$SKEIN_HOME`, or the home directory of the user, is not an absolute path.
  */
 export function skeinHome(): string {
   const given = process.env.SKEIN_HOME;
-  if (given === undefined || given === "") return join(homedir(), ".skein");
-  if (isAbsolute(given)) return given;
+  const isGiven = given !== undefined && given !== "";
+  // With an empty or relative HOME, the home directory of the user would be the current directory, or below it.
+  const home = isGiven ? given : homedir();
+  if (isAbsolute(home)) return isGiven ? home : join(home, ".skein");
   throw new SessionError(
     "INVALID_OPTION",
-    `SKEIN_HOME is ${show(given)}, a relative path, which depends on the current directory; set it to an absolute path.`,
+    `${isGiven ? "SKEIN_HOME" : "HOME"} is ${show(home)}, which depends on the current directory; set ${isGiven ? "it" : "HOME or SKEIN_HOME"} to an absolute path.`,
   );
 }
 

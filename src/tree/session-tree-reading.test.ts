@@ -2,10 +2,10 @@ import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { buildContext } from "../session/context/context.ts";
 import { createHeader } from "../session/log/header.ts";
-import type { EntryDraft } from "../session/log/entry.ts";
+import type { EntryDraft, EntryOf } from "../session/log/entry.ts";
 import type { SessionStore } from "../session/store.ts";
 import { openMemoryStore } from "../stores/memory/index.ts";
-import { user } from "../../test/sample-log.ts";
+import { calls, result, user } from "../../test/sample-log.ts";
 import { branchedTree, contentsOf, shapeOf } from "../../test/sample-tree.ts";
 import type { TreeNode } from "../session/log/tree.ts";
 import { SessionTree } from "./session-tree.ts";
@@ -113,16 +113,41 @@ describe("reading", () => {
       { weight: 1, arbitrary: fc.record({ do: fc.constant("undo" as const), which: fc.nat() }) },
       { weight: 2, arbitrary: fc.record({ do: fc.constant("label" as const) }) },
       { weight: 2, arbitrary: fc.record({ do: fc.constant("set" as const), value: fc.nat() }) },
+      { weight: 2, arbitrary: fc.record({ do: fc.constant("call" as const) }) },
+      { weight: 3, arbitrary: fc.record({ do: fc.constant("edit" as const), which: fc.nat(), omits: fc.boolean() }) },
+      { weight: 1, arbitrary: fc.record({ do: fc.constant("undoEdit" as const), which: fc.nat() }) },
     );
     await fc.assert(
       fc.asyncProperty(fc.array(act, { minLength: 1, maxLength: 300 }), async (acts) => {
         const tree = await SessionTree.inMemory();
         const nodes: string[] = [];
         const compactions: string[] = [];
+        const said: string[] = [];
+        const edits: string[] = [];
         for (const [index, step] of acts.entries()) {
           const pick = (n: number) => nodes[n % nodes.length] as string;
-          if (step.do === "say" || nodes.length === 0) nodes.push((await tree.appendMessage(user(`${index}`))).id);
-          else if (step.do === "go") await tree.branch(step.to % 20 === 0 ? null : pick(step.to));
+          if (step.do === "say" || nodes.length === 0) {
+            nodes.push((await tree.appendMessage(user(`${index}`))).id);
+            said.push(nodes.at(-1) as string);
+          } else if (step.do === "call") {
+            for (const message of [calls("t"), result("t", `${index}`)]) {
+              nodes.push((await tree.appendMessage(message)).id);
+              said.push(nodes.at(-1) as string);
+            }
+          } else if (step.do === "edit") {
+            // A plain append takes targets on every path, where an edit has no effect.
+            const targetId = said[step.which % said.length] as string;
+            const entry = (await tree.getEntry(targetId)) as EntryOf<"message">;
+            const message = step.omits ? null : { ...entry.message, content: `edit ${index}` };
+            const edit = await tree.append({ type: "context_edit", targetId, message });
+            edits.push(edit.id);
+            nodes.push(edit.id);
+          } else if (step.do === "undoEdit") {
+            if (edits.length === 0) continue;
+            const undo = edits[step.which % edits.length] as string;
+            edits.push((await tree.append({ type: "context_edit", undo })).id);
+            nodes.push(edits.at(-1) as string);
+          } else if (step.do === "go") await tree.branch(step.to % 20 === 0 ? null : pick(step.to));
           else if (step.do === "label") await tree.setLabel(pick(index), `${index}`);
           else if (step.do === "set") nodes.push((await tree.setVariables({ [`v${step.value % 3}`]: step.value })).id);
           else if (step.do === "undo" && compactions.length > 0)

@@ -1,4 +1,4 @@
-import { checkArgument } from "../session/check-arguments.ts";
+import { checkArgument, isObject } from "../session/check-arguments.ts";
 import type { JsonValue } from "../internal/json.ts";
 import type { ModelContext } from "../session/context/context.ts";
 import {
@@ -28,6 +28,7 @@ import type { AppendOptions, AppendResult, Guard, SessionStore } from "../sessio
 import { labelsOn, type TreeNode } from "../session/log/tree.ts";
 import type { Usage } from "../session/usage.ts";
 import type { Damage } from "../stores/jsonl/index.ts";
+import { type EditPreview, omit, type OmitOptions, previewEdit, replace, undoEdit } from "./edit-context.ts";
 import { type FileOptions, hookRunner, type StoreTreeOptions, type TreeOptions } from "./file-options.ts";
 import { continueRecent, createFile, createInMemory, derivedHeader, forkFile, openFile } from "./file-trees.ts";
 import { compactionInForce, isOnPath, readBranch, readContext, readContextEntries } from "./path-reader.ts";
@@ -226,6 +227,7 @@ export class SessionTree implements AsyncDisposable {
 
   /** Creates a session with only the path to an entry, its labels, and a link to this session. This tree is not changed. */
   async createBranchedSession(entryId: string, options: FileOptions = {}): Promise<SessionTree> {
+    checkArgument(isObject(options), options, "createBranchedSession", "an object of options");
     await this.#hooks.before("beforeFork", { sessionId: this.id, entryId });
     const path = await this.getBranch(entryId);
     if (!path.every(isNode)) throw notANode(this.id, entryId);
@@ -259,6 +261,7 @@ export class SessionTree implements AsyncDisposable {
    * again. `check` throws to refuse the append.
    */
   async appendIf(draft: EntryDraft, check: () => Promise<void>, guard: Guard = {}): Promise<Entry> {
+    checkArgument(typeof check === "function", check, "appendIf", "a check, which is a function");
     for (let tries = 1; ; tries++) {
       const { version } = await this.refresh();
       await check();
@@ -278,6 +281,40 @@ export class SessionTree implements AsyncDisposable {
   /** Returns the entries that a compaction dropped from the context and those that it kept. Reads the whole path to it. */
   inspectCompaction(entryId: string): Promise<CompactionView> {
     return inspectCompactionOf(this, entryId);
+  }
+
+  /**
+   * Leaves an entry out of the context from here on; an answer with calls goes together with its results. The log keeps what
+   * was said, and `undoEdit` brings it back. It applies to this path only.
+   *
+   * @throws {SessionError} `RUN_OPEN` for what an open run has not answered, `INVALID_ENTRY` for an entry that models do not see
+   * or that is not on the path to the leaf.
+   */
+  omit(entryId: string, options?: OmitOptions): Promise<EntryOf<"context_edit">> {
+    return omit(this, entryId, options);
+  }
+
+  /**
+   * Puts a message in the place of an entry in the context from here on. It has the role of the entry, and of an answer it keeps
+   * calls or leaves them out; its usage, cost and provider data are dropped.
+   *
+   * @throws {SessionError} as `omit` does.
+   */
+  replace(entryId: string, message: Message, options?: OmitOptions): Promise<EntryOf<"context_edit">> {
+    return replace(this, entryId, message, options);
+  }
+
+  /** Undoes an edit of the context, so that models see again what they saw before it. */
+  undoEdit(editId: string): Promise<EntryOf<"context_edit">> {
+    return undoEdit(this, editId);
+  }
+
+  /**
+   * Computes what an edit would change: `omit` of the entry, `replace` if there is a message, or `undoEdit` if the entry is an
+   * edit. Reads the entries of the context, and appends nothing.
+   */
+  previewEdit(entryId: string, message?: Message | null): Promise<EditPreview> {
+    return previewEdit(this, entryId, message);
   }
 
   /** All entries in log order, including facts. */

@@ -231,13 +231,15 @@ describe("the trust in a store", () => {
     expect(await recovering(repository, [], { SKEIN_STORE: `sqlite:${repository.storePath}` })).toMatchObject(OWN);
   });
 
-  test("a .env of the repository is not read, and a relative SKEIN_HOME is refused", async () => {
+  test("a .env of the repository is not read, and a home in the current directory is refused", async () => {
     const repository = await makeRepository();
     const variables = "SKEIN_HOME=.skein\nSKEIN_STORE=sqlite:.skein/skein.db\n";
     await writeFile(join(repository.directory, ".env"), variables);
     expect(await recovering(repository, [])).toMatchObject({ ran: NOTHING, stderr: expect.stringMatching(NOT_USED) });
-    const { ran, stderr } = await recovering(repository, [], { SKEIN_HOME: ".skein" });
-    expect([ran, stderr]).toEqual([NOTHING, expect.stringContaining("set it to an absolute path")]);
+    for (const home of [{ SKEIN_HOME: ".skein" }, { HOME: "" }, { HOME: "." }]) {
+      const { ran, stderr } = await recovering(repository, [], home);
+      expect([ran, stderr]).toEqual([NOTHING, expect.stringContaining("to an absolute path")]);
+    }
   });
 
   test("a database with a trigger is only opened if it is trusted, as it could change what is written", async () => {

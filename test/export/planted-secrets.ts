@@ -201,6 +201,11 @@ const kinds: Readonly<Record<string, fc.Arbitrary<Planted>>> = {
     (secret) =>
       `Authorization: AWS4-HMAC-SHA256 Credential=AKIAIOSFODNN7EXAMPLE/20130524/us-east-1/s3/aws4_request, SignedHeaders=host, Signature=${secret}`,
   ),
+  "login of docker by a pipe": within(password, (secret) => `echo "${secret}" | docker login -u ann --password-stdin`),
+  "login of docker by a pipe, with printf": within(
+    password,
+    (secret) => `printf '%s' ${secret} | podman login --password-stdin registry.example.com`,
+  ),
   "login of docker": within(password, (secret) => `docker login -u ann -p ${secret} registry.example.com`),
   "attached login of docker": within(password, (secret) => `docker login -u ann -p'${secret} x' registry.example.com`),
   "login of helm": within(password, (secret) => `helm registry login -u ann -p ${secret} registry.example.com`),

@@ -125,6 +125,8 @@ describe("a text without its secrets", () => {
     "docker login ",
     "docker login -p ",
     "docker a ",
+    "echo a |",
+    "echo a ",
     "sshpass -p",
     "redis-cli -a ",
     'authorization: a="',

@@ -4,8 +4,11 @@ import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { createAgent, defineTool, openManager, openStore, SessionManager, type SessionStore } from "../../src/index.ts";
 import { scripted } from "../../src/models/scripted.ts";
+import { findBubblewrap } from "../../src/sandboxes/local/bubblewrap.ts";
+import { hostEnvironment } from "../../src/sandboxes/local/host-environment.ts";
 import { openMemoryStore } from "../../src/stores/memory/index.ts";
 import { removeAll } from "../remove-tree.ts";
+import { skipBecause } from "../skip.ts";
 
 let directory: string;
 
@@ -107,6 +110,19 @@ describe("openManager", () => {
     });
     await using _made = await openManager({ store: "memory:", workspace: missing, create: true });
     expect((await stat(missing)).isDirectory()).toBe(true);
+  });
+
+  test("as root, gives a workspace that it creates to a new account, which commands run as", async (context) => {
+    if (process.getuid?.() !== 0) skipBecause(context, "only root can run commands as other accounts");
+    const { setpriv } = await findBubblewrap(hostEnvironment()).catch(() => ({ setpriv: null }));
+    if (setpriv === null) skipBecause(context, "bubblewrap or setpriv does not work on this machine");
+    const workspace = join(directory, "parent", "work");
+    await using manager = await openManager({ store: "memory:", workspace, create: true });
+    const { uid } = await stat(workspace);
+    expect(uid).toBeGreaterThan(65_534);
+    const agent = agentSaying(calling("run_shell_command", { command: "id -u > id.txt" }), "Done.");
+    await manager.run(agent, "Who are you?");
+    expect(Number(await readFile(join(workspace, "id.txt"), "utf8"))).toBe(uid);
   });
 
   test.for([{ store: "nothing:" }, { store: 5 }, { workspace: 5 }, { userId: "" }, null])(

@@ -11,10 +11,12 @@ import {
   nextEvent,
   resultsOf,
   someAgent,
+  streamOf,
   toolOf,
 } from "../../../test/sample-run.ts";
 import { backends } from "../../../test/store-backends.ts";
 import { scripted } from "../../models/scripted.ts";
+import { StoreUnreachableError } from "../../session/errors.ts";
 import { Session } from "../../session/value/session.ts";
 import type { SessionStore } from "../../session/store.ts";
 import { userRow } from "../../session/value/transcript.ts";
@@ -240,6 +242,25 @@ describe("the lease of a run", () => {
     await expect(run.synchronize()).rejects.toMatchObject({ code: "LEASE_LOST" });
     expect(stopped).toEqual(["LEASE_LOST"]);
     expect(await store.head(run.id)).toMatchObject({ openRuns: [{ state: "started" }], messageCount: 2 });
+  });
+
+  test("that is lost in the middle of an answer leaves no part of the answer to whoever continues", async () => {
+    // The time of the store stands still, so that it still accepts entries of a holder that has let the run go.
+    const began = new Date();
+    const store = openMemoryStore({ clock: () => began });
+    const lease = store.lease.bind(store);
+    store.lease = async (...args) => {
+      const renew = (): Promise<never> =>
+        Promise.reject(new StoreUnreachableError("The store is away.", { cause: null }));
+      return { ...(await lease(...args)), renew, release: async () => {} };
+    };
+    const model = streamOf(async function* (signal) {
+      yield { type: "text-delta", text: "Half an answer" };
+      await new Promise((_, reject) => signal.addEventListener("abort", () => reject(signal.reason as Error)));
+    });
+    const run = runSessionLoop(asking(), someAgent(), { model, persist: store, leaseMs: 1_000 });
+    await expect(run.synchronize()).rejects.toMatchObject({ code: "LEASE_LOST" });
+    expect(await store.head(run.id)).toMatchObject({ openRuns: [{ state: "started" }], messageCount: 1 });
   });
 
   test.each([

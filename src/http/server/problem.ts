@@ -55,6 +55,7 @@ const STATUS: Readonly<Record<SessionErrorCode, number>> = {
   NO_SANDBOX: 409,
   ISOLATION_MISSING: 409,
   RUN_ENDED: 409,
+  RUN_OPEN: 409,
   APPROVAL_NEEDED: 409,
   ABORTED: 409,
   DEADLOCK: 409,

@@ -80,7 +80,7 @@ export function prepareCompaction(
 
 /**
  * The number of tokens in the context of a path: the provider's last count plus an estimate for later entries, or else an
- * estimate for all of them.
+ * estimate for all of them. A count from before an edit does not count after it.
  */
 export function contextTokens(path: readonly Entry[], settings: Partial<CompactionSettings> = {}): number {
   checkPath(path, "contextTokens");
@@ -89,11 +89,23 @@ export function contextTokens(path: readonly Entry[], settings: Partial<Compacti
   const sum = (some: readonly Entry[]) => some.reduce((tokens, entry) => tokens + entryTokens(entry, tokenizer), 0);
   const estimated = () => sum(compaction === null ? entries : [compaction, ...entries]);
   const since = compaction === null ? path : path.slice(path.indexOf(compaction) + 1);
-  const last = since.findLastIndex((entry) => countedTokens(entry) > 0);
+  const first = firstCountable(since);
+  const last = since.findLastIndex((entry, index) => index >= first && countedTokens(entry) > 0);
   if (last < 0) return estimated();
   const counted = countedTokens(since[last] as Entry) + sum(since.slice(last + 1).filter(isNotCompaction));
   // After an undone compaction, the provider may have counted the shorter context.
   return since.slice(0, last).every(isNotCompaction) ? counted : Math.max(counted, estimated());
+}
+
+/**
+ * The index of the first entry of a path whose count can include the path's edits: an answer that directly follows an edit was
+ * asked for before it.
+ */
+function firstCountable(path: readonly Entry[]): number {
+  const edit = path.findLastIndex(({ type }) => type === "context_edit");
+  if (edit < 0) return 0;
+  const said = path.findIndex(({ type }, index) => index > edit && type === "message");
+  return said < 0 ? path.length : said + 1;
 }
 
 /** Whether a context is so full that the next answer might not fit. */

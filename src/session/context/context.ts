@@ -6,6 +6,7 @@ import { EMPTY_PATH, type PathSummary, stepPath } from "../log/fold.ts";
 import type { AssistantMessage, Message, ToolCall, ToolMessage } from "../message.ts";
 import { NO_SETTINGS, type Settings, SettingsTable } from "../log/settings.ts";
 import { branchTo, entryList, indexEntries, leafOf, undoneIds } from "../log/tree.ts";
+import { applyEdits } from "./edits.ts";
 
 /** The contents of the next request to a model. */
 export interface ModelContext {
@@ -18,7 +19,10 @@ export interface ModelContext {
   readonly activeSkills: readonly string[];
 }
 
-/** The part of a path that a model sees: the compaction in force, the entries that it kept, and all later entries. */
+/**
+ * The part of a path that a model sees: the compaction in force, the entries that it kept, and all later entries. Edited entries
+ * are as models see them: replaced, or missing.
+ */
 export interface ContextPath {
   readonly compaction: EntryOf<"compaction"> | null;
   /** Root first, without the compaction itself. */
@@ -67,11 +71,15 @@ export function contextOf(path: PathSummary, settings: Settings, visible: Contex
 /** The part of a whole path that a model sees; determined by the latest compaction that is not undone. */
 export function contextPath(path: readonly Entry[], undone: ReadonlySet<string>): ContextPath {
   const at = path.findLastIndex((entry) => entry.type === "compaction" && !undone.has(entry.id));
-  if (at < 0) return { compaction: null, entries: path.filter((entry) => entry.type !== "compaction") };
+  if (at < 0) return { compaction: null, entries: seenIn(path) };
   const compaction = path[at] as EntryOf<"compaction">;
   const firstKept = path.findIndex((entry) => entry.id === compaction.firstKeptEntryId);
   const kept = firstKept < 0 ? [] : path.slice(firstKept, at);
-  return { compaction, entries: [...kept, ...path.slice(at + 1)].filter((entry) => entry.type !== "compaction") };
+  return { compaction, entries: seenIn([...kept, ...path.slice(at + 1)]) };
+}
+
+function seenIn(path: readonly Entry[]): readonly Entry[] {
+  return applyEdits(path.filter((entry) => entry.type !== "compaction"));
 }
 
 const SUMMARY_START = "The conversation before this point was replaced by this summary:\n\n<summary>\n";

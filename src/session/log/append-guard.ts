@@ -72,7 +72,7 @@ export function checkHolder({ head, drafts, options }: AppendInput, existing: re
 }
 
 function belongsToRun(body: EntryBody): boolean {
-  if (body.type === "compaction" || body.type === "prune") return true;
+  if (body.type === "compaction" || body.type === "prune" || body.type === "context_edit") return true;
   if (body.type !== "message") return false;
   const { message } = body;
   return message.role === "tool" || (message.role === "assistant" && (message.toolCalls?.length ?? 0) > 0);

@@ -1,4 +1,5 @@
 import { sameJson } from "../../internal/json.ts";
+import { checkEdit } from "./context-edit.ts";
 import { checkGuard, checkHolder, checkRequests, checkTurns } from "./append-guard.ts";
 import type { CheckedDraft } from "./draft.ts";
 import { bodyOf, type Entry, type EntryBody, isNode } from "./entry.ts";
@@ -301,7 +302,8 @@ class Chain {
 
   #checkTarget(entry: Entry): void {
     const target = targetOf(entry);
-    if (target === null) return;
+    // A copied path may lack the target of an edit that has no effect on it.
+    if (target === null || (entry.type === "context_edit" && this.#input.options.verbatim === true)) return;
     const { entry: found } = this.#find(target);
     if (entry.type === "compaction_undone" && found.type !== "compaction" && found.type !== "erased") {
       throw new SessionError(
@@ -309,6 +311,7 @@ class Chain {
         `Entry ${show(target)} of session ${this.#sessionId} is not a compaction.`,
       );
     }
+    if (entry.type === "context_edit") checkEdit(this.#sessionId, entry, found);
   }
 
   /** A copied log has the runs that it has. */
@@ -348,6 +351,8 @@ function targetOf(body: { readonly type: string }): string | null {
       return entry.targetId;
     case "approval":
       return entry.question ?? null;
+    case "context_edit":
+      return entry.targetId ?? entry.undo ?? null;
     default:
       return null;
   }

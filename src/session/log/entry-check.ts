@@ -237,6 +237,12 @@ export const entryRules: { readonly [Type in EntryBody["type"]]: RulesOf<Extract
       activeSkills: optional(texts),
     },
     custom: { customType: filled, data: optional(anything) },
+    context_edit: {
+      targetId: optional(name),
+      message: optional(nullOr(message)),
+      reason: optional(text),
+      undo: optional(name),
+    },
     setup: {
       agent: name,
       instructions: optional(text),
@@ -317,7 +323,10 @@ export function bodyProblem(body: Fields): string | null {
   if (typeof body.type !== "string" || body.type === "") return "it has no type";
   const rules = rulesIn(entryRules, body.type);
   if (rules === undefined) return null;
-  return fieldProblem(body, rules) ?? (body.type === "run_request" ? requestProblem(body) : null);
+  const problem = fieldProblem(body, rules);
+  if (problem !== null) return problem;
+  if (body.type === "run_request") return requestProblem(body);
+  return body.type === "context_edit" ? editProblem(body) : null;
 }
 
 /** What is wrong with a request whose fields are each valid, or null. */
@@ -325,6 +334,21 @@ function requestProblem({ input, messages, group }: Fields): string | null {
   if ((input === undefined) === (messages === undefined))
     return input === undefined ? "input is missing, and so are messages" : "it has both input and messages";
   return messages !== undefined && group !== undefined ? "a group takes input, not messages" : null;
+}
+
+/** What a replacement must not say: it cost nothing, and no provider has signed it. */
+const UNEDITED_FIELDS = ["usage", "cost", "providerData"] as const;
+
+/** What is wrong with an edit whose fields are each valid, or null. */
+function editProblem({ targetId, message, reason, undo }: Fields): string | null {
+  if (undo !== undefined)
+    return [targetId, message, reason].every((field) => field === undefined)
+      ? null
+      : "it undoes an edit and has other fields";
+  if (targetId === undefined) return "targetId is missing, and so is undo";
+  if (message === undefined) return "message is missing; give null to leave the entry out";
+  const field = UNEDITED_FIELDS.find((key) => isFields(message) && message[key] !== undefined);
+  return field === undefined ? null : `message has ${field}, which a replacement does not have`;
 }
 
 type Limits = Readonly<Record<string, number>>;
@@ -338,6 +362,7 @@ const CHARACTERS_MAX: Readonly<Record<string, Limits>> = {
   session_info: { name: NAME_CHARACTERS_MAX },
   status: { reason: REASON_CHARACTERS_MAX },
   cancel: { reason: REASON_CHARACTERS_MAX },
+  context_edit: { reason: REASON_CHARACTERS_MAX },
   run_blocked: { code: NAME_CHARACTERS_MAX, message: REASON_CHARACTERS_MAX },
   approval: { note: REASON_CHARACTERS_MAX },
   run: { model: MODEL_CHARACTERS_MAX },

@@ -70,6 +70,17 @@ export type NodeBody =
       readonly activeSkills?: readonly string[];
     }
   | { readonly type: "custom"; readonly customType: string; readonly data?: JsonValue }
+  /**
+   * Changes what models see of an entry above it: `message` instead, or nothing if that is null. With `undo`, the id of another
+   * edit, it takes that one back, and has no other field.
+   */
+  | {
+      readonly type: "context_edit";
+      readonly targetId?: string;
+      readonly message?: Message | null;
+      readonly reason?: string;
+      readonly undo?: string;
+    }
   /** What the requests of an agent contain beside their messages; stored where it differs from that agent's last one on the path. */
   | ({ readonly type: "setup" } & Setup)
   /** Stands where what someone said was removed; `was` is the type that stood there. */
@@ -195,6 +206,7 @@ const NODE_TYPES: ReadonlySet<string> = new Set<NodeBody["type"] | "lost">([
   "model_change",
   "variables",
   "custom",
+  "context_edit",
   "setup",
   "erased",
   "lost",

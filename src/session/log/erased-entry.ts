@@ -1,18 +1,19 @@
 import { defined } from "../../internal/defined.ts";
 import { sameJson } from "../../internal/json.ts";
 import type { Checkpoint } from "../store.ts";
-import { type Entry, isNode } from "./entry.ts";
+import { type Entry, type EntryBody, type EntryOf, isNode } from "./entry.ts";
 
 const REASON = "erased on request";
 
 /**
  * What replaces an entry once its words are erased. A node becomes an `erased` one, so that the tree stays as it
- * is; a fact keeps what the session's life hangs on, and loses what was said. Nobody is named as who caused it.
+ * is; an edit leaves its target out from then on; a fact keeps what the session's life hangs on, and loses what was said. Nobody is named as who caused it.
  */
 export function erasedEntry({ by: _by, ...entry }: Entry): Entry {
   const { id, parentId, timestamp, seq, run, inherited, type } = entry as Entry;
   const stamp = { id, parentId, timestamp, seq, ...defined({ run }), ...(inherited === true && { inherited }) };
   if (type === "erased") return entry as Entry;
+  if (entry.type === "context_edit") return { ...editWithoutWords(entry as EntryOf<"context_edit">), ...stamp };
   if (isNode(entry)) return { type: "erased", was: type, reason: REASON, ...stamp };
   return { ...factWithoutWords(entry as Entry), ...stamp } as Entry;
 }
@@ -25,6 +26,13 @@ export function erasedCheckpoint({ by: _by, ...checkpoint }: Checkpoint): Checkp
 /** Whether there is nothing left in an entry to be erased. */
 export function isErased(entry: Entry): boolean {
   return sameJson(erasedEntry(entry), entry);
+}
+
+/** An edit keeps its place: what it hid from models stays hidden, and what it said instead is nothing. */
+function editWithoutWords({ targetId, undo }: EntryOf<"context_edit">): EntryBody {
+  return undo === undefined
+    ? { type: "context_edit", ...defined({ targetId }), message: null }
+    : { type: "context_edit", undo };
 }
 
 function factWithoutWords(entry: Entry): object {
