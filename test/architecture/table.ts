@@ -25,9 +25,11 @@ export const architecture: Architecture = {
     // The prices of models, for what a run under another framework has spent.
     interop: ["export", "models", ...loop],
     workers: ["group", ...parts],
-    http: ["export", "group", "interop", "workers", ...parts],
+    // Tools that show sessions to other programs, and hand them over.
+    "mcp-server": ["export", "interop", ...parts],
+    http: ["export", "group", "interop", "mcp-server", "workers", ...parts],
     testing: ["models", "sandboxes", ...loop],
-    cli: ["index", "http", "export", "group", "interop", "testing", "workers", ...parts],
+    cli: ["index", "http", "export", "group", "interop", "mcp-server", "testing", "workers", ...parts],
     // src/index.ts, the front door: what it opens must not start a server, a program or a test.
     index: ["export", "group", ...parts],
   },
