@@ -11,7 +11,8 @@ Runs the real programs whose sessions Skein reads and writes, offline, against a
 conversation with tools, Skein imports and exports it, and the program continues what Skein wrote.
 
   --only formats  only these, as in codex,opencode: claude-code, codex, pi, opencode, claude-agent for the Claude Agent SDK on
-                  our store, and acpx for a client of the Agent Client Protocol on skein acp
+                  our store, acpx for a client of the Agent Client Protocol on skein acp, and mcp for Claude Code, Codex and
+                  opencode that find an earlier session through skein mcp
   --record        also saves the programs' files as fixtures of npm test`;
 
 const agentSdk = { format: "claude-agent", packageName: "@anthropic-ai/claude-agent-sdk", version: "0.3.327" };
@@ -24,11 +25,11 @@ await main(async () => {
   await ensureBuild();
   const { programs } = await import("../test/interop/programs.mjs");
   const { openStandIn } = await import("../test/interop/stand-in.mjs");
-  const { compact, compacted, conversation, converse, goOn, helped, oneTurn } = await import(
+  const { askEarlierSessions, compact, compacted, conversation, converse, goOn, helped, oneTurn } = await import(
     "../test/interop/try-program.mjs"
   );
   const only = options.only?.split(",");
-  const known = [...programs.map(({ format }) => format), agentSdk.format, acpx.format];
+  const known = [...programs.map(({ format }) => format), agentSdk.format, acpx.format, "mcp"];
   const unknown = only?.find((format) => !known.includes(format));
   if (unknown !== undefined) throw new SetupError(`--only names "${unknown}", which is not a program.\n\n${usage}`);
   const isChosen = (/** @type {string} */ format) => only === undefined || only.includes(format);
@@ -38,13 +39,19 @@ await main(async () => {
     await tryAcpx([await ensureNode24(), join(await installAside(acpx), "dist/cli.js")]);
     console.log(`acpx ${acpx.version} on skein acp: works`);
   }
-  const chosen = programs.filter(({ format }) => isChosen(format));
-  if (chosen.length === 0) return 0;
   const standIn = await openStandIn();
+  const chosen = programs.filter(({ format }) => isChosen(format));
   const said = [];
   /** @type {Trial[]} */
   const trials = [];
+  let failed = false;
   try {
+    for (const program of isChosen("mcp") ? programs.filter(({ ask }) => ask !== undefined) : []) {
+      const installed = { program, command: await commandOf(program) };
+      const problem = await askEarlierSessions(installed, standIn).catch(sentenceOf);
+      failed ||= problem !== null;
+      console.log(`${nameOf(program)} on skein mcp: ${problem ?? "finds an earlier session"}`);
+    }
     /** @type {{ program: Program, command: string[] }[]} */
     const installed = [];
     for (const program of chosen) installed.push({ program, command: await commandOf(program) });
@@ -81,7 +88,7 @@ await main(async () => {
     await standIn.close();
   }
   if (options.only === undefined) writeFileSync(join(root, "docs/formats/versions.md"), versionsPage(chosen, trials));
-  return trials.every(({ problem }) => problem === null) ? 0 : 1;
+  return !failed && trials.every(({ problem }) => problem === null) ? 0 : 1;
 });
 
 /** @typedef {import("../test/interop/programs.mjs").Program} Program */
@@ -126,7 +133,11 @@ ${packages.join("\n")}
 ${rows.join("\n")}
 
 The same command has the Claude Agent SDK (\`${agentSdk.packageName}\` ${agentSdk.version}) go on with a conversation from
-\`skein/claude-agent\` alone, and \`${acpx.packageName}\` ${acpx.version} drive \`skein acp\`; it ends with an error where one of them does not.
+\`skein/claude-agent\` alone, \`${acpx.packageName}\` ${acpx.version} drive \`skein acp\`, and
+${programs
+  .filter(({ ask }) => ask !== undefined)
+  .map(nameOf)
+  .join(", ")} find an earlier session through \`skein mcp\`; it ends with an error where one of them does not.
 
 "Not tried" stands where a program has no command that compacts, or no sub-agents here.
 

@@ -65,6 +65,11 @@ const ordinary: readonly Allowed[] = [
 
 const allowedInNames: readonly Allowed[] = [
   {
+    words: ["prompt"],
+    in: ["PromptCache", "promptCache", "PromptCacheInit", "PromptCacheUsage"],
+    because: "the prompt cache of a provider, which is its own word for it",
+  },
+  {
     words: ["compact"],
     in: ["compact", "CompactOptions", "shouldCompact", "CompactRequest", "CompactView"],
     because: "compaction of a context; the row tells it apart from compressing a session value",

@@ -122,3 +122,13 @@ function isInput(input: SessionInput | RunInput): input is RunInput {
 export function checkIsAgent(agent: unknown, call: string): asserts agent is Agent {
   checkArgument(isObject(agent) && typeof agent.run === "function", agent, call, "an agent, such as createAgent makes");
 }
+
+/**
+ * Loads the packages of the agents' models. A program that serves agents calls it at its start, so that it fails there, and not
+ * after it has accepted a run.
+ *
+ * @throws {SessionError} `KEY_MISSING` or `DRIVER_MISSING`, with the variable or the package.
+ */
+export async function prepareModels(agents: readonly Agent[]): Promise<void> {
+  await Promise.all(agents.map(({ model }) => model.prepare?.()));
+}

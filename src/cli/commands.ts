@@ -17,6 +17,7 @@ import { handoff } from "./commands/keeping/handoff.ts";
 import { importCommand } from "./commands/keeping/import.ts";
 import { label, rename } from "./commands/changing/label.ts";
 import { list } from "./commands/reading/list.ts";
+import { mcp } from "./commands/serving/mcp.ts";
 import { merge } from "./commands/changing/merge.ts";
 import { open } from "./commands/serving/open.ts";
 import { prune } from "./commands/keeping/prune.ts";
@@ -46,7 +47,7 @@ const keeping: readonly Command[] = [
   doctor,
 ];
 const persons: readonly Command[] = [exportUser, erase];
-const serving: readonly Command[] = [serve, worker, acp, open, token];
+const serving: readonly Command[] = [serve, worker, acp, mcp, open, token];
 const others: readonly Command[] = [chat, ...reading, ...running, ...changing, ...keeping, ...persons, ...serving];
 
 /** Every command of the program, in the order of its help. */

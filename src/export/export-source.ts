@@ -152,7 +152,8 @@ function clean(value: unknown): unknown {
   return Object.fromEntries(Object.entries(value).map(([key, item]) => [key, clean(item)]));
 }
 
-function cleanText(text: string): string {
+/** A text with `\n` as line end, without terminal sequences, control characters and bidirectional overrides. */
+export function cleanText(text: string): string {
   return (
     text
       .replace(TERMINAL, "")

@@ -1,3 +1,4 @@
+import { checkObjects } from "../session/check-arguments.ts";
 import type { JsonValue } from "../internal/json.ts";
 import type { SessionTurn } from "../session/state/state.ts";
 
@@ -11,7 +12,8 @@ import type { SessionTurn } from "../session/state/state.ts";
 export class RoleIsolation {
   /** The turns that an agent may see, in their order. */
   filterForAgent(turns: readonly SessionTurn[], agentName: string): readonly SessionTurn[] {
-    return turns.filter(({ metadata }) => isVisible(metadata.visibleTo, metadata.hiddenFrom, agentName));
+    checkObjects(turns, "filterForAgent", "a list of turns");
+    return turns.filter(({ metadata = {} }) => isVisible(metadata.visibleTo, metadata.hiddenFrom, agentName));
   }
 }
 

@@ -1,5 +1,5 @@
 import { LOOP_HABITS, LOOP_KEYS } from "../agent/loop-options.ts";
-import { checkKeys, type Habits, type KeysOf } from "../session/check-arguments.ts";
+import { checkOptionsOf, type Habits, type KeysOf } from "../session/check-arguments.ts";
 import { SessionError } from "../session/errors.ts";
 import type { Sandbox } from "../session/sandbox/sandbox.ts";
 import type { SessionQuery } from "../session/store.ts";
@@ -145,7 +145,7 @@ export function checkNewRun(options: NewRunOptions): void {
       "runId needs a session, in which the same runId is the same run; give the session's id first: run(sessionId, agent, input, { runId }).",
     );
   }
-  checkKeys(options, NEW_RUN, "run", RUN_HABITS);
+  checkOptionsOf(options, NEW_RUN, "run", RUN_HABITS);
 }
 
 /** The methods that throw synchronously instead of rejecting. */
@@ -158,7 +158,8 @@ export function checkArgumentsOf(prototype: object, methods: Readonly<Record<str
     const method = target[name] as (...values: unknown[]) => unknown;
     const checked = function (this: unknown, ...values: unknown[]): unknown {
       try {
-        for (const [index, known] of keys.entries()) if (known !== null) checkKeys(values[index], known, name);
+        for (const [index, known] of keys.entries())
+          if (known !== null && values[index] !== undefined) checkOptionsOf(values[index], known, name);
       } catch (error) {
         if (SYNCHRONOUS.has(name)) throw error;
         return Promise.reject(error);

@@ -1,3 +1,4 @@
+import { checkArgument, isObject } from "../session/check-arguments.ts";
 import { AsyncLocalStorage } from "node:async_hooks";
 import { SessionError } from "../session/errors.ts";
 import type { SessionState } from "../session/state/state.ts";
@@ -42,11 +43,13 @@ export class SessionContext {
 
   /** `manager` creates the sessions of `getOrCreate`. */
   constructor(manager: SessionManager) {
+    checkArgument(typeof manager?.create === "function", manager, "SessionContext", "a manager");
     this.#manager = manager;
   }
 
   /** Runs code with a session bound; null for code that creates one on first use, with `getOrCreate`. Prefer this to `bind`. */
   run<T>(state: SessionState | null, work: () => T): T {
+    checkArgument(typeof work === "function", work, "run", "a function to run in the context of the session");
     return this.#slots.run(this.#slotOf(state), work);
   }
 
@@ -74,6 +77,7 @@ export class SessionContext {
 
   /** Ends a binding: the previous one is in force again, also for code that is still running. */
   unbind(token: ContextToken): void {
+    checkArgument(isObject(token) && "bound" in token, token, "unbind", "what bind has returned");
     const slot = token as Slot;
     slot.bound = false;
     if (this.#slots.getStore() === slot) this.#slots.enterWith(this.#live());

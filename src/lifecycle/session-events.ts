@@ -1,4 +1,4 @@
-import { checkOptionsOf } from "../session/check-arguments.ts";
+import { checkArgument, checkOptionsOf, isObject } from "../session/check-arguments.ts";
 import type { SessionTurn } from "../session/state/state.ts";
 import type { Checkpoint } from "../session/store.ts";
 import { isThenable } from "../agent/is-thenable.ts";
@@ -61,6 +61,7 @@ export class SessionEvents {
 
   /** Subscribes a listener to events of a type; returns a function that unsubscribes it. */
   on<T extends SessionEventType>(type: T, listener: (event: SessionEvent<T>) => unknown): () => void {
+    checkArgument(typeof listener === "function", listener, "on", "a listener, which is a function");
     const listeners = this.#listeners.get(type) ?? new Set();
     this.#listeners.set(type, listeners);
     // Wrapped in a new object, so that the same function can be subscribed twice and unsubscribed once.
@@ -71,8 +72,9 @@ export class SessionEvents {
     };
   }
 
-  /** Calls all listeners; never throws. */
+  /** Calls all listeners. Their errors are reported, and not thrown. */
   emit<T extends SessionEventType>(event: SessionEvent<T>): void {
+    checkArgument(isObject(event), event, "emit", "an event");
     const fail = (error: unknown): void => this.#report(error, { during: "listener", sessionId: event.sessionId });
     for (const { call } of [...(this.#listeners.get(event.type) ?? [])]) {
       try {

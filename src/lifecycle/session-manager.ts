@@ -7,7 +7,7 @@ import { SessionNotFoundError, SessionTransitionError } from "../session/errors.
 import type { SessionHead } from "../session/log/fold.ts";
 import type { SessionHeader } from "../session/log/header.ts";
 import type { RunInput } from "../session/run-input.ts";
-import { checkKeys } from "../session/check-arguments.ts";
+import { checkArgument, checkOptionsOf, isObject } from "../session/check-arguments.ts";
 import { makeWorkspace, namedPath } from "../stores/named-path.ts";
 import type { Content } from "../session/message.ts";
 import type { Sandbox } from "../session/sandbox/sandbox.ts";
@@ -375,6 +375,7 @@ export class SessionManager implements AsyncDisposable {
 
   /** One page of open runs in a state; with an actor, only runs of the actor's sessions. */
   async runs(query: RunsQuery, options: ActorOptions = {}): Promise<RunsPage> {
+    checkArgument(isObject(query), query, "runs", 'a query, such as { state: "asking" }');
     return listRuns(this.store, query, viewerOf(options));
   }
 
@@ -431,7 +432,7 @@ export class SessionManager implements AsyncDisposable {
     input: RunInput,
     options: ManagedRunOptions = {},
   ): SessionRun<undefined, string> {
-    checkKeys(options, RUN, "run", RUN_HABITS);
+    checkOptionsOf(options, RUN, "run", RUN_HABITS);
     viewerOf(options);
     return manageRun(this.#inSession(id, options), agent, input, options);
   }

@@ -1,3 +1,4 @@
+export { type PromptCache, promptCache, type PromptCacheInit, type PromptCacheUsage } from "./cache/prompt-cache.ts";
 export { checkHeadIsFold } from "./check-head-is-fold.ts";
 export { type StoreCase, type StoreCaseContext, type StoreCaseNeed, skipReason } from "./store-case.ts";
 export { storeCases } from "./store-cases.ts";

@@ -1,4 +1,4 @@
-import { checkArgument } from "../session/check-arguments.ts";
+import { checkArgument, isObject } from "../session/check-arguments.ts";
 import type { JsonValue } from "../internal/json.ts";
 import type { ModelContext } from "../session/context/context.ts";
 import {
@@ -227,6 +227,7 @@ export class SessionTree implements AsyncDisposable {
 
   /** Creates a session with only the path to an entry, its labels, and a link to this session. This tree is not changed. */
   async createBranchedSession(entryId: string, options: FileOptions = {}): Promise<SessionTree> {
+    checkArgument(isObject(options), options, "createBranchedSession", "an object of options");
     await this.#hooks.before("beforeFork", { sessionId: this.id, entryId });
     const path = await this.getBranch(entryId);
     if (!path.every(isNode)) throw notANode(this.id, entryId);
@@ -260,6 +261,7 @@ export class SessionTree implements AsyncDisposable {
    * again. `check` throws to refuse the append.
    */
   async appendIf(draft: EntryDraft, check: () => Promise<void>, guard: Guard = {}): Promise<Entry> {
+    checkArgument(typeof check === "function", check, "appendIf", "a check, which is a function");
     for (let tries = 1; ; tries++) {
       const { version } = await this.refresh();
       await check();

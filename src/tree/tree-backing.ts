@@ -135,6 +135,7 @@ export class StoreBacking implements TreeBacking {
 function guardOf(guard: Guard, drafts: readonly EntryDraft[], options: AppendOptions | undefined): Guard {
   const { status: _status, ...rest } = guard;
   const always = { ...rest, ...(options?.guard?.maxTurns === undefined ? {} : { maxTurns: options.guard.maxTurns }) };
-  const ends = drafts.every((draft) => draft.type === "run" && draft.phase !== "started");
+  // The store refuses drafts that are none.
+  const ends = Array.isArray(drafts) && drafts.every((draft) => draft?.type === "run" && draft.phase !== "started");
   return { ...options?.guard, ...(ends ? {} : guard), ...always };
 }

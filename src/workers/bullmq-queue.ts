@@ -3,14 +3,16 @@ import { setTimeout as pause } from "node:timers/promises";
 import { LEASE_MS_DEFAULT } from "../agent/persist/lease-hold.ts";
 import { SessionError, show } from "../session/errors.ts";
 import { type QueuedJob, type JobQueue, type JobRelay, type BullMqBackend, openBullMq } from "./bullmq-backend.ts";
-import type {
-  QueueCounts,
-  Listening,
-  ListenOptions,
-  NotificationHandler,
-  QueueListening,
-  NotifyOptions,
-  RunQueue,
+import {
+  checkListening,
+  checkNotification,
+  type QueueCounts,
+  type Listening,
+  type ListenOptions,
+  type NotificationHandler,
+  type QueueListening,
+  type NotifyOptions,
+  type RunQueue,
 } from "./run-queue.ts";
 
 /** What is published goes out so late at most, together with what came since. */
@@ -77,7 +79,9 @@ class BullMqQueue implements RunQueue {
    * A job names its session only: of several, all but one are dropped. One for later has an id of its own, since it would
    * keep those for now away, and only notifies again.
    */
-  async notify(sessionId: string, { runner, at, priority = 0 }: NotifyOptions): Promise<void> {
+  async notify(sessionId: string, options: NotifyOptions): Promise<void> {
+    checkNotification(sessionId, options);
+    const { runner, at, priority = 0 } = options;
     const queue = await this.#queueOf(runner);
     const delay = at === undefined ? 0 : at.getTime() - Date.now();
     const order = priority === 0 ? {} : { priority: Math.min(priority, PRIORITY_MAX) };
@@ -97,8 +101,10 @@ class BullMqQueue implements RunQueue {
   async listen(
     runners: readonly string[],
     handler: NotificationHandler,
-    { concurrency = 1, leaseMs = LEASE_MS_DEFAULT }: ListenOptions = {},
+    options: ListenOptions = {},
   ): Promise<QueueListening> {
+    checkListening(runners, handler, options);
+    const { concurrency = 1, leaseMs = LEASE_MS_DEFAULT } = options;
     const backend = await this.#open();
     const controller = new AbortController();
     let paused = false;

@@ -1,11 +1,13 @@
-import type {
-  QueueCounts,
-  Listening,
-  ListenOptions,
-  NotificationHandler,
-  QueueListening,
-  NotifyOptions,
-  RunQueue,
+import {
+  checkListening,
+  checkNotification,
+  type QueueCounts,
+  type Listening,
+  type ListenOptions,
+  type NotificationHandler,
+  type QueueListening,
+  type NotifyOptions,
+  type RunQueue,
 } from "./run-queue.ts";
 
 /** The longest time that a timer can wait. */
@@ -44,8 +46,13 @@ export class InProcessQueue implements RunQueue {
   readonly #listeners = new Set<Listener>();
   readonly #subscribers = new Map<string, Set<(data: Uint8Array) => void>>();
 
-  async notify(sessionId: string, { runner, at, priority = 0 }: NotifyOptions): Promise<void> {
-    const notification = { key: JSON.stringify([runner, sessionId]), sessionId, runner, priority };
+  async notify(sessionId: string, options: NotifyOptions): Promise<void> {
+    checkNotification(sessionId, options);
+    const { runner, at, priority = 0 } = options;
+    this.#notifyAt({ key: JSON.stringify([runner, sessionId]), sessionId, runner, priority }, at);
+  }
+
+  #notifyAt(notification: Notification, at: Date | undefined): void {
     const delayMs = at === undefined ? 0 : at.getTime() - Date.now();
     if (delayMs > 0) this.#notifyLater(notification, at as Date, delayMs);
     else this.#notifyNow(notification);
@@ -54,8 +61,10 @@ export class InProcessQueue implements RunQueue {
   async listen(
     runners: readonly string[],
     handler: NotificationHandler,
-    { concurrency = 1 }: ListenOptions = {},
+    options: ListenOptions = {},
   ): Promise<QueueListening> {
+    checkListening(runners, handler, options);
+    const { concurrency = 1 } = options;
     const listener: Listener = {
       runners: new Set(runners),
       handler,
@@ -117,7 +126,7 @@ export class InProcessQueue implements RunQueue {
     clearTimeout(this.#later.get(notification.key));
     const due = (): void => {
       this.#later.delete(notification.key);
-      void this.notify(notification.sessionId, { ...notification, at });
+      this.#notifyAt(notification, at);
     };
     this.#later.set(notification.key, setTimeout(due, Math.min(delayMs, TIMER_MS_MAX)).unref());
   }

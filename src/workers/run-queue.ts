@@ -1,3 +1,4 @@
+import { checkArgument, checkOptionsOf, type KeysOf } from "../session/check-arguments.ts";
 import type { SessionError } from "../session/errors.ts";
 
 /** Options of one notification. */
@@ -63,4 +64,23 @@ export interface QueueCounts {
   readonly waiting: number;
   readonly active: number;
   readonly delayed: number;
+}
+
+const NOTIFY: KeysOf<NotifyOptions> = { runner: true, at: true, priority: true };
+const LISTEN: KeysOf<ListenOptions> = { concurrency: true, leaseMs: true };
+
+/** @throws {SessionError} `INVALID_OPTION` unless the arguments of `notify` are of their types. */
+export function checkNotification(sessionId: string, options: NotifyOptions): void {
+  checkArgument(typeof sessionId === "string", sessionId, "notify", "the id of a session");
+  checkOptionsOf(options, NOTIFY, "notify");
+  const { runner, at } = options;
+  checkArgument(typeof runner === "string", runner, "notify", "the name of an agent or a group as runner");
+  checkArgument(at === undefined || at instanceof Date, at, "notify", "a date in at");
+}
+
+/** @throws {SessionError} `INVALID_OPTION` unless the arguments of `listen` are of their types. */
+export function checkListening(runners: readonly string[], handler: NotificationHandler, options: ListenOptions): void {
+  checkArgument(Array.isArray(runners), runners, "listen", "a list of the names of agents and groups");
+  checkArgument(typeof handler === "function", handler, "listen", "a handler, which is a function");
+  checkOptionsOf(options, LISTEN, "listen");
 }

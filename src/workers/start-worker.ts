@@ -1,5 +1,6 @@
 import { hostname } from "node:os";
 import { setTimeout as pause } from "node:timers/promises";
+import { prepareModels } from "../agent/agent.ts";
 import { abandonRun } from "../agent/active-runs.ts";
 import { LEASE_MS_DEFAULT } from "../agent/persist/lease-hold.ts";
 import { errorRecord } from "../agent/run-error.ts";
@@ -70,6 +71,7 @@ export async function startWorker(init: WorkerInit): Promise<RunWorker> {
 export async function startWorkerOn(init: WorkerInit, storage: UserStorage | null): Promise<RunWorker> {
   checkWorker(init);
   const { manager, agents, groups = {}, models = [], storedBytesPerUser = null } = init;
+  await prepareModels(agents);
   const placeOf = await openUserPlaces(init.place);
   const limits = { sessions: null, bytes: storedBytesPerUser };
   const directoryOf = (userId: string): string | null => ownDirectoryOf(placeOf(userId), userId);

@@ -25,9 +25,11 @@ export const architecture: Architecture = {
     // The prices of models, for what a run under another framework has spent.
     interop: ["export", "models", ...loop],
     workers: ["group", ...parts],
-    http: ["export", "group", "interop", "workers", ...parts],
+    // Tools that show sessions to other programs, and hand them over.
+    "mcp-server": ["export", "interop", ...parts],
+    http: ["export", "group", "interop", "mcp-server", "workers", ...parts],
     testing: ["models", "sandboxes", ...loop],
-    cli: ["index", "http", "export", "group", "interop", "testing", "workers", ...parts],
+    cli: ["index", "http", "export", "group", "interop", "mcp-server", "testing", "workers", ...parts],
     // src/index.ts, the front door: what it opens must not start a server, a program or a test.
     index: ["export", "group", ...parts],
   },
@@ -66,6 +68,7 @@ export const architecture: Architecture = {
   readsEnv: {
     "src/tree/home.ts": "the default directory, $SKEIN_HOME, and the default store, $SKEIN_STORE",
     "src/models/api-key.ts": "the default key of a model",
+    "src/models/price-list.ts": "the default list of prices",
     "src/lifecycle/config-from-environment.ts": "the session config",
     "src/cli/hide-environment.ts": "what must not be read by commands",
     "src/interop/formats/program-home.ts": "where other programs keep their sessions",

@@ -3,6 +3,7 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { expect, test } from "vitest";
 import { createAgent, type Session, SessionManager } from "../../src/index.ts";
+import { digestOf } from "../../src/stores/doctor/log-digest.ts";
 import { openStore } from "../../src/stores/open-store.ts";
 import { offline } from "../../src/models/offline.ts";
 import { Editor, joined, type Word } from "./acp-editor.ts";
@@ -45,6 +46,7 @@ test.for(STORES)("%s: asks before a file is written, shows the change, and print
     locations: [{ path: join(home, "notes.txt") }],
   });
   expect(joined(editor.told())).toEqual([
+    expect.stringMatching(/^agent: No model is chosen, so the offline model answers/),
     "tool_call call_1 in_progress read_workspace_file notes.txt",
     "tool_call_update call_1 completed",
     "tool_call call_2 pending write_workspace_file a.txt",
@@ -200,6 +202,32 @@ test("asks the questions of a parked run in the editor, and continues that run b
     `Allow write_workspace_file \`a.txt\` in ${home}?`,
   ]);
   expect(joined(editor.told()).at(-1)).toBe("agent: a.txt says: hi");
+});
+
+test("answers no prompt in a session of another model without its key, nor in one with a run of another agent", async () => {
+  const home = await makeWorkspace();
+  await using store = await openStore(`sqlite:${join(home, "skein.db")}`);
+  await using manager = new SessionManager({ store, config: { sessionTtl: 0 } });
+  const { sessionId: answered } = await manager.create({ userId: "local", cwd: home });
+  await manager.addTurn(answered, { role: "user", content: "Hi." });
+  await manager.addTurn(answered, { role: "assistant", content: "Hello.", provider: "openai", model: "gpt-5" });
+  const { sessionId: open } = await manager.create({ userId: "local", cwd: home });
+  const clerk = createAgent({ name: "clerk", prompt: "Help.", model: offline(), ask: "writes" });
+  const place = (input: Session) => input.to("local", home);
+  expect((await manager.run(open, clerk, "write hi to a.txt", { park: { afterMs: 0 }, place })).status).toBe("parked");
+  const [question] = (await manager.runs({ state: "asking" })).items.flatMap(({ questions }) => questions);
+  await manager.approve(open, question?.question ?? "");
+  const before = [await digestOf(store, answered), await digestOf(store, open)];
+  const editor = await Editor.start(home, { env: { OPENAI_API_KEY: "" } });
+  await editor.ask("session/load", { sessionId: answered, cwd: home, mcpServers: [] });
+  await expect(editor.say(answered, "Go on.")).rejects.toMatchObject({
+    message: expect.stringContaining("OPENAI_API_KEY"),
+  });
+  await editor.ask("session/load", { sessionId: open, cwd: home, mcpServers: [] });
+  await expect(editor.say(open, "Go on.")).rejects.toMatchObject({
+    message: expect.stringContaining('is for agent "clerk"'),
+  });
+  expect([await digestOf(store, answered), await digestOf(store, open)]).toEqual(before);
 });
 
 test("rejects a second editor on one session while the first has a run, and accepts it later", async () => {

@@ -151,7 +151,7 @@ describe("a run that its process left", () => {
   });
 });
 
-test("without a key, chat, recover and compact of a session that a model answered fail and write nothing", async () => {
+test("without a key, chat, recover, compact and merge of a session that a model answered fail and write nothing", async () => {
   const workspace = await makeWorkspace();
   await mkdir(join(workspace, "elsewhere"));
   const path = join(workspace, "skein.db");
@@ -163,6 +163,8 @@ test("without a key, chat, recover and compact of a session that a model answere
     { type: "message", message: { role: "user", content: "Hi." } },
     { type: "message", message: said },
   ]);
+  const { sessionId: branch } = await manager.fork(id, "try");
+  await manager.addTurn(branch, said);
   await store.append(id, [{ type: "run_request", id: "run:r", runId: "r", input: "More." }]);
   const before = await digestOf(store, id);
   const key = process.env.OPENAI_API_KEY;
@@ -175,6 +177,7 @@ test("without a key, chat, recover and compact of a session that a model answere
     ["chat", id, "--workspace", workspace],
     ["recover", id, "--workspace", workspace],
     ["compact", id],
+    ["merge", id, branch, "--strategy", "summary"],
   ]) {
     const { code, stdout, stderr } = await runHere([...args, ...at]);
     expect([args[0], code, stdout + stderr]).toEqual([args[0], 1, expect.stringContaining("OPENAI_API_KEY")]);

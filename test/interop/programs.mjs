@@ -1,4 +1,4 @@
-import { mkdirSync, writeFileSync } from "node:fs";
+import { appendFileSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 
 /**
@@ -13,9 +13,11 @@ import { dirname, join } from "node:path";
  * @property {(url: string) => Record<string, string>} env
  * @property {(home: string, url: string) => void} prepare writes its settings
  * @property {(words: string) => string[]} begin the arguments that start a session
- * string[]} resume the arguments that go on with one => @property {(id: string, words: string) => string[]} resume the arguments that resume one => string[]} resume the arguments that go on with one
+ * @property {(id: string, words: string) => string[]} resume the arguments that resume one
  * @property {string} sessions the folder below its home that holds its session files
  * @property {(id: string) => { args: string[], talk?: import("./program-place.mjs").Talk }} [compact] what makes it compact a session
+ * @property {(home: string, command: readonly string[]) => void} [addMcp] adds the MCP server "skein" to its settings
+ * @property {(words: string) => string[]} [ask] the arguments that start a session which may call that server
  */
 
 const model = "claude-sonnet-4-5";
@@ -38,6 +40,12 @@ const claudeCode = {
   resume: (id, words) => ["-p", words, "--model", model, "--allowedTools", "Bash,Agent", "--resume", id],
   sessions: ".claude/projects",
   compact: (id) => ({ args: ["-p", "/compact", "--model", model, "--resume", id] }),
+  addMcp: (home, [command, ...args]) =>
+    write(join(home, "skein-mcp.json"), JSON.stringify({ mcpServers: { skein: { command, args } } })),
+  ask: (words) => [
+    ...["-p", words, "--model", model, "--mcp-config", "../home/skein-mcp.json"],
+    ...["--allowedTools", "mcp__skein__search_sessions"],
+  ],
 };
 
 /** @type {Program} */
@@ -76,6 +84,12 @@ enabled = false
       "Remember it well.",
     ],
   }),
+  addMcp: (home, [command, ...args]) =>
+    appendFileSync(
+      join(home, ".codex/config.toml"),
+      `[mcp_servers.skein]\ncommand = ${JSON.stringify(command)}\nargs = ${JSON.stringify(args)}\n`,
+    ),
+  ask: (words) => ["exec", "--skip-git-repo-check", "-s", "danger-full-access", words],
 };
 
 /** @type {Program} */
@@ -127,6 +141,12 @@ const opencode = {
   begin: (words) => ["run", "--title", "Where the kettle is", ...words.split(" ")],
   resume: (id, words) => ["run", "--session", id, ...words.split(" ")],
   sessions: "",
+  addMcp: (home, command) => {
+    const path = join(home, ".config/opencode/opencode.json");
+    const mcp = { skein: { type: "local", command, enabled: true } };
+    write(path, JSON.stringify({ ...JSON.parse(readFileSync(path, "utf8")), mcp }));
+  },
+  ask: (words) => ["run", "--title", "An earlier session", ...words.split(" ")],
 };
 
 /** @type {readonly Program[]} */

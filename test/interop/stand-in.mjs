@@ -53,11 +53,10 @@ export async function openStandIn() {
       const answer = await fetch(`${mock.url}${request.url}`, {
         method: request.method ?? "GET",
         headers: { "content-type": "application/json", authorization: "Bearer none", "x-api-key": "none" },
-        ...(body === "" ? {} : { body }),
+        ...(body === "" ? {} : { body: withoutNamespaces(body) }),
       });
       response.writeHead(answer.status, { "content-type": answer.headers.get("content-type") ?? "" });
-      for await (const chunk of answer.body ?? []) response.write(chunk);
-      response.end();
+      response.end(withNamespace(await answer.text()));
     } catch {
       response.destroy();
     }
@@ -75,11 +74,55 @@ export async function openStandIn() {
   };
 }
 
+const sessionsTool = "search_sessions";
+
+/**
+ * Codex lists the tools of an MCP server in a namespace, which the mock server does not know.
+ * @param {string} body
+ */
+function withoutNamespaces(body) {
+  if (!body.includes('"type":"namespace"')) return body;
+  const { tools, ...rest } = JSON.parse(body);
+  const flat = tools.flatMap((/** @type {{ type: string, name: string, tools: { name: string }[] }} */ tool) =>
+    tool.type === "namespace" ? tool.tools.map((inner) => ({ ...inner, name: `${tool.name}__${inner.name}` })) : [tool],
+  );
+  return JSON.stringify({ ...rest, tools: flat });
+}
+
+/** @param {string} answer */
+function withNamespace(answer) {
+  if (!answer.includes('"type":"response.')) return answer;
+  return answer.replaceAll(`"name":"mcp__skein__${sessionsTool}"`, `"namespace":"mcp__skein","name":"${sessionsTool}"`);
+}
+
+/**
+ * What answers a question about earlier sessions: a search for them, after a search for the tool where the program hides it.
+ * @param {Request} request
+ * @returns {import("@copilotkit/aimock").FixtureResponse | null}
+ */
+function searchFor({ messages, tools = [] }) {
+  const asked = messages.findLastIndex(({ content }) => wordsOf(content).includes("Ask earlier sessions"));
+  const since = JSON.stringify(messages.slice(asked));
+  if (asked < 0 || since.includes("call_search")) return null;
+  const names = tools.map((tool) => tool.function.name);
+  const search = names.find((name) => name.endsWith(sessionsTool));
+  if (search !== undefined) {
+    const found = JSON.stringify({ words: '"blue kettle" shed' });
+    return { toolCalls: [{ id: "call_search", name: search, arguments: found }], usage };
+  }
+  if (!names.includes("ToolSearch") || since.includes("call_tool")) return null;
+  const query = JSON.stringify({ query: `select:mcp__skein__${sessionsTool}`, max_results: 5 });
+  return { toolCalls: [{ id: "call_tool", name: "ToolSearch", arguments: query }], usage };
+}
+
 /**
  * @param {Request} request
  * @returns {import("@copilotkit/aimock").FixtureResponse}
  */
-function answerTo({ messages, tools = [] }) {
+function answerTo(request) {
+  const { messages, tools = [] } = request;
+  const search = searchFor(request);
+  if (search !== null) return search;
   const last = messages.at(-1);
   const text = wordsOf(last?.content);
   if (last?.role === "tool") return { content: "The notes say: the blue kettle is in the shed.", usage };

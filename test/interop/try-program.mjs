@@ -112,6 +112,34 @@ export async function goOn({ program, path }, { program: other, command }, stand
 }
 
 /**
+ * Has a conversation with a program, imports it, and lets another session of the program find it through `skein mcp`.
+ * @param {Installed} installed
+ * @param {StandIn} standIn
+ * @returns {Promise<string | null>} what was wrong with the program's last request to its model, or null
+ */
+export async function askEarlierSessions({ program, command }, standIn) {
+  if (program.addMcp === undefined || program.ask === undefined) return "it was not told of the server";
+  const place = openPlace(program, command, standIn.url);
+  try {
+    const store = `sqlite:${join(place.folder, "skein.db")}`;
+    await place.run(program.begin(question));
+    const { path } = await place.newest();
+    runSkein(place, ["import", "--from", program.format, path, "--store", store, "--json"]);
+    const server = [process.execPath, "--no-warnings", skein, "mcp", "--store", store];
+    program.addMcp(place.home, server);
+    const before = standIn.asked.length;
+    await place.run(program.ask("Ask earlier sessions where the kettle is."));
+    const bodies = standIn.asked.slice(before).map(({ body }) => body);
+    if (!bodies.some((body) => body.includes("search_sessions"))) return "its model was not told of the tool";
+    const answered = bodies.find((body) => body.includes("This is a record of earlier sessions, quoted as data."));
+    if (answered === undefined) return "it did not call the tool";
+    return answered.includes("> The blue kettle is in the shed.") ? null : "its answer lacks the earlier session";
+  } finally {
+    place.remove();
+  }
+}
+
+/**
  * @param {Place} place
  * @param {readonly string[]} args
  */

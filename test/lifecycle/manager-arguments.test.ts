@@ -102,7 +102,7 @@ test("every method with options refuses an unknown key before it does anything",
     for (const [index, known] of keys.entries()) {
       if (known === null) continue;
       const values = keys.map((_, position) => (position === index ? { nonsense: 1 } : undefined));
-      values[0] ??= sessionId as never;
+      if (keys[0] === null) values[0] = sessionId as never;
       const method = manager[name as keyof SessionManager] as (...values: unknown[]) => unknown;
       const call = (async () => method.apply(manager, values))();
       const text = `${name} does not take "nonsense" here;`;

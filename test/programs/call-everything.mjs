@@ -1,9 +1,10 @@
-// Calls functions and classes of the package with missing and wrong arguments, and writes down each call that ended with anything
-// else than a result or an error of ours. It acts in the current directory, which must be a temporary one.
+// Calls functions, classes and methods of the package with missing and wrong arguments, and writes down each call that ended with
+// anything else than a result or an error of ours. It acts in the current directory, which must be a temporary one.
 import { writeFileSync } from "node:fs";
 import { setTimeout as wait } from "node:timers/promises";
 import { SessionError } from "skein";
 import { ClientError } from "skein/client";
+import { makers } from "./values-with-methods.mjs";
 
 /** @typedef {{ call: string, how: string, error: string, at: string }} Failure */
 
@@ -77,8 +78,11 @@ async function settle(value) {
 /** @type {(value: unknown) => string} */
 const show = (value) => (typeof value === "function" ? "() => undefined" : JSON.stringify(value));
 
+/** @type {Record<string, () => Promise<object>>} */
+const values = { ...makers };
 for (const { subpath, name, kind } of names) {
   const made = (await import(subpath))[name];
+  if (kind === "class") values[name] = async () => made;
   for (const given of wrong) {
     call = `${subpath}: ${kind === "class" ? "new " : ""}${name}(${given.map(show).join(", ")})`;
     try {
@@ -88,5 +92,33 @@ for (const { subpath, name, kind } of names) {
     }
   }
 }
+for (const [name, make] of Object.entries(values)) {
+  for (const method of methodsOf(await make())) {
+    for (const given of wrong) {
+      call = `${name}.${method}(${given.map(show).join(", ")})`;
+      const value = /** @type {any} */ (await make());
+      try {
+        await settle(value[method](...given));
+      } catch (error) {
+        report(error, "fails");
+      }
+    }
+  }
+}
 writeFileSync(reportPath, JSON.stringify(failures));
 process.exit(0);
+
+/** The names of the public methods of a value. @param {any} value */
+function methodsOf(value) {
+  const names = new Set();
+  for (
+    let at = value;
+    at !== null && at !== Object.prototype && at !== Function.prototype;
+    at = Object.getPrototypeOf(at)
+  ) {
+    for (const [name, { value: held }] of Object.entries(Object.getOwnPropertyDescriptors(at))) {
+      if (name !== "constructor" && typeof held === "function") names.add(name);
+    }
+  }
+  return names;
+}

@@ -3,7 +3,7 @@ import { checkedMessage } from "../../session/checked-message.ts";
 import { messagesOf } from "../../session/context/context.ts";
 import { type Entry, type EntryDraft, type EntryOf, type FactBody, isNode } from "../../session/log/entry.ts";
 import type { SessionHead } from "../../session/log/fold.ts";
-import type { SandboxPlacement } from "../../session/log/header.ts";
+import { rootIdOf, type SandboxPlacement } from "../../session/log/header.ts";
 import type { RecordedEvent } from "../../session/log/run-event.ts";
 import { newRun, type RunState, stepRun } from "../../session/log/run-fold.ts";
 import type { Message } from "../../session/message.ts";
@@ -13,6 +13,7 @@ import { type Row, rowOf, Transcript, type TranscriptOrigin } from "../../sessio
 import { readContextEntries } from "../../tree/path-reader.ts";
 import { readTranscript } from "../../tree/read-session.ts";
 import type { SessionRoom } from "../../tree/tree-backing.ts";
+import { promptCacheKey } from "../model/cache-key.ts";
 import type { EventLog } from "../event-log.ts";
 import type { LeaseHold } from "./lease-hold.ts";
 import type { LogAccess } from "./log-access.ts";
@@ -108,6 +109,7 @@ export class RunLog {
   #notedHandleId: string | null = null;
   /** Whether the context was edited since it was read. */
   #edited = false;
+  #cacheKey: string | undefined;
   /** Users whose own words a message repeats. */
   readonly #authors = new WeakMap<Message, string>();
 
@@ -135,6 +137,14 @@ export class RunLog {
   /** The stored session that the run is kept in; null if it is kept in none, or before it began. */
   get sessionId(): string | null {
     return this.#access?.sessionId ?? null;
+  }
+
+  /** The key of the prompt cache of the run's session; undefined if it is kept in none: nothing would ask with it again. */
+  get cacheKey(): string | undefined {
+    const access = this.#access;
+    if (access === null || access.sessionId === null) return undefined;
+    this.#cacheKey ??= promptCacheKey(rootIdOf(access.header), access.header.userId);
+    return this.#cacheKey;
   }
 
   /** The position of the last entry that was folded; -1 before the first. */

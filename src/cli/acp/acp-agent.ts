@@ -117,7 +117,7 @@ export class AcpAgent implements AsyncDisposable {
     this.#open.set(sessionId, session);
     // The editor hears of a new session by the answer, which goes out first.
     setImmediate(() => void session.introduce().catch(() => {}));
-    return { sessionId, ...session.settings };
+    return { sessionId, ...(await session.settings()) };
   }
 
   #session(id: string): EditorSession {

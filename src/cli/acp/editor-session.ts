@@ -44,9 +44,9 @@ export class EditorSession implements AsyncDisposable {
   }
 
   /** What can be set, and how it is set: which calls need approval, as modes and as an option, and the model. */
-  get settings() {
+  async settings() {
     const { ask, modelName: model } = this.chat;
-    const models = [...new Set([model, ...offeredModels().map(modelName)])];
+    const models = [...new Set([model, ...(await offeredModels()).models.map(modelName)])];
     return {
       modes: { currentModeId: ask, availableModes: ASK_POLICIES.map((id) => ({ id, name: `Ask: ${id}` })) },
       configOptions: [choice("mode", "Ask", ask, ASK_POLICIES), choice("model", "Model", model, models)],
@@ -58,7 +58,7 @@ export class EditorSession implements AsyncDisposable {
     if (option === "model" && typeof value === "string") await this.chat.useModel(value);
     else if (option === "mode" && ASK_POLICIES.includes(value as AskPolicy)) this.chat.ask = value as AskPolicy;
     else throw new SessionError("INVALID_OPTION", `A session cannot set ${show(option)} to ${show(value)}.`);
-    const { settings } = this;
+    const settings = await this.settings();
     await this.#tell({ sessionUpdate: "current_mode_update", currentModeId: settings.modes.currentModeId });
     await this.#tell({ sessionUpdate: "config_option_update", configOptions: settings.configOptions });
     return settings;
@@ -122,7 +122,8 @@ export class EditorSession implements AsyncDisposable {
   }
 
   async #show(output: ChatOutput): Promise<void> {
-    if (output.type === "notice") return this.#tell(...spoken("agent_message_chunk", output.text));
+    // Editors join the chunks of a turn.
+    if (output.type === "notice") return this.#tell(...spoken("agent_message_chunk", `${output.text}\n\n`));
     if (output.type === "question") return this.#ask(output.approval);
     if (output.type !== "run-event") return;
     const { event } = output;

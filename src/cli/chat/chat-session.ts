@@ -152,10 +152,12 @@ export class ChatSession implements AsyncDisposable {
 
   /** Sends a user message to the model and yields the answer as it streams. */
   async *say(content: Content): AsyncGenerator<ChatOutput> {
+    await this.model.prepare?.();
     const isNew = this.#tree === null;
     const tree = this.#tree ?? (await this.create());
     if (isNew) yield this.#opened(tree);
-    if (isNew && !this.#modelIsChosen && this.model.provider === "offline") yield notice(OFFLINE_ANSWERS);
+    const isSilent = tree.head.messageCount === 0;
+    if (isSilent && !this.#modelIsChosen && this.model.provider === "offline") yield notice(OFFLINE_ANSWERS);
     yield* this.turns.answer(tree, content, await this.answererFor(tree));
   }
 
@@ -284,6 +286,7 @@ export class ChatSession implements AsyncDisposable {
   /** Switches to another model for the next turns. */
   async useModel(name: string): Promise<void> {
     const model = this.#init.models(name);
+    await model.prepare?.();
     await this.#tree?.appendModelChange(model.provider, model.id);
     this.#model = model;
     this.#modelName = modelName(model);
@@ -349,7 +352,7 @@ export class ChatSession implements AsyncDisposable {
     const name = own ?? (await modelNameOf(store, head));
     this.#modelName = name ?? "no model";
     try {
-      this.#model = makeModelOf(head, name, this.#init.models);
+      this.#model = await makeModelOf(head, name, this.#init.models);
     } catch (error) {
       if (!(error instanceof SessionError)) throw error;
       this.#model = error;

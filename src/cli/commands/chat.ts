@@ -80,15 +80,16 @@ async function mayWorkHere(
 }
 
 /**
- * Continues a session. If no person can choose another model, a model that cannot be created is an error right away.
+ * Continues a session. If no person can choose another model, a model that cannot be used is an error right away.
  */
 async function* goOn(session: ChatSession, { header }: SessionHead, atTerminal: boolean): AsyncGenerator<ChatOutput> {
   for await (const output of session.open(header.id)) {
-    if (!atTerminal) void session.model;
+    if (!atTerminal) await session.model.prepare?.();
     yield output;
   }
 }
 
 async function* welcome({ model, workspace }: ChatSession, atTerminal: boolean): AsyncGenerator<ChatOutput> {
+  await model.prepare?.();
   if (atTerminal) yield notice(`${model.provider}/${model.id} in ${workspace}; /help lists the commands.`);
 }

@@ -14,20 +14,22 @@ export async function modelNameOf(store: SessionStore, head: SessionHead): Promi
 }
 
 /**
- * Creates the session's model. @throws {SessionError} if it cannot be created here, such as `KEY_MISSING`; it is never
- * replaced by another model.
+ * Creates the session's model and loads its package. @throws {SessionError} if it cannot be used here, such as `KEY_MISSING` or
+ * `DRIVER_MISSING`; it is never replaced by another model.
  */
-export function makeModelOf(
+export async function makeModelOf(
   { header: { id } }: SessionHead,
   name: string | null,
   make: (name: string) => Model = createModel,
-): Model {
+): Promise<Model> {
   if (name === null) {
     const text = `Session ${id} was answered by a model that its log does not name; choose a model with --model.`;
     throw new SessionError("MODEL_NOT_FOUND", text);
   }
   try {
-    return make(name);
+    const model = make(name);
+    await model.prepare?.();
+    return model;
   } catch (cause) {
     if (!(cause instanceof SessionError)) throw cause;
     const text = `${cause.message} Session ${id} was answered by ${name}; choose another model with --model.`;

@@ -18,10 +18,8 @@ export class CheckpointsClient {
   }
 
   /** The latest `limit` checkpoints of a session (default 100), the latest first, each with its node in the tree. */
-  async timeline(
-    sessionId: string,
-    { signal, ...query }: { readonly limit?: number } & CallOptions = {},
-  ): Promise<CheckpointTimeline> {
+  async timeline(sessionId: string, given?: { readonly limit?: number } & CallOptions): Promise<CheckpointTimeline> {
+    const { signal, ...query } = given ?? {};
     const options = signal === undefined ? {} : { signal };
     return this.#transport.json({ path: pathOf`/api/sessions/${sessionId}/timeline`, query, ...options });
   }
@@ -41,10 +39,8 @@ export class CheckpointsClient {
   }
 
   /** Moves the session back to a checkpoint, with `files` also its files; no entry is deleted. */
-  async restore(
-    checkpointId: string,
-    { signal, ...request }: RestoreRequest & CallOptions = {},
-  ): Promise<RestoredSession> {
+  async restore(checkpointId: string, given?: RestoreRequest & CallOptions): Promise<RestoredSession> {
+    const { signal, ...request } = given ?? {};
     const path = pathOf`/api/checkpoints/${checkpointId}/restore`;
     const options = signal === undefined ? {} : { signal };
     return this.#transport.json({ method: "POST", path, json: request, ...options });
@@ -54,8 +50,9 @@ export class CheckpointsClient {
   async diff(
     fromId: string,
     toId: string,
-    { signal, ...query }: CallOptions & { readonly files?: boolean } = {},
+    given?: CallOptions & { readonly files?: boolean },
   ): Promise<CheckpointDiff> {
+    const { signal, ...query } = given ?? {};
     const options = signal === undefined ? {} : { signal };
     return this.#transport.json({ path: pathOf`/api/checkpoints/${fromId}/diff/${toId}`, query, ...options });
   }

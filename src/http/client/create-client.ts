@@ -63,7 +63,8 @@ export class Client {
   }
 
   /** Sessions in which every term occurs: words, `"exact phrases"`, `re:<regex>`. */
-  async search(text: string, { signal, ...query }: SearchOptions = {}): Promise<SearchView> {
+  async search(text: string, given?: SearchOptions): Promise<SearchView> {
+    const { signal, ...query } = given ?? {};
     const options = signal === undefined ? {} : { signal };
     return this.#transport.json({ path: "/api/search", query: { q: text, ...query }, ...options });
   }

@@ -45,10 +45,8 @@ export class RunsClient {
   }
 
   /** The runs of a session, the latest first: all open runs, and the latest `limit` of the others (default 100). */
-  async ofSession(
-    sessionId: string,
-    { signal, ...query }: { readonly limit?: number } & CallOptions = {},
-  ): Promise<readonly RunView[]> {
+  async ofSession(sessionId: string, given?: { readonly limit?: number } & CallOptions): Promise<readonly RunView[]> {
+    const { signal, ...query } = given ?? {};
     const options = {
       path: pathOf`/api/sessions/${sessionId}/runs`,
       query,
@@ -83,11 +81,8 @@ export class RunsClient {
   }
 
   /** Cancels a run in whatever process it is; its entries are kept. */
-  async cancel(
-    sessionId: string,
-    runId: string,
-    { reason, ...options }: CallOptions & { readonly reason?: string } = {},
-  ): Promise<RunView> {
+  async cancel(sessionId: string, runId: string, given?: CallOptions & { readonly reason?: string }): Promise<RunView> {
+    const { reason, ...options } = given ?? {};
     return this.#act(pathOf`/api/sessions/${sessionId}/runs/${runId}/cancel`, { reason }, options);
   }
 
@@ -95,8 +90,9 @@ export class RunsClient {
   async approve(
     sessionId: string,
     question: string,
-    { note, ...options }: CallOptions & { readonly note?: string } = {},
+    given?: CallOptions & { readonly note?: string },
   ): Promise<RunView> {
+    const { note, ...options } = given ?? {};
     return this.#answer(sessionId, question, { approve: true, ...(note === undefined ? {} : { note }) }, options);
   }
 
@@ -104,8 +100,9 @@ export class RunsClient {
   async deny(
     sessionId: string,
     question: string,
-    { reason, note, ...options }: CallOptions & Omit<AnswerRequest, "approve"> = {},
+    given?: CallOptions & Omit<AnswerRequest, "approve">,
   ): Promise<RunView> {
+    const { reason, note, ...options } = given ?? {};
     const answer = {
       approve: false,
       ...(reason === undefined ? {} : { reason }),

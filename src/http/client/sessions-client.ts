@@ -97,7 +97,7 @@ export class SessionsClient {
 
   /** A session's log, page by page. */
   entriesAll(id: string, query: wire.ReadEntries = {}, options: CallOptions = {}): AsyncIterable<Entry> {
-    const side = query.reverse === true ? "before" : "after";
+    const side = query?.reverse === true ? "before" : "after";
     return allPages((next) =>
       this.entries(id, { ...query, ...(next === null ? {} : { [side]: Number(next) }) }, options),
     );
@@ -122,7 +122,8 @@ export class SessionsClient {
   }
 
   /** The tree of a session, without the content of its nodes. */
-  async tree(id: string, { signal, ...query }: ReadTree & CallOptions = {}): Promise<TreeView> {
+  async tree(id: string, given?: ReadTree & CallOptions): Promise<TreeView> {
+    const { signal, ...query } = given ?? {};
     const options = signal === undefined ? {} : { signal };
     return this.#transport.json({ path: pathOf`/api/sessions/${id}/tree`, query, ...options });
   }
@@ -218,8 +219,8 @@ export class SessionsClient {
   }
 
   /** The entries of a session as they are appended, whichever process appends them. */
-  watch(id: string, request: WatchRequest = {}): EventStream<Entry> {
-    const { after, ...options } = request;
+  watch(id: string, request?: WatchRequest): EventStream<Entry> {
+    const { after, ...options } = request ?? {};
     return followEvents({
       ...(after === undefined ? {} : { lastEventId: String(after) }),
       ...options,

@@ -18,7 +18,8 @@ export class UsersClient {
   }
 
   /** Erases everything of a user for good. A repeated call continues an interrupted erasure. */
-  async erase(userId: string, { signal, ...query }: EraseRequest & CallOptions = {}): Promise<EraseReport> {
+  async erase(userId: string, given?: EraseRequest & CallOptions): Promise<EraseReport> {
+    const { signal, ...query } = given ?? {};
     const options = signal === undefined ? {} : { signal };
     return this.#transport.json({ method: "DELETE", path: pathOf`/api/users/${userId}`, query, ...options });
   }

@@ -14,6 +14,7 @@ import { HeavyWork } from "./heavy-work.ts";
 import { HttpError } from "./http-error.ts";
 import { problemResponse } from "./problem.ts";
 import type { Route, ServerApp, ServerContext, ServerEnvironment } from "./route.ts";
+import { mountMcp } from "./routes/mcp-routes.ts";
 import { mountRuns } from "./runs/mount-runs.ts";
 import { mountSearch } from "./routes/search-routes.ts";
 import type { ServerLogger, ServerServices } from "./server-services.ts";
@@ -80,6 +81,7 @@ const MOUNTS: readonly ((app: ServerApp, services: ServerServices) => void)[] = 
   mountTransfer,
   mountRuns,
   mountUsers,
+  mountMcp,
 ];
 
 /** Adds the headers of every answer, and writes its line to the log. */

@@ -59,7 +59,10 @@ export interface Route<Query = unknown, Body = unknown> {
   readonly problems?: readonly number[];
   /** Whether callers without credentials may call it. */
   readonly open?: boolean;
-  /** Whether it ends or deletes something, so that a user whose storage is used up may still call it. */
+  /**
+   * Whether it ends or deletes something, or counts itself what it stores, so that a user whose storage is used up may still call
+   * it.
+   */
   readonly frees?: boolean;
   /** Whether it may read much data although it is not a `get`, and starts no background work. */
   readonly heavy?: boolean;
@@ -235,6 +238,11 @@ export function answer(
 /** An answer whose text is JSON. */
 export function answerJson(text: string): Response {
   return sized(text, { headers: { "content-type": "application/json" } });
+}
+
+/** An answer with the text, status and headers of another one, whose size counts. */
+export function answerText(text: string, { status, headers }: Pick<Response, "status" | "headers">): Response {
+  return text === "" ? new Response(null, { status, headers }) : sized(text, { status, headers });
 }
 
 /**

@@ -1,5 +1,11 @@
-import { checkIsAgent } from "../../agent/agent.ts";
-import { checkArgument, checkOptionsOf, checkStoreArgument, type KeysOf } from "../../session/check-arguments.ts";
+import { checkIsAgent, prepareModels } from "../../agent/agent.ts";
+import {
+  checkArgument,
+  checkOptionsOf,
+  checkStoreArgument,
+  isObject,
+  type KeysOf,
+} from "../../session/check-arguments.ts";
 import { UNLIMITED_SESSIONS } from "../../lifecycle/session-config.ts";
 import { SessionManager } from "../../lifecycle/session-manager.ts";
 import { SessionError, show } from "../../session/errors.ts";
@@ -79,6 +85,7 @@ export async function startServer(init: ServerInit): Promise<SkeinServer> {
     rate: limits.rate,
     urlCharactersMax: limits.urlCharactersMax,
   });
+  if (init.queue === undefined) await prepareModels(agents);
   const drain = new AbortController();
   const models = modelsById(init.models ?? [], agents);
   const queue = queueOf(init, manager);
@@ -140,6 +147,8 @@ class RunningServer implements SkeinServer {
   }
 
   async fetch(request: Request): Promise<Response> {
+    const isRequest = isObject(request) && typeof request.url === "string" && typeof request.method === "string";
+    checkArgument(isRequest, request, "fetch", "a Request");
     return this.#parts.fetch(request);
   }
 
@@ -147,7 +156,9 @@ class RunningServer implements SkeinServer {
     return this.#parts.listener.listen();
   }
 
-  close({ drainMs = DRAIN_MS_DEFAULT }: CloseOptions = {}): Promise<void> {
+  close(options: CloseOptions = {}): Promise<void> {
+    checkOptionsOf(options, { drainMs: true } satisfies KeysOf<CloseOptions>, "close");
+    const { drainMs = DRAIN_MS_DEFAULT } = options;
     checkCount(drainMs, "drainMs", 0, 2 ** 31 - 1);
     this.#closing ??= this.#close(drainMs);
     return this.#closing;

@@ -1,4 +1,10 @@
-import { checkOptionsOf, checkStoreArgument, type KeysOf } from "../../session/check-arguments.ts";
+import {
+  checkArgument,
+  checkOptionsOf,
+  checkStoreArgument,
+  isObject,
+  type KeysOf,
+} from "../../session/check-arguments.ts";
 import { defined } from "../../internal/defined.ts";
 import type { JsonObject } from "../../internal/json.ts";
 import { uuidv7 } from "../../internal/uuid.ts";
@@ -81,6 +87,7 @@ export class CheckpointManager {
    * @throws {SessionError} `TOO_LARGE` for metadata of more than 16 KiB.
    */
   async create(sessionId: string, init: CheckpointInit = {}): Promise<Checkpoint> {
+    checkArgument(isObject(init), init, "create", "an object of options");
     const metadata = frozenCopy(init.metadata ?? {}, "metadata");
     checkSize(metadata);
     // The head is read before the snapshot: a conversation newer than its files would mention work that the files do not contain.

@@ -1,4 +1,10 @@
-import { checkOptionsOf, checkStoreArgument, type KeysOf } from "../../session/check-arguments.ts";
+import {
+  checkArgument,
+  checkOptionsOf,
+  checkStoreArgument,
+  isObject,
+  type KeysOf,
+} from "../../session/check-arguments.ts";
 import { defined } from "../../internal/defined.ts";
 import { uuidv7 } from "../../internal/uuid.ts";
 import { statusError } from "../../session/log/append-guard.ts";
@@ -138,6 +144,7 @@ export class BranchManager {
    * `SESSION_SUSPENDED` for a parent that accepts no turns, `CAPACITY`, `INVALID_VALUE`.
    */
   async merge(parentId: string, branchId: string, options: MergeOptions = {}): Promise<MergeResult> {
+    checkArgument(isObject(options), options, "merge", "an object of options");
     const { strategy = new AppendMerge(), maxTurns } = options;
     checkStrategy(strategy);
     if (maxTurns !== undefined) checkCount(maxTurns, "maxTurns");

@@ -1,3 +1,4 @@
+import { checkObjects } from "../check-arguments.ts";
 import type { JsonValue } from "../../internal/json.ts";
 import type { CompactionPlan } from "./compaction.ts";
 import type { Entry } from "../log/entry.ts";
@@ -54,12 +55,14 @@ export class HookRunner {
   readonly #report: HookReport;
 
   constructor(hooks: readonly SessionHooks[], report: HookReport) {
+    checkObjects(hooks, "HookRunner", "a list of handlers");
     this.#hooks = hooks;
     this.#report = report;
   }
 
   /** Returns a runner of these handlers followed by others. */
   with(hooks: readonly SessionHooks[]): HookRunner {
+    checkObjects(hooks, "with", "a list of handlers");
     return new HookRunner([...this.#hooks, ...hooks], this.#report);
   }
 

@@ -1,3 +1,4 @@
+import { checkArgument } from "../check-arguments.ts";
 import type { Session } from "./session.ts";
 
 type Held =
@@ -24,6 +25,7 @@ export class SessionRegistry {
 
   /** Keeps a session until it is finished. One that has the id of another replaces it. */
   register(session: Session): void {
+    checkArgument(typeof session?.id === "string", session, "register", "a session");
     this.#held.set(session.id, { session, weak: null });
   }
 

@@ -1,4 +1,4 @@
-import { checkArgument } from "../check-arguments.ts";
+import { checkArgument, isObject } from "../check-arguments.ts";
 import { copyJson, NotJson } from "../../internal/json.ts";
 import { uuidv7 } from "../../internal/uuid.ts";
 import { SessionError } from "../errors.ts";
@@ -252,6 +252,8 @@ export class Session implements AsyncDisposable {
 
   /** Takes a reference on an open sandbox and lets go of the one in use. */
   bindSandbox(sandbox: Sandbox): this {
+    const isSandbox = isObject(sandbox) && typeof sandbox.backend === "string" && isObject(sandbox.spec);
+    checkArgument(isSandbox, sandbox, "bindSandbox", "an open sandbox");
     this.#slot.bind(sandbox);
     return this;
   }

@@ -1,4 +1,4 @@
-import { checkArgument } from "../check-arguments.ts";
+import { checkArgument, isIterable } from "../check-arguments.ts";
 import { createBrand } from "../../internal/brand.ts";
 import { copyJson, NotJson } from "../../internal/json.ts";
 import { PersistentVector } from "../../internal/persistent-vector.ts";
@@ -115,6 +115,7 @@ export class Transcript {
 
   /** This transcript and any number of rows. */
   appendAll(rows: Iterable<RowInit>): Transcript {
+    checkArgument(isIterable(rows), rows, "appendAll", "a list of rows");
     const appended = this.#rows.append(checkedRows(rows));
     if (appended === this.#rows) return this;
     return this.#copy(appended);
@@ -126,6 +127,7 @@ export class Transcript {
    * `concat` to it, or to what it was made of, has seen.
    */
   concat(other: Transcript): Transcript {
+    checkArgument(other instanceof Transcript, other, "concat", "a transcript");
     return this.appendAll(apart(this.#rows, other));
   }
 

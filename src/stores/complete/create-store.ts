@@ -123,6 +123,7 @@ class DriverStore implements SessionStore {
 
   async heads(sessionIds: readonly string[]): Promise<readonly (SessionHead | null)[]> {
     const driver = this.#openDriver();
+    checkArgument(Array.isArray(sessionIds), sessionIds, "heads", "a list of ids");
     for (const id of sessionIds) checkSessionId(id);
     return driver.heads?.(sessionIds) ?? Promise.all(sessionIds.map((id) => driver.head(id)));
   }
@@ -133,6 +134,7 @@ class DriverStore implements SessionStore {
 
   async readJson(sessionId: string, options: ReadJsonOptions = {}): Promise<readonly string[]> {
     const driver = this.#driverFor(sessionId);
+    checkArgument(isObject(options), options, "readJson", "an object of options");
     const { limit = JSON_ENTRIES_DEFAULT, charactersMax = Number.MAX_SAFE_INTEGER } = options;
     checkCount(charactersMax, "charactersMax");
     checkCount(limit, "limit", 0, JSON_ENTRIES_MAX);
@@ -159,6 +161,7 @@ class DriverStore implements SessionStore {
 
   async settings(sessionId: string, path: PathSummary): Promise<Settings> {
     const driver = this.#driverFor(sessionId);
+    checkArgument(isObject(path) && path.settings !== undefined, path, "settings", "the path of a head");
     const { settings } = path;
     if (settings === null) return NO_SETTINGS;
     return driver.settings(
@@ -227,7 +230,9 @@ class DriverStore implements SessionStore {
   }
 
   async listCheckpoints(sessionId: string, options: { readonly deleted?: boolean } = {}): Promise<Checkpoint[]> {
-    return this.#driverFor(sessionId).checkpoints.list(sessionId, options.deleted === true);
+    const driver = this.#driverFor(sessionId);
+    checkArgument(isObject(options), options, "listCheckpoints", "an object of options");
+    return driver.checkpoints.list(sessionId, options.deleted === true);
   }
 
   async deleteCheckpoint(id: string): Promise<boolean> {

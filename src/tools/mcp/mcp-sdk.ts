@@ -140,10 +140,30 @@ async function loadSdk(): Promise<Sdk> {
     const types = await import("@modelcontextprotocol/sdk/types.js");
     return { ...client, ...stdio, ...http, ...types };
   } catch (cause) {
-    throw new SessionError(
-      "DRIVER_MISSING",
-      "Tools of MCP servers need a driver: install the package @modelcontextprotocol/sdk, version 1.32 or a later one of 1.",
-      { cause },
-    );
+    throw missingSdk("Tools of MCP servers need", cause);
   }
+}
+
+/** The parts of the SDK that serve tools. */
+export type McpServerSdk = typeof import("@modelcontextprotocol/sdk/server/index.js") &
+  typeof import("@modelcontextprotocol/sdk/server/stdio.js") &
+  typeof import("@modelcontextprotocol/sdk/server/webStandardStreamableHttp.js") &
+  typeof import("@modelcontextprotocol/sdk/types.js");
+
+/** Loads the parts of the SDK that serve tools. @throws {SessionError} `DRIVER_MISSING`. */
+export async function loadMcpServerSdk(): Promise<McpServerSdk> {
+  try {
+    const server = await import("@modelcontextprotocol/sdk/server/index.js");
+    const stdio = await import("@modelcontextprotocol/sdk/server/stdio.js");
+    const http = await import("@modelcontextprotocol/sdk/server/webStandardStreamableHttp.js");
+    const types = await import("@modelcontextprotocol/sdk/types.js");
+    return { ...server, ...stdio, ...http, ...types };
+  } catch (cause) {
+    throw missingSdk("An MCP server needs", cause);
+  }
+}
+
+function missingSdk(what: string, cause: unknown): SessionError {
+  const text = `${what} a driver: install the package @modelcontextprotocol/sdk, version 1.32 or a later one of 1.`;
+  return new SessionError("DRIVER_MISSING", text, { cause });
 }

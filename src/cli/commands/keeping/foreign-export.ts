@@ -1,11 +1,4 @@
-import {
-  type ForeignWriting,
-  FOREIGN_FORMATS,
-  foreignFormat,
-  type WriteReport,
-  writeForeign,
-} from "../../../interop/formats/index.ts";
-import type { SessionHead, SessionStore } from "../../../index.ts";
+import { FOREIGN_FORMATS, foreignFormat, type WriteReport, writeForeign } from "../../../interop/formats/index.ts";
 import { type CommandContext, textOption } from "../../command.ts";
 import { counted } from "../../terminal.ts";
 import { findSession } from "../../options/session-reference.ts";
@@ -21,7 +14,11 @@ export async function exportForeign(context: CommandContext, output: string | un
   if (output !== undefined && !replace) await refuseExisting(output);
   await using store = await context.openStore();
   const head = await findSession(store, context.positionals[0] as string);
-  const writing = await beginWriting(context, store, head);
+  const cwd = textOption(values, "cwd");
+  const writing = await writeForeign(foreignFormat(textOption(values, "to") ?? ""), store, head.header.id, {
+    sanitize: values["sanitize"] === true,
+    ...(cwd === undefined ? {} : { cwd }),
+  });
   if (output === undefined) {
     for await (const batch of batches(writing.pieces, signal)) await context.write(batch);
     for (const line of reportLines(writing.report, values["sanitize"] === true)) context.fail(line);
@@ -35,21 +32,6 @@ export async function exportForeign(context: CommandContext, output: string | un
     for (const line of reportLines(writing.report, values["sanitize"] === true)) context.print(line);
   }
   return 0;
-}
-
-/** Starts an export with the options of the command line. */
-export async function beginWriting(
-  { values }: CommandContext,
-  store: SessionStore,
-  head: SessionHead,
-  foreignId?: string,
-): Promise<ForeignWriting> {
-  const cwd = textOption(values, "cwd");
-  return writeForeign(foreignFormat(textOption(values, "to") ?? ""), store, head.header.id, {
-    sanitize: values["sanitize"] === true,
-    ...(cwd === undefined ? {} : { cwd }),
-    ...(foreignId === undefined ? {} : { foreignId }),
-  });
 }
 
 /** The lines about an export that a person should know. */

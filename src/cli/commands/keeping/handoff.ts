@@ -2,12 +2,12 @@ import { spawn } from "node:child_process";
 import { randomUUID } from "node:crypto";
 import { once } from "node:events";
 import { dirname } from "node:path";
-import { SessionError, type SessionHead, type SessionStore } from "../../../index.ts";
+import { SessionError, type SessionStore } from "../../../index.ts";
 import { show } from "../../../session/errors.ts";
-import type { ForeignWriting } from "../../../interop/formats/index.ts";
+import { type ForeignWriting, foreignFormat, type WriteReport, writeForeign } from "../../../interop/formats/index.ts";
 import { makePrivateDirectory } from "../../../internal/private-file.ts";
-import { type Command, type CommandContext, textOption } from "../../command.ts";
-import { beginWriting, FOREIGN_NAMES, reportJson, reportLines } from "./foreign-export.ts";
+import { type Command, textOption } from "../../command.ts";
+import { FOREIGN_NAMES, reportJson, reportLines } from "./foreign-export.ts";
 import { findSession, SESSION_ARGUMENT } from "../../options/session-reference.ts";
 import { batches, exists, writeNewFile } from "./write-new-file.ts";
 
@@ -42,11 +42,13 @@ export const handoff: Command = {
       throw new SessionError("INVALID_OPTION", `handoff needs --to with one of ${FOREIGN_NAMES.join(", ")}.`);
     await using store = await context.openStore();
     const head = await findSession(store, context.positionals[0] as string);
-    const { pieces, report, handoff, cwd } = await writingOf(context, store, head);
-    const { path, commands } = handoff;
     const starts = values["exec"] === true;
-    await makePrivateDirectory(dirname(path)).catch((error: unknown) => refuseLongName(error, cwd));
-    await writeNewFile(path, batches(pieces, signal));
+    const { path, cwd, commands, report } = await writeHandoff(store, head.header.id, {
+      to: textOption(values, "to") as string,
+      cwd: textOption(values, "cwd"),
+      sanitize: values["sanitize"] === true,
+      signal,
+    });
     if (context.json) {
       context.printJson({ session: head.header.id, path, cwd, commands, report: reportJson(report) });
     } else {
@@ -66,14 +68,45 @@ export const handoff: Command = {
   },
 };
 
-/** The export under the session's id in the other program; under a new id if that file exists. */
-async function writingOf(context: CommandContext, store: SessionStore, head: SessionHead): Promise<ForeignWriting> {
+/** How a session is written for another program. */
+interface HandoffOptions {
+  /** The name of the program. */
+  readonly to: string;
+  /** The working directory for the program (default: the session's, else the current one). */
+  readonly cwd?: string | undefined;
+  readonly sanitize?: boolean;
+  readonly signal: AbortSignal;
+}
+
+/** A session that was written for another program. */
+interface WrittenSession {
+  readonly path: string;
+  readonly cwd: string;
+  readonly commands: readonly (readonly string[])[];
+  readonly report: WriteReport;
+}
+
+/** Writes a session where another program finds it: under its id there, or under a new one if that file exists. */
+export async function writeHandoff(
+  store: SessionStore,
+  sessionId: string,
+  { to, cwd: given, sanitize = false, signal }: HandoffOptions,
+): Promise<WrittenSession> {
+  const head = await store.head(sessionId);
   // The file names the directory that the program works in, so the directory is never sanitized.
-  const cwd = textOption(context.values, "cwd") ?? head.header.cwd ?? process.cwd();
-  const values = { ...context.values, cwd };
-  const writing = await beginWriting({ ...context, values }, store, head);
-  if (!(await exists(writing.handoff.path))) return writing;
-  return beginWriting({ ...context, values }, store, head, randomUUID());
+  const named = given ?? head?.header.cwd ?? process.cwd();
+  const begin = (foreignId?: string): Promise<ForeignWriting> =>
+    writeForeign(foreignFormat(to), store, sessionId, {
+      sanitize,
+      cwd: named,
+      ...(foreignId === undefined ? {} : { foreignId }),
+    });
+  const first = await begin();
+  const { pieces, report, handoff, cwd } = (await exists(first.handoff.path)) ? await begin(randomUUID()) : first;
+  const { path, commands } = handoff;
+  await makePrivateDirectory(dirname(path)).catch((error: unknown) => refuseLongName(error, cwd));
+  await writeNewFile(path, batches(pieces, signal));
+  return { path, cwd, commands, report };
 }
 
 /** The other program names a directory after the working directory, which an imported file may have chosen. */

@@ -23,7 +23,7 @@ import { AGENTS_OPTION, type AgentsFile, loadAgents } from "./agents-file.ts";
 import { type Command, type CommandContext, textOption, textsOption } from "../../command.ts";
 import { ageOption, countOption } from "../../options/option-values.ts";
 import { FOLLOW_OPTION, followPrograms } from "./follow-programs.ts";
-import { offeredModels } from "../../options/offered-models.ts";
+import { type OfferedModels, offeredModels } from "../../options/offered-models.ts";
 import { LOCAL_USER } from "../../../lifecycle/access.ts";
 import { openManager, openServiceManager } from "../../open-manager.ts";
 import { STUDIO } from "../../package-files.ts";
@@ -40,7 +40,7 @@ const OPEN_TO_ALL =
   "--open-to-this-machine: every account and every program on this machine can use this server without a token, with administrator rights, and can run its tools with your rights.";
 
 const OFFLINE_ANSWERS =
-  "No agent is configured and no API key is set: the agent assistant answers with the offline model, which is not a language model and only gives fixed answers, and only in sessions that no other model has answered. Configure an agent with --agent NAME=PROVIDER/MODEL.";
+  "the agent assistant answers with the offline model, which is not a language model and only gives fixed answers, and only in sessions that no other model has answered. Configure an agent with --agent NAME=PROVIDER/MODEL.";
 
 /** Serves sessions over HTTP. */
 export const serve: Command = {
@@ -107,11 +107,12 @@ export const serve: Command = {
     const { values, signal } = context;
     using access = await accessOf(context);
     await using opened = await toolsFor(context);
-    const offered = await offeredBy(context, opened?.tools ?? []);
+    const known = await offeredModels();
+    const offered = await offeredBy(context, opened?.tools ?? [], known);
     const init = {
       ...(await initOf(context, access)),
       agents: offered.agents,
-      models: [...offered.models, ...offeredModels()],
+      models: [...offered.models, ...known.models],
     };
     const drainMs = (ageOption(values, "drain") ?? 10) * 1000;
     await using store = await context.openStore();
@@ -135,7 +136,7 @@ export const serve: Command = {
       );
     if (access.file !== null && !context.json) context.print(limitsLine(manager.config));
     if (!context.json && queue === undefined && offered.agents.some(({ model }) => model.unnamed === true))
-      context.print(OFFLINE_ANSWERS);
+      context.print(offlineLine(known));
     if (!signal.aborted) await once(signal, "abort");
     await server.close({ drainMs });
     await followed;
@@ -233,13 +234,17 @@ async function toolsFor(context: CommandContext): Promise<ProgramTools | null> {
 }
 
 /** The agents of `--agents`, or those of `--agent`. */
-async function offeredBy({ values }: CommandContext, others: readonly Tool[]): Promise<AgentsFile> {
+async function offeredBy(
+  { values }: CommandContext,
+  others: readonly Tool[],
+  known: OfferedModels,
+): Promise<AgentsFile> {
   const [file, named] = [textOption(values, "agents"), textsOption(values, "agent")];
   if (file === undefined) {
     const ofWorkspace = textOption(values, "workspace") === undefined ? [] : workspaceTools;
     const tools = [...ofWorkspace, ...others];
     const prompt = textOption(values, "prompt") ?? "";
-    const agents = named.length > 0 ? agentsOf(named, { prompt, tools }) : [defaultAgent(prompt, tools)];
+    const agents = named.length > 0 ? agentsOf(named, { prompt, tools }) : [defaultAgent(prompt, tools, known)];
     return { agents, models: [], groups: () => ({}) };
   }
   if (named.length > 0) throw new SessionError("INVALID_OPTION", "Give --agents or --agent, not both.");
@@ -288,9 +293,15 @@ function agentsOf(
   });
 }
 
-/** The agent of a server without named agents: with the first model whose key is set, else with the offline model. */
-function defaultAgent(prompt: string, tools: readonly Tool[]): Agent {
-  const withKey = offeredModels().find(({ provider }) => provider !== "offline");
+/** Says that the offline model answers, and why: no key is set, or the package of the provider is not installed. */
+function offlineLine({ problems }: OfferedModels): string {
+  const why = problems.length === 0 ? "no API key is set" : "no model of a provider can be used";
+  return [...problems, `No agent is configured and ${why}: ${OFFLINE_ANSWERS}`].join("\n");
+}
+
+/** The agent of a server without named agents: with the first model that can be used here, else with the offline model. */
+function defaultAgent(prompt: string, tools: readonly Tool[], { models }: OfferedModels): Agent {
+  const withKey = models.find(({ provider }) => provider !== "offline");
   const model = withKey ?? { ...createModel("offline"), unnamed: true as const };
   return createAgent({ name: "assistant", prompt, model, tools, builtInTools: false });
 }

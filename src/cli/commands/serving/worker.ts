@@ -53,6 +53,7 @@ export const worker: Command = {
       throw new SessionError("INVALID_OPTION", "worker needs --queue and --agents; see skein worker --help.");
     }
     const { agents, models, groups } = await loadAgents(file);
+    const offered = await offeredModels();
     const options = await optionsOf(context);
     const drainMs = (ageOption(values, "drain") ?? 30) * 1000;
     await using store = await context.openStore();
@@ -65,7 +66,7 @@ export const worker: Command = {
         queue,
         agents,
         groups: groups(manager),
-        models: [...models, ...offeredModels()],
+        models: [...models, ...offered.models],
         onError: (error) => fail(error instanceof Error ? error.message : String(error)),
       });
       const { name, ...offers } = started.view;

@@ -90,9 +90,9 @@ function isFromAnotherSite({ method, headers }: Request, path: string): boolean 
   return method !== "GET" || headers.get("sec-fetch-mode") !== "navigate" || isGuarded(path);
 }
 
-/** Whether a path requires authentication: everything under `/api/` and `/agui/`. */
+/** Whether a path requires authentication: everything under `/api/` and `/agui/`, and `/mcp`. */
 export function isGuarded(path: string): boolean {
-  return path.startsWith("/api/") || path.startsWith("/agui/");
+  return path.startsWith("/api/") || path.startsWith("/agui/") || path === "/mcp";
 }
 
 /** The host name of a `Host` header, without its port. */

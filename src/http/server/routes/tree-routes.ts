@@ -5,7 +5,7 @@ import { NAME_CHARACTERS_MAX } from "../../../session/limits.ts";
 import type { SessionStore } from "../../../session/store.ts";
 import type { TreeView } from "../../tree-wire.ts";
 import type { LabelRequest, LeafRequest, PruneRequest } from "../../wire.ts";
-import { readPathAfter, readPathPage } from "./answer-bytes.ts";
+import { readPathAfter, readPathPage } from "../../../tree/path-page.ts";
 import { foldTree, readTreeView } from "./read-tree-view.ts";
 import { answer, route, type ServerApp } from "../route.ts";
 import { id, limit, named, queryFlag, queryList, refuse } from "../schema.ts";

@@ -1,0 +1,53 @@
+import { SessionError, show } from "../../session/errors.ts";
+import { AnthropicCache } from "./anthropic-cache.ts";
+import { OpenAICache } from "./openai-cache.ts";
+
+/** What to emulate. */
+export interface PromptCacheInit {
+  readonly provider: "anthropic" | "openai";
+  /** The model whose rules hold for a body without a model of its own. */
+  readonly model: string;
+  /** The time in milliseconds (default: `Date.now`). */
+  readonly clock?: () => number;
+}
+
+/** How many tokens of a request came from where. The three sum up to the tokens of the request. */
+export interface PromptCacheUsage {
+  /** Tokens that were read from the cache. */
+  readonly read: number;
+  /** Tokens that were written to it. */
+  readonly written: number;
+  /** How many of those were written for an hour. */
+  readonly writtenForAnHour: number;
+  /** Tokens that were neither read nor written. */
+  readonly fresh: number;
+}
+
+/** An emulated prompt cache of a provider. */
+export interface PromptCache {
+  /**
+   * What the provider would have read and written for the body of a request, which later requests find in the cache then.
+   *
+   * @throws {SessionError} `INVALID_OPTION` for a body that the provider refuses: one with more markers than it takes, or without messages.
+   */
+  ask(body: object): PromptCacheUsage;
+}
+
+/**
+ * An emulation of the prompt cache of a provider, by the rules that it documents: the order of tools, instructions and
+ * messages, exact prefixes, markers and how far it looks back from them, the least length, what invalidates a part, and lifetimes.
+ * Tokens are counted as one for every four characters of text.
+ *
+ * It knows nothing but the bodies and the clock: the same bodies at the same times come to the same numbers.
+ *
+ * @throws {SessionError} `INVALID_OPTION` for another provider.
+ */
+export function promptCache(init: PromptCacheInit): PromptCache {
+  const { provider, model, clock = Date.now } = init;
+  if (provider === "anthropic") return new AnthropicCache(model, clock);
+  if (provider === "openai") return new OpenAICache(model, clock);
+  throw new SessionError(
+    "INVALID_OPTION",
+    `There is no prompt cache of ${show(provider)} to emulate; choose anthropic or openai.`,
+  );
+}
