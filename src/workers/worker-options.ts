@@ -43,7 +43,7 @@ export interface WorkerInit {
   readonly concurrency?: number;
   /** How long others wait for its runs when it has died or is frozen (default 30,000 ms, at least 1,000). */
   readonly leaseMs?: number;
-  /** When runs let go of their sessions while they wait for a person's word (default: after 30 seconds, for 7 days). */
+  /** When runs let go of their sessions while they wait for a person's word (default: after 30 seconds, until there is an answer). */
   readonly park?: ParkOptions;
   /** How many runs one user has at once, on all workers of a shared store (default 10). */
   readonly maxRunsPerUser?: number;
