@@ -52,6 +52,8 @@ await main(async () => {
   const same = !options.kinds.includes("seeds") || (await runSeeds(options));
   return kept && same ? 0 : 1;
 });
+// Without it, Node 20 may wait for ever for the handle of a socket whose server was killed, at full speed.
+process.exit();
 
 /**
  * Ends the trial, which has a minute for that: then it is ended with all that it has started.

@@ -195,6 +195,7 @@ export class Loop {
         return messages();
       },
       ...this.#parameters,
+      ...defined({ cacheKey: this.#log.cacheKey }),
       ...(this.#output === null
         ? { ...(schemas.length > 0 && { tools: schemas }), ...defined({ toolChoice: chosen }) }
         : this.#output.request(schemas, chosen, { again: this.#again })),

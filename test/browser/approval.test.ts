@@ -89,7 +89,7 @@ browserTest(
     const text = (await card.locator("pre").first().textContent()) ?? "";
     expect(text.startsWith("first line\nxxx")).toBe(true);
     expect(text.length).toBeLessThan(2100);
-    await card.getByText("2 lines, 5,011 characters; the beginning is shown").waitFor();
+    await card.getByText("2 lines, 5,011 characters; only the beginning is shown").waitFor();
     const reach = card.getByRole("list", { name: "What it can reach" }).getByRole("listitem");
     expect(await reach.allTextContents()).toEqual(["in /srv/work"]);
   },

@@ -318,6 +318,7 @@ export async function sayInEveryForm(
       { type: "label", id, targetId: "group-1", label: plain },
       { type: "cancel", id, runId: "r1", reason: text },
       { type: "queued", id, runId: "r1", kind: "followUp", content: text },
+      { type: "erased", id, was: plain, reason: text },
     ];
     await store.append(sessionId, [forms[index % forms.length] as EntryDraft], options);
     if (index % 10 === 0)

@@ -35,8 +35,8 @@ export interface LogAccess {
   readonly parks: boolean;
   /** Whether what others add to the session meanwhile comes before the run's next row. */
   readonly takesOthers: boolean;
-  /** What the fold of the run needs of the session. */
-  readonly header: Pick<SessionHeader, "id" | "inherited" | "forkedFrom">;
+  /** What the fold of the run and the key of its prompt cache need of the session. */
+  readonly header: Pick<SessionHeader, "id" | "inherited" | "forkedFrom" | "rootId" | "userId">;
   /** What must hold for each append, from `acquire` on. */
   readonly guard: Guard;
   /** The lease that the run holds; null if it holds its log in another way. */
@@ -82,7 +82,7 @@ export class StoreAccess implements LogAccess {
     this.#init = init;
     this.store = init.store;
     this.sessionId = init.sessionId;
-    this.#header = { id: init.sessionId, forkedFrom: null };
+    this.#header = { id: init.sessionId, forkedFrom: null, userId: null };
   }
 
   get header(): LogAccess["header"] {
@@ -141,7 +141,7 @@ export class FileAccess implements LogAccess {
 
   constructor(file: RunFile) {
     this.#file = file;
-    this.#header = { id: file.sessionId, forkedFrom: null };
+    this.#header = { id: file.sessionId, forkedFrom: null, userId: null };
   }
 
   get header(): LogAccess["header"] {
@@ -197,7 +197,7 @@ export class UnkeptAccess implements LogAccess {
   #version = 0;
 
   constructor(id: string, leafId: string | null) {
-    this.header = { id, forkedFrom: null };
+    this.header = { id, forkedFrom: null, userId: null };
     this.#leafId = leafId;
   }
 

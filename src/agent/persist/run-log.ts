@@ -2,7 +2,7 @@ import { SessionBusyError, SessionConflictError, SessionError } from "../../sess
 import { checkedMessage } from "../../session/checked-message.ts";
 import { messagesOf } from "../../session/context/context.ts";
 import { type Entry, type EntryDraft, type FactBody, isNode } from "../../session/log/entry.ts";
-import type { SandboxPlacement } from "../../session/log/header.ts";
+import { rootIdOf, type SandboxPlacement } from "../../session/log/header.ts";
 import type { RecordedEvent } from "../../session/log/run-event.ts";
 import { newRun, type RunState, stepRun } from "../../session/log/run-fold.ts";
 import type { Message } from "../../session/message.ts";
@@ -10,6 +10,7 @@ import type { AppendOptions, Guard } from "../../session/store.ts";
 import { Session } from "../../session/value/session.ts";
 import { type Row, rowOf, Transcript, type TranscriptOrigin } from "../../session/value/transcript.ts";
 import type { SessionRoom } from "../../tree/tree-backing.ts";
+import { promptCacheKey } from "../model/cache-key.ts";
 import type { EventLog } from "../event-log.ts";
 import type { LeaseHold } from "./lease-hold.ts";
 import type { LogAccess } from "./log-access.ts";
@@ -103,6 +104,7 @@ export class RunLog {
   #writing: Promise<unknown> | null = null;
   #failure: { readonly error: unknown } | null = null;
   #notedHandleId: string | null = null;
+  #cacheKey: string | undefined;
   /** Users whose own words a message repeats. */
   readonly #authors = new WeakMap<Message, string>();
 
@@ -130,6 +132,14 @@ export class RunLog {
   /** The stored session that the run is kept in; null if it is kept in none, or before it began. */
   get sessionId(): string | null {
     return this.#access?.sessionId ?? null;
+  }
+
+  /** The key of the prompt cache of the run's session; undefined if it is kept in none: nothing would ask with it again. */
+  get cacheKey(): string | undefined {
+    const access = this.#access;
+    if (access === null || access.sessionId === null) return undefined;
+    this.#cacheKey ??= promptCacheKey(rootIdOf(access.header), access.header.userId);
+    return this.#cacheKey;
   }
 
   /** The position of the last entry that was folded; -1 before the first. */

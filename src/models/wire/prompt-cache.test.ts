@@ -1,6 +1,7 @@
 import { createOpenAICompatible } from "@ai-sdk/openai-compatible";
 import { describe, expect, test } from "vitest";
 import { collect, openModelServer, wireFixture } from "../../../test/model-server.ts";
+import { promptCacheKey } from "../../agent/model/cache-key.ts";
 import type { Model, ModelRequest } from "../../agent/model/model.ts";
 import type { Message } from "../../session/message.ts";
 import { aiSdk } from "../ai-sdk/ai-sdk.ts";
@@ -8,7 +9,7 @@ import type { CallOptions } from "../ai-sdk/contract.ts";
 import { anthropic } from "../anthropic/anthropic.ts";
 import { hasBreakpoints } from "../openai/cache-fields.ts";
 import { openai } from "../openai/openai.ts";
-import { markedMessages, promptCacheKey } from "./prompt-cache.ts";
+import { markedMessages } from "./prompt-cache.ts";
 
 const user = (content: string): Message => ({ role: "user", content });
 const answer = (content: string): Message => ({ role: "assistant", content });

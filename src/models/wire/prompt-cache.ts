@@ -1,4 +1,3 @@
-import { createHash } from "node:crypto";
 import { isObject } from "../../session/check-arguments.ts";
 import { SessionError, show } from "../../session/errors.ts";
 
@@ -30,17 +29,6 @@ export function cacheSetting<Lifetime extends string>(
     "INVALID_OPTION",
     `The option cache of ${call} is ${show(option)}; it must be true, false, or an object with the lifetime ${choices}.`,
   );
-}
-
-/**
- * The key by which a provider finds the servers that may have the beginning of a request in their caches: one for all
- * sessions of a chain of forks. It is a hash, which tells the provider neither the session nor the user.
- */
-export function promptCacheKey(rootId: string, userId: string | null): string {
-  return createHash("sha256")
-    .update(JSON.stringify([rootId, userId]))
-    .digest("hex")
-    .slice(0, 32);
 }
 
 /**

@@ -1,7 +1,7 @@
 import { defined } from "../../internal/defined.ts";
 import { sameJson } from "../../internal/json.ts";
 import type { Checkpoint } from "../store.ts";
-import { type Entry, type EntryBody, type EntryOf, isNode } from "./entry.ts";
+import { type Entry, type EntryBody, type EntryOf, isKnownType, isNode } from "./entry.ts";
 
 const REASON = "erased on request";
 
@@ -12,7 +12,11 @@ const REASON = "erased on request";
 export function erasedEntry({ by: _by, ...entry }: Entry): Entry {
   const { id, parentId, timestamp, seq, run, inherited, type } = entry as Entry;
   const stamp = { id, parentId, timestamp, seq, ...defined({ run }), ...(inherited === true && { inherited }) };
-  if (type === "erased") return entry as Entry;
+  if (entry.type === "erased") {
+    // A program may have appended one with words of the user in these fields.
+    const was = isKnownType(entry.was) ? entry.was : "message";
+    return { type, was, ...(entry.reason !== undefined && { reason: REASON }), ...stamp } as Entry;
+  }
   if (entry.type === "context_edit") return { ...editWithoutWords(entry as EntryOf<"context_edit">), ...stamp };
   if (isNode(entry)) return { type: "erased", was: type, reason: REASON, ...stamp };
   return { ...factWithoutWords(entry as Entry), ...stamp } as Entry;

@@ -164,7 +164,8 @@ function mountAppending(app: ServerApp, services: ServerServices): void {
 }
 
 function checkAppendable({ type }: EntryDraft): void {
-  if (isNode({ type }) || FACTS.has(type)) return;
+  // Only an erasure says that words were erased.
+  if ((isNode({ type }) && type !== "erased") || FACTS.has(type)) return;
   throw new SessionError("INVALID_ENTRY", `Clients cannot append entries of the type ${show(type)}.`);
 }
 
