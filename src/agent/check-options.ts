@@ -34,7 +34,8 @@ const RETRY_LIMITS = {
 /**
  * The tools of a loop, after checking everything that can be wrong with its options.
  *
- * @throws {SessionError} `INVALID_OPTION` or `INVALID_TOOL` for a set-up that cannot work.
+ * @throws {SessionError} `INVALID_OPTION` or `INVALID_TOOL` for a set-up that cannot work, `PRICE_UNKNOWN` for a budget in cost
+ * on a model without a price.
  */
 export function checkLoopOptions(options: LoopOptions): OfferedTools {
   checkRunOptions(options);
@@ -42,6 +43,7 @@ export function checkLoopOptions(options: LoopOptions): OfferedTools {
   checkCount(maxToolRounds, "maxToolRounds", 1);
   checkAskPolicy(options.ask);
   checkBudget(options.budget);
+  checkIsPriced(options);
   if (onBudget !== undefined && typeof onBudget !== "function") throw invalid("onBudget is not a function.");
   if (compaction !== undefined && compaction !== false) {
     if (typeof compaction !== "object" || compaction === null) {
@@ -160,6 +162,16 @@ function checkBudget(budget: LoopOptions["budget"]): void {
   if (over !== undefined && over !== "run" && over !== "lineage") {
     throw invalid(`A budget is counted over "run" or "lineage", not over ${show(over)}.`);
   }
+}
+
+/** A budget in cost would never be reached if no answer has one. */
+function checkIsPriced({ budget, model, executor }: LoopOptions): void {
+  if (budget?.cost === undefined || executor !== undefined || model?.tellsCost !== false) return;
+  const name = show(`${model.provider}/${model.id}`);
+  throw new SessionError(
+    "PRICE_UNKNOWN",
+    `The run has a budget in cost, but ${name} has no price; register one with registerPrices or SKEIN_PRICES, or limit totalTokens.`,
+  );
 }
 
 function invalid(message: string): SessionError {

@@ -2,6 +2,7 @@ import { existsSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { SessionError, type SessionStore } from "../index.ts";
 import { show } from "../session/errors.ts";
+import { loadPricesOfEnvironment } from "../models/price-list.ts";
 import { defaultStoreUrl } from "../tree/home.ts";
 import { type Command, type CommandContext, textOption } from "./command.ts";
 import { commandHelp, programHelp } from "./help.ts";
@@ -73,6 +74,7 @@ async function dispatch(commands: readonly Command[], args: readonly string[], o
   const parsed = name === "help" ? null : parseCommandLine(command, rest);
   if (parsed === null || parsed.values["help"] === true) return printLine(output, commandHelp(command, output.columns));
   if (command.runsTools === true && output.keysHidden === false) printError(output, KEYS_SHOW);
+  loadPricesOfEnvironment();
   const context = contextOf(command, parsed, output);
   if (command.store !== "none" && parsed.values["store"] === undefined) warnAboutLocalStore(context);
   return command.run(context);

@@ -41,6 +41,7 @@ export type SessionErrorCode =
   | "KEY_MISSING"
   | "INVALID_TOOL"
   | "OUTPUT_INVALID"
+  | "PRICE_UNKNOWN"
   | "SANDBOX_FAILED"
   | "NO_SANDBOX"
   | "ISOLATION_MISSING"

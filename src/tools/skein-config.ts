@@ -11,4 +11,6 @@ export interface SkeinConfig {
   readonly tools?: readonly Tool[];
   /** MCP servers: a command, a URL, or an object with further options (`env`, `headers`, `prefix`, `trust`). */
   readonly mcp?: readonly (string | (McpServer & McpToolsOptions))[];
+  /** Prices of models, in the JSON of LiteLLM or of models.dev; they precede those of the table. */
+  readonly prices?: object;
 }

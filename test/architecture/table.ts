@@ -68,6 +68,7 @@ export const architecture: Architecture = {
   readsEnv: {
     "src/tree/home.ts": "the default directory, $SKEIN_HOME, and the default store, $SKEIN_STORE",
     "src/models/api-key.ts": "the default key of a model",
+    "src/models/price-list.ts": "the default list of prices",
     "src/lifecycle/config-from-environment.ts": "the session config",
     "src/cli/hide-environment.ts": "what must not be read by commands",
     "src/interop/formats/program-home.ts": "where other programs keep their sessions",

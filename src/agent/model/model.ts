@@ -58,6 +58,8 @@ export interface Model {
   readonly id: string;
   /** How many tokens a request and its answer may take together. */
   readonly contextWindow?: number;
+  /** Whether its answers come with a cost; of a model that says no, a run with a budget in `cost` is refused. */
+  readonly tellsCost?: boolean;
   /** Nobody named it, as the offline model of a server without keys: it goes on in no session that another has answered. */
   readonly unnamed?: true;
   /** Whether its provider can be asked for a value of that schema; of one that cannot, a run asks for a call instead. */

@@ -6,6 +6,8 @@ import { show } from "../../session/errors.ts";
 import { hideFromSandboxes } from "../../session/sandbox/sandbox-hidden-paths.ts";
 import { type McpServer, type McpTools, type McpToolsOptions, openMcpTools } from "../../tools/mcp/index.ts";
 import { serverName } from "../../tools/mcp/mcp-sdk.ts";
+import { pricesIn } from "../../models/price-list.ts";
+import { registerPrices } from "../../models/prices.ts";
 import { workspaceTools } from "../../tools/workspace-tools.ts";
 import { type CommandContext, type CommandOption, textOption, textsOption } from "../command.ts";
 import { loadModule } from "./load-module.ts";
@@ -90,10 +92,12 @@ async function loadConfig({ values, fail }: CommandContext): Promise<SkeinConfig
   if (path === undefined || values["no-config"] === true) return {};
   fail(`Loading ${resolve(path)}, which runs with your rights; --no-config skips it.`);
   const { default: config } = await loadModule(path, "a config");
-  const { tools = [], mcp = [], ...others } = (config ?? {}) as Record<string, unknown>;
+  const { tools = [], mcp = [], prices, ...others } = (config ?? {}) as Record<string, unknown>;
   const [unknown] = Object.keys(others);
-  if (typeof config === "object" && Array.isArray(tools) && Array.isArray(mcp) && unknown === undefined)
+  if (typeof config === "object" && Array.isArray(tools) && Array.isArray(mcp) && unknown === undefined) {
+    if (prices !== undefined) registerPrices(pricesIn(prices, `The field prices of ${path}`));
     return { tools, mcp };
+  }
   const problem =
     unknown === undefined ? "has no config as its default export" : `has the unknown field ${show(unknown)}`;
   throw new SessionError("INVALID_OPTION", `${path} ${problem}; export default { tools: [], mcp: [] }.`);

@@ -3,7 +3,8 @@ import type { Model, ModelRequest } from "../../agent/model/model.ts";
 import type { JsonObject } from "../../internal/json.ts";
 import type { ThinkingLevel } from "../../session/log/entry.ts";
 import { SessionError, show } from "../../session/errors.ts";
-import { checkPrice, type ModelPrice } from "../prices.ts";
+import { loadPricesOfEnvironment } from "../price-list.ts";
+import { checkPrice, type ModelPrice, priceOf } from "../prices.ts";
 import { type Call, startCall } from "../wire/call.ts";
 import { cacheSetting } from "../wire/prompt-cache.ts";
 import { aiSdkFailure } from "./ai-sdk-failure.ts";
@@ -54,6 +55,7 @@ export function aiSdk(model: AiSdkModel, options: AiSdkOptions = {}): Model {
   const { provider, modelId: id } = sdk;
   const { contextWindow = lookUp(contextWindowOf, provider, id), prices, thinking } = options;
   if (prices !== undefined) checkPrice(prices, `${provider}/${id}`);
+  loadPricesOfEnvironment();
   const cache = cacheSetting(options.cache, ["5m", "1h", "24h"], "aiSdk");
   const optionsFor = (request: ModelRequest, call: Call): CallOptions => {
     const { thinkingLevel } = request;
@@ -64,6 +66,9 @@ export function aiSdk(model: AiSdkModel, options: AiSdkOptions = {}): Model {
     provider,
     id,
     ...(contextWindow === undefined ? {} : { contextWindow }),
+    get tellsCost() {
+      return (prices ?? lookUp(priceOf, provider, id)) !== undefined;
+    },
     takesOutput: (schema) => sdk.supportsStructuredOutputs !== false && sharedSchema(schema) !== null,
     async complete(request, { signal } = {}) {
       const call = startCall({ provider, signal, timeoutMs: undefined });

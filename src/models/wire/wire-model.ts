@@ -5,6 +5,7 @@ import { SessionError, show } from "../../session/errors.ts";
 import type { AssistantMessage, ContentPart, StopReason, ToolCall } from "../../session/message.ts";
 import type { Usage } from "../../session/usage.ts";
 import { contextWindowOf } from "../context-windows.ts";
+import { loadPricesOfEnvironment } from "../price-list.ts";
 import { checkPrice, costOf, type ModelPrice, priceOf } from "../prices.ts";
 import { startCall } from "./call.ts";
 import { replyContent } from "./content.ts";
@@ -105,6 +106,7 @@ export function wireModel<Client>(init: {
   const { wire, id, options, secret, client } = init;
   const { provider } = wire;
   checkOptions(provider, id, options);
+  loadPricesOfEnvironment();
   const {
     contextWindow = contextWindowOf(provider, id),
     prices,
@@ -119,6 +121,9 @@ export function wireModel<Client>(init: {
     provider,
     id,
     ...(contextWindow === undefined ? {} : { contextWindow }),
+    get tellsCost() {
+      return (prices ?? priceOf(provider, id)) !== undefined;
+    },
     takesOutput: (schema) => options.takesOutput ?? wire.takesOutput(schema),
     async prepare() {
       await client();
