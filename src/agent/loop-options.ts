@@ -50,7 +50,7 @@ export interface LoopEdits {
 export interface ParkOptions {
   /** How long it waits with the session in hand. */
   readonly afterMs: number;
-  /** From when on its questions count as denied (default: 7 days after it parked). */
+  /** How long after it parked its questions count as denied (default: never). */
   readonly expireMs?: number;
 }
 

@@ -19,7 +19,6 @@ const TIMER_MS_MAX = 2 ** 31 - 1;
 const NOBODY: ApprovalDecision = { approved: false, reason: "This call needs approval, and there is nobody to ask." };
 /** What is recorded about a question of a run inside of a tool that ended before anyone answered. */
 const GONE: ApprovalDecision = { approved: false, reason: "The run that asked has ended." };
-const EXPIRE_MS_DEFAULT = 7 * 24 * 3_600_000;
 
 interface Waiting {
   readonly approval: Approval;
@@ -270,7 +269,7 @@ export class RunApprovals {
     if (isOutermost && !kept) throw this.#neededError(waiting);
     const mayPark = isOutermost && this.#relayed.size === 0 && parks && (await canBeFound(output));
     if (waiting.deciding || this.#ended) return;
-    if (mayPark) await this.#park(waiting, park?.expireMs ?? EXPIRE_MS_DEFAULT);
+    if (mayPark) await this.#park(waiting, park?.expireMs);
     else if (park === undefined) await this.#decide(waiting, NOBODY);
     else this.#waitOn();
   }
@@ -284,21 +283,21 @@ export class RunApprovals {
   }
 
   /** Puts on record which questions are open, once nothing else is being written. */
-  async #park(waiting: Waiting, expireMs: number): Promise<void> {
+  async #park(waiting: Waiting, expireMs: number | undefined): Promise<void> {
     const { output } = this.#log;
     const host = output.sandboxPlacement?.backend === "local" ? { host: hostname() } : {};
     // What others say at the same moment may be the answer.
     for (let tries = 0; tries < PARK_TRIES_MAX && !waiting.deciding && !this.#ended; tries++) {
-      const expiresAt = new Date(Date.now() + expireMs).toISOString();
+      const expiry = expireMs === undefined ? {} : { expiresAt: new Date(Date.now() + expireMs).toISOString() };
       let approvals: readonly Approval[] = [];
       const factNow = () => {
         if (waiting.deciding || this.#ended) return null;
         approvals = this.#open.map(({ approval }) => approval);
-        return { questions: approvals.map(({ callId, question }) => ({ callId, question })), expiresAt, ...host };
+        return { questions: approvals.map(({ callId, question }) => ({ callId, question })), ...expiry, ...host };
       };
       await this.#log.park(factNow, () => {
         this.#ended = true;
-        waiting.fail(new RunParked(approvals, expiresAt));
+        waiting.fail(new RunParked(approvals));
       });
     }
   }

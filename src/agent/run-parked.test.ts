@@ -128,13 +128,22 @@ describe("a run that waits for a word longer than it may", () => {
     expect(asked.map(({ id }) => id)).toEqual(questions.map(({ question }) => question));
   });
 
+  test("has no deadline for its questions unless it is given one", async () => {
+    const store = openMemoryStore();
+    const { run } = paying(store, { park: { afterMs: 0 } });
+    expect(await nextEvent(run, "run-parked")).not.toHaveProperty("expiresAt");
+    await run;
+    expect((await store.head(run.id))?.openRuns).toMatchObject([{ state: "parked" }]);
+    expect((await store.head(run.id))?.openRuns[0]).not.toHaveProperty("expiresAt");
+  });
+
   test("counts what nobody answered in time as denied, and puts that on record", async () => {
     const store = openMemoryStore();
     const { run, paid, resume } = paying(store, { park: { afterMs: 0, expireMs: 1 } });
     const [one] = (await questionsOf(run)) as [Approval];
     await run;
     await store.append(run.id, [answerTo(one, run.runId, YES)]);
-    const { expiresAt } = await nextEvent(run, "run-parked");
+    const { expiresAt = "" } = await nextEvent(run, "run-parked");
     await expect.poll(() => new Date().toISOString() > expiresAt).toBe(true);
     const { on } = await resume();
     const denied = { error_kind: "denied", message: "Nobody answered in time." };

@@ -5,12 +5,10 @@ import type { Approval } from "../session/log/run-event.ts";
 /** How a run stops that waits for answers with nobody at work: it is on record, and goes on once they are there. */
 export class RunParked extends Error {
   readonly questions: readonly Approval[];
-  readonly expiresAt: string;
 
-  constructor(questions: readonly Approval[], expiresAt: string) {
+  constructor(questions: readonly Approval[]) {
     super("The run waits for answers.");
     this.questions = questions;
-    this.expiresAt = expiresAt;
   }
 }
 

@@ -95,7 +95,7 @@ export interface ServerInit {
   readonly place?: RunPlace;
   /** Which calls need approval, in all runs of agents and groups. If an agent has its own policy, the stricter one is used. */
   readonly ask?: AskPolicy;
-  /** When a run that waits for an approval parks, which releases its session (default: after 30 seconds, for 7 days). */
+  /** When a run that waits for an approval parks, which releases its session (default: after 30 seconds, until there is an answer). */
   readonly park?: ParkOptions;
   /** Called for each run that parks on this server, so that the application can ask somebody. */
   readonly onParked?: (parked: ParkedRun) => void;

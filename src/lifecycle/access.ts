@@ -53,7 +53,7 @@ export function viewerOf(options: ActorOptions): Viewer {
 /** The stamp `by` of entries that are appended on behalf of an actor; empty for the program's own calls. */
 export function byOf({ actor }: ActorOptions): { readonly by?: string } {
   if (actor === undefined) return {};
-  return { by: typeof actor === "string" ? actor : actor.userId };
+  return { by: typeof actor === "string" ? actor : actor?.userId };
 }
 
 /** Whether the viewer may see a session. */

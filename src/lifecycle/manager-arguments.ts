@@ -130,11 +130,18 @@ export const MANAGER_ARGUMENTS: Readonly<Record<string, readonly (Keys | null)[]
   settled: [HEALTH],
 };
 
+const IN_SESSION = "the session to continue is the first argument: run(sessionId, agent, input)";
+
 /** Options of other libraries for which `run` has another name, with what to write instead. */
 export const RUN_HABITS: Habits = {
   ...LOOP_HABITS,
   persist: "a manager stores every run; name its store with openManager({ store })",
   cwd: "the directory that tools act in is workspace",
+  session: IN_SESSION,
+  sessionId: IN_SESSION,
+  threadId: IN_SESSION,
+  thread_id: IN_SESSION,
+  conversationId: IN_SESSION,
 };
 
 /** @throws {SessionError} `INVALID_OPTION` for options that a run in a new session does not accept. */

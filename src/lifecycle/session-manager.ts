@@ -318,6 +318,13 @@ export class SessionManager implements AsyncDisposable {
     fourth?: ManagedRunOptions,
   ): SessionRun<undefined, string> {
     if (typeof first === "string") return this.#runInSession(first, second as Agent, third as RunInput, fourth);
+    const isAgent = typeof first?.run === "function";
+    checkArgument(
+      isAgent,
+      first,
+      "run",
+      "an agent, or a session's id and an agent: run(answer.sessionId, agent, input)",
+    );
     return this.#runInNewSession(first, second as RunInput, third as NewRunOptions | undefined);
   }
 

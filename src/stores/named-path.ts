@@ -23,8 +23,11 @@ export function expandHome(path: string): string {
   return path === "~" || path.startsWith("~/") ? join(homedir(), path.slice(1)) : path;
 }
 
-/** The absolute path for a path that may begin with `~/`. */
+/** The absolute path for a path that may begin with `~/`. @throws {SessionError} `INVALID_OPTION` for a value that is no path. */
 export function namedPath(path: string): string {
+  if (typeof path !== "string" || path === "" || path.includes("\0")) {
+    throw new SessionError("INVALID_OPTION", `The path is ${show(path)}; give a path as a text.`);
+  }
   return resolve(expandHome(path));
 }
 

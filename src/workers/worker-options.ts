@@ -2,7 +2,7 @@ import { checkArgument, checkOptionsOf, isObject, type KeysOf } from "../session
 import { type Agent, checkIsAgent } from "../agent/agent.ts";
 import { checkLeaseMs, checkPark } from "../agent/check-options.ts";
 import type { ParkOptions } from "../agent/loop-options.ts";
-import type { Model } from "../agent/model/model.ts";
+import { checkIsModel, type Model } from "../agent/model/model.ts";
 import type { Approval } from "../session/log/run-event.ts";
 import { checkAskPolicy, type AskPolicy } from "../agent/tools/ask-policy.ts";
 import type { GroupSession } from "../group/group-session.ts";
@@ -43,7 +43,7 @@ export interface WorkerInit {
   readonly concurrency?: number;
   /** How long others wait for its runs when it has died or is frozen (default 30,000 ms, at least 1,000). */
   readonly leaseMs?: number;
-  /** When runs let go of their sessions while they wait for a person's word (default: after 30 seconds, for 7 days). */
+  /** When runs let go of their sessions while they wait for a person's word (default: after 30 seconds, until there is an answer). */
   readonly park?: ParkOptions;
   /** How many runs one user has at once, on all workers of a shared store (default 10). */
   readonly maxRunsPerUser?: number;
@@ -102,6 +102,7 @@ export function checkWorker(init: WorkerInit): void {
   checkArgument(isQueue(queue), queue, "startWorker", "a queue, such as inProcessQueue() or bullmqQueue({ url })");
   checkArgument(Array.isArray(init.agents), init.agents, "startWorker", "agents, as a list of what createAgent makes");
   for (const agent of init.agents) checkIsAgent(agent, "startWorker");
+  checkOffers(init, "startWorker");
   checkQueue(manager.store, queue);
   checkCount(concurrency, "concurrency", 1);
   checkCount(maxRunsPerUser, "maxRunsPerUser", 1);
@@ -109,6 +110,19 @@ export function checkWorker(init: WorkerInit): void {
   checkLeaseMs(init.leaseMs);
   checkPark(init.park);
   checkAskPolicy(init.ask);
+}
+
+/** @throws {SessionError} `INVALID_OPTION` that names the call, unless groups, models, the place and the webhook are of their types. */
+export function checkOffers(
+  { groups, models, place, webhook }: Pick<WorkerInit, "groups" | "models" | "place" | "webhook">,
+  call: string,
+): void {
+  const areGroups = (values: object): boolean => Object.values(values).every((group) => isObject(group));
+  checkArgument(groups === undefined || (isObject(groups) && areGroups(groups)), groups, call, "groups by name");
+  if (models !== undefined) checkArgument(Array.isArray(models), models, call, "models, as a list");
+  for (const model of models ?? []) checkIsModel(model, call);
+  checkArgument(place === undefined || isObject(place), place, call, "a place, such as { backend, spec }");
+  checkArgument(webhook === undefined || isObject(webhook), webhook, call, "a webhook, such as { url }");
 }
 
 /** @throws {SessionError} `INVALID_OPTION` where others would hear a queue whose runs they cannot be kept from. */

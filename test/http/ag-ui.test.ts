@@ -108,7 +108,7 @@ test("a parked run is answered after a restart of the server, by a client withou
   const replies = [calls(call("pay", {}, "1"), call("look"), call("pay", {}, "2")), "It is done."];
   const model = scripted(replies);
   const agents = { helper: createAgent({ prompt: "Pay.", model, tools: [look, pay], builtInTools: false }) };
-  const init = { park: { afterMs: 0 } };
+  const init = { park: { afterMs: 0, expireMs: 3_600_000 } };
   const before = await openRunServer({ agents, store, init });
   const threadId = crypto.randomUUID();
   const first = clientOf(before, threadId, { state: { plan: "a" } });

@@ -157,7 +157,7 @@ test("a parked run holds nothing, is in the inbox of its owner, and goes on afte
   const store = openMemoryStore();
   const { sessionId } = await new SessionManager({ store }).create({ userId: "ann" });
   const told: unknown[] = [];
-  const init = { park: { afterMs: 0 }, onParked: (parked: unknown) => told.push(parked) };
+  const init = { park: { afterMs: 0, expireMs: 3_600_000 }, onParked: (parked: unknown) => told.push(parked) };
   const asking = () => ({ payer: answering([calling(callOf("1", "pay", { euros: 5 }))], [paying(paid)]) });
   const first = await openRunServer({ store, agents: asking(), init });
   const run = await first.client.runs.start(sessionId, { input: "Pay." });

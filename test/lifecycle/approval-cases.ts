@@ -1,5 +1,6 @@
 import { expect } from "vitest";
 import { type Agent, createAgent } from "../../src/agent/agent.ts";
+import { resumeSession } from "../../src/agent/persist/resume-session.ts";
 import { digestOfCall } from "../../src/agent/persist/resume-state.ts";
 import type { SessionRun } from "../../src/agent/session-run.ts";
 import { defineTool } from "../../src/agent/tools/define-tool.ts";
@@ -191,6 +192,27 @@ export const approvalCases: readonly LifecycleCase[] = [
       const { questions = [] } = (await desk.runs({ state: "parked" })).items[0] ?? {};
       expect(questions.map((question) => question.arguments)).toEqual([{ euros: 1 }, { euros: 2 }]);
       expect(questions.some(({ question }) => question === "q1")).toBe(false);
+    },
+  },
+  {
+    name: "runs no call that a user has changed in the answer of a failed run",
+    async run({ store, manager }) {
+      const desk = manager();
+      const paid: unknown[] = [];
+      await withDeadRun(desk, store);
+      const { runId = "" } = (await store.head("s"))?.openRuns[0] ?? {};
+      const byRun = { guard: { holds: true }, run: runId } as const;
+      await store.append("s", [said(calling(pay("c", 1), pay("d", 2)), "answer")], byRun);
+      await store.append("s", [{ type: "run", runId, phase: "failed" }], byRun);
+      const tree = await desk.open("s", ANN);
+      await tree.append({ type: "context_edit", targetId: "answer", message: calling(pay("c", 900), pay("d", 2)) });
+      const { user } = await resumeSession({ store, sessionId: "s" });
+      await cashier(paid).run(user, { persist: store, ask: "never" });
+      expect(paid).toEqual([]);
+      expect(await resultsIn(desk)).toEqual([
+        expect.stringContaining("interrupted"),
+        expect.stringContaining("interrupted"),
+      ]);
     },
   },
   {

@@ -1,3 +1,4 @@
+import { sameJson } from "../../internal/json.ts";
 import type { Entry } from "../../session/log/entry.ts";
 import { inheritedCount, isOwn, type SessionHead } from "../../session/log/fold.ts";
 import type { OpenRun } from "../../session/log/open-runs.ts";
@@ -33,8 +34,8 @@ export async function readResumeState(
   const run = open === null ? afterRun(newRun(""), fold.last) : (fold.states.get(open.runId) ?? newRun(open.runId));
   // A new run takes over what the last one left, however that ended: whoever resumes it says so.
   const answer = open === null ? fold.last.answer : run.answer;
-  const own = answer !== null && answer.id === last?.id ? answer : null;
   const calls = last?.openCalls ?? new Map<number, ToolCall>();
+  const own = answer !== null && answer.id === last?.id && hasCalls(answer, calls) ? answer : null;
   return {
     sessionId: head.header.id,
     version: head.version,
@@ -48,6 +49,11 @@ export async function readResumeState(
       ? { inherited: calls.size > 0, effects: new Set(calls.keys()), approvals: new Map() }
       : { inherited: false, ...callsOf(own, calls, run, new Set(entries.map(({ id }) => id))) }),
   };
+}
+
+/** Whether the calls are those of the answer. A user may have edited it in the context: what a user wrote must never run. */
+function hasCalls({ calls: recorded }: AnswerState, calls: ReadonlyMap<number, ToolCall>): boolean {
+  return recorded.length === 0 || [...calls].every(([index, call]) => sameJson(call, recorded[index] ?? null));
 }
 
 /** Reads the last runs of a session into a fold: from the first entry of the open run, or of the runs that failed before it. */

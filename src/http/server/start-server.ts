@@ -15,7 +15,7 @@ import type { RunQueue } from "../../workers/run-queue.ts";
 import { type RunWorker, startWorkerOn } from "../../workers/start-worker.ts";
 import { openUserPlaces, ownDirectoryOf, type RunPlace } from "../../workers/user-places.ts";
 import { UserStorage } from "../../workers/user-storage.ts";
-import { agentsByName, checkQueue, modelsById } from "../../workers/worker-options.ts";
+import { agentsByName, checkOffers, checkQueue, modelsById } from "../../workers/worker-options.ts";
 import { WorkerRoster } from "../../workers/worker-roster.ts";
 import type { CloseOptions, ServerInit, SkeinServer } from "../create-server.ts";
 import { isLoopback } from "../loopback.ts";
@@ -60,6 +60,7 @@ function checkServerInit(init: ServerInit): void {
   const { agents = [], allowedOrigins = [], manager, store } = init;
   checkArgument(Array.isArray(agents), agents, "createServer", "agents, as a list of results of createAgent");
   for (const agent of agents) checkIsAgent(agent, "createServer");
+  checkOffers(init, "createServer");
   checkArgument(Array.isArray(allowedOrigins), allowedOrigins, "createServer", "allowedOrigins, as a list of origins");
   const managed = manager === undefined || manager instanceof SessionManager;
   checkArgument(managed, manager, "createServer", "a manager, such as openManager makes");

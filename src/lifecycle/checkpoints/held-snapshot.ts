@@ -1,3 +1,4 @@
+import { checkArgument } from "../../session/check-arguments.ts";
 import type { JsonObject } from "../../internal/json.ts";
 import { SessionError, show } from "../../session/errors.ts";
 import { type FileChanges, type Sandbox, SandboxError } from "../../session/sandbox/sandbox.ts";
@@ -9,6 +10,7 @@ type HeldSnapshot = { readonly backend: string; readonly snapshot: JsonObject };
 
 /** Takes a snapshot of a sandbox's files, for a checkpoint. */
 export async function takeSnapshot(sandbox: Sandbox): Promise<HeldSnapshot> {
+  checkArgument(typeof sandbox?.snapshot === "function", sandbox, "checkpoint", "an open sandbox in sandbox");
   return { backend: sandbox.backend, snapshot: await sandbox.snapshot() };
 }
 

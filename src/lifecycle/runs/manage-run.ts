@@ -1,3 +1,4 @@
+import { checkArgument } from "../../session/check-arguments.ts";
 import { defined } from "../../internal/defined.ts";
 import type { Agent } from "../../agent/agent.ts";
 import type { LoopOptions } from "../../agent/loop-options.ts";
@@ -82,6 +83,8 @@ export function manageRun(
   const { ifBusy = "reject", waitMs = WAIT_MS_DEFAULT, place = (session) => session, before, ...rest } = options;
   const { actor: _actor, workspace, ...loop } = rest;
   checkOptions(agent, ifBusy, waitMs);
+  checkArgument(typeof place === "function", place, "run", "a function of the session in place");
+  checkArgument(before === undefined || typeof before === "function", before, "run", "a function in before");
   const { runId = uuidv7() } = loop;
   const { sessionId } = managed;
   const said = saidInRequest(input);

@@ -1,3 +1,4 @@
+import { checkArgument, isObject } from "../../session/check-arguments.ts";
 import { defined } from "../../internal/defined.ts";
 import type { Agent } from "../../agent/agent.ts";
 import { checkLoopOptions } from "../../agent/check-options.ts";
@@ -57,6 +58,7 @@ export async function recoverRun(
   agents: AgentsByName,
   options: RecoverOptions,
 ): Promise<RecoveredRun | null> {
+  checkRecovery(agents, options);
   for (let tries = 0; tries < TRIES_MAX; tries++) {
     const known = tries === 0 ? options.due : undefined;
     const due = known ?? (await findDueRun(init, init.sessionId, options));
@@ -75,6 +77,15 @@ export async function recoverRun(
     }
   }
   return null;
+}
+
+/** @throws {SessionError} `INVALID_OPTION` unless the agents and the functions in the options are of their types. */
+function checkRecovery(agents: AgentsByName, { due, place, models, mayBegin }: RecoverOptions): void {
+  const isAgents = typeof agents === "function" || (typeof agents === "object" && agents !== null);
+  checkArgument(isAgents, agents, "recover", "agents by name, such as { helper: agent }");
+  checkArgument(due === undefined || isObject(due?.run), due, "recover", "a result of manager.due in due");
+  for (const [name, value] of Object.entries({ place, models, mayBegin }))
+    checkArgument(value === undefined || typeof value === "function", value, "recover", `a function in ${name}`);
 }
 
 /** The run, claimed only if nothing was done about any since it was found; null where the session has changed by now. */

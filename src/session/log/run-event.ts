@@ -49,7 +49,7 @@ export type RecordedRunEvent = { readonly runId: string } & (
       readonly tokensBefore: number;
     }
   /** The run waits for answers and has released its session; nothing follows. */
-  | { readonly type: "run-parked"; readonly questions: readonly Approval[]; readonly expiresAt: string }
+  | { readonly type: "run-parked"; readonly questions: readonly Approval[]; readonly expiresAt?: string }
   | {
       readonly type: "run-finished";
       readonly truncated: boolean;

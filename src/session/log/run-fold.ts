@@ -428,7 +428,7 @@ function parked(state: RunState, entry: EntryOf<"run_parked">): RunStep {
   const approvals = open.filter(isAsked).map((question) => question.approval);
   return {
     state: { ...state, questions: open, parked: entry },
-    event: { type: "run-parked", runId: state.runId, questions: approvals, expiresAt: expiresAt ?? "" },
+    event: { type: "run-parked", runId: state.runId, questions: approvals, ...defined({ expiresAt }) },
   };
 }
 

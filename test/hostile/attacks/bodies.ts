@@ -330,6 +330,7 @@ const WRONG: readonly (readonly [what: string, method: string, path: string, bod
     '{"entries":[{"type":"queued","runId":"r","kind":"steer","content":"x"}]}',
   ],
   ["an entry that asks for a run", "POST", "/entries", '{"entries":[{"type":"run_request","runId":"r","input":"x"}]}'],
+  ["an entry of instructions", "POST", "/entries", '{"entries":[{"type":"setup","agent":"x","instructions":"y"}]}'],
   ["an entry that says that it was erased", "POST", "/entries", '{"entries":[{"type":"erased","was":"message"}]}'],
   ["an entry that parks a run", "POST", "/entries", '{"entries":[{"type":"run_parked","runId":"r","questions":[]}]}'],
   ["an entry that stops a run", "POST", "/entries", '{"entries":[{"type":"cancel","runId":"r"}]}'],

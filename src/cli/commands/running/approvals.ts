@@ -22,7 +22,7 @@ export const approvals: Command = {
   name: "approvals",
   summary: "List the calls that wait for approval.",
   details:
-    "A question is listed as soon as it is asked. If it is not answered after a while, the run parks: it releases its session until the question is answered with skein approve or skein deny, in the studio or by a program. A question that expires counts as denied.",
+    "A question is listed as soon as it is asked. If it is not answered after a while, the run parks: it releases its session until the question is answered with skein approve or skein deny, in the studio or by a program. A question expires only if the program that asked it set a time (park.expireMs); it then counts as denied.",
   arguments: [],
   options: {
     user: { value: "ID", what: "only questions in sessions of this user" },
@@ -65,7 +65,7 @@ function rowOf(question: WaitingQuestion): readonly string[] {
     argumentsOf(approval.arguments),
     printable(reachText(approval)),
     shortTime(askedAt),
-    run.expiresAt === undefined ? "" : shortTime(run.expiresAt),
+    run.expiresAt === undefined ? "never" : shortTime(run.expiresAt),
   ];
 }
 

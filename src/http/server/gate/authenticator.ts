@@ -4,6 +4,7 @@ import { ALL_RIGHTS, type Authenticate, type CallerRights } from "../../caller-i
 import { type KnownCaller, readCaller } from "../../read-caller.ts";
 import { HttpError } from "../http-error.ts";
 import type { Caller } from "../server-services.ts";
+import { isObject } from "../../../session/check-arguments.ts";
 import { SessionError } from "../../../session/errors.ts";
 
 const LOCAL: Caller = Object.freeze({ userId: "local", admin: true, may: ALL_RIGHTS });
@@ -32,6 +33,7 @@ export class Authenticator {
   constructor(init: AuthenticatorInit) {
     this.#init = init;
     const { tokens } = init;
+    if (tokens !== null) checkTokens(tokens);
     if (tokens !== null && !("current" in tokens)) this.#take(tokens);
   }
 
@@ -141,6 +143,16 @@ class TokenTable {
   has({ key }: KeptToken): boolean {
     return this.#keys.has(key);
   }
+}
+
+/** @throws {SessionError} `INVALID_OPTION` unless it is a list of objects, or a source of one. Shows no value, which may be a token. */
+function checkTokens(tokens: readonly ApiToken[] | TokenSource): void {
+  const isList = Array.isArray(tokens) && tokens.every((token) => isObject(token));
+  if (isList || (isObject(tokens) && typeof tokens.current === "function")) return;
+  throw new SessionError(
+    "INVALID_OPTION",
+    "tokens is no list of tokens, and no source of them, such as openTokenFile gives.",
+  );
 }
 
 function keep({ token, hash, ...init }: ApiToken): KeptToken {

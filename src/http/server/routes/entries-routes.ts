@@ -33,6 +33,8 @@ const ENTRY_CHARACTERS_LIGHT = 256 * 1024;
 
 /** The facts that clients may append. Other facts are written by runs and by the manager, or have a route that checks them. */
 const FACTS: ReadonlySet<string> = new Set<Entry["type"]>(["leaf", "label", "session_info"]);
+/** The nodes that only runs and erasures append: what a model was sent, and that words were erased. */
+const INTERNAL_NODES: ReadonlySet<string> = new Set<Entry["type"]>(["setup", "erased"]);
 
 const newEntries = named<NewEntries>(
   "NewEntries",
@@ -164,8 +166,7 @@ function mountAppending(app: ServerApp, services: ServerServices): void {
 }
 
 function checkAppendable({ type }: EntryDraft): void {
-  // Only an erasure says that words were erased.
-  if ((isNode({ type }) && type !== "erased") || FACTS.has(type)) return;
+  if ((isNode({ type }) && !INTERNAL_NODES.has(type)) || FACTS.has(type)) return;
   throw new SessionError("INVALID_ENTRY", `Clients cannot append entries of the type ${show(type)}.`);
 }
 

@@ -61,7 +61,7 @@ export const runEvent: z.ZodType<WireRunEvent> = named<WireRunEvent>(
       }),
       event("leaf-moved", { ...ofRun, leafId: text.nullable() }),
       event("events-dropped", { ...ofRun, count: z.int() }),
-      event("run-parked", { ...ofRun, questions: z.array(approval), expiresAt: text }),
+      event("run-parked", { ...ofRun, questions: z.array(approval), expiresAt: text.optional() }),
       event("run-finished", { ...ofRun, truncated: z.boolean(), usage: usage.nullable(), output: json.optional() }),
       event("run-failed", { ...ofRun, error }),
       event("group-started", {
