@@ -17,9 +17,13 @@ const program = fileURLToPath(new URL("cli/skein.js", import.meta.resolve("skein
 // #region editor
 /** Starts the agent, uses it, and ends it. Returns the agent's messages. */
 async function inEditor(work: (agent: ClientContext) => Promise<void>): Promise<string> {
-  const child = spawn(process.execPath, [program, "acp", "--store", "sqlite:./editor.db"], {
-    stdio: ["pipe", "pipe", "inherit"],
-  });
+  const child = spawn(
+    process.execPath,
+    [program, "acp", "--store", "sqlite:./editor.db", "--model", "offline/offline"],
+    {
+      stdio: ["pipe", "pipe", "inherit"],
+    },
+  );
   let told = "";
   await client({ name: "editor" })
     .onNotification("session/update", ({ params: { update } }) => {

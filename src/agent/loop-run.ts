@@ -317,12 +317,13 @@ export class LoopRun implements SessionRun {
     this.#ended(stopped ? "aborted" : "failed", runErrorOf(error));
   }
 
-  /** The last event is the one that the log recorded. A run whose end is not on record ends in this process only. */
+  /** The last event is the one that the log recorded. A run whose end is not on record, such as a parked one, ends in this process only. */
   #ended(status: RunStatus, error: RunError | null = null): void {
     const { events, last } = this.log;
     this.log.settleOrigin();
     this.#status = status;
-    if (error !== null) events.add({ type: "run-failed", error }, last === null ? "repeated" : "recorded");
+    const isRecorded = last?.type === "run-failed";
+    if (error !== null) events.add({ type: "run-failed", error }, isRecorded ? "recorded" : "repeated");
     else if (last !== null) events.add(last as RunEvent, "recorded");
     events.end();
   }

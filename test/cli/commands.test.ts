@@ -10,7 +10,7 @@ import { jsonOf, runHere, sampleStore } from "./run-skein.ts";
 
 /** Tested in separate files. */
 const elsewhere =
-  "acp chat erase export export-user handoff import serve worker open approve deny cancel recover".split(" ");
+  "acp chat erase export export-user handoff import serve worker open approve deny cancel recover mcp".split(" ");
 
 async function linesOf(...args: readonly string[]): Promise<string[]> {
   const { code, stdout, stderr } = await runHere(args);

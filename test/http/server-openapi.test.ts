@@ -120,6 +120,7 @@ test("the document has exactly the routes of the server's specification", () => 
       ...session("PUT", "/labels/:"),
       ...["POST /api/chat", "GET /api/chat/:", "GET /api/chat/:/stream", "POST /api/chat/:/stop"],
       "POST /agui/:",
+      "POST /mcp",
       ...["DELETE /api/users/:", "GET /api/users/:/export"],
       "GET /api/checkpoints/:",
       "DELETE /api/checkpoints/:",

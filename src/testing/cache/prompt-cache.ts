@@ -1,3 +1,4 @@
+import { checkArgument, checkOptionsOf, type KeysOf } from "../../session/check-arguments.ts";
 import { SessionError, show } from "../../session/errors.ts";
 import { AnthropicCache } from "./anthropic-cache.ts";
 import { OpenAICache } from "./openai-cache.ts";
@@ -10,6 +11,8 @@ export interface PromptCacheInit {
   /** The time in milliseconds (default: `Date.now`). */
   readonly clock?: () => number;
 }
+
+const KEYS: KeysOf<PromptCacheInit> = { provider: true, model: true, clock: true };
 
 /** How many tokens of a request came from where. The three sum up to the tokens of the request. */
 export interface PromptCacheUsage {
@@ -43,7 +46,10 @@ export interface PromptCache {
  * @throws {SessionError} `INVALID_OPTION` for another provider.
  */
 export function promptCache(init: PromptCacheInit): PromptCache {
+  checkOptionsOf(init, KEYS, "promptCache");
   const { provider, model, clock = Date.now } = init;
+  checkArgument(typeof model === "string", model, "promptCache", "the name of a model in model");
+  checkArgument(typeof clock === "function", clock, "promptCache", "a function in clock");
   if (provider === "anthropic") return new AnthropicCache(model, clock);
   if (provider === "openai") return new OpenAICache(model, clock);
   throw new SessionError(
