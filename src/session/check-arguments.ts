@@ -3,24 +3,24 @@ import { SessionError, show } from "./errors.ts";
 import type { SessionStore } from "./store.ts";
 
 /**
- * The keys that an argument of a call may have: every field of its type, and nothing else, which the compiler checks.
+ * The keys that an options object may have. The compiler checks that the list names exactly the fields of the type.
  *
  * @example
  * const CANCEL: KeysOf<CancelRun> = { runId: true, reason: true };
  */
 export type KeysOf<T> = { readonly [Key in keyof Required<T>]: true };
 
-/** Names of other SDKs for a key, with what to write here instead. */
+/** For keys that other SDKs use: what to write here instead. */
 export type Habits = Readonly<Record<string, string>>;
 
 /**
- * Refuses an object with a key that the call does not know: a misspelt option, or one in the wrong argument, would otherwise be
- * ignored, and with it what the caller wanted to rule out.
+ * Refuses an object with an unknown key. Otherwise a misspelt option, or one in the wrong argument, would be ignored
+ * silently.
  *
- * @throws {SessionError} `INVALID_OPTION`, with the known key that was probably meant, or all of them.
+ * @throws {SessionError} `INVALID_OPTION`, with the closest known key, or a list of all known keys.
  */
 export function checkKeys(value: unknown, known: Readonly<Record<string, true>>, call: string, habits?: Habits): void {
-  // Other values are refused, or accepted, by the call itself.
+  // The call itself refuses or accepts other values.
   if (!isObject(value)) return;
   for (const key of Object.keys(value)) {
     if (Object.hasOwn(known, key)) continue;
@@ -35,7 +35,7 @@ export function checkKeys(value: unknown, known: Readonly<Record<string, true>>,
 }
 
 /**
- * Refuses options that are not an object, or that have a key which the call does not know.
+ * Refuses options that are not an object, or that have an unknown key.
  *
  * @throws {SessionError} `INVALID_OPTION`
  */
@@ -50,13 +50,13 @@ export function checkOptionsOf(
 }
 
 /**
- * Refuses an argument of the wrong kind, which would otherwise fail later with a `TypeError` that names neither the call nor
- * the argument.
+ * Refuses an argument of the wrong kind, which would otherwise fail later with a `TypeError` that names neither the
+ * call nor the argument.
  *
  * @example
  * checkArgument(Array.isArray(messages), messages, "contextTokens", "a list of messages");
  *
- * @throws {SessionError} `INVALID_OPTION` unless it is right.
+ * @throws {SessionError} `INVALID_OPTION` if `right` is false.
  */
 export function checkArgument(right: boolean, value: unknown, call: string, wanted: string): void {
   if (right) return;
@@ -79,17 +79,17 @@ export function checkStoreArgument(store: unknown, call: string): asserts store 
   );
 }
 
-/** True for an object with keys, lists not among them. */
+/** True for an object with keys; false for arrays. */
 export function isObject(value: unknown): value is Record<string, unknown> {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
-/** True for whatever can be walked through, but for texts. */
+/** True for anything iterable except strings. */
 export function isIterable(value: unknown): value is Iterable<unknown> {
   return typeof value === "object" && value !== null && Symbol.iterator in value;
 }
 
-/** True for whatever can be walked through as it comes, but for texts. */
+/** True for anything iterable or async iterable except strings. */
 export function isStream(value: unknown): boolean {
   return isIterable(value) || (typeof value === "object" && value !== null && Symbol.asyncIterator in value);
 }

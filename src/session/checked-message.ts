@@ -4,16 +4,18 @@ import { checkMessage } from "./log/entry-check.ts";
 import { SessionError } from "./errors.ts";
 import type { Message } from "./message.ts";
 
-/** Messages that were checked, copied and frozen all through; a message passes many hands, and one check is enough. */
+/**
+ * Messages that were checked, copied and deeply frozen. A message passes through many functions; one check is enough.
+ */
 const checked = createBrand();
 
-/** Whether a message was checked already, and cannot have changed since. */
+/** Whether a message was already checked. A checked message is frozen, so it is still valid. */
 export function isCheckedMessage(value: unknown): value is Message {
   return typeof value === "object" && value !== null && checked.has(value);
 }
 
 /**
- * A frozen copy of a message that a session can hold; the same one for a message that is such a copy.
+ * Returns a checked, frozen copy of a message; returns the message itself if it is such a copy already.
  *
  * @throws {SessionError} `INVALID_ENTRY` or `INVALID_VALUE` for a message that a session cannot hold.
  */

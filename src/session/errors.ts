@@ -1,6 +1,6 @@
 import type { SessionStatus } from "./log/entry.ts";
 
-/** What went wrong, for programs to branch on; docs/errors.md explains each. */
+/** The error codes, for programs to branch on; docs/errors.md explains each. */
 export type SessionErrorCode =
   | "INVALID_ID"
   | "INVALID_HEADER"
@@ -59,12 +59,12 @@ export type SessionErrorCode =
   | "DEADLINE"
   | "DEADLOCK";
 
-/** What errors of every copy of this package have, also of one of another version. */
+/** The marker of errors of this package. Other copies and versions of the package use the same one. */
 const BRAND = Symbol.for("skein.SessionError");
 
 /** Base of every error this package throws on purpose. Branch on `code`, never on `message`. */
 export class SessionError extends Error {
-  /** `instanceof` also knows the errors of another copy of the package, by the names of their classes. */
+  /** `instanceof` also accepts errors of another copy of the package; it compares class names. */
   static override [Symbol.hasInstance](value: unknown): boolean {
     // biome-ignore lint/complexity/noThisInStatic: classes that extend this one inherit the method, and one of them may be asked.
     const asked = this as typeof SessionError;
@@ -85,14 +85,16 @@ export class SessionError extends Error {
   }
 }
 
-/** The server of a store cannot be reached, or was lost in the middle of a call: the same call may work in a moment. */
+/**
+ * The server of a store cannot be reached, or the connection was lost during a call. Retrying the same call may work.
+ */
 export class StoreUnreachableError extends SessionError {
   constructor(message: string, options: { readonly cause: unknown }) {
     super("STORE_FAILED", message, options);
   }
 }
 
-/** No session of that id is in the store, or none that the caller may see. */
+/** The store has no session with this id, or none that the caller may see. */
 export class SessionNotFoundError extends SessionError {
   readonly sessionId: string;
   constructor(sessionId: string) {
@@ -101,7 +103,7 @@ export class SessionNotFoundError extends SessionError {
   }
 }
 
-/** The session is closed and takes no more turns; fork it to go on. */
+/** The session is closed and accepts no more turns; fork it to continue. */
 export class SessionClosedError extends SessionError {
   readonly sessionId: string;
   constructor(sessionId: string) {
@@ -110,7 +112,7 @@ export class SessionClosedError extends SessionError {
   }
 }
 
-/** The session expired and takes no more turns; fork it to go on. */
+/** The session expired and accepts no more turns; fork it to continue. */
 export class SessionExpiredError extends SessionError {
   readonly sessionId: string;
   constructor(sessionId: string) {
@@ -128,7 +130,7 @@ export class SessionSuspendedError extends SessionError {
   }
 }
 
-/** The session cannot go from its present status to the one asked for. */
+/** A session with the present status cannot change to the requested one. */
 export class SessionTransitionError extends SessionError {
   readonly sessionId: string;
   readonly from: SessionStatus;
@@ -152,7 +154,7 @@ export class SessionCapacityError extends SessionError {
   }
 }
 
-/** Someone else appended first: read again and decide anew. Nothing was written. */
+/** Another writer appended first: read again and decide again. Nothing was written. */
 export class SessionConflictError extends SessionError {
   readonly sessionId: string;
   readonly expected: number;
@@ -165,7 +167,7 @@ export class SessionConflictError extends SessionError {
   }
 }
 
-/** Another run holds the session's lease, or the file's lock, and has not let go in time. */
+/** Another run holds the session's lease, or another process the file's lock, and did not release it in time. */
 export class SessionBusyError extends SessionError {
   readonly sessionId: string;
   readonly holder: string;
@@ -195,7 +197,7 @@ export class LeaseLostError extends SessionError {
   }
 }
 
-/** A stored session cannot be read as it is; what can still be read is there with `salvage: true`. */
+/** A stored session cannot be read as a whole; `salvage: true` returns what can still be read. */
 export class SessionDamagedError extends SessionError {
   readonly path: string;
   readonly line: number;
@@ -225,7 +227,7 @@ export class LineageError extends SessionError {
   }
 }
 
-/** No checkpoint of that id exists. */
+/** No checkpoint has this id. */
 export class CheckpointNotFoundError extends SessionError {
   readonly checkpointId: string;
   constructor(checkpointId: string) {
@@ -234,7 +236,7 @@ export class CheckpointNotFoundError extends SessionError {
   }
 }
 
-/** The entry that was named is not in the session. */
+/** The session has no entry with the given id. */
 export class UnknownEntryError extends SessionError {
   readonly sessionId: string | null;
   readonly entryId: string;
@@ -245,7 +247,7 @@ export class UnknownEntryError extends SessionError {
   }
 }
 
-/** The refusal of a fact where a node of the tree is needed. */
+/** The error for a fact where a node of the tree is required. */
 export function notANode(sessionId: string | null, entryId: string): SessionError {
   return new SessionError(
     "INVALID_ENTRY",
@@ -257,7 +259,7 @@ function where(sessionId: string | null): string {
   return sessionId === null ? "among these" : `in session ${sessionId}`;
 }
 
-/** A caller's value, quoted and cut so that it cannot fill a terminal or hide in a message. */
+/** A caller's value for an error message, quoted and shortened. */
 export function show(value: unknown): string {
   const text =
     typeof value === "string" ? value : String(typeof value === "object" && value !== null ? typeof value : value);

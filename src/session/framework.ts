@@ -1,21 +1,21 @@
 import type { Entry } from "./log/entry.ts";
 import type { SessionHeader } from "./log/header.ts";
 
-/** The frameworks that keep threads in sessions, by the field of the metadata that holds the id of such a thread. */
+/** The frameworks that store threads as sessions, by the metadata field that holds the thread's id. */
 const FRAMEWORKS: Readonly<Record<string, string>> = {
   langgraphThread: "LangGraph",
   openaiAgentsSession: "OpenAI Agents",
 };
 
-/** A session that another framework keeps its thread in. */
+/** A thread of another framework that is stored as a session. */
 export interface FrameworkThread {
   /** The name of the framework. */
   readonly framework: string;
-  /** The id that the framework knows the thread by. */
+  /** The thread's id in that framework. */
   readonly thread: string;
 }
 
-/** Which framework keeps a thread in a session; null for one of our own. */
+/** The framework whose thread a session stores; null for a session of our own. */
 export function frameworkOf({ metadata }: Pick<SessionHeader, "metadata">): FrameworkThread | null {
   for (const [field, framework] of Object.entries(FRAMEWORKS)) {
     const thread = Object.hasOwn(metadata, field) ? metadata[field] : undefined;
@@ -24,7 +24,7 @@ export function frameworkOf({ metadata }: Pick<SessionHeader, "metadata">): Fram
   return null;
 }
 
-/** The framework that an entry is a record of: data that it needs and nobody said; null for all other entries. */
+/** The framework for which an entry stores internal data; null for all other entries. */
 export function recordOf(entry: Entry): string | null {
   if (entry.type === "message") {
     return Object.hasOwn(entry.message.metadata ?? {}, "openaiAgentsUsage") ? "OpenAI Agents" : null;

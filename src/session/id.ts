@@ -3,12 +3,12 @@ import { CWD_CHARACTERS_MAX, ID_CHARACTERS_MAX } from "./limits.ts";
 
 const SESSION_ID = /^[A-Za-z0-9](?:[A-Za-z0-9._-]{0,126}[A-Za-z0-9])?$/;
 
-/** Whether a text may be a session's id. */
+/** Whether a text is a valid session id. */
 export function isSessionId(id: unknown): id is string {
   return typeof id === "string" && SESSION_ID.test(id);
 }
 
-/** @throws {SessionError} `INVALID_ID` unless the text may be a session's id, safe in a path, a query and a key. */
+/** @throws {SessionError} `INVALID_ID` unless the text is a valid session id: safe in a path, a query and a key. */
 export function checkSessionId(id: unknown): asserts id is string {
   if (isSessionId(id)) return;
   throw new SessionError(
@@ -17,12 +17,12 @@ export function checkSessionId(id: unknown): asserts id is string {
   );
 }
 
-/** Whether a text may be the id of an entry, a user, a run or a checkpoint. */
+/** Whether a text is a valid id of an entry, a user, a run or a checkpoint. */
 export function isName(id: unknown): id is string {
   return typeof id === "string" && id.length > 0 && id.length <= ID_CHARACTERS_MAX && isClean(id);
 }
 
-/** @throws {SessionError} `INVALID_ID` unless the text may be the id of an entry, a user, a run or a checkpoint. */
+/** @throws {SessionError} `INVALID_ID` unless the text is a valid id of an entry, a user, a run or a checkpoint. */
 export function checkName(id: unknown, what: string): asserts id is string {
   if (isName(id)) return;
   throw new SessionError(
@@ -31,7 +31,7 @@ export function checkName(id: unknown, what: string): asserts id is string {
   );
 }
 
-/** Whether a text may be a working directory. */
+/** Whether a text is a valid working directory. */
 export function isCwd(cwd: unknown): cwd is string {
   return typeof cwd === "string" && cwd.length > 0 && cwd.length <= CWD_CHARACTERS_MAX && isClean(cwd);
 }
@@ -50,7 +50,7 @@ function isClean(text: string): boolean {
     const unit = text.charCodeAt(i);
     if (unit < 0x20 || unit === 0x7f) return false;
     if (unit < 0xd800 || unit > 0xdfff) continue;
-    // A surrogate without its partner does not survive UTF-8, so two ids could become one.
+    // A lone surrogate does not survive UTF-8, so two different ids could become equal.
     const next = text.charCodeAt(i + 1);
     if (unit > 0xdbff || !(next >= 0xdc00 && next <= 0xdfff)) return false;
     i++;

@@ -4,7 +4,7 @@ import type { SessionHead } from "./log/fold.ts";
 /** One row of a listing of sessions. */
 export interface SessionSummary {
   readonly id: string;
-  /** The session's file, where it has one. */
+  /** The session's file, if it has one. */
   readonly path?: string;
   readonly name: string | null;
   readonly cwd: string | null;
@@ -15,11 +15,11 @@ export interface SessionSummary {
   readonly firstMessage: string | null;
   readonly status: SessionStatus;
   readonly closed: boolean;
-  /** Why the session cannot be read, where it cannot. */
+  /** Why the session cannot be read; absent for a readable session. */
   readonly damage?: string;
 }
 
-/** What a listing shows of a session. */
+/** The row of a session in a listing. */
 export function summaryOf(head: SessionHead, path?: string): SessionSummary {
   const { id, cwd, userId, createdAt } = head.header;
   const { name, modifiedAt, messageCount, firstMessage, status, closed } = head;

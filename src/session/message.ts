@@ -1,38 +1,38 @@
 import type { JsonObject, JsonValue } from "../internal/json.ts";
 import type { Usage } from "./usage.ts";
 
-/** One piece of a message. Images and files carry base64 data. */
+/** One part of a message's content. Images and files carry base64 data. */
 export type ContentPart =
   | { readonly type: "text"; readonly text: string }
   | { readonly type: "image" | "file"; readonly mediaType: string; readonly data: string; readonly name?: string }
   | { readonly type: "thinking"; readonly text: string; readonly signature?: string };
 
-/** What a message says: plain text, or parts. */
+/** The content of a message: a string, or a list of parts. */
 export type Content = string | readonly ContentPart[];
 
-/** A model's request to run a tool; `arguments` is the raw JSON text the model wrote. */
+/** A model's request to run a tool; `arguments` is the JSON text exactly as the model wrote it. */
 export interface ToolCall {
   readonly id: string;
   readonly name: string;
   readonly arguments: string;
 }
 
-/** Why a model stopped. */
+/** Why a model stopped generating. */
 export type StopReason = "stop" | "length" | "tool_calls" | "content_filter" | "aborted" | "error";
 
 interface MessageExtras {
-  /** The agent that wrote it, in a session of several. */
+  /** The agent that wrote the message, in a session with several agents. */
   readonly agent?: string;
   readonly metadata?: JsonObject;
 }
 
-/** What a person says, or what the system sets. */
+/** A message of a user or of the system. */
 export interface InputMessage extends MessageExtras {
   readonly role: "system" | "user";
   readonly content: Content;
 }
 
-/** What a model answers. */
+/** A message of a model. */
 export interface AssistantMessage extends MessageExtras {
   readonly role: "assistant";
   readonly content: Content | null;
@@ -42,11 +42,11 @@ export interface AssistantMessage extends MessageExtras {
   readonly usage?: Usage;
   readonly cost?: number;
   readonly stopReason?: StopReason;
-  /** The provider's own blocks, sent back verbatim to that provider. */
+  /** The provider's own content blocks, sent back to that provider unchanged. */
   readonly providerData?: JsonValue;
 }
 
-/** What a tool answers. */
+/** The result of a tool call. */
 export interface ToolMessage extends MessageExtras {
   readonly role: "tool";
   readonly toolCallId: string;
@@ -55,17 +55,17 @@ export interface ToolMessage extends MessageExtras {
   readonly isError?: boolean;
 }
 
-/** One message of a conversation, in no provider's dialect. */
+/** One message of a conversation, in a provider-independent form. */
 export type Message = InputMessage | AssistantMessage | ToolMessage;
 
-/** One of the messages that a run is asked for with: what was said, and nothing of how it came about. */
+/** One message of a run's input, without fields that only a recorded message has. */
 export interface RequestMessage {
   readonly role: "system" | "user" | "assistant";
   readonly content: Content;
 }
 
 /**
- * The text of a message's content: its text parts joined, nothing of images, files or thinking.
+ * The text of a message's content: its text parts joined, without images, files and thinking.
  *
  * @example
  * textOf([{ type: "text", text: "Name a prime." }]); // "Name a prime."
@@ -76,7 +76,7 @@ export function textOf(content: Content | null): string {
   return content.flatMap((part) => (part?.type === "text" ? [part.text] : [])).join("\n");
 }
 
-/** The parts of a message's content, a plain text as one of them. */
+/** The parts of a message's content; a string becomes one text part. */
 export function partsOf(content: Content | null): readonly ContentPart[] {
   if (content === null) return [];
   return typeof content === "string" ? [{ type: "text", text: content }] : content;

@@ -4,8 +4,8 @@ import type { SessionQuery } from "./store.ts";
 import type { ListPosition } from "./store-driver.ts";
 
 /**
- * Whether a session is one of those a query asks for; paging and `deleted` are the store's. `isHeld` says whether someone
- * has the session now.
+ * Whether a session matches a query. The store itself handles paging and `deleted`. `isHeld` tells whether a process
+ * holds the session now.
  */
 export function matchesQuery(head: SessionHead, query: SessionQuery, isHeld: () => boolean = () => false): boolean {
   const { header } = head;
@@ -16,7 +16,7 @@ export function matchesQuery(head: SessionHead, query: SessionQuery, isHeld: () 
   return matchesRuns(head.openRuns, query, isHeld);
 }
 
-/** The sessions that this one was derived from, each once. */
+/** The sessions from which this one was derived, without duplicates. */
 export function parentsOf(head: Pick<SessionHead, "header">): string[] {
   const { lineage, forkedFrom } = head.header;
   return [...new Set([...lineage.parents, ...(forkedFrom === null ? [] : [forkedFrom.sessionId])])];
@@ -28,12 +28,12 @@ export function compareForListing(a: ListPosition, b: ListPosition): number {
   return a.id === b.id ? 0 : a.id < b.id ? 1 : -1;
 }
 
-/** Where a session stands in a listing. */
+/** The position of a session in a listing. */
 export function listPosition(head: SessionHead): ListPosition {
   return { modifiedAt: head.modifiedAt, id: head.header.id };
 }
 
-/** One page of a listing: the first of some sessions after a position in it. */
+/** One page of a listing: the first `limit` of the sessions that follow a position. */
 export function pageOfHeads(heads: readonly SessionHead[], limit: number, after: ListPosition | null): SessionHead[] {
   const placed = heads.map((head) => ({ ...listPosition(head), head }));
   const following = after === null ? placed : placed.filter((position) => compareForListing(position, after) > 0);
@@ -48,7 +48,7 @@ export function isOpen({ status }: SessionHead): boolean {
   return status === "active" || status === "suspended";
 }
 
-/** Those of some sessions that are open and got no append since a time, the oldest append first, equal times by id. */
+/** The open sessions among these that were not appended to since a given time, least recent first, ties by id. */
 export function idleSince(heads: readonly SessionHead[], before: string): SessionHead[] {
   const idle = heads.filter((head) => isOpen(head) && head.updatedAt < before);
   return idle.sort((a, b) => {

@@ -2,20 +2,20 @@ import { SessionError, show } from "./errors.ts";
 import type { Content, RequestMessage } from "./message.ts";
 
 /**
- * What a run begins with: a text, content parts, or messages. A session in which nothing was said yet takes messages of
- * every role, one that goes on takes those of users. An empty list says nothing more, so that what was said last is answered.
+ * The input of a run: a text, content parts, or messages. A session without messages accepts messages of every role;
+ * later, only user messages are accepted. An empty list adds nothing: the last message of the session is answered.
  */
 export type RunInput = Content | readonly RequestMessage[];
 
 const ROLES: readonly unknown[] = ["system", "user", "assistant"];
 
-/** An input as a request for a run holds it: the content of one user message, or several messages. */
+/** An input in the form that a `run_request` stores: the content of one user message, or several messages. */
 export type SaidInRequest = { readonly input: Content } | { readonly messages: readonly RequestMessage[] };
 
 /**
- * An input as a request for a run holds it.
+ * Converts an input to the form that a `run_request` stores.
  *
- * @throws {SessionError} `INVALID_OPTION` for something else than a text, content parts or messages.
+ * @throws {SessionError} `INVALID_OPTION` for anything other than a text, content parts or messages.
  */
 export function saidInRequest(input: RunInput): SaidInRequest {
   if (typeof input === "string") return { input };
@@ -39,8 +39,8 @@ export function saidInRequest(input: RunInput): SaidInRequest {
 }
 
 /**
- * Refuses messages that only a new session takes: what an assistant or the system is said to have said would otherwise stand
- * in the middle of a conversation that it was no part of.
+ * Refuses messages of roles that only a new session accepts. Otherwise a caller could insert messages of an assistant
+ * or the system into an existing conversation.
  *
  * @throws {SessionError} `INVALID_OPTION` for a message that is not a user's.
  */

@@ -16,9 +16,10 @@ export const SEARCH_CHARACTERS_MAX = 1000;
 const SNIPPET_CHARACTERS = 120;
 
 /**
- * The terms of a search: words, `"exact phrases"`, or `re:<regex>`, which takes the rest of the line.
+ * The terms of a search: words, `"exact phrases"`, or `re:<regex>`, which extends to the end of the line.
  *
- * @throws {SessionError} `INVALID_QUERY` for an empty or too long search, or a pattern that is not a regular expression.
+ * @throws {SessionError} `INVALID_QUERY` for an empty or too long search, or a pattern that is not a regular
+ * expression.
  */
 export function parseSearch(query: string): SearchTerm[] {
   if (typeof query !== "string" || query.trim() === "")
@@ -40,7 +41,7 @@ export function parseSearch(query: string): SearchTerm[] {
   return terms;
 }
 
-/** Where in a text a term is found, or null; whoever looks for several terms gives the text in lower case along. */
+/** The position of a term in a text, or null. A caller with several terms also passes the text in lower case. */
 export function findTerm(
   text: string,
   term: SearchTerm,
@@ -54,18 +55,18 @@ export function findTerm(
   return match === null ? null : { index: match.index, length: match[0].length };
 }
 
-/** The texts of a session that a search covers beside its messages. */
+/** The texts of a session that a search covers, in addition to its messages. */
 export function headTexts(head: SessionHead): string[] {
   return [head.header.id, head.name, head.header.cwd].filter((text): text is string => text !== null);
 }
 
-/** The text of an entry that a search covers; empty for what is not said by anyone. */
+/** The text of an entry that a search covers; empty for an entry without a user's or a model's words. */
 export function entryText(entry: Entry): string {
   if (entry.type === "message") return textOf(entry.message.content);
   return entry.type === "custom_message" ? textOf(entry.content) : "";
 }
 
-/** The match to show for one message, with the text around it on one line. */
+/** The match to show for a message, with its surrounding text on one line. */
 export function matchOf(
   entry: Pick<Entry, "id" | "seq">,
   text: string,
@@ -73,7 +74,7 @@ export function matchOf(
 ): SearchMatch {
   const start = Math.max(0, found.index - Math.floor(SNIPPET_CHARACTERS / 3));
   const end = Math.min(text.length, start + SNIPPET_CHARACTERS);
-  // Half of a surrogate pair at a cut would not survive UTF-8.
+  // A lone surrogate at a cut would not survive UTF-8.
   const whole = cutText(text, start, end).replace(/^[\udc00-\udfff]|[\ud800-\udbff]$/g, "");
   const snippet = whole.replace(/\s+/g, " ").trim();
   return {

@@ -6,7 +6,7 @@ import type { RunsWord } from "./log/open-runs.ts";
 import type { Settings } from "./log/settings.ts";
 import type { Usage } from "./usage.ts";
 
-/** What must hold, in the same transaction, for an append to be written. */
+/** Conditions of an append, checked in the same transaction. */
 export interface Guard {
   /** The session has this status, or one of these. */
   readonly status?: SessionStatus | readonly SessionStatus[];
@@ -16,58 +16,64 @@ export interface Guard {
   readonly variablesBytesMax?: number;
   /** The session's live lease has this token. */
   readonly leaseToken?: number;
-  /** No run of the session is open, those that wait to begin or for an answer included. */
+  /** The session has no open run, including runs that wait to start or for an answer. */
   readonly noOpenRun?: true;
-  /** This run of the session is open, and nobody has told it to stop. */
+  /** This run of the session is open and was not asked to stop. */
   readonly openRun?: string;
   /**
-   * The caller answers for the open runs: it has the session to itself in another way than by a lease, as a run that has a
-   * file of its own, or has looked that at the expected version none of them is touched.
+   * The caller takes responsibility for the open runs: it holds the session in another way than by a lease (such as a
+   * run with a file of its own), or it has checked that at the expected version the append affects none of them.
    */
   readonly holds?: true;
 }
 
-/** How an append is to be done. */
+/** Options of an append. */
 export interface AppendOptions {
-  /** Refuse with a `SessionConflictError` unless the session is at this version. */
+  /** Refuse with a `SessionConflictError` unless the session has this version. */
   readonly expectedVersion?: number;
-  /** Chain on this entry (null: before the root) instead of the leaf; the leaf follows only if it stood there. */
+  /**
+   * Append below this entry (null: before the root) instead of below the leaf. The leaf moves along only if it was this
+   * entry.
+   */
   readonly onto?: string | null;
   /**
-   * Chain on the leaf where this entry is on the leaf's path, else on this entry: rows that follow an earlier one go where
-   * the session is, unless someone moved the leaf elsewhere. Not together with `onto`.
+   * Append below the leaf if this entry is on the leaf's path, otherwise below this entry. So messages that follow an
+   * earlier one are appended at the leaf, unless someone moved the leaf to another branch. Not together with `onto`.
    */
   readonly below?: string | null;
   readonly guard?: Guard;
-  /** The user who causes the entries; left out, it is the program itself. Not compared when an append is retried. */
+  /** The user who causes the entries; absent if the program itself does. Not compared when an append is retried. */
   readonly by?: string;
-  /** The run that appends the entries, which holds the session: `guard` has its lease. Not compared when an append is retried. */
+  /**
+   * The run that appends the entries and holds the session; `guard` has its lease. Not compared when an append is
+   * retried.
+   */
   readonly run?: string;
-  /** The drafts are a copy of another log: their `parentId` is kept, and so are types this version does not know. */
+  /** The drafts are a copy of another log: their `parentId` is kept, and unknown types are accepted. */
   readonly verbatim?: boolean;
 }
 
-/** What an append did: the session's version and head after it, and the entry of each draft. */
+/** The result of an append: the session's new version and head, and the entry for each draft. */
 export interface AppendResult {
   readonly version: number;
   readonly entries: readonly Entry[];
   readonly head: SessionHead;
 }
 
-/** Which part of a log to read. `after` and `before` are positions, both exclusive. */
+/** The part of a log to read. `after` and `before` are positions, both exclusive. */
 export interface ReadOptions {
   readonly after?: number;
   readonly before?: number;
   readonly limit?: number;
   /** Latest first. */
   readonly reverse?: boolean;
-  /** A deleted session's log instead of a live one's; the session stays in the trash. */
+  /** Reads the log of a deleted session instead of a live one; the session stays deleted. */
   readonly deleted?: boolean;
 }
 
-/** Which part of a log to read as texts. */
+/** The part of a log to read as JSON texts. */
 export interface ReadJsonOptions extends ReadOptions {
-  /** Ends after the entry with which the texts take more than so many characters (default: any number). */
+  /** Stops after the entry with which the texts exceed this number of characters (default: no limit). */
   readonly charactersMax?: number;
 }
 
@@ -79,17 +85,21 @@ export interface SessionQuery {
   /** Sessions that were forked or otherwise derived from this one. */
   readonly parentId?: string;
   /**
-   * Sessions with an open run that waits to begin or to go on (`requested`), that someone has now (`running`), that waits
-   * for an answer, parked or not (`asking`), or whose process is gone (`interrupted`). Costs what it finds.
+   * Sessions with an open run that waits to start or to continue (`requested`), that a process holds now (`running`),
+   * that waits for an answer, parked or not (`asking`), or whose process is gone (`interrupted`). The cost depends on
+   * the number of results only.
    */
   readonly runs?: RunsWord;
-  /** Sessions with a run that nobody has and that could go on before this time, or whose question has expired by then. */
+  /**
+   * Sessions with a run that no process holds and that could continue before this time, or whose question expires by
+   * then.
+   */
   readonly dueBefore?: string;
   /** Deleted sessions instead of live ones. */
   readonly deleted?: boolean;
   /** At most this many (default 100, at most 1,000). */
   readonly limit?: number;
-  /** Where the page before ended: its `next`. */
+  /** The `next` of the previous page. */
   readonly cursor?: string;
 }
 
@@ -97,11 +107,11 @@ export interface SessionQuery {
 export interface SessionPage {
   readonly items: readonly SessionHead[];
   readonly next: string | null;
-  /** Sessions that could not be read, with the reason. */
+  /** Sessions that could not be read, with the reason for each. */
   readonly damaged: readonly DamagedSession[];
 }
 
-/** A stored session that cannot be read as it is. */
+/** A stored session that cannot be read as a whole. */
 export interface DamagedSession {
   readonly id: string | null;
   readonly path: string;
@@ -114,7 +124,7 @@ export interface SearchHit {
   readonly matches: readonly SearchMatch[];
 }
 
-/** One message that matches, with the text around the first match. */
+/** A message that matches, with the text around the first match. */
 export interface SearchMatch {
   readonly entryId: string;
   readonly seq: number;
@@ -130,12 +140,12 @@ export interface Checkpoint {
   readonly createdAt: string;
   readonly parentCheckpointId: string | null;
   readonly metadata: JsonObject;
-  /** The user who made it; left out where the program did. */
+  /** The user who made the checkpoint; absent if the program did. */
   readonly by?: string;
   readonly sandboxSnapshot?: JsonValue;
 }
 
-/** Who runs a session, until when. Of two holders, the later one has the larger token. */
+/** The holder of a session and the end of its lease. Of two holders, the later one has the larger token. */
 export interface LeaseInfo {
   readonly sessionId: string;
   readonly runId: string;
@@ -145,15 +155,15 @@ export interface LeaseInfo {
 
 /** A held lease. Disposing releases it. */
 export interface Lease extends LeaseInfo, AsyncDisposable {
-  /** Holds it for another `ttlMs` from now. @throws {LeaseLostError} when it has been taken over. */
+  /** Extends the lease to `ttlMs` from now. @throws {LeaseLostError} if another holder took it over. */
   renew(ttlMs?: number): Promise<void>;
-  /** Lets go of it; does nothing when it is lost already. */
+  /** Releases the lease; does nothing if it is already lost. */
   release(): Promise<void>;
 }
 
 /**
- * What to add up, over the messages that each session itself appended: what a fork inherited counts in its source, and what
- * a merge brought in the session where it was said.
+ * What to sum up, over the messages that each session appended itself. Messages that a fork inherited count in its
+ * source; merged messages count in the session where they were first appended.
  */
 export interface AggregateQuery {
   readonly userId?: string;
@@ -163,7 +173,7 @@ export interface AggregateQuery {
   readonly from?: string;
   /** Messages before this time (exclusive). */
   readonly to?: string;
-  /** One row for each combination that occurs; an empty list gives one row in all. */
+  /** One row for each combination that occurs; an empty list gives a single row. */
   readonly groupBy: readonly AggregateKey[];
 }
 
@@ -180,171 +190,187 @@ export interface AggregateRow {
   readonly toolCalls: number;
   readonly usage: Usage;
   readonly cost: number;
-  /** What was imported, which is in none of the other figures; absent where nothing was. */
+  /** The sums of imported messages, which are in none of the other fields; absent if there are none. */
   readonly imported?: ImportedSums;
 }
 
-/** What imported messages add up to. What others imported, which does not count, is not among them. */
+/** The sums of imported messages, except those imported without counting. */
 export interface ImportedSums {
   readonly messages: number;
   readonly toolCalls: number;
   readonly usage: Usage;
-  /** What the programs that the messages came from recorded as their cost. */
+  /** The cost that the original programs recorded. */
   readonly cost: number;
-  /** What was spent without a recorded cost, by `provider/model`, or null where no model is named. */
+  /** Usage without a recorded cost, by `provider/model`; null if no model is named. */
   readonly uncosted: readonly { readonly model: string | null; readonly usage: Usage }[];
 }
 
-/** How a store does what all stores can do. */
+/** The capabilities of a store. */
 export interface StoreCapabilities {
-  /** Sessions outlive the process. */
+  /** Sessions survive the process. */
   readonly durable: boolean;
-  /** Several processes may use the same sessions at once. */
+  /** Several processes can use the same sessions at the same time. */
   readonly shared: boolean;
-  /** A fork costs the same whatever the source's length. */
+  /** The cost of a fork does not depend on the length of the source. */
   readonly forkByReference: boolean;
   readonly search: "index" | "scan";
   readonly watch: "push" | "poll";
   readonly lease: "shared" | "process";
-  /** The file or directory of this machine that it is kept in, where there is one. */
+  /** The file or directory of this machine in which the store keeps its data, if there is one. */
   readonly path?: string;
 }
 
 /**
- * Keeps the logs of many sessions. Entries are added, never changed.
+ * Stores the logs of many sessions. Logs are append-only.
  *
  * Every store keeps these promises; `skein/testing` checks each of them:
- * - All drafts of one append are stored, or none, even if the process dies in it.
- * - Once `append` resolves, every reader sees its entries, here and, where the store is `shared`, in other processes.
- * - Appends of several writers all survive, in one order; `seq` counts from 0 without a gap.
- * - An append that repeats an earlier one, id by id, writes nothing and returns what is stored.
- * - While a run is open, results of calls, answers with calls, compactions and prunes are taken from its holder only, which
- *   is whoever guards the append with the live lease's token or with `holds`; all others are refused with `SESSION_BUSY`. A
- *   verbatim copy is taken as it is.
- * - The head is the fold of the entries at all times, `updatedAt` excepted, which is the store's clock.
- * - A refused call throws a `SessionError` and leaves everything as it was.
+ * - An append is atomic, even if the process dies during it.
+ * - Once `append` resolves, every reader sees its entries, in this process and, if the store is `shared`, in other
+ *   processes.
+ * - Concurrent appends are all stored, in one order; `seq` counts from 0 without a gap.
+ * - Appends are idempotent: repeating one with the same ids writes nothing and returns the stored entries.
+ * - While a run is open, only its holder can append tool results, answers with calls, compactions and prunes. The
+ *   holder is whoever guards the append with the live lease's token or with `holds`; others get `SESSION_BUSY`. A
+ *   verbatim copy is not checked.
+ * - The head is always the fold of the entries, except for `updatedAt`, which comes from the store's clock.
+ * - A refused call throws a `SessionError` and changes nothing.
  * - The cost of an append, of `head` and of `getEntry` does not depend on the length of the log.
  * - After `close`, every method rejects with `STORE_CLOSED`.
  */
 export interface SessionStore extends AsyncDisposable {
   readonly capabilities: StoreCapabilities;
-  /** Makes a session. `entries` become its first ones; they keep their own ids, times and parents. */
+  /** Creates a session. `entries` become its first ones; they keep their ids, times and parents. */
   create(header: SessionHeader, options?: CreateOptions): Promise<SessionHead>;
   append(sessionId: string, drafts: readonly EntryDraft[], options?: AppendOptions): Promise<AppendResult>;
-  /** What the log adds up to, or null for a session that is not there. */
+  /** Returns the folded state of a session's log, or null if the session does not exist. */
   head(sessionId: string): Promise<SessionHead | null>;
-  /** What `head` gives for each of several sessions, in their order; costs less than asking for one after the other. */
+  /** Returns the heads of several sessions, in order; cheaper than separate calls of `head`. */
   heads(sessionIds: readonly string[]): Promise<readonly (SessionHead | null)[]>;
-  /** Yields nothing for a session that is not there. */
+  /** Yields the entries of a log; none if the session does not exist. */
   read(sessionId: string, options?: ReadOptions): AsyncIterable<Entry>;
-  /** What `read` yields, as the JSON of each entry, for whoever passes entries on; at most 1,001 (default 100). */
+  /** The same entries as `read`, each as JSON text, for callers that pass them on; at most 1,001 (default 100). */
   readJson(sessionId: string, options?: ReadJsonOptions): Promise<readonly string[]>;
   getEntry(sessionId: string, entryId: string): Promise<Entry | null>;
-  /** The summary of the path that ends at a node; null for a fact or an entry that is not there. */
+  /** Returns the summary of the path that ends at a node; null for a fact or an unknown entry. */
   path(sessionId: string, entryId: string): Promise<PathSummary | null>;
-  /** All that was set on a path of the session. The cost follows what is set, not how often something was. */
+  /** Reads all settings of a path. The cost depends on the number of settings, not on how often they were changed. */
   settings(sessionId: string, path: PathSummary): Promise<Settings>;
   /**
-   * Makes a session whose log is the source's up to and including `at` (default: all of it; null: nothing), with the
-   * leaf where the source's stood then. Nothing that happens to either later reaches the other.
+   * Creates a session whose log is a copy of the source's up to and including `at` (default: all of it; null: nothing),
+   * with the leaf that the source had at that point. Later changes to one do not affect the other.
    */
   fork(sourceId: string, header: SessionHeader, options?: ForkOptions): Promise<SessionHead>;
-  /** Newest first, by the time of the last message. */
+  /** Lists sessions, newest first, by the time of the last message. */
   list(query?: SessionQuery): Promise<SessionPage>;
   count(query?: SessionQuery): Promise<number>;
   /**
-   * Sessions in which every term occurs: words, `"exact phrases"`, `re:<regex>`. Newest first. What was said in a deleted
-   * session cannot be read, so among deleted ones (`deleted: true`) only ids, names and directories are searched.
+   * Sessions in which every term occurs: words, `"exact phrases"`, `re:<regex>`. Newest first. The content of deleted
+   * sessions cannot be read, so with `deleted: true` only ids, names and directories are searched.
    */
   search(text: string, query?: SessionQuery): Promise<SearchHit[]>;
-  /** Whether there was such a session. It can be brought back until it is purged; forks of it are not affected. */
+  /**
+   * Deletes a session; false if it does not exist. It can be restored until it is purged; its forks are not affected.
+   */
   delete(sessionId: string): Promise<boolean>;
-  /** Brings a deleted session back; false when there is none. */
+  /** Restores a deleted session; false if there is none with this id. */
   undelete(sessionId: string, options?: UndeleteOptions): Promise<boolean>;
   /**
-   * Removes for good what was deleted before a time, or what a query names of it, except what a fork still builds on.
-   * Returns how many sessions.
+   * Permanently removes sessions that were deleted before a time, or those of a query, except the parts that a fork
+   * still uses. Returns the number of sessions.
    */
   purge(which: string | PurgeQuery): Promise<number>;
   saveCheckpoint(checkpoint: Checkpoint): Promise<void>;
   loadCheckpoint(id: string): Promise<Checkpoint | null>;
-  /** Oldest first. With `deleted`, those of a session in the trash instead of a live one. */
+  /** Lists checkpoints, oldest first. With `deleted`, those of a deleted session instead of a live one. */
   listCheckpoints(sessionId: string, options?: { readonly deleted?: boolean }): Promise<Checkpoint[]>;
   deleteCheckpoint(id: string): Promise<boolean>;
   /**
-   * Active and suspended sessions whose `updatedAt` is before that time, the longest idle first. One with a run that waits,
-   * to begin or for an answer, is not idle.
+   * Active and suspended sessions whose `updatedAt` is before that time, least recent first. A session with a run that
+   * waits to start or for an answer is not idle.
    */
   listExpired(before: string, limit: number): Promise<SessionHead[]>;
-  /** Yields entries after position `after` (default: from now on) as they come, until the signal aborts. */
+  /** Yields entries after the position `after` (default: from now on) as they are appended, until the signal aborts. */
   watch(sessionId: string, options?: WatchOptions): AsyncIterable<Entry>;
-  /** @throws {SessionBusyError} while anyone holds it, also under the same `runId`: of two who claim a run, one has it. */
+  /**
+   * Acquires the lease. @throws {SessionBusyError} while anyone holds it, even under the same `runId`: only one of two
+   * claimants gets the run.
+   */
   lease(sessionId: string, runId: string, ttlMs: number): Promise<Lease>;
   /** The live lease of a session, or null. */
   leaseOf(sessionId: string): Promise<LeaseInfo | null>;
   aggregate(query: AggregateQuery): Promise<AggregateRow[]>;
-  /** What erasing needs, for `SessionManager.erase` alone. @throws {SessionError} `NOT_SUPPORTED` where the driver has none. */
+  /**
+   * The operations for erasing, used by `SessionManager.erase` only. @throws {SessionError} `NOT_SUPPORTED` if the
+   * driver has none.
+   */
   readonly eraser: StoreEraser;
-  /** Resolves when the store answers. */
+  /** Resolves if the store is reachable. */
   ping(): Promise<void>;
   close(): Promise<void>;
 }
 
-/** Which deleted sessions are removed for good. */
+/** Which deleted sessions to remove permanently. */
 export interface PurgeQuery {
-  /** Those deleted before this time (default: at any time). */
+  /** Only sessions deleted before this time (default: at any time). */
   readonly before?: string;
   readonly sessionId?: string;
   readonly userId?: string;
 }
 
 /**
- * What a store can do to what it holds beside adding to it. Nothing but an erasure uses it: whoever else changes a log
- * breaks what its readers rely on.
+ * The operations of a store that change or remove stored data. Only erasing uses them: any other use breaks the
+ * append-only guarantee on which readers rely.
  */
 export interface StoreEraser {
   /**
-   * Gives a live session another log, in one step, if it has `version` entries: `entries` have the positions, ids, parents
-   * and times of those before. Checkpoints, times and forks stay; the lease goes. False where the version is another.
+   * Atomically replaces the log of a live session that has `version` entries. The new `entries` keep the positions,
+   * ids, parents and times of the old. Checkpoints, times and forks are kept; the lease is removed. False if the
+   * session has another version.
    */
   replace(sessionId: string, version: number, entries: readonly Entry[]): Promise<boolean>;
-  /** Overwrites a checkpoint of a live session; false where there is none of that id. */
+  /** Overwrites a checkpoint of a live session; false if there is none with this id. */
   replaceCheckpoint(checkpoint: Checkpoint): Promise<boolean>;
-  /** The sessions, deleted ones too, with an entry or a checkpoint that a user caused; without it all sessions are read. */
+  /**
+   * The sessions, including deleted ones, with an entry or a checkpoint that a user caused. Without it, all sessions
+   * are read.
+   */
   authored?(userId: string): AsyncIterable<readonly string[]>;
   /**
-   * Which sessions, deleted ones too, were made from these or begin with entries of them, as pairs; needed where a session
-   * in between can be purged and leave its entries to its forks.
+   * The sessions, including deleted ones, that were derived from these or start with their entries, as pairs. Needed if
+   * a session in between can be purged and leave its entries to its forks.
    */
   heirs?(sessionIds: readonly string[]): Promise<readonly (readonly [sessionId: string, heirId: string])[]>;
-  /** Removes sessions for good, deleted or not, all or none; without it each is deleted and purged. */
+  /** Permanently removes sessions, deleted or not, atomically. Without it, each is deleted and purged. */
   remove?(sessionIds: readonly string[]): Promise<void>;
-  /** Small lasting notes beside the sessions, by their keys; those that are not there are left out. Without keys, all. */
+  /**
+   * Reads small persistent values that are stored beside the sessions, by key; missing ones are left out. Without keys,
+   * all of them.
+   */
   readMarks(keys?: readonly string[]): Promise<ReadonlyMap<string, string>>;
-  /** Writes notes, and removes those that are null, all or none. */
+  /** Writes such values, and removes those that are null, atomically. */
   writeMarks(marks: ReadonlyMap<string, string | null>): Promise<void>;
-  /** What removing has left behind and nothing refers to, a sentence each; for the doctor. */
+  /** Describes leftovers of removals that nothing refers to, one sentence each; for `skein doctor`. */
   leftovers?(): Promise<readonly string[]>;
-  /** Removes what the database has sampled of the contents for its own use, such as column statistics. */
+  /** Removes samples of the contents that the database keeps for itself, such as column statistics. */
   readonly clearStatistics?: (() => Promise<void>) | undefined;
   /**
-   * Writes what the store is kept in anew, so that nothing that was removed is left on its pages.
+   * Rewrites the underlying files or tables, so that no removed data is left on their pages.
    *
-   * @throws {SessionError} where that cannot be done; nothing that was stored is lost.
+   * @throws {SessionError} if that is not possible; no stored data is lost.
    */
   rewrite?(): Promise<void>;
 }
 
-/** How a session is made. */
+/** Options for creating a session. */
 export interface CreateOptions {
   readonly entries?: readonly EntryDraft[];
-  /** Refuse entries whose variables take more bytes as JSON, as a guard of an append does. */
+  /** Refuse entries whose variables exceed this number of bytes as JSON, like the guard of an append. */
   readonly variablesBytesMax?: number;
   /** Refuse with a `SessionCapacityError` when the header's user already has this many active or suspended sessions. */
   readonly maxOpenPerUser?: number;
 }
 
-/** How a session is brought back. */
+/** Options for restoring a session. */
 export interface UndeleteOptions {
   /**
    * Refuse with a `SessionCapacityError` when the session is active or suspended and its user already has this many such
@@ -353,7 +379,7 @@ export interface UndeleteOptions {
   readonly maxOpenPerUser?: number;
 }
 
-/** How a fork is made. */
+/** Options for a fork. */
 export interface ForkOptions {
   readonly at?: string | null;
   /** Refuse with a `SessionCapacityError` when the source already has this many forks. */
@@ -365,7 +391,7 @@ export interface ForkOptions {
   readonly maxOpenPerUser?: number;
 }
 
-/** What to watch, and until when. */
+/** What to watch, and for how long. */
 export interface WatchOptions {
   readonly after?: number;
   readonly signal?: AbortSignal;

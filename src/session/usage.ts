@@ -1,7 +1,7 @@
 import { checkArgument, isObject } from "./check-arguments.ts";
 import { SessionError, show } from "./errors.ts";
 
-/** Tokens that were spent. */
+/** A number of tokens. */
 export interface Usage {
   readonly inputTokens: number;
   readonly outputTokens: number;
@@ -11,7 +11,7 @@ export interface Usage {
   readonly reasoningTokens?: number;
 }
 
-/** The counters a usage may carry, the required ones first. */
+/** The counters of a usage, required ones first. */
 export const USAGE_FIELDS = [
   "inputTokens",
   "outputTokens",
@@ -21,18 +21,18 @@ export const USAGE_FIELDS = [
   "reasoningTokens",
 ] as const;
 
-/** Nothing spent. */
+/** A usage of zero. */
 export const NO_USAGE: Usage = Object.freeze({ inputTokens: 0, outputTokens: 0, totalTokens: 0 });
 
-/** The most that a sum of tokens or of cost comes to: beyond it, numbers are not exact, and then not finite. */
+/** The largest sum of tokens or costs; numbers beyond it are not exact. */
 const SPENT_MAX = Number.MAX_SAFE_INTEGER;
 
-/** The sum of two costs, which is finite whatever they are. */
+/** Adds two costs; the result is always finite. */
 export function addCost(a: number, b: number | null | undefined): number {
   return Math.min(a + (b ?? 0), SPENT_MAX);
 }
 
-/** The sum of two usages; optional counters appear once one side has them. */
+/** Adds two usages; an optional counter is present if one of them has it. */
 export function addUsage(a: Usage, b: Usage | undefined): Usage {
   checkArgument(isObject(a) && (b === undefined || isObject(b)), isObject(a) ? b : a, "addUsage", "two usages");
   if (b === undefined) return a;
@@ -48,7 +48,7 @@ export function addUsage(a: Usage, b: Usage | undefined): Usage {
   return Object.freeze(sum);
 }
 
-/** A usage without a part of it. */
+/** Subtracts a part from a usage. */
 export function withoutUsage(usage: Usage, part: Usage | null): Usage {
   if (part === null) return usage;
   const rest: Record<string, number> = {};
@@ -60,7 +60,10 @@ export function withoutUsage(usage: Usage, part: Usage | null): Usage {
 
 const REQUIRED_FIELDS = 3;
 
-/** A frozen copy of a usage. @throws {SessionError} `INVALID_VALUE` when a counter is missing or not an amount. */
+/**
+ * A frozen copy of a usage. @throws {SessionError} `INVALID_VALUE` if a counter is missing or is not a non-negative
+ * number.
+ */
 export function copyUsage(usage: Usage | null): Usage | null {
   if (usage === null) return null;
   const copy: Record<string, number> = {};
@@ -73,7 +76,7 @@ export function copyUsage(usage: Usage | null): Usage | null {
   return Object.freeze(copy) as unknown as Usage;
 }
 
-/** The cost as it is. @throws {SessionError} `INVALID_VALUE` when it is not an amount. */
+/** Returns the cost unchanged. @throws {SessionError} `INVALID_VALUE` if it is not a non-negative number. */
 export function checkCost(cost: number | null): number | null {
   if (cost === null || isAmount(cost)) return cost;
   throw new SessionError("INVALID_VALUE", `A session's cost is ${show(cost)}, which is not a number of 0 or more.`);

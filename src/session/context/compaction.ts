@@ -79,8 +79,8 @@ export function prepareCompaction(
 }
 
 /**
- * The number of tokens in the context of a path: the provider's last count plus an estimate for later entries, or else an
- * estimate for all of them. A count from before an edit does not count after it.
+ * The number of tokens in the context of a path: the provider's last count plus an estimate for later entries, or else
+ * an estimate for all of them. A count from before an edit is ignored after it.
  */
 export function contextTokens(path: readonly Entry[], settings: Partial<CompactionSettings> = {}): number {
   checkPath(path, "contextTokens");

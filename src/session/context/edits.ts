@@ -31,7 +31,8 @@ export function isEdit(entry: Entry): entry is Edit {
  * The entries of a path as models see them, without the edits themselves. `edits` are those of the path to its end.
  *
  * - An answer with calls goes together with its results: an edit that leaves out one of them leaves out all.
- * - A replacement is for whom its target is: it has the target's agent and metadata, and nothing that a provider has signed.
+ * - A replacement has the same visibility as its target: it keeps the target's agent and metadata, and drops everything
+ *   that a provider has signed.
  */
 export function applyEdits(entries: readonly Entry[], edits = editsOn(entries)): readonly Entry[] {
   if (edits.size === 0)
@@ -78,7 +79,7 @@ function answersOf(entries: readonly Entry[]): ReadonlyMap<Entry, Entry> {
   return answers;
 }
 
-/** Whether the call of a result is left in its answer. */
+/** Whether the edited answer still contains the call of this result. */
 function keepsCall(edit: Edit | undefined, result: Entry): boolean {
   const message = edit?.message;
   if (message?.role !== "assistant" || result.type !== "message" || result.message.role !== "tool") return true;
@@ -86,7 +87,10 @@ function keepsCall(edit: Edit | undefined, result: Entry): boolean {
   return message.toolCalls?.some(({ id }) => id === toolCallId) === true;
 }
 
-/** An entry with the words of a replacement. A log of another program may hold one with another role, which has no effect. */
+/**
+ * An entry with the content of a replacement. A log written by another program may hold a replacement with another
+ * role; it has no effect.
+ */
 function replaced(entry: Entry, message: Message): Entry {
   if (message.role !== roleSeen(entry)) return entry;
   const content = message.content ?? "";
@@ -104,7 +108,7 @@ function replacedMessage(target: Message, replacement: Message): Message {
   if (target.role === "assistant") {
     const { content, toolCalls } = replacement as AssistantMessage;
     const { provider, model, stopReason } = target;
-    // A signature is for the whole answer as the model gave it.
+    // A provider's signature covers the whole original answer, so signed parts are dropped.
     const words = Array.isArray(content) ? content.filter(({ type }) => type !== "thinking") : content;
     return { role: "assistant", content: words, ...defined({ toolCalls, provider, model, stopReason }), ...extras };
   }

@@ -6,7 +6,7 @@ import type { Content, Message } from "../message.ts";
 /** Counts the tokens of a text. */
 export type TextTokenizer = (text: string) => number;
 
-/** The estimated tokens of an image: providers differ, and none tells the number before the request. */
+/** The estimated tokens of an image: providers count differently, and none reports the number before the request. */
 export const IMAGE_TOKENS = 1200;
 
 /** Estimates one token for every four characters, rounded up. */

@@ -164,11 +164,11 @@ function cycleAmong(byId: ReadonlyMap<string, SessionLike>, left: ReadonlyMap<st
 export type SpendingSession = SessionLike & {
   readonly usage?: Usage | null;
   readonly cost?: number | null;
-  /** The part of it that the session which it was recovered from counts, too. */
+  /** The part of the spending that the session from which this one was recovered counts, too. */
   readonly recovered?: RecoveredSpending | null;
 };
 
-/** What earlier claims of a run spent, which the session that it was recovered from counts as well. */
+/** What earlier claims of a run spent. The session from which this one was recovered counts it as well. */
 export interface RecoveredSpending {
   readonly sessionId: string;
   readonly usage: Usage | null;

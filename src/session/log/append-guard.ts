@@ -15,7 +15,7 @@ import { isOwn, type SessionHead } from "./fold.ts";
 import type { OpenRun } from "./open-runs.ts";
 import type { Guard } from "../store.ts";
 
-/** The error that a session's status is to someone who wants to write turns. */
+/** The error for appending turns to a session with this status. */
 export function statusError(sessionId: string, status: SessionStatus): SessionError {
   if (status === "suspended") return new SessionSuspendedError(sessionId);
   if (status === "expired") return new SessionExpiredError(sessionId);
@@ -23,7 +23,10 @@ export function statusError(sessionId: string, status: SessionStatus): SessionEr
   return new SessionError("TRANSITION", `Session ${sessionId} is active.`);
 }
 
-/** Asking for a run again is the same run, except where the run is that of the session which this one was forked from. */
+/**
+ * Asking for a run again is the same request, unless the existing run belongs to the session from which this one was
+ * forked.
+ */
 export function checkRequests({ header }: SessionHead, existing: readonly (Entry | null)[]): void {
   const taken = existing.find((entry) => entry?.type === "run_request" && !isOwn(header, entry, entry.seq));
   if (taken?.type !== "run_request") return;
@@ -33,7 +36,7 @@ export function checkRequests({ header }: SessionHead, existing: readonly (Entry
   );
 }
 
-/** @throws {SessionError} where what must hold for an append does not. */
+/** @throws {SessionError} if the append's guard does not hold. */
 export function checkGuard({ head, options: { guard }, leaseToken }: AppendInput): void {
   if (guard === undefined) return;
   const allowed = guard.status === undefined ? null : [guard.status].flat();
@@ -45,7 +48,7 @@ export function checkGuard({ head, options: { guard }, leaseToken }: AppendInput
   if (guard.noOpenRun === true && open !== undefined) throw new SessionBusyError(head.header.id, describeOpen(open));
 }
 
-/** @throws {SessionError} `CONFLICT` for a run that was cancelled or has ended, which must not be begun again. */
+/** @throws {SessionError} `CONFLICT` for a run that was cancelled or has ended, which must not be started again. */
 function checkOpenRun({ header, openRuns }: SessionHead, runId: string): void {
   const run = openRuns.find((open) => open.runId === runId);
   if (run !== undefined && run.cancelled !== true) return;
@@ -55,13 +58,16 @@ function checkOpenRun({ header, openRuns }: SessionHead, runId: string): void {
   );
 }
 
-/** An open run as the one who has a session. */
+/** Names an open run as the holder of a session, for an error message. */
 export function describeOpen({ runId, state, questions = [] }: OpenRun): string {
   if (state === "parked") return `run ${runId}, which waits for an answer to ${questions.join(", ")}`;
   return state === "started" ? `run ${runId}` : `run ${runId}, which waits to begin`;
 }
 
-/** @throws {SessionError} `SESSION_BUSY` for what belongs to a run that has begun, from anyone but its holder. */
+/**
+ * @throws {SessionError} `SESSION_BUSY` if the entry belongs to a run that has started and the append does not come
+ * from the run's holder.
+ */
 export function checkHolder({ head, drafts, options }: AppendInput, existing: readonly (Entry | null)[]): void {
   const { guard, verbatim } = options;
   const begun = head.openRuns.find(({ state }) => state !== "requested");
@@ -78,7 +84,7 @@ function belongsToRun(body: EntryBody): boolean {
   return message.role === "tool" || (message.role === "assistant" && (message.toolCalls?.length ?? 0) > 0);
 }
 
-/** @throws {SessionCapacityError} where the active path would get more turns than it may have. */
+/** @throws {SessionCapacityError} if the active path would exceed its maximum number of turns. */
 export function checkTurns(next: SessionHead, head: SessionHead, guard: Guard | undefined): void {
   if (guard?.maxTurns === undefined || next.messageCount === head.messageCount) return;
   if (next.path.turnCount > guard.maxTurns) throw new SessionCapacityError("turns in a session", guard.maxTurns);

@@ -17,64 +17,64 @@ import type { SettingsNode } from "./settings.ts";
 import { SettingsMeter } from "./settings-meter.ts";
 import type { AppendOptions } from "../store.ts";
 
-/** An entry as a store holds it: a node carries the summary of its path, a fact does not. */
+/** An entry as a store keeps it: a node with the summary of its path, a fact without. */
 export interface StoredEntry {
   readonly entry: Entry;
   readonly path: PathSummary | null;
 }
 
-/** An entry that an append adds, and the head after it. */
+/** An entry that an append adds, with the head after it. */
 export interface AddedEntry extends StoredEntry {
   readonly head: SessionHead;
 }
 
-/** What an append will do, decided before anything is written. */
+/** What an append will write; decided before anything is written. */
 export interface AppendPlan {
-  /** The entry of each draft: a new one, or the one that an earlier try already stored. */
+  /** The entry for each draft: a new one, or the one that an earlier attempt already stored. */
   readonly entries: readonly Entry[];
-  /** What must be written, in this order. Empty for an exact retry. */
+  /** The entries to write, in this order. Empty for an exact retry. */
   readonly added: readonly AddedEntry[];
   readonly head: SessionHead;
 }
 
-/** What a plan must know of the log. */
+/** The parts of the log that a plan needs. */
 export interface Wanted {
   /** Entries by id. */
   readonly ids: readonly string[];
-  /** Settings by the position of the node that holds them. */
+  /** Settings, by the position of the node that holds them. */
   readonly settings: readonly number[];
 }
 
-/** What was found of what a plan wanted; an entry that is not there is left out. */
+/** The requested parts that exist; an entry that does not exist is left out. */
 export interface Found {
   readonly entries: ReadonlyMap<string, StoredEntry>;
   readonly settings: ReadonlyMap<number, SettingsNode>;
 }
 
-/** What an append is planned on. */
+/** The input of a plan. */
 export interface AppendInput {
   readonly head: SessionHead;
   readonly drafts: readonly CheckedDraft[];
   readonly options: AppendOptions;
-  /** The token of the session's live lease, when a guard asks for one. */
+  /** The token of the session's current lease, if a guard asks for one. */
   readonly leaseToken?: number | null;
   /** The store's clock. */
   readonly now: string;
 }
 
-/** What is found in an empty log. */
+/** The lookup result of an empty log. */
 export const NOTHING_FOUND: Found = Object.freeze({ entries: new Map(), settings: new Map() });
 
-/** A plan, and the entries that were looked up for it. */
+/** A plan, with the entries that were looked up for it. */
 export interface PlannedAppend {
   readonly plan: AppendPlan;
   readonly found: ReadonlyMap<string, StoredEntry>;
 }
 
 /**
- * Decides what an append writes, or says what of the log it must know for that: whoever calls looks it up, and calls again
- * with all that is known then. Every store plans with this function, and then writes the plan's `added` and `head`
- * together. Nothing is wanted in the common case of new entries at the leaf.
+ * Decides what an append writes, or returns the parts of the log that it needs for that. The caller then looks these up
+ * and calls again with everything known so far. Every store plans with this function, and then writes the plan's
+ * `added` and `head` together. In the common case, new entries at the leaf, nothing needs to be looked up.
  *
  * @throws {SessionError} for a conflict, a guard that does not hold, an id with other content, or an unknown target.
  */
@@ -96,7 +96,7 @@ export function planFirst(head: SessionHead, drafts: readonly CheckedDraft[], no
   return planWith({ head, drafts, options: { verbatim: true }, now }, EMPTY_LOG);
 }
 
-/** Plans an append to a log that can be looked into at once. */
+/** Plans an append to a log with synchronous lookups. */
 export function planNow(input: AppendInput, look: (wanted: Wanted) => Found): PlannedAppend {
   let known = NOTHING_KNOWN;
   for (;;) {
@@ -106,7 +106,7 @@ export function planNow(input: AppendInput, look: (wanted: Wanted) => Found): Pl
   }
 }
 
-/** Plans an append to a log that answers later. */
+/** Plans an append to a log with asynchronous lookups. */
 export async function planLater(input: AppendInput, look: (wanted: Wanted) => Promise<Found>): Promise<PlannedAppend> {
   let known = NOTHING_KNOWN;
   for (;;) {
@@ -116,10 +116,10 @@ export async function planLater(input: AppendInput, look: (wanted: Wanted) => Pr
   }
 }
 
-/** What a plan knows of the log. */
+/** The parts of the log that were looked up for a plan. */
 export class KnownLog {
   readonly found: Found;
-  /** The ids that were looked for; null where all that there is has been found. */
+  /** The ids that were looked up; null if everything in the log is known. */
   readonly #asked: ReadonlySet<string> | null;
 
   constructor(found: Found, asked: ReadonlySet<string> | null) {
@@ -127,7 +127,7 @@ export class KnownLog {
     this.#asked = asked;
   }
 
-  /** The same, and what was found of what was wanted. */
+  /** Returns a copy that also has the results of a lookup. */
   with({ ids }: Wanted, { entries, settings }: Found): KnownLog {
     const found = {
       entries: new Map([...this.found.entries, ...entries]),
@@ -136,7 +136,10 @@ export class KnownLog {
     return new KnownLog(found, this.#asked === null ? null : new Set([...this.#asked, ...ids]));
   }
 
-  /** An entry; undefined where there is none. @throws {MissingPart} where nobody has looked yet. */
+  /**
+   * Returns an entry, or undefined if the log has none with this id. @throws {MissingPart} if the id was not looked up
+   * yet.
+   */
   find(id: string): StoredEntry | undefined {
     const stored = this.found.entries.get(id);
     if (stored === undefined && this.#asked?.has(id) === false) throw new MissingPart({ ids: [id], settings: [] });
@@ -150,13 +153,13 @@ export class KnownLog {
   }
 }
 
-/** What every plan begins with, and most end with. */
+/** Nothing was looked up yet. Every plan starts with this, and most need no more. */
 export const NOTHING_KNOWN: KnownLog = new KnownLog(NOTHING_FOUND, new Set());
 
-/** What is known of a log without entries. */
+/** A log without entries is known completely. */
 const EMPTY_LOG = new KnownLog(NOTHING_FOUND, null);
 
-/** Thrown inside a plan that turns out to need more of the log. No error, as noting where one comes from takes long. */
+/** Thrown inside a plan that needs more of the log. Not an `Error`, because recording a stack trace is slow. */
 class MissingPart {
   readonly wanted: Wanted;
   constructor(wanted: Wanted) {
@@ -164,7 +167,7 @@ class MissingPart {
   }
 }
 
-/** What is sure to be needed: drafts that may be there already, and entries that they name. */
+/** The ids that are certainly needed: drafts that may be stored already, and entries that they refer to. */
 function idsToFind(head: SessionHead, drafts: readonly CheckedDraft[], options: AppendOptions): readonly string[] {
   const { onto } = options;
   if ((typeof onto !== "string" || onto === head.leafId) && drafts.every(namesNothing)) return NO_IDS;
@@ -176,7 +179,7 @@ function idsToFind(head: SessionHead, drafts: readonly CheckedDraft[], options: 
     const target = targetOf(body);
     if (target !== null) ids.add(target);
   }
-  // The path of the leaf is in the head; only a fact that names the leaf needs the entry itself.
+  // The head has the path of the leaf; only a fact that refers to the leaf needs the entry itself.
   if (head.leafId !== null && !drafts.some(({ id, body }) => id === head.leafId || targetOf(body) === head.leafId))
     ids.delete(head.leafId);
   return [...ids];
@@ -184,7 +187,7 @@ function idsToFind(head: SessionHead, drafts: readonly CheckedDraft[], options: 
 
 const NO_IDS: readonly string[] = [];
 
-/** Whether a draft can only be new, and says nothing of other entries. */
+/** Whether a draft must be new and refers to no other entry. */
 function namesNothing({ fresh, parentId, body }: CheckedDraft): boolean {
   return fresh && typeof parentId !== "string" && targetOf(body) === null;
 }
@@ -192,7 +195,7 @@ function namesNothing({ fresh, parentId, body }: CheckedDraft): boolean {
 function planWith(input: AppendInput, known: KnownLog): AppendPlan {
   const { head, drafts, options } = input;
   let existing: readonly (Entry | null)[] = [];
-  // Drafts are nearly always new, and then none of them has an entry.
+  // Drafts are nearly always new; then no entry was found for them.
   if (known.found.entries.size > 0) {
     existing = drafts.map((draft) => existingEntry(head.header.id, draft, known.found.entries));
     checkRequests(head, existing);
@@ -209,17 +212,17 @@ function planWith(input: AppendInput, known: KnownLog): AppendPlan {
   return { entries, added: chain.added, head: chain.head };
 }
 
-/** Chains drafts on each other and folds each into the head. */
+/** Links each draft to the one before it and folds each into the head. */
 class Chain {
   readonly added: AddedEntry[] = [];
   head: SessionHead;
   readonly #input: AppendInput;
   readonly #known: KnownLog;
   readonly #sessionId: string;
-  /** Those that were added; null where one is all. */
+  /** The added entries; null if there is only one. */
   readonly #own: Map<string, StoredEntry> | null;
   #cursor: string | null;
-  /** Null where settings may take any number of bytes. */
+  /** Null if settings may have any size. */
   readonly #meter: SettingsMeter | null;
 
   constructor(input: AppendInput, known: KnownLog) {
@@ -264,7 +267,7 @@ class Chain {
   #pathOf(id: string | null): PathSummary {
     if (id === null) return EMPTY_PATH;
     if (id === this.head.leafId) return this.head.path;
-    // A copied log may hang several nodes on the leaf that the append begins at.
+    // In a copied log, several nodes may be children of the leaf at which the append starts.
     if (id === this.#input.head.leafId) return this.#input.head.path;
     const path = this.#find(id).path;
     if (path === null) throw notANode(this.#sessionId, id);
@@ -272,8 +275,8 @@ class Chain {
   }
 
   /**
-   * Whether an entry is on the path to the leaf. Looks at no more entries than came after it: a parent stands before its
-   * children.
+   * Whether an entry is on the path to the leaf. Reads only entries that came after it, because a parent always
+   * precedes its children.
    */
   #isOnLeafsPath(entryId: string | null): boolean {
     const { leafId } = this.#input.head;
@@ -314,7 +317,7 @@ class Chain {
     if (entry.type === "context_edit") checkEdit(this.#sessionId, entry, found);
   }
 
-  /** A copied log has the runs that it has. */
+  /** The limit does not apply to a copied log. */
   #checkOpenRuns(entry: Entry): void {
     const opens = entry.type === "run_request" || (entry.type === "run" && entry.phase === "started");
     if (!opens || this.#input.options.verbatim === true) return;
@@ -330,7 +333,7 @@ class Chain {
   }
 }
 
-/** Key by key, as spreading a frozen body takes many times longer, and every append does this. */
+/** Copied key by key: spreading a frozen object is many times slower, and every append does this. */
 function entryOf(draft: CheckedDraft, parentId: string | null, timestamp: string, seq: number): Entry {
   const { id, by, run, inherited, body } = draft;
   const entry: Record<string, unknown> = { type: body.type, id, parentId, timestamp, seq };

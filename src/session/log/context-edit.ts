@@ -2,7 +2,7 @@ import { SessionError, show } from "../errors.ts";
 import type { AssistantMessage, Message, ToolCall } from "../message.ts";
 import type { Entry, EntryOf, EntryStamp } from "./entry.ts";
 
-/** The role that models see of an entry; null for an entry that they never see, which no edit can change. */
+/** The role in which models see an entry; null for an entry that they never see, which cannot be edited. */
 export function roleSeen(entry: Entry): Message["role"] | null {
   if (entry.type === "message") return entry.message.role;
   return entry.type === "custom_message" || entry.type === "branch_summary" ? "user" : null;
@@ -14,8 +14,8 @@ export type EditInit = Omit<EntryOf<"context_edit">, keyof EntryStamp | "type">;
 /**
  * Checks an edit against the entry that it names.
  *
- * @throws {SessionError} `INVALID_ENTRY` unless models see the entry, the replacement has its role, and the replacement of an
- * answer has no calls but those of the answer, each once; for `undo`, unless the entry is an edit.
+ * @throws {SessionError} `INVALID_ENTRY` if models never see the target, if the replacement has another role, or if the
+ * replacement of an answer has a call that the answer does not have. For `undo`: if the target is not an edit.
  */
 export function checkEdit(sessionId: string, edit: EditInit, target: Entry): void {
   const problem = editProblem(edit, target);
@@ -24,7 +24,7 @@ export function checkEdit(sessionId: string, edit: EditInit, target: Entry): voi
 }
 
 function editProblem({ undo, message }: EditInit, target: Entry): string | null {
-  // An erased entry may have been an edit, or one that models saw.
+  // The entry may have been an edit, or visible to models, before it was erased.
   if (target.type === "erased") return null;
   if (undo !== undefined)
     return target.type === "context_edit" ? null : "is not an edit, so that nothing can be undone";
@@ -44,7 +44,7 @@ function editProblem({ undo, message }: EditInit, target: Entry): string | null 
     : `has no other call ${show(strange.id)} of ${show(strange.name)}; a replacement keeps calls or leaves them out`;
 }
 
-/** A call of a replacement that its answer does not have, or has less often. */
+/** Returns a call of the replacement that the answer does not have, or has fewer times. */
 function strangeCall(replacement: AssistantMessage, answer: AssistantMessage): ToolCall | undefined {
   const left = [...(answer.toolCalls ?? [])];
   return (replacement.toolCalls ?? []).find((call) => {

@@ -2,10 +2,10 @@ import { SessionError, show } from "../errors.ts";
 import type { EntryDraft } from "./entry.ts";
 
 /**
- * The drafts of a client, once their answers are checked. Results and approvals name a call by its id, so that a reader could not tell
- * two calls of one id apart. Copies of other logs are not checked: their calls are never run.
+ * Checks the answers among a client's drafts and returns the drafts. Results and approvals name a call by its id, so
+ * two calls with the same id would be ambiguous. Copies of other logs are not checked: their calls are never run.
  *
- * @throws {SessionError} `INVALID_ENTRY` for an answer with two calls of one id.
+ * @throws {SessionError} `INVALID_ENTRY` for an answer with two calls of the same id.
  */
 export function checkDistinctCalls(drafts: readonly EntryDraft[]): readonly EntryDraft[] {
   for (const draft of drafts) {
@@ -19,7 +19,7 @@ export function checkDistinctCalls(drafts: readonly EntryDraft[]): readonly Entr
   return drafts;
 }
 
-/** What is no message yet is refused by the store, by name. */
+/** Invalid messages are left to the store, which refuses them by name. */
 function repeatedCall(draft: EntryDraft | null | undefined): string | undefined {
   if (draft?.type !== "message" || draft.message?.role !== "assistant") return undefined;
   const { toolCalls } = draft.message;

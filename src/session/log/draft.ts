@@ -10,35 +10,37 @@ import { checkName, isName } from "../id.ts";
 import { APPEND_ENTRIES_MAX, ENTRY_BYTES_MAX } from "../limits.ts";
 import { answerIdOf, blockedIdOf, inputIdOf, isReservedId, isRunId, moveIdOf, requestIdOf } from "./open-runs.ts";
 
-/** A draft that was checked, and copied unless it was given away: nothing the caller does later can change it. */
+/**
+ * A checked draft. It is a copy, unless the caller gave the draft away, so later changes by the caller have no effect.
+ */
 export interface CheckedDraft {
   readonly id: string;
-  /** The id was made here, so no entry can have it yet. */
+  /** The id was generated here, so no stored entry can have it. */
   readonly fresh: boolean;
   readonly timestamp: string | null;
-  /** The parent of an entry copied from another log; otherwise undefined, as the store decides. */
+  /** The parent, for an entry copied from another log; otherwise undefined: the store decides. */
   readonly parentId: string | null | undefined;
-  /** The user who caused it. */
+  /** The user who caused the entry. */
   readonly by: string | undefined;
-  /** The run that appends it. */
+  /** The run that appends the entry. */
   readonly run: string | undefined;
   readonly inherited: true | undefined;
   readonly body: EntryBody;
 }
 
-/** A draft with all that a copied entry carries. */
+/** A draft with every field that a copied entry can have. */
 export type WholeDraft = EntryDraft & {
   readonly id: string;
   readonly parentId: string | null;
   readonly timestamp: string;
 };
 
-/** Drafts that were checked and given away. */
+/** Checked drafts that their callers gave away. */
 const given = createBrand();
 
 /**
- * Gives a draft away that is made of JSON values which only the caller has, and lets go of: `create` takes it as it is
- * instead of a copy. False where a log cannot hold it, or it says more than a new entry may.
+ * Gives a draft away: `create` then stores it without copying it. It must consist of JSON values that no one else
+ * refers to. Returns false if a log cannot store it, or if it exceeds the limits of a new entry.
  */
 export function giveDraft(draft: WholeDraft): boolean {
   if (!isName(draft.id) || !isTimestamp(draft.timestamp) || sizeOf(draft) > ENTRY_BYTES_MAX) return false;
@@ -47,7 +49,7 @@ export function giveDraft(draft: WholeDraft): boolean {
   return true;
 }
 
-/** What holds for all drafts of one append. */
+/** Options for all drafts of one append. */
 interface DraftOptions {
   readonly verbatim: boolean;
   readonly by?: string | undefined;
@@ -68,7 +70,7 @@ export function checkDrafts(drafts: readonly EntryDraft[], options: DraftOptions
     );
   }
   const checked: CheckedDraft[] = [];
-  // A loop, as `map` steps over the holes of a sparse list and `Array.from` takes longer, which every append would.
+  // A loop, because `map` skips the holes of a sparse array and `Array.from` is slower; every append runs this.
   for (let index = 0; index < drafts.length; index++) {
     const what = drafts.length === 1 ? "The entry" : `Entry ${index}`;
     checked.push(checkDraft(drafts[index] as EntryDraft, what, options));
@@ -78,8 +80,8 @@ export function checkDrafts(drafts: readonly EntryDraft[], options: DraftOptions
 }
 
 /**
- * An id that is derived from a run or a question belongs to the entry that it is derived for: whoever could take it first
- * would keep others from asking for the run or from answering the question.
+ * The id of a request or an answer is derived from its run or its question. Entries of other types may not use such an
+ * id: they could block the run's request or the question's answer.
  */
 function checkReservedIds(drafts: readonly CheckedDraft[]): void {
   for (const { id, fresh, body } of drafts) {
@@ -92,7 +94,7 @@ function checkReservedIds(drafts: readonly CheckedDraft[]): void {
 }
 
 function isDerived(id: string, body: EntryBody, drafts: readonly CheckedDraft[]): boolean {
-  // The ids of these were compared with what they are derived from.
+  // The ids of these entries were already compared with the ids that they are derived from.
   if (body.type === "run_request" || body.type === "run_blocked") return true;
   if (body.type === "approval") return body.decision !== undefined && body.question !== undefined;
   const idOf = body.type === "message" ? inputIdOf : body.type === "leaf" ? moveIdOf : null;
@@ -126,9 +128,9 @@ function checkDraft(
     );
   }
   const body = copyBody(draft, what);
-  // What was copied is a new object, so that a message which is known already was not copied and needs no check.
+  // A copy is a new object; an object that is already known to be checked was not copied and needs no further check.
   if (!(body.type === "message" && isCheckedMessage(body.message))) checkBody(body, what, verbatim);
-  // A copy keeps what an old log says; sums stay finite whatever that is.
+  // A verbatim copy keeps what an old log recorded; sums stay finite in any case.
   const excess = verbatim ? null : excessProblem(body);
   if (excess !== null) throw new SessionError("INVALID_ENTRY", `${what} (${show(body.type)}) is not valid: ${excess}.`);
   if (verbatim && parentId !== undefined && parentId !== null) checkName(parentId, "an entry");
@@ -147,7 +149,7 @@ function checkDraft(
   };
 }
 
-/** What is wrong with the id of an entry whose id says what it is for, or null. */
+/** Why an id that is reserved for a certain kind of entry is wrong for this one; null if it is right. */
 function idProblem(body: EntryBody, id: string | undefined): string | null {
   if (body.type === "run_request" && !isRunId(body.runId))
     return `its runId is ${show(body.runId)}, and one that ends with /input, /from or /blocked/… names an entry of another run`;
@@ -162,7 +164,7 @@ function idProblem(body: EntryBody, id: string | undefined): string | null {
   return wanted === id ? null : `its id is ${show(id)}, not ${show(wanted)}`;
 }
 
-/** The body of a draft that is a checked message and nothing else; null for all others. */
+/** The body of a draft that has nothing but a checked message; null for all other drafts. */
 function checkedBody(draft: EntryDraft): EntryBody | null {
   const { type, message } = draft as { readonly type: string; readonly message?: unknown };
   if (type !== "message" || !isCheckedMessage(message) || Object.keys(draft).length !== 2) return null;
@@ -201,7 +203,7 @@ function checkSize(body: EntryBody, what: string): void {
   throw new SessionError("TOO_LARGE", `${what} takes ${bytes} bytes; one entry may take ${ENTRY_BYTES_MAX}.`);
 }
 
-/** An upper bound of the bytes of a value as JSON while it is small, the exact number once it could matter. */
+/** The bytes of a value as JSON: an upper bound for small values, the exact number for values near the limit. */
 function sizeOf(body: EntryBody): number {
   const bound = boundOf(body, 0);
   if (bound <= ENTRY_BYTES_MAX || bound === Number.POSITIVE_INFINITY) return bound;
@@ -212,7 +214,7 @@ function sizeOf(body: EntryBody): number {
   }
 }
 
-/** Infinite for what a log could not hold at any size; what was copied has none of it. */
+/** Infinity for a value that a log cannot store at any size; a copied value has no such parts. */
 function boundOf(value: unknown, depth: number): number {
   // A UTF-16 unit takes at most six bytes in JSON (as a \u escape).
   if (typeof value === "string") return value.length * 6 + 2;

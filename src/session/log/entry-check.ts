@@ -11,14 +11,14 @@ import { SHARED_FIELDS } from "./setup.ts";
 type Fields = { readonly [key: string]: unknown };
 type Problem = (value: unknown) => string | null;
 
-/** What JSON Schema says of a field; what has many fields itself is only named. */
+/** The JSON Schema of a field; a complex type is only named. */
 export interface FieldSchema {
   readonly schema: JsonObject | "content" | "message" | "requestMessages" | "toolCalls" | "usage";
   readonly nullable?: true;
   readonly optional?: true;
 }
 
-/** How a field is checked, and what is documented of it; every check but an optional one refuses a field that is missing. */
+/** How a field is checked and documented. Every check except an optional one refuses a missing field. */
 interface Check extends FieldSchema {
   (value: unknown): string | null;
 }
@@ -27,7 +27,7 @@ interface OptionalCheck extends Check {
 }
 
 type Rules = Readonly<Record<string, Check>>;
-/** A rule for each field of a type, so that none can be added to the type alone. */
+/** A rule for each field of a type; the compiler refuses a type with a field that has no rule. */
 type RulesOf<T, Key extends PropertyKey> = {
   readonly [Field in Exclude<keyof T, Key>]-?: Record<never, never> extends Pick<T, Field> ? OptionalCheck : Check;
 };
@@ -129,7 +129,7 @@ const roster = check(
 );
 
 const extras = { agent: optional(text), metadata: optional(object) };
-/** The fields of a message, by its role. */
+/** The rules for the fields of a message, by its role. */
 export const messageRules: {
   readonly system: RulesOf<InputMessage, "role">;
   readonly user: RulesOf<InputMessage, "role">;
@@ -161,7 +161,7 @@ const message = check("message", (value) => {
 });
 
 const REQUEST_ROLES: readonly unknown[] = ["system", "user", "assistant"];
-/** Calls, results and costs are no input: a request that could give them would have tools run that no model called. */
+/** Calls, results and costs are not valid input: with them, a request could make tools run that no model called. */
 const requestMessages = check("requestMessages", (value) => {
   if (!Array.isArray(value) || value.length === 0) return "is not a list with at least one message";
   for (const [index, each] of value.entries()) {
@@ -207,7 +207,7 @@ const unchanged = check(shared, (value) => {
   return null;
 });
 
-/** The own fields of an entry, by its type. */
+/** The rules for an entry's own fields, by its type. */
 export const entryRules: { readonly [Type in EntryBody["type"]]: RulesOf<Extract<EntryBody, { type: Type }>, "type"> } =
   {
     message: { message, setup: optional(name) },
@@ -316,8 +316,8 @@ export const entryRules: { readonly [Type in EntryBody["type"]]: RulesOf<Extract
   };
 
 /**
- * What is wrong with an entry's own fields, or null. Fields that the type does not name are let through, as a later
- * version may have added them.
+ * What is wrong with an entry's own fields, or null. Unknown fields are accepted, because a later version may have
+ * added them.
  */
 export function bodyProblem(body: Fields): string | null {
   if (typeof body.type !== "string" || body.type === "") return "it has no type";
@@ -329,17 +329,17 @@ export function bodyProblem(body: Fields): string | null {
   return body.type === "context_edit" ? editProblem(body) : null;
 }
 
-/** What is wrong with a request whose fields are each valid, or null. */
+/** What is wrong with a request as a whole, once each field is valid; or null. */
 function requestProblem({ input, messages, group }: Fields): string | null {
   if ((input === undefined) === (messages === undefined))
     return input === undefined ? "input is missing, and so are messages" : "it has both input and messages";
   return messages !== undefined && group !== undefined ? "a group takes input, not messages" : null;
 }
 
-/** What a replacement must not say: it cost nothing, and no provider has signed it. */
+/** Fields that a replacement must not have: it had no cost, and no provider signed it. */
 const UNEDITED_FIELDS = ["usage", "cost", "providerData"] as const;
 
-/** What is wrong with an edit whose fields are each valid, or null. */
+/** What is wrong with an edit as a whole, once each field is valid; or null. */
 function editProblem({ targetId, message, reason, undo }: Fields): string | null {
   if (undo !== undefined)
     return [targetId, message, reason].every((field) => field === undefined)
@@ -353,7 +353,7 @@ function editProblem({ targetId, message, reason, undo }: Fields): string | null
 
 type Limits = Readonly<Record<string, number>>;
 
-/** The most characters of texts that are shown or stored with other entries as well, by type and field. */
+/** The most characters of texts that are also shown or stored with other entries, by type and field. */
 const CHARACTERS_MAX: Readonly<Record<string, Limits>> = {
   message: { provider: MODEL_CHARACTERS_MAX, model: MODEL_CHARACTERS_MAX },
   model_change: { provider: MODEL_CHARACTERS_MAX, modelId: MODEL_CHARACTERS_MAX },
@@ -370,8 +370,8 @@ const CHARACTERS_MAX: Readonly<Record<string, Limits>> = {
 };
 
 /**
- * What a new entry says too much of, or null: it spent more than any answer of a model comes to, or has a name, a label or
- * a reason without an end. A stored log stays readable with whatever it says.
+ * Which value of a new entry is too large, or null: a cost or usage beyond that of any model answer, or an overlong
+ * name, label or reason. A stored log stays readable whatever its values are.
  */
 export function excessProblem(body: { readonly type: string; readonly message?: unknown }): string | null {
   const said: unknown = body.type === "message" ? body.message : body;
@@ -395,7 +395,7 @@ function spendingProblem(spent: Fields): string | null {
   return null;
 }
 
-/** What is wrong with what every stored entry carries, or null. */
+/** What is wrong with the fields that every stored entry has, or null. */
 export function stampProblem(entry: Fields): string | null {
   if (name(entry.id) !== null) return `its id ${name(entry.id)}`;
   if (entry.parentId !== null && name(entry.parentId) !== null) return "its parentId is neither null nor an entry id";
@@ -405,7 +405,7 @@ export function stampProblem(entry: Fields): string | null {
   return isTimestamp(entry.timestamp) ? null : "its timestamp is not an ISO-8601 time with milliseconds, in UTC";
 }
 
-/** @throws {SessionError} `INVALID_ENTRY` unless the message is one that a session can hold. */
+/** @throws {SessionError} `INVALID_ENTRY` unless the value is a valid message. */
 export function checkMessage(value: unknown): void {
   const problem = message(value);
   if (problem !== null) throw new SessionError("INVALID_ENTRY", `The message ${problem}.`);

@@ -4,13 +4,13 @@ import type { SandboxPlacement } from "./header.ts";
 import type { Setup } from "./setup.ts";
 import type { Usage } from "../usage.ts";
 
-/** Where a session stands in its life. */
+/** The status of a session. */
 export type SessionStatus = "active" | "suspended" | "closed" | "expired";
 
 /** How hard a model thinks: `"off"`, or a level its provider knows. */
 export type ThinkingLevel = string;
 
-/** What every entry carries beside its own fields. The store assigns `parentId` and `seq`. */
+/** The fields that every entry has beside its own. The store assigns `parentId` and `seq`. */
 export interface EntryStamp {
   readonly id: string;
   /** A node's parent; for a fact, the leaf when it was appended. */
@@ -19,20 +19,23 @@ export interface EntryStamp {
   readonly timestamp: string;
   /** The position in the log, from 0. */
   readonly seq: number;
-  /** The user who caused it; left out where that was the program itself. */
+  /** The user who caused the entry; absent if the program itself did. */
   readonly by?: string;
-  /** The run that appended it, since format 3; only the holder of the session's lease can say so. */
+  /** The run that appended the entry (since format 3). Only the holder of the session's lease can set it. */
   readonly run?: string;
-  /** It came in from outside after the session was made: like what a session begins with by an import, it is another's. */
+  /**
+   * Set if the entry was imported after the session was created. Like the entries that a session starts with after an
+   * import, it counts as another session's.
+   */
   readonly inherited?: true;
 }
 
-/** The own fields of each entry type that hangs on the tree. */
+/** The own fields of each entry type that is part of the tree. */
 export type NodeBody =
   | {
       readonly type: "message";
       readonly message: Message;
-      /** Of an answer: the id of the `setup` that it was asked with, since format 3. */
+      /** For an answer: the id of the `setup` with which the model was asked (since format 3). */
       readonly setup?: string;
     }
   | {
@@ -71,8 +74,8 @@ export type NodeBody =
     }
   | { readonly type: "custom"; readonly customType: string; readonly data?: JsonValue }
   /**
-   * Changes what models see of an entry above it: `message` instead, or nothing if that is null. With `undo`, the id of another
-   * edit, it takes that one back, and has no other field.
+   * Changes how models see an entry above it: they see `message` in its place, or nothing if `message` is null. With
+   * `undo`, the id of another edit, it reverts that edit and has no other field.
    */
   | {
       readonly type: "context_edit";
@@ -81,9 +84,12 @@ export type NodeBody =
       readonly reason?: string;
       readonly undo?: string;
     }
-  /** What the requests of an agent contain beside their messages; stored where it differs from that agent's last one on the path. */
+  /**
+   * The parts of an agent's requests other than messages; stored only if they differ from the agent's last `setup` on
+   * the path.
+   */
   | ({ readonly type: "setup" } & Setup)
-  /** Stands where what someone said was removed; `was` is the type that stood there. */
+  /** Replaces an entry whose content was erased; `was` is the original type. */
   | { readonly type: "erased"; readonly was: string; readonly reason?: string };
 
 /** The own fields of each entry type that records something about the session. */
@@ -99,66 +105,71 @@ export type FactBody =
       readonly error?: JsonValue;
       readonly usage?: Usage;
       readonly truncated?: boolean;
-      /** With `finished`: the value that it was asked for, as the model wrote it. */
+      /** With `finished`: the structured output, as the model wrote it. */
       readonly output?: JsonValue;
-      /** Where the run's tools act, once that is open. A second `started` says nothing else. */
+      /**
+       * Where the run's tools act. Recorded by a second `started`, which has no other fields, once the sandbox is open.
+       */
       readonly sandbox?: SandboxPlacement;
-      /** With `started`: the token of the lease that it was claimed under, 0 where there is none. */
+      /** With `started`: the token of the lease under which the run was claimed; 0 without a lease. */
       readonly claim?: number;
-      /** With `started`: the agent that answers, by name; its model as `provider/id`; its tools by name. */
+      /** With `started`: the name of the agent that answers, its model as `provider/id`, and the names of its tools. */
       readonly agent?: string;
       readonly model?: string;
       readonly tools?: readonly string[];
-      /** With the first `started`: the id of the `setup` that its requests are sent with, which recovering it does not change. */
+      /** With the first `started`: the id of the `setup` of the run's requests. A recovered run keeps it. */
       readonly setup?: string;
       /** With the first `started`: how many entries of the same append precede it, such as the run's input. */
       readonly before?: number;
-      /** With `started`, of a group: the message that it answers and its agents, by name, in their order. */
+      /** With `started`, for a group: the message that it answers, and the names of its agents in order. */
       readonly group?: { readonly messageId: string; readonly agents: readonly string[] };
     }
-  /** Asks for a run; its id is `requestIdOf(runId)`, so that asking again is the same request. */
+  /** Asks for a run. Its id is `requestIdOf(runId)`, so repeating the request has no effect. */
   | {
       readonly type: "run_request";
       readonly runId: string;
-      /** Who is to answer: an agent or a group, by name. */
+      /** The name of the agent or group that is asked to answer. */
       readonly agent?: string;
       readonly group?: string;
-      /** Instead of the agent's own, as `provider/id`. */
+      /** The model to use instead of the agent's own, as `provider/id`. */
       readonly model?: string;
       readonly options?: JsonObject;
-      /** What is said: either the content of one message of the user's, or several messages; a group takes no `messages`. */
+      /** The input: either the content of one user message, or several messages. A group accepts no `messages`. */
       readonly input?: Content;
       readonly messages?: readonly RequestMessage[];
-      /** When it may begin at the earliest. */
+      /** The earliest time at which the run may start. */
       readonly notBefore?: string;
-      /** When it is stopped at the latest. */
+      /** The latest time at which the run is stopped. */
       readonly deadline?: string;
     }
-  /** The run waits for answers, and nobody has it meanwhile. */
+  /** The run waits for answers; no process holds it in the meantime. */
   | {
       readonly type: "run_parked";
       readonly runId: string;
       readonly questions: readonly { readonly callId: string; readonly question: string }[];
       readonly expiresAt?: string;
-      /** The machine that the place of its tools is on, where it is on one. */
+      /** The machine where the run's tools act, if they are bound to one. */
       readonly host?: string;
     }
-  /** No worker could begin the run, or go on with it, and why; its id is `blockedIdOf(runId, code)`. */
+  /** No worker could start or continue the run, and why. Its id is `blockedIdOf(runId, code)`. */
   | { readonly type: "run_blocked"; readonly runId: string; readonly code: string; readonly message: string }
-  /** Tells a run to stop. */
+  /** Asks a run to stop. */
   | { readonly type: "cancel"; readonly runId: string; readonly reason?: string }
-  /** Without `decision` it asks, with it it answers the entry `question`; an answer's id is `answerIdOf(question)`. */
+  /**
+   * Without `decision`, a question; with it, the answer to the entry `question`. The id of an answer is
+   * `answerIdOf(question)`.
+   */
   | {
       readonly type: "approval";
       readonly runId: string;
       readonly callId: string;
-      /** Of a question: the position of the call in its answer, and a digest of its tool and arguments. */
+      /** For a question: the position of the call in its answer, and a digest of its tool and arguments. */
       readonly index?: number;
       readonly digest?: string;
       readonly decision?: JsonValue;
       readonly question?: string;
       readonly note?: string;
-      /** What is asked about, for whoever is to answer. */
+      /** What the question is about, to be shown to whoever answers it. */
       readonly asked?: JsonObject;
     }
   | { readonly type: "queued"; readonly runId: string; readonly kind: "steer" | "followUp"; readonly content: Content }
@@ -168,7 +179,7 @@ export type FactBody =
   | { readonly type: "effect"; readonly runId: string; readonly callId: string; readonly index?: number }
   | { readonly type: "prune"; readonly targetId: string };
 
-/** Replaces a damaged entry when a file is salvaged; it is never stored. */
+/** Stands for a damaged entry in a salvaged file; never stored. */
 export interface LostBody {
   readonly type: "lost";
   readonly reason: string;
@@ -177,23 +188,25 @@ export interface LostBody {
 /** The own fields of an entry. */
 export type EntryBody = NodeBody | FactBody | LostBody;
 
-/** One record of a session's log. A type that this version does not know is kept as it is and ignored by the folds. */
+/** One record of a session's log. An entry of an unknown type is kept unchanged and ignored by the folds. */
 export type Entry = EntryBody & EntryStamp;
 
-/** The entry of one type. */
+/** The entries of one type. */
 export type EntryOf<T extends EntryBody["type"]> = Extract<EntryBody, { type: T }> & EntryStamp;
 
-/** An entry as a caller gives it: the id is the caller's (default a UUIDv7), order and parent are the store's. */
+/**
+ * An entry as a caller passes it. The caller may choose the id (default: a UUIDv7); the store assigns order and parent.
+ */
 export type EntryDraft = EntryBody & {
   readonly id?: string;
   readonly timestamp?: string;
-  /** The user who caused it, instead of the append's own `by`. */
+  /** The user who caused the entry; overrides the append's `by`. */
   readonly by?: string;
-  /** Kept only by `create` and by a verbatim append, which copy entries of another log. */
+  /** Accepted only by `create` and by a verbatim append, which copy entries of another log. */
   readonly parentId?: string | null;
   /** Likewise. */
   readonly inherited?: true;
-  /** Likewise; a run names itself in the options of its append. */
+  /** Likewise; otherwise the run is named in the options of an append. */
   readonly run?: string;
 };
 
@@ -230,7 +243,10 @@ const FACT_TYPES: ReadonlySet<string> = new Set<FactBody["type"]>([
   "prune",
 ]);
 
-/** Whether an entry hangs on the tree; an unknown type does when it carries `node: true`. What is no entry does not. */
+/**
+ * Whether an entry is part of the tree. An entry of an unknown type is if it has `node: true`. False for anything that
+ * is not an entry.
+ */
 export function isNode(entry: { readonly type: string; readonly node?: unknown }): boolean {
   return NODE_TYPES.has(entry?.type) || (entry?.node === true && !FACT_TYPES.has(entry.type));
 }
@@ -266,12 +282,12 @@ export function bodyOf(entry: EntryDraft | Entry): EntryBody {
   return body as EntryBody;
 }
 
-/** About how many characters an entry takes as JSON; counted without writing it. */
+/** The approximate number of characters of an entry as JSON, counted without serializing it. */
 export function entryCharacters(entry: Entry): number {
   return charactersIn(entry);
 }
 
-/** What is stored nests no deeper than `JSON_DEPTH_MAX`. */
+/** Recursion is safe: stored values are nested at most `JSON_DEPTH_MAX` deep. */
 function charactersIn(value: unknown): number {
   if (typeof value === "string") return value.length + VALUE_CHARACTERS;
   if (typeof value !== "object" || value === null) return VALUE_CHARACTERS;
@@ -281,5 +297,5 @@ function charactersIn(value: unknown): number {
   return characters;
 }
 
-/** What a value takes beside its text. */
+/** The estimated characters of a value in addition to its text. */
 const VALUE_CHARACTERS = 8;

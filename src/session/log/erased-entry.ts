@@ -6,14 +6,15 @@ import { type Entry, type EntryBody, type EntryOf, isKnownType, isNode } from ".
 const REASON = "erased on request";
 
 /**
- * What replaces an entry once its words are erased. A node becomes an `erased` one, so that the tree stays as it
- * is; an edit leaves its target out from then on; a fact keeps what the session's life hangs on, and loses what was said. Nobody is named as who caused it.
+ * What replaces an entry when its content is erased. A node becomes an `erased` entry, so that the tree keeps its
+ * shape. An edit leaves out its target from then on. A fact keeps the fields that the session's state depends on and
+ * loses its texts. The user who caused it is removed.
  */
 export function erasedEntry({ by: _by, ...entry }: Entry): Entry {
   const { id, parentId, timestamp, seq, run, inherited, type } = entry as Entry;
   const stamp = { id, parentId, timestamp, seq, ...defined({ run }), ...(inherited === true && { inherited }) };
   if (entry.type === "erased") {
-    // A program may have appended one with words of the user in these fields.
+    // The entry may have been appended by a program with a user's words in these fields.
     const was = isKnownType(entry.was) ? entry.was : "message";
     return { type, was, ...(entry.reason !== undefined && { reason: REASON }), ...stamp } as Entry;
   }
@@ -22,17 +23,17 @@ export function erasedEntry({ by: _by, ...entry }: Entry): Entry {
   return { ...factWithoutWords(entry as Entry), ...stamp } as Entry;
 }
 
-/** What replaces a checkpoint once the words of the user who made it are erased: the position and its files stay. */
+/** What replaces a checkpoint when the content of its author is erased: the position and its files stay. */
 export function erasedCheckpoint({ by: _by, ...checkpoint }: Checkpoint): Checkpoint {
   return { ...checkpoint, metadata: {} };
 }
 
-/** Whether there is nothing left in an entry to be erased. */
+/** Whether an entry has nothing left to erase. */
 export function isErased(entry: Entry): boolean {
   return sameJson(erasedEntry(entry), entry);
 }
 
-/** An edit keeps its place: what it hid from models stays hidden, and what it said instead is nothing. */
+/** An edit keeps its position: what it hid from models stays hidden, and its replacement becomes empty. */
 function editWithoutWords({ targetId, undo }: EntryOf<"context_edit">): EntryBody {
   return undo === undefined
     ? { type: "context_edit", ...defined({ targetId }), message: null }

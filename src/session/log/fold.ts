@@ -9,29 +9,29 @@ import { type SettingsNode, stepSettings } from "./settings.ts";
 import { addCost, addUsage, NO_USAGE, type Usage } from "../usage.ts";
 
 /**
- * What a node knows about the path from the root to itself, so that moving the leaf there costs one step.
- * Stores keep one with every node.
+ * A summary of the path from the root to a node, which makes moving the leaf to that node a single step. Stores keep
+ * one with every node.
  */
 export interface PathSummary {
-  /** How many nodes the path has. */
+  /** The number of nodes on the path. */
   readonly depth: number;
-  /** How many of them are messages. */
+  /** The number of messages on the path. */
   readonly turnCount: number;
-  /** What its messages spent. */
+  /** The usage of the messages on the path. */
   readonly usage: Usage;
   readonly cost: number;
   /** The last compaction on the path. */
   readonly compactionId: string | null;
   readonly model: { readonly provider: string; readonly modelId: string } | null;
   readonly thinkingLevel: ThinkingLevel;
-  /** Where what the `variables` and `setup` entries of the path set is found; null where there are none. */
+  /** Where the settings of the path are stored (from its `variables` and `setup` entries); null if it has none. */
   readonly settings: SettingsNode | null;
 }
 
-/** What the whole log adds up to at its end. */
+/** The folded state of a log at its end. */
 export interface SessionHead {
   readonly header: SessionHeader;
-  /** How many entries the log has. */
+  /** The number of entries in the log. */
   readonly version: number;
   readonly leafId: string | null;
   /** The path to the leaf. */
@@ -39,26 +39,26 @@ export interface SessionHead {
   readonly status: SessionStatus;
   readonly statusReason: string | null;
   readonly name: string | null;
-  /** When the store last took an append, by its own clock. */
+  /** When the store last accepted an append, by its own clock. */
   readonly updatedAt: string;
   /** The time of the last message, or of the creation; listings sort by it. */
   readonly modifiedAt: string;
-  /** How many messages were ever appended, on all branches. */
+  /** The number of messages ever appended, on all branches. */
   readonly messageCount: number;
   /** The beginning of the first user message that has text. */
   readonly firstMessage: string | null;
-  /** Everything ever spent, on all branches, summaries included. */
+  /** The total usage of all branches, summaries included. */
   readonly usage: Usage;
   readonly cost: number;
-  /** Runs of this session that have not ended, those that were asked for included; what a fork begins with does not count. */
+  /** The session's runs that have not ended, requested ones included. Runs that a fork inherited do not count. */
   readonly openRuns: readonly OpenRun[];
-  /** Compactions that the context ignores. */
+  /** The ids of compactions that the context ignores. */
   readonly undone: readonly string[];
-  /** Whether a trailer says that the last run ended in good order, and neither a turn nor a run came after it. */
+  /** True if a trailer records a regular end of the last run, and no turn or run came after it. */
   readonly closed: boolean;
 }
 
-/** The path before the root. */
+/** The empty path. */
 export const EMPTY_PATH: PathSummary = Object.freeze({
   depth: 0,
   turnCount: 0,
@@ -95,8 +95,8 @@ export function emptyHead(header: SessionHeader): SessionHead {
 }
 
 /**
- * The path that a node ends, frozen, given its parent's and the header of the log that it stands in. `settingsAt` gives settings of
- * the path by position, where they are asked for.
+ * Returns the frozen summary of the path that ends with this node, given the summary of its parent and the log's
+ * header. `settingsAt` returns the settings at a position of the path, on demand.
  */
 export function stepPath(
   parent: PathSummary,
@@ -130,10 +130,10 @@ export function stepPath(
 }
 
 /**
- * The head after one more entry, frozen. Every store folds with this function and no other.
+ * Returns the frozen head after one more entry. Every store folds with this function only.
  *
- * `path` is the summary of the path that the step leads to: of the node itself (`stepPath`) when the entry is one, of the
- * target when it is a `leaf`; otherwise it is not used. `updatedAt` is the store's clock.
+ * `path` is the summary of the resulting path: for a node its own (`stepPath`), for a `leaf` its target's; for other
+ * entries it is not used. `updatedAt` is the store's clock.
  */
 export function stepHead(head: SessionHead, entry: Entry, path: PathSummary, updatedAt: string): SessionHead {
   const next = copyHead(head);
@@ -145,7 +145,7 @@ export function stepHead(head: SessionHead, entry: Entry, path: PathSummary, upd
   next.updatedAt = updatedAt;
   if (isNode(entry)) {
     next.closed = false;
-    // A node appended onto another entry than the leaf leaves the leaf where it is.
+    // A node appended below an entry that is not the leaf does not move the leaf.
     if (entry.parentId === head.leafId) {
       next.leafId = entry.id;
       next.path = path;
@@ -189,16 +189,16 @@ export function stepHead(head: SessionHead, entry: Entry, path: PathSummary, upd
 }
 
 /**
- * How many of a session's first entries are not its own: they came with a fork or an import. What they approve, run or
- * leave waiting is another's, and never counts in this session.
+ * How many of a session's first entries it inherited from a fork or an import. Approvals, runs and questions among them
+ * belong to the other session and never count in this one.
  */
 export function inheritedCount({ forkedFrom, inherited }: Pick<SessionHeader, "forkedFrom" | "inherited">): number {
   return Math.max(forkedFrom?.version ?? 0, inherited?.entries ?? 0);
 }
 
 /**
- * Whether an entry at a position is the session's own: a run that a fork begins with goes on in its source or not at all,
- * and what came in from outside says what it likes.
+ * Whether the entry at a position is the session's own. An inherited run continues in its source session or not at all,
+ * and an imported entry may contain anything.
  */
 export function isOwn(
   header: Pick<SessionHeader, "forkedFrom" | "inherited">,
@@ -208,7 +208,10 @@ export function isOwn(
   return inherited !== true && seq >= inheritedCount(header);
 }
 
-/** Whether an entry came in with an import or by following another program: another program did that work. */
+/**
+ * Whether an entry was imported, or came from following another program. That program did the work that the entry
+ * records.
+ */
 export function isImported(
   { inherited }: Pick<SessionHeader, "inherited">,
   entry: Pick<Entry, "inherited">,
@@ -217,7 +220,10 @@ export function isImported(
   return inherited !== undefined && (entry.inherited === true || seq < inherited.entries);
 }
 
-/** How many of a session's first entries spend nothing here: those of an import that does not count. */
+/**
+ * How many of a session's first entries do not count towards its usage: those of an import that was made without
+ * counting.
+ */
 function uncountedCount({ inherited }: Pick<SessionHeader, "inherited">): number {
   return inherited?.counts === false ? inherited.entries : 0;
 }
@@ -230,12 +236,15 @@ function isCounted(
   return seq >= uncountedCount(header) && !(inherited === true && header.inherited?.counts === false);
 }
 
-/** The position of the first entry that a sum over many sessions takes from this one: what a fork took over counts once. */
+/**
+ * The position of the first entry that a sum over several sessions counts in this one. Entries that a fork copied count
+ * once, in their source.
+ */
 export function firstSummed(header: SessionHeader): number {
   return Math.max(header.forkedFrom?.version ?? 0, uncountedCount(header));
 }
 
-/** The `inherited` of a session that begins with another's first entries, as the fields of a header. */
+/** The header field `inherited` of a session that starts with another session's first entries. */
 export function inheritedUpTo({ inherited }: SessionHeader, version: number): { readonly inherited?: Inherited } {
   return inherited === undefined ? {} : { inherited: { ...inherited, entries: Math.min(inherited.entries, version) } };
 }
@@ -270,11 +279,11 @@ function foldMessage(head: Mutable<SessionHead>, entry: EntryOf<"message">, coun
 function firstLineOf(text: string): string {
   const start = cutText(text.trimStart(), 0, FIRST_MESSAGE_CHARACTERS_MAX * 4);
   const line = start.replace(/\s+/g, " ").slice(0, FIRST_MESSAGE_CHARACTERS_MAX);
-  // Half of a surrogate pair at the cut would not survive UTF-8.
+  // A lone surrogate at the cut would not survive UTF-8.
   return line.replace(/[\ud800-\udbff]$/, "").trimEnd();
 }
 
-// Field by field, as these are on the path of every append, and spreading a frozen object takes many times longer.
+// Copied field by field: this runs at every append, and spreading a frozen object is many times slower.
 function copyPath(path: PathSummary): Mutable<PathSummary> {
   return {
     depth: path.depth,

@@ -2,7 +2,7 @@ import type { JsonObject, JsonValue } from "../../internal/json.ts";
 import type { Entry } from "./entry.ts";
 import { recordedError, type RunError } from "./run-event.ts";
 
-/** The key of a message's metadata, and the custom type, under which a group records what it did. */
+/** The metadata key of a message, and the custom type, under which a group records its state. */
 export const GROUP_KEY = "group";
 
 /** Why a group stopped by itself. */
@@ -11,13 +11,13 @@ export type GroupEnd = "complete" | "max-rounds" | "all-passed";
 /** One turn of an agent in a group. */
 export interface GroupMove {
   readonly agent: string;
-  /** A refusal is an answer of the form `{ ok: false, error }`. */
+  /** A refusal is an answer with the content `{ ok: false, error }`. */
   readonly kind: "spoke" | "passed" | "refused";
 }
 
-/** How far a group has come in answering a message. */
+/** The progress of a group in answering a message. */
 export interface GroupState {
-  /** The entry of the message that the group answers. */
+  /** The id of the message that the group answers. */
   readonly messageId: string;
   readonly maxRounds: number;
   readonly moves: readonly GroupMove[];
@@ -30,14 +30,14 @@ export interface GroupState {
 }
 
 /**
- * The state of a group after one more entry: of its run's log (`stepRun`), or of a path, which shows what of it agents see.
- * Only the entries since the latest message of a group matter.
+ * The state of a group after one more entry, either of its run's log (`stepRun`) or of a path. Only entries since the
+ * latest message to a group matter.
  */
 export function stepGroup(group: GroupState | null, entry: Entry): GroupState | null {
   const mark = groupMarkOf(entry);
   if (mark === null) return group;
   if (mark.kind === "message" && typeof mark.maxRounds === "number") return groupOf(entry.id, mark.maxRounds);
-  // A group appends under its lease. An entry that names a user and no run was appended by that user.
+  // A group appends under its lease. An entry with a user and without a run was appended by that user.
   if (group === null || (entry.by !== undefined && entry.run === undefined)) return group;
   const message = entry.type === "message" ? entry.message : null;
   const agent = message?.agent ?? mark.agent;
@@ -50,12 +50,12 @@ export function stepGroup(group: GroupState | null, entry: Entry): GroupState | 
   return { ...group, moves: [...group.moves, { agent, kind }] };
 }
 
-/** The state of a group that was just given a message. */
+/** The state of a group that just received a message. */
 export function groupOf(messageId: string, maxRounds: number): GroupState {
   return { messageId, maxRounds, moves: [], speaker: null, failure: null, ended: null };
 }
 
-/** What a group recorded with an entry; null if nothing. An entry that came from outside the session records nothing. */
+/** What a group recorded with an entry; null if nothing. Imported entries record nothing. */
 export function groupMarkOf(entry: Entry): JsonObject | null {
   if (entry.inherited === true) return null;
   if (entry.type === "message") return objectOf(entry.message.metadata?.[GROUP_KEY]);

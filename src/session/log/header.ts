@@ -5,7 +5,7 @@ import { SessionError, show } from "../errors.ts";
 import { checkCwd, checkName, checkSessionId } from "../id.ts";
 import { HEADER_BYTES_MAX } from "../limits.ts";
 
-/** The version of the log format that this code writes; it reads those before it. */
+/** The version of the log format that this code writes. It also reads all earlier versions. */
 export const FORMAT_VERSION = 3;
 
 /** The operation that made a session. */
@@ -19,7 +19,7 @@ export type LineageKind =
   | "op_merge"
   | "op_session_compress";
 
-/** Where a session came from. */
+/** The origin of a session. */
 export interface Lineage {
   readonly parents: readonly string[];
   readonly operator: string;
@@ -27,12 +27,12 @@ export interface Lineage {
   readonly extras: readonly (readonly [string, JsonValue])[];
 }
 
-/** The position in another session's log where this one's first entries come from. */
+/** The position in another session's log up to which a fork copied it. */
 export interface ForkPoint {
   readonly sessionId: string;
-  /** The last entry taken over, or null when none was. */
+  /** The last copied entry, or null if none was copied. */
   readonly entryId: string | null;
-  /** How many entries were taken over. */
+  /** The number of copied entries. */
   readonly version: number;
   readonly branchName?: string;
 }
@@ -45,13 +45,13 @@ export interface SandboxPlacement {
 }
 
 /**
- * What a session has from a log that came in from outside. These entries say what was said; what they approve, run or
- * leave waiting does not count here.
+ * Which entries of a session were imported. They record what was said; approvals, runs and questions among them do not
+ * count here.
  */
 export interface Inherited {
-  /** How many of the session's first entries came in. */
+  /** The number of imported entries at the beginning of the session. */
   readonly entries: number;
-  /** Whether what they spent is part of the sums. */
+  /** Whether the usage of these entries counts in sums. */
   readonly counts: boolean;
 }
 
@@ -67,9 +67,9 @@ export interface SessionHeader {
   readonly forkedFrom: ForkPoint | null;
   readonly sandbox: SandboxPlacement | null;
   readonly metadata: JsonObject;
-  /** Only in a session that was imported, and in forks of one; written by the import, whatever the file says. */
+  /** Only in an imported session and in forks of one. The import sets it, whatever the file contains. */
   readonly inherited?: Inherited;
-  /** Of a fork, since format 3: the first session of the chain of forks; read it with `rootIdOf`. */
+  /** For a fork (since format 3): the first session of the chain of forks; read it with `rootIdOf`. */
   readonly rootId?: string;
 }
 
@@ -106,7 +106,7 @@ const HEADER_KEYS: KeysOf<SessionHeader> = {
 const UNKNOWN_LINEAGE: Lineage = Object.freeze({ parents: [], operator: "implicit", kind: "unknown", extras: [] });
 
 /**
- * A header with everything that is not given filled in.
+ * Creates a header; missing fields get their defaults.
  *
  * @example
  * const store = await openStore("memory:");
@@ -131,9 +131,9 @@ export function createHeader(init: Partial<SessionHeader> = {}): SessionHeader {
 }
 
 /**
- * A frozen copy of a header, after checking every field of it.
+ * Checks every field of a header and returns a frozen copy.
  *
- * @throws {SessionError} `INVALID_ID`, `INVALID_HEADER`, or `UNSUPPORTED_VERSION` for one of a later format.
+ * @throws {SessionError} `INVALID_ID`, `INVALID_HEADER`, or `UNSUPPORTED_VERSION` for a header of a later format.
  */
 export function checkHeader(value: unknown): SessionHeader {
   const header = copyHeader(value);
@@ -161,8 +161,8 @@ export function checkHeader(value: unknown): SessionHeader {
 }
 
 /**
- * The id of the first session of a chain of forks; a session that is no fork is its own root. A fork from before format 3 does
- * not have it: then this is the session that it was forked from, which may be a fork itself.
+ * The id of the first session in a chain of forks; a session that is not a fork is its own root. A fork from before
+ * format 3 has no `rootId`; this then returns the session that it was forked from, which may be a fork itself.
  */
 export function rootIdOf({ id, rootId, forkedFrom }: Pick<SessionHeader, "id" | "rootId" | "forkedFrom">): string {
   return rootId ?? forkedFrom?.sessionId ?? id;
@@ -171,7 +171,7 @@ export function rootIdOf({ id, rootId, forkedFrom }: Pick<SessionHeader, "id" | 
 /** Whether a text is an ISO-8601 time with milliseconds in UTC, as `toISOString` writes it. */
 export function isTimestamp(value: unknown): value is string {
   if (typeof value !== "string" || !TIMESTAMP.test(value)) return false;
-  // Every month has 28 days; the 30th of February parses too, as a day in March.
+  // `Date` accepts the 30th of February as a day in March; days up to 28 exist in every month.
   return Number(value.slice(8, 10)) <= 28 || new Date(value).toISOString() === value;
 }
 
@@ -194,7 +194,7 @@ function copyHeader(value: unknown): Record<string, unknown> {
   }
 }
 
-/** @throws {SessionError} `INVALID_HEADER` or `INVALID_ID` unless the value may be a session's lineage. */
+/** @throws {SessionError} `INVALID_HEADER` or `INVALID_ID` unless the value is a valid lineage. */
 export function checkLineage(value: unknown): void {
   if (!isObject(value)) throw invalid("lineage is not an object");
   const { parents, operator, kind, extras } = value;

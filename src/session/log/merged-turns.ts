@@ -4,7 +4,10 @@ import type { Entry } from "./entry.ts";
 import type { Message } from "../message.ts";
 import type { SessionStore } from "../store.ts";
 
-/** Tells which turns a sum over sessions counts where they stand. Each pass over a store has one of its own. */
+/**
+ * Tells which turns a sum over sessions counts in the session that stores them. Each pass over a store has one of its
+ * own.
+ */
 export class MergedTurns {
   readonly #store: Pick<SessionStore, "getEntry">;
   readonly #counted = new Set<string>();
@@ -14,8 +17,9 @@ export class MergedTurns {
   }
 
   /**
-   * Whether an entry counts in the session where it stands. A merged turn counts in the session where it was said; where
-   * that was deleted, or was never in this store, it counts in the first session that holds it.
+   * Whether an entry counts in the session that stores it. A merged turn counts in the session where it was first
+   * appended. If that session was deleted, or was never in this store, the turn counts in the first session that stores
+   * it.
    */
   async countHere(entry: Entry): Promise<boolean> {
     const origin = originOf(entry);
@@ -31,7 +35,7 @@ export class MergedTurns {
     try {
       return await this.#store.getEntry(sessionId, turnId);
     } catch (error) {
-      // Metadata is whatever its writer gave, and must not break the sums of others.
+      // Metadata is whatever its writer chose, and must not break the sums of other sessions.
       if (error instanceof SessionError && NOT_THERE.has(error.code)) return null;
       throw error;
     }
@@ -45,7 +49,10 @@ interface Origin {
 
 const NOT_THERE: ReadonlySet<string> = new Set(["INVALID_ID", "SESSION_NOT_FOUND"]);
 
-/** Whether an entry is the turn that a merge took over: else a note that points anywhere would keep a turn out of all sums. */
+/**
+ * Whether an entry really is the turn that was merged. Otherwise, metadata that points to any entry would exclude a
+ * turn from all sums.
+ */
 function isSame(found: Entry | null, merged: Entry): boolean {
   if (found?.type !== "message" || merged.type !== "message" || originOf(found) !== null) return false;
   return found.timestamp === merged.timestamp && sameJson(spentOf(found.message), spentOf(merged.message));
@@ -56,7 +63,7 @@ function spentOf(message: Message): JsonValue {
   return { role: message.role, usage, cost } as unknown as JsonValue;
 }
 
-/** Where a turn was said that a merge brought; null for one that was said where it stands. */
+/** Where a merged turn was first appended; null for a turn that was not merged. */
 function originOf(entry: Entry): Origin | null {
   if (entry.type !== "message") return null;
   const { metadata } = entry.message;

@@ -1,50 +1,59 @@
 import { defined } from "../../internal/defined.ts";
 import type { Entry, EntryOf } from "./entry.ts";
 
-/** A run of a session that was asked for or has started, and has not ended. */
+/** A run of a session that was requested or has started, and has not ended. */
 export interface OpenRun {
   readonly runId: string;
   /**
-   * - `requested`: someone asked for it, and nobody has begun.
-   * - `started`: it goes on, or whoever had it died.
-   * - `parked`: it waits for an answer and nobody has it.
-   * - `answered`: it was parked, and all that it asked has an answer.
+   * - `requested`: it was asked for and has not started.
+   * - `started`: it is running, or the process that ran it died.
+   * - `parked`: it waits for an answer, and no process holds it.
+   * - `answered`: it was parked, and all its questions are answered.
    */
   readonly state: "requested" | "started" | "parked" | "answered";
-  /** Of a requested one: when it may begin at the earliest. */
+  /** For a requested run: the earliest time at which it may start. */
   readonly notBefore?: string;
-  /** The entries that ask and have no answer yet, of one that is parked or has started. */
+  /** For a parked or started run: the ids of its questions without an answer. */
   readonly questions?: readonly string[];
-  /** Likewise of a started one, what runs inside its tools ask: it cannot be answered once nobody has the run. */
+  /**
+   * For a started run: the unanswered questions of runs inside its tools. They cannot be answered after the process
+   * that holds the run is gone.
+   */
   readonly innerQuestions?: readonly string[];
-  /** Of a parked one: from when on what it asks counts as denied. */
+  /** For a parked run: the time from which its questions count as denied. */
   readonly expiresAt?: string;
-  /** The code of the last reason why nobody could begin it, or go on with it; the entry with the words is `blockedIdOf`. */
+  /**
+   * The code of the latest reason why no worker could start or continue it. The entry with the message is
+   * `blockedIdOf`.
+   */
   readonly blocked?: string;
-  /** Of a started one: it was told to stop. */
+  /** For a started run: it was asked to stop. */
   readonly cancelled?: true;
-  /** Of a started one: how often it was claimed in a row without a new row, where that was more than once. */
+  /** For a started run: how many times in a row it was claimed without a new row; only if more than once. */
   readonly claims?: number;
   /**
-   * The position of the run's request, or of the first entry of the append that started it. Left out where a version before
+   * The position of the run's request, or of the first entry of the append that started it. Absent if a version before
    * format 3 wrote the entry.
    */
   readonly first?: number;
 }
 
-/** The open runs of a fold, without `first` where the stored head has none: programs before format 3 did not store it. */
+/**
+ * The open runs of a fold, without `first` for runs whose stored head has none: programs before format 3 did not store
+ * it.
+ */
 export function openRunsAsStored(folded: readonly OpenRun[], stored: readonly OpenRun[]): readonly OpenRun[] {
   return folded.map(({ first, ...run }, index) =>
     first === undefined || stored[index]?.first === undefined ? run : { ...run, first },
   );
 }
 
-/** Open runs as a store holds them: the first version kept the ids of those that had started. */
+/** Reads open runs as stored. The first version stored only the ids of started runs. */
 export function readOpenRuns(stored: readonly (OpenRun | string)[]): readonly OpenRun[] {
   return stored.map((run) => (typeof run === "string" ? { runId: run, state: "started" } : run));
 }
 
-/** How open runs are looked for; see `SessionQuery.runs`. One that asks something is found under two of them. */
+/** The values of `SessionQuery.runs`. A run with a question matches two of them. */
 export type RunsWord = "requested" | "running" | "asking" | "interrupted";
 
 /** The id of the entry that asks for a run. */
@@ -52,30 +61,30 @@ export function requestIdOf(runId: string): string {
   return `run:${runId}`;
 }
 
-/** The id of the row that a requested run's input becomes. */
+/** The id of the message that a requested run's input becomes. */
 export function inputIdOf(runId: string): string {
   return `run:${runId}/input`;
 }
 
-/** The id of the entry that moves the leaf to where a requested run goes on from. */
+/** The id of the entry that moves the leaf to where a requested run starts. */
 export function moveIdOf(runId: string): string {
   return `run:${runId}/from`;
 }
 
-/** The id of the entry that says why nobody could begin a run: each reason is on record once. */
+/** The id of the entry that records why no worker could start a run. Each reason is recorded once. */
 export function blockedIdOf(runId: string, code: string): string {
   return `run:${runId}/blocked/${code}`;
 }
 
-/** The id of the entry that answers a question: of two answers, the first has it. */
+/** The id of the answer to a question. Only the first answer can be stored under it. */
 export function answerIdOf(question: string): string {
   return `answer:${question}`;
 }
 
-/** Ids that begin like this are derived from a run or a question, and nothing else may take them. */
+/** Prefixes of ids that are derived from a run or a question; no other entry may use them. */
 const RESERVED_PREFIXES: readonly string[] = ["run:", "answer:"];
 
-/** The endings that tell the entries of one run apart. */
+/** The suffixes that distinguish the entries of one run. */
 const RUN_ID_ENDING = /\/(?:input|from|blocked\/[^/]*)$/;
 
 /** Whether an entry's id is derived from a run or a question. */
@@ -83,17 +92,17 @@ export function isReservedId(id: string): boolean {
   return RESERVED_PREFIXES.some((prefix) => id.startsWith(prefix));
 }
 
-/** Whether an id is that of a run's input. */
+/** Whether an id is the id of a run's input. */
 export function isInputId(id: string): boolean {
   return id.startsWith("run:") && id.endsWith("/input");
 }
 
-/** Whether ids can be derived from a run's id without being those of another run. */
+/** Whether ids derived from this run id cannot collide with those of another run. */
 export function isRunId(runId: string): boolean {
   return !RUN_ID_ENDING.test(runId);
 }
 
-/** The open runs after one more entry of the session's own; the same list where nothing changed. */
+/** The open runs after one more of the session's own entries; the same array if nothing changed. */
 export function stepRuns(open: readonly OpenRun[], entry: Entry): readonly OpenRun[] {
   switch (entry.type) {
     case "run_request":
@@ -119,8 +128,8 @@ export function stepRuns(open: readonly OpenRun[], entry: Entry): readonly OpenR
 }
 
 /**
- * The run that is to go on next at a time, if nobody has the session; null where none is due. One that has started goes
- * before all, one that is parked lets no other pass, and those that were asked for begin in the order of the log.
+ * The run that must continue next at a given time if no process holds the session; null if none is due. A started run
+ * comes first, a parked run blocks all others, and requested runs start in log order.
  */
 export function nextRun(open: readonly OpenRun[], now: string): OpenRun | null {
   const begun = open.find(({ state }) => state === "started") ?? open.find(({ state }) => state !== "requested");
@@ -128,27 +137,29 @@ export function nextRun(open: readonly OpenRun[], now: string): OpenRun | null {
   return open.find(({ notBefore }) => notBefore === undefined || notBefore <= now) ?? null;
 }
 
-/** Whether what a parked run asks counts as denied by a time. */
+/** Whether the questions of a parked run count as denied at a given time. */
 export function isExpired({ state, expiresAt }: OpenRun, now: string): boolean {
   return state === "parked" && expiresAt !== undefined && expiresAt <= now;
 }
 
-/** Whether a run waits to begin, to go on or for an answer: a session with one is not idle. */
+/** Whether a run waits to start, to continue or for an answer. A session with such a run is not idle. */
 export function hasWaitingRun(open: readonly OpenRun[]): boolean {
   return open.some(({ state }) => state !== "started");
 }
 
-/** What a listing keeps of open runs, so that sessions are found by them. */
+/** The columns by which a listing finds sessions with open runs. */
 export interface RunsIndex {
   readonly requested: boolean;
   readonly started: boolean;
-  /** Whether one waits for an answer, also while it has not parked; the name is that of stored indexes. */
+  /** Whether a run waits for an answer, even if it has not parked yet. The name is that of stored indexes. */
   readonly parked: boolean;
-  /** From when on something is to be done about one that nobody has; an empty text means at once, null means never. */
+  /** When a run that no process holds must be taken up: an empty string means immediately, null means never. */
   readonly due: string | null;
 }
 
-/** What a listing keeps of the open runs of a session. An answered one counts as requested: it waits to be taken up. */
+/**
+ * Returns the index columns for the open runs of a session. An answered run counts as requested: it waits for a worker.
+ */
 export function runsIndexOf(open: readonly OpenRun[]): RunsIndex {
   const has = (...states: readonly OpenRun["state"][]): boolean => open.some(({ state }) => states.includes(state));
   const times = open.flatMap(dueTime).sort();
@@ -161,8 +172,8 @@ export function runsIndexOf(open: readonly OpenRun[]): RunsIndex {
 }
 
 /**
- * Whether a session is one of those that a query asks for by its open runs. `isHeld` says whether someone has the session
- * now; it is asked only where that matters.
+ * Whether a session matches a query by its open runs. `isHeld` tells whether a process holds the session now; it is
+ * called only if the answer depends on it.
  */
 export function matchesRuns(
   open: readonly OpenRun[],
@@ -199,12 +210,12 @@ function stepStartOrEnd(
 ): readonly OpenRun[] {
   if (phase !== "started") return without(open, runId);
   const known = open.find((run) => run.runId === runId);
-  // Where the tools act is told with a second `started`, which begins nothing.
+  // A second `started` only records where the tools act; it starts nothing.
   if (sandbox !== undefined && known?.state === "started") return open;
   const claims = (known?.state === "started" ? (known.claims ?? 1) : (known?.claims ?? 0)) + 1;
-  // A cancel is final: whoever claimed the run may not have seen it.
+  // A cancel is final: the process that claimed the run may not have seen it.
   const cancelled = known?.cancelled === true ? { cancelled: true as const } : {};
-  // Who goes on with the run asks nothing anew; what runs inside its tools asked is gone.
+  // The process that continues the run does not ask again; questions of runs inside its tools are lost.
   const questions = known?.questions === undefined ? {} : { questions: known.questions };
   const first = known?.first ?? (known === undefined && before !== undefined ? seq - before : undefined);
   const more = { ...cancelled, ...(claims > 1 ? { claims } : {}), ...questions, ...defined({ first }) };
@@ -212,7 +223,10 @@ function stepStartOrEnd(
   return [...without(open, runId), started];
 }
 
-/** The open runs after one more row: the claims before it got somewhere, and of earlier calls nothing is asked any more. */
+/**
+ * The open runs after one more message: the claims before it made progress, and questions about earlier calls are
+ * closed.
+ */
 function afterRow(open: readonly OpenRun[], { message }: EntryOf<"message">): readonly OpenRun[] {
   const calls = message.role === "assistant" && message.toolCalls !== undefined;
   const hasAsked = (run: OpenRun): boolean => calls && run.state === "started" && asksOf(run).length > 0;
@@ -224,7 +238,7 @@ function afterRow(open: readonly OpenRun[], { message }: EntryOf<"message">): re
   });
 }
 
-/** A started run that asks one more thing. */
+/** A started run with one more question. */
 function asking(run: OpenRun, entry: EntryOf<"approval">): OpenRun {
   if (run.state !== "started") return run;
   const field = isInnerQuestion(entry) ? "innerQuestions" : "questions";
@@ -251,7 +265,7 @@ export function asksOf({ questions = [], innerQuestions = [] }: OpenRun): readon
   return innerQuestions.length === 0 ? questions : [...questions, ...innerQuestions];
 }
 
-/** What a session keeps when it ends: whoever is at work in it ends by itself. */
+/** The runs that remain open when a session ends: started ones, whose process ends them itself. */
 function startedOf(open: readonly OpenRun[]): readonly OpenRun[] {
   return open.every(({ state }) => state === "started") ? open : open.filter(({ state }) => state === "started");
 }
@@ -266,7 +280,7 @@ function without(open: readonly OpenRun[], runId: string): readonly OpenRun[] {
   return open.filter((run) => run.runId !== runId);
 }
 
-/** Whether a question is one of a run inside of a tool: it is asked in that process only, and gone with it. */
+/** Whether a question belongs to a run inside a tool. It exists only in that process and is lost with it. */
 export function isInnerQuestion({ asked }: EntryOf<"approval">): boolean {
   return asked?.["innerRunId"] !== undefined;
 }

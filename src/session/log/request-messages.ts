@@ -1,12 +1,15 @@
 import type { Content, RequestMessage } from "../message.ts";
 
-/** What is said to a run: the content of one message of the user's, or several messages. Exactly one of both is given. */
+/** The input of a run: either the content of one user message, or several messages. Exactly one of the two is given. */
 export interface RequestInput {
   readonly input?: Content;
   readonly messages?: readonly RequestMessage[];
 }
 
-/** The messages that a run begins with; none where its input says nothing more, so that what was said last is answered. */
+/**
+ * The messages with which a run starts; none if the input is empty: then the run answers the last message of the
+ * session.
+ */
 export function messagesAsked({ input = [], messages }: RequestInput): readonly RequestMessage[] {
   if (messages !== undefined) return messages;
   const silent = typeof input !== "string" && input.length === 0;

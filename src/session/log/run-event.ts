@@ -4,12 +4,12 @@ import type { Usage } from "../usage.ts";
 import type { RunQuestion } from "../value/run-result.ts";
 import type { GroupEnd } from "./group-state.ts";
 
-/** Why something in a run failed, as plain data: an event that contains it goes to JSON and back without loss. */
+/** Why something in a run failed, as plain data: an event that contains it survives a round trip through JSON. */
 export interface RunError {
-  /** One of docs/errors.md if Skein threw it; else the code that the error itself has, or null. */
+  /** A code of docs/errors.md if Skein threw the error; otherwise the error's own code, or null. */
   readonly code: string | null;
   readonly message: string;
-  /** The fields of a Skein error: which session, which limit, how long to wait. */
+  /** The fields of a Skein error, such as the session, the limit or the retry delay. */
   readonly details?: JsonObject;
   /** The thrown value, in the process that threw it; JSON and copies of this object do not carry it. */
   readonly cause?: unknown;
@@ -19,7 +19,7 @@ export interface RunError {
 export interface Approval extends RunQuestion {
   /** How many questions of the same answer follow immediately; left out if none does. */
   readonly following?: number;
-  /** The run inside a tool that asks, if the call is not the run's own. */
+  /** For a call of a run inside a tool: the id of that run. */
   readonly innerRunId?: string;
 }
 
@@ -28,7 +28,7 @@ export type GroupOutcome =
   | { readonly reason: GroupEnd }
   | { readonly reason: "agent-failed"; readonly agent: string; readonly error: RunError };
 
-/** An event of an agent's run that its log records: at most one for each entry, in the order of the log. */
+/** An event of a run that is derived from the log: at most one for each entry, in log order. */
 export type RecordedRunEvent = { readonly runId: string } & (
   | { readonly type: "run-started" }
   | {
@@ -39,7 +39,7 @@ export type RecordedRunEvent = { readonly runId: string } & (
     }
   | { readonly type: "approval-required"; readonly round: number; readonly approval: Approval }
   | { readonly type: "tool-finished"; readonly round: number; readonly callId: string; readonly message: ToolMessage }
-  /** The older part of the context was replaced by a summary; the transcript keeps it. */
+  /** The older part of the context was replaced by a summary; the transcript still has it. */
   | {
       readonly type: "compaction";
       readonly round: number;
@@ -48,47 +48,47 @@ export type RecordedRunEvent = { readonly runId: string } & (
       readonly firstKeptEntryId: string;
       readonly tokensBefore: number;
     }
-  /** The run waits for answers and has released its session; nothing follows. */
+  /** The run waits for answers and released its session; no event follows. */
   | { readonly type: "run-parked"; readonly questions: readonly Approval[]; readonly expiresAt?: string }
   | {
       readonly type: "run-finished";
       readonly truncated: boolean;
-      /** What all claims of the run spent. */
+      /** The usage of all claims of the run. */
       readonly usage: Usage | null;
-      /** The value that the run was asked for, as the model wrote it. */
+      /** The structured output of the run, as the model wrote it. */
       readonly output?: JsonValue;
     }
   | { readonly type: "run-failed"; readonly error: RunError }
 );
 
-/** An event of a group's run that its log records; a question of one of its agents has the agent's name. */
+/** An event of a group's run that is derived from the log. A question of one of its agents has the agent's name. */
 export type RecordedGroupEvent = { readonly runId: string } & (
   | {
       readonly type: "group-started";
       readonly sessionId: string;
-      /** The entry of the message that the group answers. */
+      /** The id of the message that the group answers. */
       readonly messageId: string;
       readonly agents: readonly string[];
-      /** Whether it goes on where an earlier run of the group stopped. */
+      /** Whether the group continues where an earlier run of it stopped. */
       readonly resumed: boolean;
     }
   | {
       readonly type: "agent-finished";
       readonly agent: string;
       readonly kind: "spoke" | "passed" | "refused";
-      /** The entry of its answer; null if it gave none. */
+      /** The id of its answer; null if it gave none. */
       readonly turnId: string | null;
       readonly text: string;
-      /** Why it refused. */
+      /** Why the agent refused. */
       readonly error?: RunError;
     }
   | { readonly type: "agent-failed"; readonly agent: string; readonly error: RunError }
   | { readonly type: "group-finished"; readonly outcome: GroupOutcome }
-  /** The run of the group was stopped, or cannot go on; what was said stays. */
+  /** The run of the group was stopped, or cannot continue; its messages are kept. */
   | { readonly type: "group-failed"; readonly error: RunError }
 );
 
-/** An event that the log of a run records. `claim` is the token of the lease under which a start was recorded. */
+/** An event that is derived from the log. `claim` is the token of the lease under which a start was recorded. */
 export type RecordedEvent = (
   | RecordedRunEvent
   | RecordedGroupEvent
@@ -114,8 +114,8 @@ const GROUP_EVENTS: Readonly<Record<RecordedGroupEvent["type"], true>> = {
 };
 
 /**
- * Whether an event comes from a log alone. The log of a group records the questions of its agents; the other events of an agent's
- * own run, which carry its name, are live.
+ * Whether an event can be derived from the log alone. The log of a group records the questions of its agents; other
+ * events of an agent's own run, which carry its name, are live only.
  */
 export function isRecorded(event: { readonly type: string }): boolean {
   if (Object.hasOwn(GROUP_EVENTS, event.type)) return true;

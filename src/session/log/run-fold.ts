@@ -9,91 +9,91 @@ import type { SandboxPlacement, SessionHeader } from "./header.ts";
 import { isInnerQuestion, type OpenRun, stepRuns } from "./open-runs.ts";
 import { type Approval, type RecordedEvent, recordedError, type RunError } from "./run-event.ts";
 
-/** A question of a run that has no answer. */
+/** A question of a run without an answer. */
 export interface OpenQuestion {
   readonly approval: Approval;
   readonly askedAt: string;
-  /** When it counts as denied, once the run has parked. */
+  /** When the question counts as denied, once the run has parked. */
   readonly expiresAt?: string;
 }
 
-/** What the log says about approval of a call of the last answer. */
+/** The recorded approval of a call of the last answer. */
 export interface AskedCall {
-  /** The entry that asks; null for an answer of an earlier version, which names the call only. */
+  /** The id of the question; null for an approval of an earlier version, which names only the call. */
   readonly question: string | null;
   readonly callId: string;
   /** The position of the call in its answer, and the digest of its tool and arguments. Earlier versions wrote neither. */
   readonly index?: number;
   readonly digest?: string;
-  /** The answer, and the node that it was given below; null while there is none. */
+  /** The approval or denial, and the node below which it was appended; null until it is given. */
   readonly answer: Pick<EntryOf<"approval">, "decision" | "note" | "by" | "parentId"> | null;
 }
 
-/** The last answer of a run, with what was done about its calls. */
+/** The last answer of a run, with the recorded progress of its calls. */
 export interface AnswerState {
   readonly id: string;
   readonly calls: readonly ToolCall[];
   /** The tools that the run had, by name; null if its start does not record them. */
   readonly tools: readonly string[] | null;
-  /** The calls that may have had their effect, as the entries name them. */
+  /** The calls that may have had their effect, as recorded in `effect` entries. */
   readonly effects: readonly Pick<EntryOf<"effect">, "callId" | "index">[];
   readonly asked: readonly AskedCall[];
-  /** The answer and the nodes below it up to the next answer, on every branch, the latest first. */
+  /** The answer and the nodes after it up to the next answer, on every branch, latest first. */
   readonly below: NodeList;
-  /** Whether a user message follows it. */
+  /** Whether a user message follows the answer. */
   readonly followed: boolean;
 }
 
-/** A list that grows without being copied. */
+/** A linked list, which grows without being copied. */
 interface NodeList {
   readonly id: string;
   readonly next: NodeList | null;
 }
 
-/** Input that waits for its moment in a run; `id` is that of its `queued` entry. */
+/** Input that waits to be delivered to a run; `id` is that of its `queued` entry. */
 export interface QueuedInput {
   readonly id: string;
   readonly kind: "steer" | "followUp";
   readonly content: Content;
-  /** The user who gave it; left out if the program did. */
+  /** The user who gave the input; absent if the program did. */
   readonly by?: string;
 }
 
-/** What a run has become, as far as the entries of its log go. */
+/** The state of a run after some entries of its log. */
 export interface RunState {
   readonly runId: string;
-  /** The run in the index of the head; null before its first entry and after its end. */
+  /** The run in the head's index; null before the run's first entry and after its end. */
   readonly open: OpenRun | null;
   readonly request: EntryOf<"run_request"> | null;
   readonly startedAt: string | null;
   readonly endedAt: string | null;
   /** How it ended; null while it is open. */
   readonly end: "finished" | "failed" | "cancelled" | null;
-  /** The token of the lease of its last claim. */
+  /** The token of the lease of the last claim. */
   readonly claim: number;
-  /** The agent, model and tools of its last claim. */
+  /** The agent, model and tools of the last claim. */
   readonly agent: string | null;
   readonly model: string | null;
   readonly tools: readonly string[] | null;
-  /** Whether its entries name it in `run`. */
+  /** Whether the run's entries name it in `run`. */
   readonly stamped: boolean;
-  /** How many answers it has, over all claims, and how many of these called tools. */
+  /** The number of answers over all claims, and how many of these called tools. */
   readonly round: number;
   readonly toolRounds: number;
-  /** What its answers and compactions spent, over all claims; null if none says. */
+  /** The usage of the run's answers and compactions over all claims; null if none has a usage. */
   readonly usage: Usage | null;
   readonly cost: number | null;
   readonly answer: AnswerState | null;
   readonly questions: readonly OpenQuestion[];
   readonly parked: EntryOf<"run_parked"> | null;
-  /** Input that was not delivered, in order. */
+  /** Input that was not delivered yet, in order. */
   readonly queued: readonly QueuedInput[];
-  /** Where its tools act. */
+  /** Where the run's tools act. */
   readonly sandbox: SandboxPlacement | null;
-  /** The value that it was asked for. */
+  /** The structured output. */
   readonly output: JsonValue | undefined;
   readonly error: RunError | null;
-  /** Of a group's run. */
+  /** The state of a group, for a group's run. */
   readonly group: GroupState | null;
 }
 
@@ -128,7 +128,7 @@ export function newRun(runId: string): RunState {
 
 const NONE: readonly never[] = Object.freeze([]);
 
-/** The key of a delivered message's metadata that names the `queued` entry it came from. */
+/** The metadata key of a delivered message that holds the id of its `queued` entry. */
 export const QUEUED_KEY = "skein.queued";
 
 /** A run after an entry, and the event that the entry records, if any. */
@@ -138,28 +138,28 @@ export interface RunStep {
 }
 
 /**
- * The state of a run after the next entry of its session's log. Recovery, views, streams of events, front ends and groups
- * compute what became of a run with this function and no other. It is pure: the same entries give the same state and events in
+ * The state of a run after the next entry of its session's log. Recovery, views, event streams, front ends and groups
+ * all compute the state of a run with this function. It is pure: the same entries give the same state and events in
  * every process.
  *
- * An entry is *the run's* if it names the run in `run`; in logs before format 3, if it was appended while the run was started
- * and names no user. What each field takes, and from whom:
+ * An entry is *the run's* if it names the run in `run`; in logs before format 3, if it was appended while the run was
+ * started and names no user. Sources of each field:
  *
- * | field | from | not from |
+ * | field | derived from | never from |
  * |---|---|---|
- * | all fields | the session's own entries, up to the run's end | entries that came with a fork or an import, but `sandbox` |
+ * | all fields | the session's own entries, up to the run's end | inherited or imported entries, except for `sandbox` |
  * | `open` | `stepRuns`, the fold of the head's index | |
  * | `request` | the request with the run's id | |
  * | `claim`, `agent`, `model`, `tools`, `startedAt` | starts of the run; `startedAt` is the first | a start that only records a sandbox |
- * | `round`, `toolRounds`, `usage`, `cost` | answers of the run, and its compactions, over all claims | answers that others append meanwhile |
+ * | `round`, `toolRounds`, `usage`, `cost` | answers of the run, and its compactions, over all claims | answers that others append in the meantime |
  * | `answer` | the run's last answer; that of a failed predecessor, if no user message follows it | a predecessor that finished or was cancelled |
- * | `answer.effects`, `answer.asked` | effects and questions below the answer, on every branch | those of an answer before, whose calls may have the same ids |
+ * | `answer.effects`, `answer.asked` | effects and questions after the answer, on every branch | those of an earlier answer, whose calls may have the same ids |
  * | answers to questions | the first for each question, from anyone | entries of other runs |
- * | `questions` | questions without an answer; those of inner runs until the next claim, as the inner run is gone then | |
+ * | `questions` | questions without an answer; those of inner runs until the next claim, because an inner run does not survive it | |
  * | `queued` | input for this run, until a message delivers it; that of a failed predecessor | input for other runs |
- * | `sandbox` | the last run that recorded one, also before a fork | an import |
- * | `group` | the roster of the start, and what the group recorded since its message | marks on entries of users |
- * | `end` | the run's end; a cancel or the session's end, if nobody has the run | ends of other runs |
+ * | `sandbox` | the last run that recorded one, inherited runs included | an import |
+ * | `group` | the roster of the start, and the group's records since its message | records on entries of users |
+ * | `end` | the run's end; a cancel or the session's end, if no process holds the run | ends of other runs |
  */
 export function stepRun(state: RunState, entry: Entry, header: LogHeader): RunStep {
   if (!isOwn(header, entry, entry.seq)) return quiet(takeForkedPlace(state, entry, header));
@@ -194,8 +194,8 @@ export function stepRun(state: RunState, entry: Entry, header: LogHeader): RunSt
 }
 
 /**
- * A run that is about to begin, with what the run before it left: where tools act, and of a run that failed its undelivered
- * input and the calls that it left open. A user message since then says that something else is wanted.
+ * A new run with what the previous run left: where tools act and, if that run failed, its undelivered input and open
+ * calls. A user message after the failure drops both, because the user has asked for something else.
  */
 export function afterRun(state: RunState, before: RunState): RunState {
   const { sandbox, queued, answer } = before;
@@ -204,12 +204,12 @@ export function afterRun(state: RunState, before: RunState): RunState {
   return { ...next, queued: [...queued, ...state.queued], answer: answer === null || answer.followed ? null : answer };
 }
 
-/** Whether a run has begun, or was only asked for. */
+/** Whether a run has started, as opposed to only being requested. */
 export function hasBegun({ state }: OpenRun): boolean {
   return state !== "requested";
 }
 
-/** Whether an entry is one of the run's, which only the holder of its session could append. */
+/** Whether an entry belongs to the run, that is, only the holder of its session could have appended it. */
 export function isOfRun({ runId, stamped, open }: Pick<RunState, "runId" | "stamped" | "open">, entry: Entry): boolean {
   if (stamped) return entry.run === runId;
   // Only the holder of a run can append results; a denial may name the user who gave its reason.
@@ -221,7 +221,7 @@ function quiet(state: RunState): RunStep {
   return { state, event: null };
 }
 
-/** A fork goes on where its source's tools acted; an import cannot say where tools act. */
+/** A fork continues where the tools of its source acted. An imported log has no say in where tools act. */
 function takeForkedPlace(state: RunState, entry: Entry, header: Pick<SessionHeader, "inherited">): RunState {
   if (entry.type !== "run" || entry.sandbox === undefined || isImported(header, entry, entry.seq)) return state;
   return entry.inherited === true ? state : { ...state, sandbox: entry.sandbox };
@@ -236,7 +236,7 @@ function ran(
   const placed = entry.sandbox === undefined ? state : { ...state, sandbox: entry.sandbox };
   if (entry.runId !== state.runId) return quiet(placed);
   if (entry.phase !== "started") return ended(placed, entry);
-  // Where the tools act is recorded with a second start, which begins nothing.
+  // A second `started` only records where the tools act; it starts nothing.
   if (entry.sandbox !== undefined && before?.state === "started") return quiet(placed);
   return started(placed, entry, header.id);
 }
@@ -256,7 +256,7 @@ function started(state: RunState, entry: EntryOf<"run">, sessionId: string): Run
     model,
     tools,
     stamped: entry.run === runId,
-    // Runs inside tools are gone with the process that had them, and so are their questions.
+    // Runs inside tools are lost with their process, and so are their questions.
     questions: questions.filter(({ approval: { innerRunId } }) => innerRunId === undefined),
     group,
   };
@@ -266,7 +266,7 @@ function started(state: RunState, entry: EntryOf<"run">, sessionId: string): Run
   return { state: next, event: { type: "group-started", runId, claim, sessionId, messageId, agents, resumed } };
 }
 
-/** The state after a row or a mark of a group. */
+/** The state after a message or a record of a group. */
 function said(state: RunState, entry: EntryOf<"message" | "custom">): RunStep {
   const isRuns = isOfRun(state, entry);
   const mark = groupMarkOf(entry);
@@ -332,7 +332,7 @@ function marked(state: RunState, entry: EntryOf<"message" | "custom">, isRuns: b
   }
 }
 
-/** The nodes below the last answer with one more of them. */
+/** The nodes after the last answer, with one more added. */
 function grown(state: RunState, entry: Entry): RunState {
   const { answer } = state;
   if (answer === null || !holds(answer.below, entry.parentId)) return state;
@@ -354,7 +354,7 @@ function delivered(state: RunState, entry: Entry): RunState {
   return { ...state, queued: state.queued.filter((input) => input.id !== id) };
 }
 
-/** Before format 3, a run that was recovered could have another id than its input names. */
+/** Before format 3, a recovered run could have another id than its input refers to. */
 function isInputFor({ runId, stamped, open }: RunState, entry: EntryOf<"queued">): boolean {
   return entry.runId === runId || (!stamped && open?.state === "started");
 }
@@ -379,7 +379,7 @@ function effect(state: RunState, { runId, callId, index, parentId }: EntryOf<"ef
 }
 
 function approval(state: RunState, entry: EntryOf<"approval">): RunStep {
-  // Before format 3, the agents of a group asked under run ids that are not on record.
+  // Before format 3, the agents of a group asked under run ids that were not recorded.
   const isOurs = entry.runId === state.runId || (state.group !== null && !state.stamped);
   if (!isOurs) return quiet(state);
   return entry.decision === undefined ? asks(state, entry) : quiet(answers(state, entry));
@@ -399,7 +399,10 @@ function asks(state: RunState, entry: EntryOf<"approval">): RunStep {
   return { state: { ...next, questions }, event: speaker === null ? event : { ...event, agent: speaker } };
 }
 
-/** Of several answers to a question, the first in the log counts; of old ones, which name a call only, the latest. */
+/**
+ * Of several answers to a question, the first in the log counts. For old answers, which name only a call, the latest
+ * counts.
+ */
 function answers(state: RunState, entry: EntryOf<"approval">): RunState {
   const { callId, question, decision, note, by, parentId } = entry;
   const given = { parentId, ...defined({ decision, note, by }) };
@@ -465,25 +468,25 @@ function ended(state: RunState, entry: Entry): RunStep {
   return { state: next, event: { type: "group-finished", runId, outcome: { reason: "agent-failed", ...failure } } };
 }
 
-/** The runs that a part of a session's log tells of, entry by entry from its beginning; each continues the run before it. */
+/** Folds the entries of a session's log into the states of its runs. Each run continues the one before it. */
 export class RunsFold {
   readonly #states = new Map<string, RunState>();
   readonly #header: LogHeader;
   readonly #answerId: string | null;
   #last: RunState = newRun("");
 
-  /** With `answerId`, the state of the run that gave that answer keeps it as its last one, whatever follows. */
+  /** With `answerId`, the state of the run that gave this answer keeps it as its last answer, whatever follows. */
   constructor(header: LogHeader, answerId: string | null = null) {
     this.#header = header;
     this.#answerId = answerId;
   }
 
-  /** The runs in the order in which they were asked for or began. */
+  /** The runs in the order in which they were requested or started. */
   get states(): ReadonlyMap<string, RunState> {
     return this.#states;
   }
 
-  /** The run that began last; one without an id, which knows where a fork's tools act, if none did. */
+  /** The run that started last. If there is none, a run without an id that knows where a fork's tools act. */
   get last(): RunState {
     return this.#last;
   }
@@ -510,5 +513,5 @@ export class RunsFold {
   }
 }
 
-/** What the fold of a run needs of its session's header. */
+/** The fields of a session's header that the fold of a run needs. */
 type LogHeader = Pick<SessionHeader, "id" | "inherited" | "forkedFrom">;

@@ -2,15 +2,15 @@ import type { EntryOf } from "./entry.ts";
 import { SessionCapacityError } from "../errors.ts";
 import { type SettingsNode, settingsFrom } from "./settings.ts";
 
-/** How many bytes of settings one append may have looked at from their beginning, as many small branches could ask for. */
+/** How many bytes of old settings one append may read; an append with many small branches could ask for more. */
 const READ_BYTES_MAX = 32 * 1024 * 1024;
 const encoder = new TextEncoder();
 
-/** Holds an append to a number of bytes that the settings of a path may take as JSON. */
+/** Enforces the maximum size of a path's settings as JSON during an append. */
 export class SettingsMeter {
   readonly #bytesMax: number;
   readonly #chainOf: (last: SettingsNode) => readonly SettingsNode[];
-  /** What each part of the settings takes after the entry that was looked at last. */
+  /** The size of each part of the settings after the last checked entry. */
   #sizes = new Map<string, number>();
   #last: SettingsNode | null = null;
   #bytes = 0;
@@ -21,7 +21,7 @@ export class SettingsMeter {
     this.#chainOf = chainOf;
   }
 
-  /** @throws {SessionCapacityError} when the settings after an entry, whose node is given, take too much. */
+  /** @throws {SessionCapacityError} if the settings after an entry, given with its node, are too large. */
   check(parent: SettingsNode | null, entry: EntryOf<"variables">, node: SettingsNode): void {
     if (parent !== this.#last) this.#read(parent);
     for (const key of entry.unset) this.#set(`v${key}`, 0);
@@ -49,7 +49,7 @@ export class SettingsMeter {
   }
 }
 
-/** @throws {SessionCapacityError} when settings take more than so many bytes as JSON. */
+/** @throws {SessionCapacityError} if settings exceed this number of bytes as JSON. */
 export function checkSettingsBytes(settings: object, bytesMax: number): void {
   if (sizeOf(settings) > bytesMax) throw new SessionCapacityError("bytes of variables in a session", bytesMax);
 }

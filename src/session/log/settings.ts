@@ -3,7 +3,7 @@ import { defined } from "../../internal/defined.ts";
 import type { JsonObject, JsonValue } from "../../internal/json.ts";
 import type { EntryOf } from "./entry.ts";
 
-/** What the `variables` and `setup` entries of a path add up to. */
+/** The accumulated settings of a path: the result of its `variables` and `setup` entries. */
 export interface Settings {
   readonly variables: JsonObject;
   readonly systemPrompt: string | null;
@@ -13,7 +13,7 @@ export interface Settings {
   readonly setups: Readonly<Record<string, string>>;
 }
 
-/** What some `variables` and `setup` entries in a row change, added up. */
+/** The combined change of several consecutive `variables` and `setup` entries. */
 export interface SettingsChange {
   readonly set?: JsonObject;
   readonly unset?: readonly string[];
@@ -24,24 +24,25 @@ export interface SettingsChange {
 }
 
 /**
- * Where the settings of a path stand.
+ * Where the settings of a path are stored.
  *
- * The k-th node of a path that is `variables` or `setup` keeps what the last lowbit(k) of them changed, itself included, and the position of
- * node k − lowbit(k), where lowbit(k) is the largest power of two that divides k. So an entry never holds all that was
- * set before it, reading everything takes log k steps, and nothing of it ever changes: it holds for branches and forks.
+ * The k-th node of a path that is `variables` or `setup` keeps what the last lowbit(k) of them changed, itself
+ * included, and the position of node k − lowbit(k), where lowbit(k) is the largest power of two that divides k. So no
+ * entry repeats all earlier settings, reading them all takes log k steps, and stored nodes never change, so branches
+ * and forks share them.
  */
 export interface SettingsNode {
-  /** The k of the node: how many such nodes its path has. */
+  /** The number of such nodes on the path; the k of this node. */
   readonly count: number;
   /** Its position in the log. */
   readonly seq: number;
-  /** Left out where a listing gives the head: listings never carry variables. `store.settings` reads them all the same. */
+  /** Absent in heads from a listing, which never carries variables; `store.settings` can still read them. */
   readonly change?: SettingsChange;
-  /** The position of node k − lowbit(k); null where there is none. */
+  /** The position of node k − lowbit(k); null if there is none. */
   readonly before: number | null;
 }
 
-/** The settings of a path on which nothing was set. */
+/** The settings of a path that has none. */
 export const NO_SETTINGS: Settings = Object.freeze({
   variables: Object.freeze({}),
   systemPrompt: null,
@@ -53,7 +54,7 @@ export const NO_SETTINGS: Settings = Object.freeze({
 /** An entry that changes the settings of its path. */
 export type SettingsEntry = EntryOf<"variables"> | EntryOf<"setup">;
 
-/** The node that an entry becomes below a path with these settings. `nodeAt` gives earlier nodes by position. */
+/** The settings node for an entry below a path with these settings. `nodeAt` returns earlier nodes by position. */
 export function stepSettings(
   parent: SettingsNode | null,
   entry: SettingsEntry,
@@ -72,10 +73,10 @@ export function stepSettings(
 
 type Part = SettingsEntry | SettingsNode;
 
-/** What the change of a folded node is put together of, the latest first, as long as nobody has read it. */
+/** The parts of a folded node's change, latest first, until the change is first read. */
 const unread = new WeakMap<SettingsNode, readonly Part[]>();
 
-/** A node whose change is put together when it is first read: who folds a long log needs only the last few. */
+/** A node that computes its change when it is first read: folding a long log needs only the last few. */
 function foldedNode({ count, seq, before }: Omit<SettingsNode, "change">, parts: readonly Part[]): SettingsNode {
   let change: SettingsChange | null = null;
   const node: SettingsNode = Object.freeze({
@@ -87,7 +88,7 @@ function foldedNode({ count, seq, before }: Omit<SettingsNode, "change">, parts:
       change = freezeDeep({
         ...rest,
         ...(Object.keys(set).length === 0 ? {} : { set }),
-        // Where nothing comes before, there is nothing to take away.
+        // The first node has nothing to remove.
         ...(before === null || unset.length === 0 ? {} : { unset }),
       });
       unread.delete(node);
@@ -114,19 +115,19 @@ function changeBy(entry: SettingsEntry): SettingsChange {
   return { set, unset, ...defined({ systemPrompt, activeTools, activeSkills }) };
 }
 
-/** @throws {Error} for a node from a listing: what is folded from it would lack what it changed. */
+/** @throws {Error} for a node from a listing, which lacks its change. */
 function changeOf({ change, seq }: SettingsNode): SettingsChange {
   if (change === undefined)
     throw new Error(`The settings at position ${seq} are from a listing, which leaves them out.`);
   return change;
 }
 
-/** All that was set on a path, given its nodes with the nearest first, as `before` leads from one to the next. */
+/** The settings of a path, given its nodes nearest first, in the order in which `before` links them. */
 export function settingsFrom(nodes: readonly SettingsNode[]): Settings {
   return settingsOf(nodes, false);
 }
 
-/** The same; with `taken` the oldest node is nobody else's, and the variables that it holds are added to. */
+/** The same; with `taken`, the oldest node is not shared and its variables are modified in place. */
 function settingsOf(nodes: readonly SettingsNode[], taken: boolean): Settings {
   if (nodes.length === 0) return NO_SETTINGS;
   const { set: variables, systemPrompt = null, activeTools, activeSkills, setups } = join(nodes.map(changeOf), taken);
@@ -140,8 +141,8 @@ function settingsOf(nodes: readonly SettingsNode[], taken: boolean): Settings {
 }
 
 /**
- * All that was set on a path that ends in these settings. With `taken`, what `nodeAt` gives is nobody else's: the variables of
- * the oldest node become those of the result.
+ * Reads the settings of a path that ends with this node. With `taken`, what `nodeAt` returns is not shared: the
+ * variables of the oldest node become part of the result.
  */
 export async function readSettings(
   last: SettingsNode | null,
@@ -153,11 +154,11 @@ export async function readSettings(
   return settingsOf(nodes, taken && nodes.length > 1);
 }
 
-/** Settings by position, of a log that is folded from its beginning. */
+/** The settings nodes by position, of a log that is folded from its beginning. */
 export class SettingsTable {
   readonly #nodes = new Map<number, SettingsNode>();
 
-  /** Remembers what the last settings node of a path holds. */
+  /** Adds the last settings node of a path. */
   add(settings: SettingsNode | null): void {
     if (settings !== null) this.#nodes.set(settings.seq, settings);
   }
@@ -166,14 +167,14 @@ export class SettingsTable {
     return this.#nodes.has(seq);
   }
 
-  /** @throws {Error} for a position whose settings were never added. */
+  /** @throws {Error} for a position whose settings node was never added. */
   readonly at = (seq: number): SettingsNode => {
     const node = this.#nodes.get(seq);
     if (node === undefined) throw new Error(`The settings at position ${seq} are not known.`);
     return node;
   };
 
-  /** The nodes that settings lead to, the nearest first, themselves included; null where one of them is not known. */
+  /** The nodes that a settings node links to, nearest first, itself included; null if one of them is unknown. */
   chainOf(last: SettingsNode | null): readonly SettingsNode[] | null {
     const nodes: SettingsNode[] = [];
     for (let node = last; node !== null; node = node.before === null ? null : this.at(node.before)) {
@@ -183,13 +184,13 @@ export class SettingsTable {
     return nodes;
   }
 
-  /** All that was set on a path that ends in these settings. */
+  /** Reads the settings of a path that ends with this node. */
   read(last: SettingsNode | null): Settings {
     return settingsFrom(this.chainOf(last) ?? []);
   }
 }
 
-/** A node that holds everything by itself, as entries of the first format do. */
+/** A node that contains all settings, like the entries of the first format. */
 export function wholeSettings(settings: Omit<Settings, "setups">, seq: number): SettingsNode {
   const { variables: set, systemPrompt, activeTools, activeSkills } = settings;
   return freezeDeep({ count: 0, seq, change: { set, systemPrompt, activeTools, activeSkills }, before: null });
@@ -199,14 +200,14 @@ function lowbit(count: number): number {
   return count & -count;
 }
 
-/** What changes come to one after the other, the latest first. */
+/** Combines consecutive changes, given latest first. */
 function join(
   changes: readonly SettingsChange[],
   taken = false,
 ): SettingsChange & Required<Pick<SettingsChange, "set" | "unset">> {
   let set: Record<string, JsonValue> = {};
   const unset = new Set<string>();
-  // An agent may have any name, such as __proto__.
+  // A Map, because an agent may have any name, such as __proto__.
   const setups = new Map<string, string>();
   const rest: { -readonly [Key in keyof SettingsChange]: SettingsChange[Key] } = {};
   for (let index = changes.length - 1; index >= 0; index--) {

@@ -1,7 +1,7 @@
 import type { JsonObject } from "../../internal/json.ts";
 import type { ThinkingLevel } from "./entry.ts";
 
-/** A tool as a model is told of it. */
+/** A tool as it is described to a model. */
 export interface ToolSchema {
   readonly name: string;
   readonly description: string;
@@ -9,10 +9,10 @@ export interface ToolSchema {
   readonly parameters: JsonObject;
 }
 
-/** Which calls a model must make: those that it wants, none, at least one, or one of this tool. */
+/** Which calls a model must make: any or none as it chooses, none, at least one, or a call of the named tool. */
 export type ToolChoice = "auto" | "none" | "required" | { readonly name: string };
 
-/** The own fields of a `setup`: what the requests of one agent contain beside their messages. */
+/** The own fields of a `setup`: the parts of an agent's requests other than messages. */
 export type Setup = {
   /** The agent's name. */
   readonly agent: string;
@@ -25,14 +25,14 @@ export type Setup = {
   readonly thinkingLevel?: ThinkingLevel;
   /** The tool choice as the option says it; later rounds of a run may send none. */
   readonly toolChoice?: ToolChoice;
-  /** JSON Schema of the value that the run ends with. */
+  /** JSON Schema of the structured output. */
   readonly output?: JsonObject;
   readonly maxOutputTokens?: number;
   readonly temperature?: number;
   readonly stop?: readonly string[];
-  /** A digest of the provider's own options, which may contain keys. */
+  /** A digest of the provider options, which may contain keys. */
   readonly providerOptionsDigest?: string;
-  /** For each field that is the same as in an earlier `setup` of the path: the id of the entry that contains the field. */
+  /** For each field that equals that of an earlier `setup` on the path: the id of the entry that contains it. */
   readonly unchanged?: { readonly [Field in SharedField]?: string };
 };
 

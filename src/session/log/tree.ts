@@ -1,7 +1,7 @@
 import { checkArgument, checkObjects, isIterable } from "../check-arguments.ts";
 import { type Entry, isNode } from "./entry.ts";
 
-/** A node of the session's tree, with what hangs on it in the order of the appends. */
+/** A node of the session's tree, with its children in log order. */
 export interface TreeNode {
   readonly entry: Entry;
   readonly children: readonly TreeNode[];
@@ -11,7 +11,7 @@ export interface TreeNode {
 /** Entries by id, in log order. */
 export type EntryIndex = ReadonlyMap<string, Entry>;
 
-/** An index of entries by id; of two with one id, the first counts. */
+/** Indexes entries by id; of duplicates, the first counts. */
 export function indexEntries(entries: Iterable<Entry>): Map<string, Entry> {
   const index = new Map<string, Entry>();
   for (const entry of entries) if (!index.has(entry.id)) index.set(entry.id, entry);
@@ -19,8 +19,8 @@ export function indexEntries(entries: Iterable<Entry>): Map<string, Entry> {
 }
 
 /**
- * The path from the root to an entry, root first. A missing parent ends it, and so does a cycle, which only a damaged
- * log can hold; an unknown entry has an empty path.
+ * The path from the root to an entry, root first. It ends at a missing parent or at a cycle, which only a damaged log
+ * can have. An unknown entry has an empty path.
  */
 export function branchTo(index: EntryIndex, entryId: string): Entry[] {
   checkArgument(index instanceof Map, index, "branchTo", "a Map of entries by id");
@@ -37,8 +37,8 @@ export function branchTo(index: EntryIndex, entryId: string): Entry[] {
 }
 
 /**
- * The trees that a session's nodes form, one for each root: facts are left out, and so is what was pruned. A node whose
- * parent is missing is a root. Linear in the number of entries, whatever the shape.
+ * The trees of a session's nodes, one for each root, without facts and pruned branches. A node with a missing parent is
+ * a root. Takes time linear in the number of entries.
  */
 export function buildTree(entries: Iterable<Entry>): TreeNode[] {
   const all = entryList(entries, "buildTree");
@@ -56,17 +56,17 @@ export function buildTree(entries: Iterable<Entry>): TreeNode[] {
     const node = { entry, children: childrenById.get(id) ?? [], ...(label === undefined ? {} : { label }) };
     siblings?.push(Object.freeze(node));
   }
-  // Several may be given the same nodes, so that nobody may change them.
+  // Frozen, because several callers may share the nodes.
   for (const children of childrenById.values()) Object.freeze(children);
   return roots;
 }
 
-/** The nodes whose parent is `parentId` (null: the roots), in the order of the appends, without pruned ones. */
+/** The nodes whose parent is `parentId` (null: the roots), in log order, without pruned ones. */
 export function childrenOf(entries: Iterable<Entry>, parentId: string | null): Entry[] {
   return groupChildren(entries).get(parentId) ?? [];
 }
 
-/** The nodes by their parent (null: the roots), in the order of the appends, without pruned ones. */
+/** The nodes by parent (null: the roots), in log order, without pruned ones. */
 export function groupChildren(entries: Iterable<Entry>): Map<string | null, Entry[]> {
   const all = [...entries];
   const pruned = prunedIds(all);
@@ -82,7 +82,7 @@ export function groupChildren(entries: Iterable<Entry>): Map<string | null, Entr
   return children;
 }
 
-/** The labels that count: of each entry the latest in log order. */
+/** The labels in force: the latest of each entry. */
 export function labelsOf(entries: Iterable<Entry>): Map<string, string> {
   const labels = new Map<string, string>();
   for (const entry of entryList(entries, "labelsOf")) {
@@ -93,7 +93,10 @@ export function labelsOf(entries: Iterable<Entry>): Map<string, string> {
   return labels;
 }
 
-/** The entries as a list. @throws {SessionError} `INVALID_OPTION` that names the call, for anything else than entries. */
+/**
+ * The entries as a list. @throws {SessionError} `INVALID_OPTION` that names the call, if the value is not a list of
+ * entries.
+ */
 export function entryList(entries: Iterable<Entry>, call: string): readonly Entry[] {
   checkArgument(isIterable(entries), entries, call, "the entries of a log");
   const all = [...entries];
@@ -101,7 +104,7 @@ export function entryList(entries: Iterable<Entry>, call: string): readonly Entr
   return all;
 }
 
-/** The `label` entries that count for what is on a path. */
+/** The `label` entries in force for the entries of a path. */
 export function labelsOn(path: readonly Entry[], entries: Iterable<Entry>): Entry[] {
   const onPath = new Set(path.map((entry) => entry.id));
   const latest = new Map<string, Entry>();
@@ -113,21 +116,21 @@ export function labelsOn(path: readonly Entry[], entries: Iterable<Entry>): Entr
   return [...latest.values()];
 }
 
-/** The entries at which a branch was pruned. */
+/** The ids of the entries at which a branch was pruned. */
 function prunedIds(entries: Iterable<Entry>): Set<string> {
   const pruned = new Set<string>();
   for (const entry of entries) if (entry.type === "prune") pruned.add(entry.targetId);
   return pruned;
 }
 
-/** The compactions that were undone. */
+/** The ids of the undone compactions. */
 export function undoneIds(entries: Iterable<Entry>): Set<string> {
   const undone = new Set<string>();
   for (const entry of entries) if (entry.type === "compaction_undone") undone.add(entry.targetId);
   return undone;
 }
 
-/** The leaf that a log's entries lead to. A node whose parent is not among them is a root. */
+/** The leaf that results from a log's entries. A node whose parent is not among them is a root. */
 export function leafOf(entries: Iterable<Entry>): string | null {
   let leafId: string | null = null;
   const seen = new Set<string>();
@@ -144,6 +147,6 @@ export function leafOf(entries: Iterable<Entry>): string | null {
 /** The parent of a node in the tree, or null for a root: a node without a parent, or with one that is missing or damaged. */
 function parentIdOf(entry: Entry, nodes: EntryIndex): string | null {
   const parent = entry.parentId === null ? undefined : nodes.get(entry.parentId);
-  // A parent stands before its children in every log that a store wrote; the other order is damage and could be a cycle.
+  // In a log that a store wrote, a parent always precedes its children. The other order is damage and could be a cycle.
   return parent !== undefined && parent.seq < entry.seq ? parent.id : null;
 }

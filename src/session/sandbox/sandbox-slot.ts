@@ -28,7 +28,7 @@ export class SandboxSlot {
   /** Releases of sandboxes that were still being opened, and are closed when they are open. */
   readonly #abandoned = new Set<Promise<void>>();
   #failures: unknown[] = [];
-  /** Incremented by each release, so that a waiter can tell that the slot was released meanwhile. */
+  /** Incremented by each release, so that a waiter can detect that the slot was released in the meantime. */
   #generation = 0;
   #holds = 0;
   #holdEnded = false;

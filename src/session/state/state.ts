@@ -50,10 +50,10 @@ export interface SessionState {
   readonly updatedAt: string;
   /** The latest checkpoint of the session; null if there is none, or it was not requested. */
   readonly checkpointId: string | null;
-  /** The spending of the turns on the active path. */
+  /** The usage of the turns on the active path. */
   readonly totalTokens: number;
   readonly totalCost: number;
-  /** The total spending on all branches, summaries included. */
+  /** The total usage on all branches, summaries included. */
   readonly spent: { readonly totalTokens: number; readonly totalCost: number };
   readonly parentSessionId: string | null;
   readonly branchName: string | null;

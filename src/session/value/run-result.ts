@@ -1,25 +1,25 @@
 import type { JsonValue } from "../../internal/json.ts";
 import type { SandboxReach } from "../sandbox/sandbox.ts";
 
-/** A call that a run has asked about and that nobody has answered. */
+/** An unanswered question of a run about a call. */
 export interface RunQuestion {
-  /** What an answer names: the id of the entry that asks, where the run is kept. */
+  /** The id of the question's entry, which an answer refers to; only if the run is stored. */
   readonly question: string;
   readonly callId: string;
   readonly name: string;
-  /** The arguments, checked. */
+  /** The validated arguments. */
   readonly arguments: JsonValue;
-  /** What the call can do at most, as its tool says. */
+  /** The most that the call can do, as declared by its tool. */
   readonly effects: "reads" | "writes" | "commands";
-  /** Where it would act, and what it could reach from there; null where nothing is known. */
+  /** Where the call would act and what it could reach from there; null if unknown. */
   readonly reach: SandboxReach | null;
 }
 
-/** What a run came to, beside what was said. */
+/** The result of a run, besides its messages. */
 export interface RunResult {
-  /** The stored session that the run was kept in; null where it was kept in none. */
+  /** The stored session of the run; null if it was not stored. */
   readonly sessionId: string | null;
-  /** `parked`: the run waits for answers to its questions, and goes on when it is recovered after them. */
+  /** `parked`: the run waits for answers to its questions and continues when it is recovered after they are given. */
   readonly status: "finished" | "parked";
   /** The questions of a parked run; empty if it has finished. */
   readonly questions: readonly RunQuestion[];

@@ -8,39 +8,38 @@ type Held =
 /**
  * Finds sessions of this process by id.
  *
- * A session is kept while something makes it. Once it is finished it is found for as long as anyone else keeps it, and
- * forgotten after that.
+ * A session is held while an operation produces it. After that, it can be found for as long as other code refers to it.
  */
 export class SessionRegistry {
   readonly #held = new Map<string, Held>();
   readonly #forget = new FinalizationRegistry<{ readonly id: string; readonly held: Held }>(({ id, held }) => {
-    // The id may stand for another session by now: one of a recovered run has the id of the one before.
+    // The id may belong to another session by now: a recovered run's session has the id of its predecessor.
     if (this.#held.get(id) === held) this.#held.delete(id);
   });
 
-  /** How many sessions it knows, running and finished. */
+  /** The number of known sessions, running and finished. */
   get size(): number {
     return this.#held.size;
   }
 
-  /** Keeps a session until it is finished. One that has the id of another replaces it. */
+  /** Holds a session until it is finished. It replaces a session with the same id. */
   register(session: Session): void {
     checkArgument(typeof session?.id === "string", session, "register", "a session");
     this.#held.set(session.id, { session, weak: null });
   }
 
-  /** The session of an id, or undefined when it was never registered or is forgotten. */
+  /** Returns the session with an id, or undefined if it was never registered or was garbage collected. */
   get(id: string): Session | undefined {
     const held = this.#held.get(id);
     return held?.session ?? held?.weak?.deref();
   }
 
-  /** The sessions that are registered and not finished, in the order in which they were registered. */
+  /** The registered sessions that are not finished, in the order of registration. */
   active(): Session[] {
     return [...this.#held.values()].flatMap(({ session }) => (session === null ? [] : [session]));
   }
 
-  /** Lets go of a session, so that it can be forgotten; false when none of that id is active. */
+  /** Stops holding a session, so that it can be garbage collected; false if no session with this id is active. */
   finish(id: string): boolean {
     const session = this.#held.get(id)?.session ?? null;
     if (session === null) return false;
@@ -51,5 +50,5 @@ export class SessionRegistry {
   }
 }
 
-/** The registry of the whole process, which runs enter their sessions in. */
+/** The registry of the process, in which runs register their sessions. */
 export const sessionRegistry: SessionRegistry = new SessionRegistry();

@@ -15,21 +15,21 @@ import { systemRow, Transcript, userRow } from "./transcript.ts";
 import type { RecoveredSpending } from "../lineage/lineage.ts";
 import { addCost, addUsage, type Usage, checkCost, copyUsage } from "../usage.ts";
 
-/** What a session made from rows may carry beside them. */
+/** Optional parts of a session made from rows. */
 export interface SessionInit {
   readonly id?: string;
   readonly lineage?: Lineage;
   readonly usage?: Usage | null;
   readonly cost?: number | null;
-  /** Where its tools act: an open sandbox, or where to open one. */
+  /** Where its tools act: an open sandbox, or a placement in which to open one. */
   readonly sandbox?: Sandbox | SandboxPlacement | null;
 }
 
 /**
- * What flows through agents: what was said, where side effects go, and where it came from.
+ * The value that agents take and return: a transcript, the sandbox for side effects, and the lineage.
  *
- * Deriving a session never changes its source. Its sandbox is a counted reference: sessions derived from one with an open
- * sandbox share it, and the last of them to let go closes it.
+ * Deriving a session never changes its source. Its sandbox is a counted reference: sessions derived from one with an
+ * open sandbox share it, and the last one to release it closes it.
  */
 export class Session implements AsyncDisposable {
   readonly id: string;
@@ -55,17 +55,17 @@ export class Session implements AsyncDisposable {
     noteSession(this.id);
   }
 
-  /** A session of one thing a person says. */
+  /** A session with a single user message. */
   static fromUserMessage(content: Content): Session {
     return new Session(Transcript.of([userRow(content)]), {});
   }
 
-  /** A session of an agent's instructions. */
+  /** A session with an agent's instructions. */
   static fromAgentPrompt(prompt: string): Session {
     return new Session(Transcript.of([systemRow(prompt)]), {});
   }
 
-  /** A session that says in its lineage that it is a beginning; an empty one says nothing, whatever the text. */
+  /** A session whose lineage marks it as an original; an `empty` one has no message, even if a text is given. */
   static create(init: { readonly kind?: "user" | "system" | "empty"; readonly text?: Content } = {}): Session {
     const { kind = "user", text = "" } = init;
     if (kind === "empty") return new Session(Transcript.empty, {});
@@ -83,13 +83,13 @@ export class Session implements AsyncDisposable {
     });
   }
 
-  /** A session made by an operation on others, in the place of the first; for the operations. */
+  /** Internal: a session derived from others, with the sandbox placement of the first. */
   static derive(source: Session, transcript: Transcript, init: Omit<SessionInit, "sandbox">): Session {
     const lineage = stamped(init.lineage ?? UNKNOWN_LINEAGE);
     return new Session(transcript, { ...init, lineage }, (slot) => slot.share(source.#slot));
   }
 
-  /** Lets the operation that makes a session show how far it has come; for the operations. */
+  /** Internal: lets the operation that produces a session publish its progress. */
   static grow(
     session: Session,
     made: {
@@ -109,39 +109,39 @@ export class Session implements AsyncDisposable {
     if (made.result !== undefined) session.#result = Object.freeze(made.result);
   }
 
-  /** Adds to a session's lineage what is known only at the operation's end; for the operations. */
+  /** Internal: adds lineage fields that are known only at the end of an operation. */
   static addExtras(session: Session, extras: Lineage["extras"]): void {
     const { kind, operator, parents } = session.#lineage;
     session.#lineage = operation(kind, operator, parents, [...session.#lineage.extras, ...extras]);
   }
 
-  /** Calls a function each time that someone gets the session's sandbox, before they use it; for the operations. */
+  /** Internal: calls a function each time that someone requests the session's sandbox, before they get it. */
   static onSandbox(session: Session, work: () => Promise<void>): void {
     session.#onSandbox = work;
   }
 
-  /** Puts a session that has no sandbox in the place of another; for the operations. */
+  /** Internal: gives a session without a sandbox the placement of another session. */
   static place(session: Session, source: Session): void {
     if (!session.#slot.occupied) session.#slot.share(source.#slot);
   }
 
-  /** Aims a session at a place that a log recorded, where an open sandbox is looked for first; for the operations. */
+  /** Internal: sets a placement that a log recorded; an already open sandbox is reused. */
   static aim(session: Session, placement: SandboxPlacement): void {
     session.#slot.aim(targetOf(placement));
   }
 
-  /** Where it came from. */
+  /** The origin of the session. */
   get lineage(): Lineage {
     return this.#lineage;
   }
 
-  /** What was said. While a run makes the session, as far as it has come. */
+  /** The messages. While a run produces the session, those so far. */
   get transcript(): Transcript {
     return this.#transcript;
   }
 
-  /** The tokens that the operation which made this session spent. */
-  /** The part of its spending that the session which it was recovered from counts, too. */
+  /** The usage of the operation that produced this session. */
+  /** The part of the usage that the session from which it was recovered counts, too. */
   get recovered(): RecoveredSpending | null {
     return this.#recovered;
   }
@@ -150,27 +150,32 @@ export class Session implements AsyncDisposable {
     return this.#usage;
   }
 
-  /** What that cost. */
+  /** The cost of that usage. */
   get cost(): number | null {
     return this.#cost;
   }
 
-  /** The value that the run which made this session was asked for (`output`), as its schema makes it; else undefined. */
+  /**
+   * The structured output (`output`) of the run that produced this session, parsed by its schema; otherwise undefined.
+   */
   get output(): unknown {
     return this.#output;
   }
 
-  /** The stored session that the run which made this session was kept in; null where there is none. */
+  /** The stored session of the run that produced this session; null if there is none. */
   get sessionId(): string | null {
     return this.#result?.sessionId ?? null;
   }
 
-  /** How the run that made this session ended, `finished` or `parked`; null for a session that no run made, or not yet. */
+  /**
+   * How the run that produced this session ended, `finished` or `parked`; null while it is running, or if no run
+   * produced the session.
+   */
   get status(): RunResult["status"] | null {
     return this.#result?.status ?? null;
   }
 
-  /** What the parked run that made this session asks; empty for all others. */
+  /** The questions of the parked run that produced this session; empty for all other sessions. */
   get questions(): readonly RunQuestion[] {
     return this.#result?.questions ?? [];
   }
@@ -185,17 +190,17 @@ export class Session implements AsyncDisposable {
     return this.#slot.backend;
   }
 
-  /** What a log records of where the tools act. */
+  /** The sandbox placement in the form that a log records. */
   get sandboxPlacement(): SandboxPlacement | null {
     return this.#slot.placement;
   }
 
-  /** What commands can reach from where the tools act, whether or not it is open; null where nothing is known. */
+  /** What commands can reach from where the tools act, whether or not the sandbox is open; null if unknown. */
   sandboxReach(): Promise<SandboxReach | null> {
     return this.#slot.reach();
   }
 
-  /** The last thing a model said, or null. */
+  /** The text of the last answer, or null. */
   text(): string | null {
     for (let i = this.transcript.length - 1; i >= 0; i--) {
       const message = this.transcript.at(i)?.message;
@@ -206,24 +211,27 @@ export class Session implements AsyncDisposable {
     return null;
   }
 
-  /** The same transcript as a new session that knows its source. Costs the same whatever the length. */
+  /** A new session with the same transcript and this session as its parent. The cost does not depend on the length. */
   fork(): Session {
     return Session.derive(this, this.transcript, { lineage: operation("op_fork", "fork", [this.id]) });
   }
 
-  /** A fork with its own copy of the sandbox's files, where the backend can copy them. */
+  /** A fork with its own copy of the sandbox's files, if the backend can copy them. */
   async forkIsolated(): Promise<Session> {
     const transcript = this.transcript;
     const sandbox = await this.#slot.isolate(this.id);
     return Session.of(transcript, { lineage: stamped(operation("op_fork", "forkIsolated", [this.id])), sandbox });
   }
 
-  /** The same transcript as a new beginning, without parents. */
+  /** A new session with the same transcript and without parents. */
   detach(): Session {
     return Session.derive(this, this.transcript, { lineage: operation("op_detach", "detach", []) });
   }
 
-  /** The rows of both, this one's first. Keeps this side's sandbox; the usage is the sum of both. */
+  /**
+   * A new session with the messages of both, this one's first. Keeps this session's sandbox; its usage is the sum of
+   * both.
+   */
   merge(other: Session): Session {
     checkIsSession(other, "merge");
     const [here, there] = [this.sandboxBackend, other.sandboxBackend];
@@ -243,14 +251,14 @@ export class Session implements AsyncDisposable {
     });
   }
 
-  /** Says where the tools act and lets go of the sandbox in use. A text as spec is the working directory. */
+  /** Sets where the tools act and releases the current sandbox. A string as spec is the working directory. */
   to(backend: string = "local", spec: SandboxSpec | string = {}): this {
     checkBackendName(backend);
     this.#slot.aim({ backend, spec: typeof spec === "string" ? { workingDir: spec } : spec, handleId: null });
     return this;
   }
 
-  /** Takes a reference on an open sandbox and lets go of the one in use. */
+  /** Acquires a reference to an open sandbox and releases the current one. */
   bindSandbox(sandbox: Sandbox): this {
     const isSandbox = isObject(sandbox) && typeof sandbox.backend === "string" && isObject(sandbox.spec);
     checkArgument(isSandbox, sandbox, "bindSandbox", "an open sandbox");
@@ -259,9 +267,9 @@ export class Session implements AsyncDisposable {
   }
 
   /**
-   * The sandbox, opened if need be, once, whoever asks.
+   * Returns the sandbox; opens it on the first call.
    *
-   * @throws {SessionError} `NO_SANDBOX` without a place to open one, `SANDBOX_FAILED` when it is closed or cannot be opened.
+   * @throws {SessionError} `NO_SANDBOX` without a placement, `SANDBOX_FAILED` if it is closed or cannot be opened.
    */
   requireSandbox(): Promise<Sandbox> {
     const opened = this.#slot.require(this.id);
@@ -274,7 +282,7 @@ export class Session implements AsyncDisposable {
     return this.#slot.hold(this.id);
   }
 
-  /** Lets go of the sandbox; the last session to do so closes it. */
+  /** Releases the sandbox; the last session to do so closes it. */
   async closeSandbox(): Promise<this> {
     await this.#slot.close();
     return this;
@@ -318,7 +326,7 @@ export function checkIsSession(session: unknown, call: string): asserts session 
   checkArgument(session instanceof Session, session, call, "a session, such as Session.fromUserMessage makes");
 }
 
-/** The lineage of what an operation made. */
+/** The lineage of an operation's result. */
 export function operation(
   kind: Lineage["kind"],
   operator: string,
@@ -332,7 +340,7 @@ function leaf(kind: "leaf_user" | "leaf_system"): Lineage {
   return stamped(operation(kind, kind === "leaf_user" ? "createUserSession" : "createSystemSession", []));
 }
 
-/** Lineages that were checked, copied and frozen, so that sharing them is safe. */
+/** Lineages that were checked, copied and frozen, so that they can be shared. */
 const checkedLineages = new WeakSet<Lineage>([UNKNOWN_LINEAGE]);
 
 function copyLineage(lineage: Lineage): Lineage {
@@ -348,7 +356,7 @@ function copyLineage(lineage: Lineage): Lineage {
   }
 }
 
-/** A spec is whatever a log recorded; what is not one asks for nothing in particular. */
+/** A spec comes from a log and may be anything; an invalid one is treated as empty. */
 function targetOf({ backend, spec, handleId }: SandboxPlacement): SandboxTarget {
   if (typeof spec === "string") return { backend, spec: { workingDir: spec }, handleId };
   const isSpec = typeof spec === "object" && spec !== null && !Array.isArray(spec);

@@ -8,28 +8,29 @@ import { SessionError, show } from "../errors.ts";
 import { checkName } from "../id.ts";
 import type { AssistantMessage, Content, ContentPart, Message, ToolCall } from "../message.ts";
 
-/** What a row of a transcript is. */
+/** The kinds of rows in a transcript. */
 export type RowKind = "system" | "user" | "assistant" | "tool_result";
 
-/** One message of a transcript. Its `id` is that of the entry which holds it in a log. */
+/** One message of a transcript. Its `id` is that of its entry in the log. */
 export interface Row {
   readonly kind: RowKind;
   readonly message: Message;
   readonly id: string;
 }
 
-/** A row as a caller may give it; without an id it gets a new one. */
+/** A row as a caller passes it; without an id it gets a new one. */
 export type RowInit = Omit<Row, "id" | "kind"> & { readonly id?: string; readonly kind?: RowKind };
 
 const KIND_OF_ROLE = { system: "system", user: "user", assistant: "assistant", tool: "tool_result" } as const;
 
-/** Rows that were checked, copied and frozen, so that sharing them is safe. */
+/** Rows that were checked, copied and frozen, so that they can be shared. */
 const checked = createBrand();
 
 /**
- * What was said, in order. A transcript never changes: `append` gives a new one that shares its rows with the old.
+ * The messages of a session, in order. A transcript is immutable: `append` returns a new one that shares its rows with
+ * the old.
  *
- * Rows are frozen copies of what a caller gave, so that no later change of the caller's reaches them.
+ * Rows are frozen copies, so later changes to the caller's objects have no effect.
  */
 export class Transcript {
   static readonly empty: Transcript = new Transcript(PersistentVector.empty());
@@ -49,36 +50,38 @@ export class Transcript {
     return Transcript.empty.appendAll(rows);
   }
 
-  /** Where the beginning of a transcript is kept; for the code that keeps it. */
+  /** Internal: where the beginning of a transcript is stored. */
   static originOf(transcript: Transcript): TranscriptOrigin | null {
     return transcript.#origin;
   }
 
-  /** The same rows, with a note of where they are kept. */
+  /** Internal: the same rows, with a note of where they are stored. */
   static withOrigin(transcript: Transcript, origin: Omit<TranscriptOrigin, "length">): Transcript {
     const copy = transcript.#copy(transcript.#rows);
     copy.#origin = { ...origin, length: transcript.length };
     return copy;
   }
 
-  /** What a run put instead of the first rows, in its requests; for the next run. */
+  /** Internal: the summary that a run used in its requests in place of the first rows. */
   static compactionOf(transcript: Transcript): TranscriptCompaction | null {
     return transcript.#compaction;
   }
 
-  /** The same rows, with a note of what stands for the first of them in a request. */
+  /** Internal: the same rows, with a note of the summary that replaces the first of them in requests. */
   static withCompaction(transcript: Transcript, compaction: TranscriptCompaction): Transcript {
     const copy = transcript.#copy(transcript.#rows);
     copy.#compaction = compaction;
     return copy;
   }
 
-  /** The index of the first row whose token count is trusted: those before it count what an edit has changed since. */
+  /**
+   * The index of the first row whose token count can be used; counts before it include content that was edited later.
+   */
   static firstCountedOf(transcript: Transcript): number {
     return transcript.#firstCounted;
   }
 
-  /** The same rows, with a note of the first one whose token count is trusted. */
+  /** The same rows, with a note of the first one whose token count can be used. */
   static withFirstCounted(transcript: Transcript, index: number): Transcript {
     const copy = transcript.#copy(transcript.#rows);
     copy.#firstCounted = index;
@@ -97,23 +100,23 @@ export class Transcript {
     return this.#rows.length;
   }
 
-  /** All rows as a frozen list, made when it is first asked for. */
+  /** All rows as a frozen list, created on first use. */
   get rows(): readonly Row[] {
     this.#list ??= Object.freeze([...this.#rows]);
     return this.#list;
   }
 
-  /** The row at an index, counted from the end when it is negative. */
+  /** The row at an index; a negative index counts from the end. */
   at(index: number): Row | undefined {
     return this.#rows.at(index < 0 ? this.length + index : index);
   }
 
-  /** This transcript and these rows. Costs what the new rows cost, whatever the length. */
+  /** A transcript with these rows added. The cost does not depend on the length of this transcript. */
   append(...rows: RowInit[]): Transcript {
     return this.appendAll(rows);
   }
 
-  /** This transcript and any number of rows. */
+  /** A transcript with any number of rows added. */
   appendAll(rows: Iterable<RowInit>): Transcript {
     checkArgument(isIterable(rows), rows, "appendAll", "a list of rows");
     const appended = this.#rows.append(checkedRows(rows));
@@ -122,16 +125,16 @@ export class Transcript {
   }
 
   /**
-   * This transcript and the rows of another. A row that stands here already gets a new id, as a log holds each id once;
-   * all others keep theirs. Costs what the other's rows cost, and a look at those rows of this one that no earlier
-   * `concat` to it, or to what it was made of, has seen.
+   * A transcript with the rows of another added. A row that is already in this transcript gets a new id, because a log
+   * contains each id once; all others keep theirs. The cost depends on the other's rows, and on those rows of this
+   * transcript that no earlier `concat` has indexed.
    */
   concat(other: Transcript): Transcript {
     checkArgument(other instanceof Transcript, other, "concat", "a transcript");
     return this.appendAll(apart(this.#rows, other));
   }
 
-  /** The messages of the rows, in no provider's dialect. */
+  /** The messages of the rows, in a provider-independent form. */
   toMessages(): Message[] {
     const messages: Message[] = [];
     for (const row of this.#rows) messages.push(row.message);
@@ -143,59 +146,62 @@ export class Transcript {
   }
 }
 
-/** A summary that stands for the first rows of a transcript in a request. The rows themselves are still there. */
+/** A summary that replaces the first rows of a transcript in requests. The rows are still in the transcript. */
 export interface TranscriptCompaction {
-  /** The id of its entry. */
+  /** The id of the summary's entry. */
   readonly id: string;
   readonly summary: string;
-  /** The first row that it does not stand for. */
+  /** The index of the first row that it does not replace. */
   readonly from: number;
 }
 
-/** Where the first rows of a transcript are kept, so that they need not be written again. */
+/** Where the first rows of a transcript are stored, so that they need not be written again. */
 export interface TranscriptOrigin {
-  /** The store that holds them. */
+  /** The store. */
   readonly store: object;
   readonly sessionId: string;
   /** The last entry on their path. */
   readonly entryId: string;
-  /** How many rows that path stands for. */
+  /** The number of rows on that path. */
   readonly length: number;
-  /** The session's version when `resumeSession` read it, so that a run goes on in it; left out where a run would be a fork. */
+  /**
+   * The session's version when `resumeSession` read it; a run then continues that session. Absent if a run must create
+   * a fork.
+   */
   readonly resumedAt?: number;
 }
 
-/** A row of what a person says. */
+/** A row with a user message. */
 export function userRow(content: Content): Row {
   return rowOf({ message: { role: "user", content } });
 }
 
-/** A row of what the system sets. */
+/** A row with a system message. */
 export function systemRow(content: Content): Row {
   return rowOf({ message: { role: "system", content } });
 }
 
-/** A row of what a model answers: calls, text, or both. */
+/** A row with a model's answer: calls, text, or both. */
 export function assistantRow(toolCalls: readonly ToolCall[], content: Content | null = null): Row {
   checkArgument(Array.isArray(toolCalls), toolCalls, "assistantRow", "a list of tool calls");
   const calls: Partial<AssistantMessage> = toolCalls.length === 0 ? {} : { toolCalls };
   return rowOf({ message: { role: "assistant", content, ...calls } });
 }
 
-/** A row of what a tool answers: a text or content parts as they are, anything else as JSON. */
+/** A row with a tool result: text or content parts as they are, other values as JSON. */
 export function toolResultRow(callId: string, name: string, body: unknown): Row {
   const content = isContent(body) ? body : JSON.stringify(jsonOf(body ?? null, "body"));
   return rowOf({ message: { role: "tool", toolCallId: callId, name, content } });
 }
 
 /**
- * A row of any message.
+ * A row with any message.
  *
  * @throws {SessionError} `INVALID_ENTRY` or `INVALID_VALUE` for a message that a session cannot hold.
  */
 export function rowOf(init: RowInit): Row {
   if (typeof init === "object" && init !== null && checked.has(init)) return init as Row;
-  // Each field is read once: a getter could answer the check with one value and the row with another.
+  // Each field is read once: a getter could return one value to the check and another to the row.
   const { message: given, kind: kindGiven, id } = init ?? {};
   const message = checkedMessage(given);
   const kind = KIND_OF_ROLE[message.role];
@@ -222,12 +228,12 @@ function* apart(mine: PersistentVector<Row>, theirs: Transcript): Generator<Row>
   }
 }
 
-/** The ids of rows that transcripts share, as long as one of these is there. */
+/** The ids of rows that transcripts share, kept as long as one of these transcripts exists. */
 const idsOfParts = new WeakMap<object, ReadonlySet<string>>();
 
 function takenIds(rows: PersistentVector<Row>, lookups: number): readonly ReadonlySet<string>[] {
   const parts = [...rows.parts()];
-  // Where much is looked for, looking in many chunks costs more than making one of them.
+  // With many lookups, searching many chunks costs more than merging them into one.
   if (lookups * parts.length > rows.length) return [idsOf(rows)];
   return parts.map(({ key, items }) => {
     const ids = idsOfParts.get(key) ?? idsOf(items());
