@@ -3,7 +3,7 @@ import { alignTurns } from "./align-turns.ts";
 import type { TurnRow } from "./turn-row.ts";
 
 function row(kind: string, text: string, id = `${kind}-${text}`): TurnRow {
-  return { id, kind, title: kind, text, calls: [], failed: false, tokens: 0, cost: null };
+  return { id, kind, title: kind, text, isMarkdown: true, calls: [], failed: false, tokens: 0, cost: null };
 }
 
 const shown = (left: readonly TurnRow[], right: readonly TurnRow[]): string[] =>

@@ -1,5 +1,6 @@
 import { type ReactNode, useState } from "react";
 import { formatCompact, formatCost } from "../sessions/list/amounts.ts";
+import { Markdown } from "../markdown/markdown.tsx";
 import { visibleText } from "../markdown/visible-text.ts";
 import type { Piece } from "./compare-words.ts";
 import type { TurnRow } from "./turn-row.ts";
@@ -9,7 +10,7 @@ const CHARACTERS_FIRST = 4000;
 const CHARACTERS_MAX = 200_000;
 const ARGUMENTS_MAX = 2000;
 
-/** One turn of a side, as text. */
+/** One turn of a side, as Markdown; results of tools and settings as text. */
 export function TurnCard({
   row,
   pieces,
@@ -43,19 +44,15 @@ export function TurnCard({
         )}
       </p>
       {length > 0 && (
-        <div className="compare-text" dir="auto">
-          {shown.map((piece, index) => {
-            // The pieces of a text are never reordered, so the index is a stable key.
-            const key = `${index}`;
-            const text = visibleText(piece.text);
-            return piece.own ? (
-              <mark key={key} className={`compare-own compare-own-${side ?? "left"}`}>
-                {text}
-              </mark>
-            ) : (
-              <span key={key}>{text}</span>
-            );
-          })}
+        <div className={`compare-text${row.isMarkdown ? "" : " compare-text-plain"}`} dir="auto">
+          {row.isMarkdown ? (
+            <Markdown
+              text={shown.map((piece) => piece.text).join("")}
+              marks={{ pieces: shown, className: `compare-own-${side ?? "left"}` }}
+            />
+          ) : (
+            <Pieces pieces={shown} side={side ?? "left"} />
+          )}
         </div>
       )}
       {length > CHARACTERS_FIRST && !all && (
@@ -74,6 +71,21 @@ export function TurnCard({
       ))}
     </article>
   );
+}
+
+function Pieces({ pieces, side }: { readonly pieces: readonly Piece[]; readonly side: "left" | "right" }): ReactNode {
+  return pieces.map((piece, index) => {
+    // The pieces of a text are never reordered, so the index is a stable key.
+    const key = `${index}`;
+    const text = visibleText(piece.text);
+    return piece.own ? (
+      <mark key={key} className={`compare-own-${side}`}>
+        {text}
+      </mark>
+    ) : (
+      <span key={key}>{text}</span>
+    );
+  });
 }
 
 function cut(pieces: readonly Piece[], charactersMax: number): readonly Piece[] {

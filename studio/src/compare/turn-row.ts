@@ -2,6 +2,7 @@ import { costOfAnswer, type ShownCost } from "../../../src/models/shown-cost.ts"
 import type { Entry } from "../../../src/session/log/entry.ts";
 import type { ToolCall } from "../../../src/session/message.ts";
 import { spokenText } from "../request/spoken-text.ts";
+import { outputOf } from "../transcript/content/call-output.ts";
 
 /** What a comparison shows of an entry. */
 export interface TurnRow {
@@ -11,6 +12,8 @@ export interface TurnRow {
   /** The heading. */
   readonly title: string;
   readonly text: string;
+  /** Whether the text is Markdown; results of tools are not. */
+  readonly isMarkdown: boolean;
   readonly calls: readonly ToolCall[];
   readonly failed: boolean;
   readonly tokens: number;
@@ -44,11 +47,14 @@ const ROLES = { system: "System", user: "User", assistant: "Assistant", tool: "T
 function messageRow(id: string, message: Extract<Entry, { type: "message" }>["message"]): TurnRow {
   const assistant = message.role === "assistant" ? message : null;
   const speaker = message.role === "tool" ? `Tool ${message.name}` : (ROLES[message.role] ?? message.role);
+  const isTool = message.role === "tool";
+  const text = spokenText(message.content);
   return {
     id,
     kind: message.role,
     title: message.agent === undefined ? speaker : `${speaker} · ${message.agent}`,
-    text: spokenText(message.content),
+    text: isTool ? outputText(text, { name: message.name, failed: message.isError === true }) : text,
+    isMarkdown: !isTool,
     calls: assistant?.toolCalls ?? [],
     failed: (message.role === "tool" && message.isError === true) || assistant?.stopReason === "error",
     tokens: assistant?.usage?.totalTokens ?? 0,
@@ -57,5 +63,21 @@ function messageRow(id: string, message: Extract<Entry, { type: "message" }>["me
 }
 
 function note(id: string, kind: string, title: string, text: string): TurnRow {
-  return { id, kind, title, text, calls: [], failed: false, tokens: 0, cost: null };
+  return { id, kind, title, text, isMarkdown: kind !== "setting", calls: [], failed: false, tokens: 0, cost: null };
+}
+
+/** The result of a tool as the text that a person reads, not as JSON. */
+function outputText(text: string, { name, failed }: { readonly name: string; readonly failed: boolean }): string {
+  const output = outputOf({ name, arguments: "{}" }, { text, failed });
+  if (output === null) return "";
+  switch (output.kind) {
+    case "terminal":
+      return [output.stdout.trimEnd(), output.stderr.trimEnd()].filter((each) => each !== "").join("\n");
+    case "table":
+      return output.rows.map((row) => row.filter((cell) => cell !== "").join("  ")).join("\n");
+    case "text":
+      return output.text;
+    default:
+      return text;
+  }
 }

@@ -1,5 +1,4 @@
 import type { ReactNode } from "react";
-import type { FleetView } from "skein/client";
 import { RequestBoundary } from "../request/request-boundary.tsx";
 import { useClient } from "../request/use-client.ts";
 import { useRevised } from "../request/use-revised.ts";
@@ -8,6 +7,7 @@ import { BackLink } from "../shell/back-link.tsx";
 import { useTitle } from "../shell/use-title.ts";
 import { FleetWaiting } from "./fleet-waiting.tsx";
 import { FleetWorkers } from "./fleet-workers.tsx";
+import { fleetSummary } from "./fleet-summary.ts";
 import "./fleet.css";
 
 /** How often the page reloads while it is visible. */
@@ -30,7 +30,7 @@ export function FleetPage(): ReactNode {
                 This may not be up to date: {fleet.error.message}
               </p>
             )}
-            <p className="soft">{summaryOf(data)}</p>
+            <p className="soft">{fleetSummary(data)}</p>
             <FleetWorkers workers={data.workers} />
             <FleetWaiting fleet={data} />
           </>
@@ -38,13 +38,4 @@ export function FleetPage(): ReactNode {
       </RequestBoundary>
     </div>
   );
-}
-
-function summaryOf({ workers, waiting }: FleetView): string {
-  const sum = (count: (worker: FleetView["workers"][number]) => number): number =>
-    workers.reduce((total, worker) => total + count(worker), 0);
-  const [active, room] = [sum((worker) => worker.active), sum((worker) => worker.concurrency)];
-  const who = workers.length === 1 ? "1 worker has" : `${workers.length} workers have`;
-  const waits = waiting === 1 ? "1 session has a run that waits" : `${waiting} sessions have a run that waits`;
-  return `${who} ${active} of ${room} runs. ${waits}.`;
 }

@@ -4,6 +4,7 @@ import remarkGfm from "remark-gfm";
 import { CodeBlock } from "./code-block.tsx";
 import { limitDepth } from "./limit-depth.ts";
 import { LongText } from "./long-text.tsx";
+import { type MarkedPiece, markPieces } from "./mark-pieces.ts";
 import { safeImage, safeLink } from "./safe-url.ts";
 import { visibleText } from "./visible-text.ts";
 import "./markdown.css";
@@ -12,28 +13,39 @@ import "./markdown.css";
 const CHARACTERS_MAX = 60_000;
 
 /** Renders untrusted Markdown safely: HTML is shown as text. */
-export const Markdown: (props: { readonly text: string }) => ReactNode = memo(function Markdown({
+export const Markdown: (props: MarkdownProps) => ReactNode = memo(function Markdown({
   text,
-}: {
-  readonly text: string;
-}): ReactNode {
-  const rendered = text.length > CHARACTERS_MAX ? null : render(text);
+  marks,
+}: MarkdownProps): ReactNode {
+  const rendered = text.length > CHARACTERS_MAX ? null : render(text, marks);
   return rendered === null ? <LongText text={text} /> : <div className="markdown">{rendered}</div>;
 });
 
+/** The props of a Markdown text. */
+export interface MarkdownProps {
+  readonly text: string;
+  /** The text in pieces, of which some are marked; nothing is marked by default. */
+  readonly marks?: { readonly pieces: readonly MarkedPiece[]; readonly className: string };
+}
+
 /** Null if the text cannot be rendered as Markdown. */
-function render(text: string): ReactNode {
+function render(text: string, marks: MarkdownProps["marks"]): ReactNode {
   try {
     // Called as a function, not as a component, so that errors are caught here.
     return renderMarkdown({
       children: visibleText(text),
       remarkPlugins: [[remarkGfm, { singleTilde: false }], limitDepth],
+      rehypePlugins: marks === undefined ? [] : [markPieces(marks.pieces.map(visiblePiece), marks.className)],
       urlTransform: (url, key) => (key === "src" ? safeImage(url) : safeLink(url)) ?? "",
       components: COMPONENTS,
     });
   } catch {
     return null;
   }
+}
+
+function visiblePiece({ text, own }: MarkedPiece): MarkedPiece {
+  return { text: visibleText(text), own };
 }
 
 const COMPONENTS: Components = {

@@ -124,7 +124,7 @@ function Since({ asked }: { readonly asked: RunQuestion }): ReactNode {
   const { askedAt, expiresAt } = asked;
   return (
     <p className="small soft">
-      RunQuestion <time dateTime={askedAt}>{formatTime(askedAt)}</time>
+      Asked <time dateTime={askedAt}>{formatTime(askedAt)}</time>
       {expiresAt !== undefined && (
         <>
           ; unanswered, it counts as denied from <time dateTime={expiresAt}>{formatTime(expiresAt)}</time> on

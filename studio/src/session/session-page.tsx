@@ -1,9 +1,10 @@
 import { type ReactNode, useEffect, useRef } from "react";
-import { ClientError } from "skein/client";
+import { ClientError, type SessionView } from "skein/client";
 import { CheckpointsView } from "../checkpoints/checkpoints-view.tsx";
 import { CompareView } from "../compare/compare-view.tsx";
 import { ContextView } from "../context/context-view.tsx";
 import { GroupView } from "../groups/group-view.tsx";
+import { useHasGroup } from "../groups/use-has-group.ts";
 import { LineageView } from "../lineage/lineage-view.tsx";
 import { visibleText } from "../markdown/visible-text.ts";
 import { RequestBoundary } from "../request/request-boundary.tsx";
@@ -55,7 +56,7 @@ export function SessionPage({ route }: { readonly route: Extract<Route, { page: 
               </h1>
               <SessionActions session={session} onChange={live.reload} />
             </header>
-            <ViewLinks id={id} view={view} />
+            <ViewLinks session={session} view={view} />
             <div className="session-view">
               <View key={id} session={session} live={live} options={options} />
             </div>
@@ -66,7 +67,10 @@ export function SessionPage({ route }: { readonly route: Extract<Route, { page: 
   );
 }
 
-function ViewLinks({ id, view }: { readonly id: string; readonly view: ViewName }): ReactNode {
+function ViewLinks({ session, view }: { readonly session: SessionView; readonly view: ViewName }): ReactNode {
+  const { id } = session.header;
+  const hasGroup = useHasGroup(session);
+  const views = SESSION_VIEWS.filter((name) => name !== "group" || hasGroup || view === "group");
   const links = useRef<HTMLElement>(null);
   // In a narrow window, the links scroll; show the current one.
   useEffect(() => {
@@ -75,7 +79,7 @@ function ViewLinks({ id, view }: { readonly id: string; readonly view: ViewName 
   }, [view]);
   return (
     <nav ref={links} aria-label="Views of the session" className="session-views">
-      {SESSION_VIEWS.map((name) => (
+      {views.map((name) => (
         <a
           key={name}
           data-view={name}

@@ -12,7 +12,7 @@ export function Fold({
   readonly className?: string;
   /** Whether it is open at first. */
   readonly open?: boolean;
-  /** RequestBoundary below the title while it is collapsed. */
+  /** Shown below the title while it is collapsed. */
   readonly folded?: ReactNode;
   readonly children: ReactNode;
 }): ReactNode {

@@ -2,11 +2,10 @@ import { type ReactNode, useMemo } from "react";
 import type { ToolCall, ToolMessage } from "../../../../src/session/message.ts";
 import { LongText } from "../../markdown/long-text.tsx";
 import { visibleText } from "../../markdown/visible-text.ts";
-import { CallGlanceView } from "./call-glance-view.tsx";
-import { glanceOf } from "./call-glance.ts";
+import { CallOutputView } from "./call-output-view.tsx";
+import { outputOf } from "./call-output.ts";
 import { ContentView } from "./content-view.tsx";
-import { DiffView } from "./diff-view.tsx";
-import { argumentsOf, fileEditOf } from "./file-edit.ts";
+import { argumentsOf } from "./file-edit.ts";
 import { Fold } from "./fold.tsx";
 import { partsOf, textOf } from "./content-text.ts";
 import "./tool-call-fold.css";
@@ -25,7 +24,7 @@ const STATES: Readonly<Record<CallState, string>> = {
   failed: "failed",
 };
 
-/** A call: collapsed with its name, subject and result at a glance; complete when it is open. */
+/** A call: folded with its name, subject and the beginning of its output; complete when it is open. */
 export function ToolCallFold({
   call,
   result,
@@ -42,11 +41,11 @@ export function ToolCallFold({
   readonly children?: ReactNode;
 }): ReactNode {
   const state = given ?? (result?.isError === true ? "failed" : "done");
-  const edit = fileEditOf(call);
-  const glance = useMemo(
-    () => glanceOf(call, result === null ? null : { text: textOf(result.content), failed: result.isError === true }),
+  const output = useMemo(
+    () => outputOf(call, result === null ? null : { text: textOf(result.content), failed: result.isError === true }),
     [call, result],
   );
+  const media = result === null ? [] : partsOf(result.content).filter(({ type }) => type !== "text");
   const title = (
     <>
       <code className="transcript-tool-name">{visibleText(call.name.slice(0, 120)) || "…"}</code>
@@ -59,35 +58,39 @@ export function ToolCallFold({
       <Fold
         title={title}
         className="transcript-tool-fold"
-        folded={glance !== null && <CallGlanceView glance={glance} />}
+        folded={output !== null && <CallOutputView output={output} folded />}
       >
-        {edit !== null ? (
-          <DiffView edit={edit} />
-        ) : (
-          <>
-            <p className="soft small">Arguments</p>
-            <LongText text={prettyOf(call.arguments)} first={4000} />
-          </>
-        )}
+        {output === null && result !== null && media.length === 0 && <p className="soft small">The result is empty.</p>}
+        {output !== null && <CallOutputView output={output} folded={false} />}
+        <ContentView content={media} />
         {answer}
-        {result !== null && <ToolResult message={result} />}
+        <Fold title={<span className="small soft">As recorded</span>}>
+          <p className="soft small">Arguments</p>
+          <LongText text={prettyOf(call.arguments)} first={4000} />
+          {result !== null && (
+            <>
+              <p className="soft small">Result</p>
+              <LongText text={prettyOf(textOf(result.content))} first={4000} />
+            </>
+          )}
+        </Fold>
       </Fold>
       {children}
     </div>
   );
 }
 
-/** The result of a tool, as plain text: tools do not write Markdown. */
+/** The result of a tool whose call is not shown. */
 export function ToolResult({ message }: { readonly message: ToolMessage }): ReactNode {
   const others = partsOf(message.content).filter(({ type }) => type !== "text");
-  const text = textOf(message.content);
+  const call = { name: message.name, arguments: "{}" };
+  const output = outputOf(call, { text: textOf(message.content), failed: message.isError === true });
   return (
-    <div className={message.isError === true ? "transcript-result transcript-result-failed" : "transcript-result"}>
-      <p className="soft small">{message.isError === true ? "Error" : "Result"}</p>
-      {text === "" && others.length === 0 && <p className="soft">Nothing.</p>}
-      {text !== "" && <LongText text={prettyOf(text)} first={4000} />}
+    <>
+      {output === null && others.length === 0 && <p className="soft">The result is empty.</p>}
+      {output !== null && <CallOutputView output={output} folded={false} />}
       <ContentView content={others} />
-    </div>
+    </>
   );
 }
 
