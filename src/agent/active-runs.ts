@@ -1,25 +1,25 @@
 import { checkCount } from "../stores/complete/valid-arguments.ts";
 import { checkArgument, checkOptionsOf } from "../session/check-arguments.ts";
-/** What the process knows of a run that goes on. */
+/** A run that is in progress in this process. */
 export interface ActiveRun {
   readonly id: string;
-  /** Settles when the run has ended, and never rejects. */
+  /** Resolves when the run has ended; never rejects. */
   readonly ended: Promise<void>;
-  /** Stops it without a word, so that it can be recovered. */
+  /** Stops the run without recording an end, so that it can be recovered. */
   abandon(): Promise<void>;
 }
 
 const active = new Set<ActiveRun>();
 
-/** Counts a run among those that go on, until it ends. */
+/** Registers a run until it ends. */
 export function trackRun(run: ActiveRun): void {
   active.add(run);
   void run.ended.then(() => active.delete(run));
 }
 
 /**
- * Waits for the runs of this process, or for those of these ids, before it ends. What does not finish in time is let go of
- * and can be recovered.
+ * Waits for the runs of this process, or for those of these ids, before it ends. Runs that do not finish in time are
+ * abandoned and can be recovered.
  *
  * @example
  * process.once("SIGTERM", async () => {
@@ -27,7 +27,7 @@ export function trackRun(run: ActiveRun): void {
  *   console.log("To be recovered:", abandoned);
  * });
  *
- * @returns the ids of the sessions that finished, and of those that were abandoned.
+ * @returns the ids of the finished and of the abandoned sessions.
  */
 export async function drainRuns(
   options: { readonly timeoutMs?: number; readonly ids?: readonly string[] } = {},
@@ -51,7 +51,7 @@ export async function drainRuns(
   return { finished: [...done], abandoned: abandoned.map((run) => run.id) };
 }
 
-/** Lets go of a run of this process at once, so that it can be recovered; resolves when it has ended. */
+/** Abandons a run of this process immediately, so that it can be recovered; resolves when it has ended. */
 export async function abandonRun(id: string): Promise<void> {
   await Promise.all([...active].filter((run) => run.id === id).map((run) => run.abandon()));
 }

@@ -13,14 +13,17 @@ import { toolsOf } from "./tools/offer-tools.ts";
 import type { Tool } from "./tools/tool.ts";
 import { checkAskPolicy, stricterOf } from "./tools/ask-policy.ts";
 
-/** What an agent is made of. Everything else that a loop takes can be given too, and holds for every run. */
+/** The parts of an agent. Every option of a loop is accepted too, and applies to each run. */
 export interface AgentInit
   extends Omit<LoopOptions, "model" | "signal" | "onEvent" | "persist" | "agentName" | "runId" | "deadline"> {
-  /** What it is called where several speak; goes on every answer as `agent`. */
+  /** The agent's name, for sessions with several agents; recorded on every answer as `agent`. */
   readonly name?: string;
-  /** Its instructions. */
+  /** The instructions. */
   readonly prompt: string;
-  /** A model, or the name of one as `provider/id`, which is made when a run first needs it; see `createModel`. */
+  /**
+   * A model, or the name of one as `provider/id`. A named model is created when a run first needs it; see
+   * `createModel`.
+   */
   readonly model: Model | string;
   readonly tools?: readonly Tool[];
 }
@@ -28,16 +31,18 @@ export interface AgentInit
 /** A model with instructions and tools, ready to be run. */
 export interface Agent {
   readonly name: string | null;
-  /** @throws {SessionError} what `createModel` throws, where the agent was given a model by name that cannot be made. */
+  /**
+   * @throws {SessionError} the error of `createModel`, if the agent's model was given by name and cannot be created.
+   */
   readonly model: Model;
-  /** What it can call, where that is known. */
+  /** The agent's tools, if they are known. */
   readonly tools?: readonly Tool[];
   /** The instructions as a session. */
   readonly session: Session;
   /**
-   * Answers a session, a run that will come to one, a text, content parts or messages. Nothing is stored unless `persist`
-   * says where; `SessionManager.run` stores. Options given here go before the agent's own; of two words for `ask`, the
-   * stricter one holds. With `output`, the run comes to a session with that value as its `output`.
+   * Answers a session, a run whose result is a session, a text, content parts or messages. Stores nothing unless
+   * `persist` is given; `SessionManager.run` stores. Options override the agent's own; of two values of `ask`, the
+   * stricter one applies. With `output`, the resulting session has the structured output in `output`.
    */
   run<const S extends OutputSchema = undefined>(
     input: SessionInput | RunInput,
@@ -57,15 +62,15 @@ const {
 const AGENT_KEYS: KeysOf<AgentInit> = { ...KEPT_KEYS, name: true, prompt: true };
 
 /**
- * Makes an agent of instructions, a model and tools.
+ * Creates an agent from instructions, a model and tools.
  *
  * @example
  * const agent = createAgent({ prompt: "You answer in one sentence.", model: "openai/gpt-5-mini" });
  * const answer = await agent.run("What is a fork?");
  * console.log(answer.text());
  *
- * @throws {SessionError} `INVALID_OPTION` without a prompt or a model, or for no word of `ask`; `INVALID_TOOL` for tools
- * that share a name, be it that of a built-in tool.
+ * @throws {SessionError} `INVALID_OPTION` without a prompt or a model, or for an invalid `ask`; `INVALID_TOOL` for two
+ * tools with the same name, built-in tools included.
  */
 export function createAgent(init: AgentInit): Agent {
   checkOptionsOf(init, AGENT_KEYS, "createAgent", LOOP_HABITS);
@@ -99,7 +104,7 @@ export function createAgent(init: AgentInit): Agent {
   };
 }
 
-/** A function that gives the model; one that was named is made once. */
+/** Returns a function that returns the model; a named model is created once. */
 function modelOf(given: unknown): () => Model {
   let made: Model | null = null;
   if (typeof given === "string" && given !== "") return () => (made ??= createModel(given));
@@ -124,10 +129,10 @@ export function checkIsAgent(agent: unknown, call: string): asserts agent is Age
 }
 
 /**
- * Loads the packages of the agents' models. A program that serves agents calls it at its start, so that it fails there, and not
- * after it has accepted a run.
+ * Loads the packages of the agents' models. Servers call it at start, so that a missing key or package fails there and
+ * not after a run was accepted.
  *
- * @throws {SessionError} `KEY_MISSING` or `DRIVER_MISSING`, with the variable or the package.
+ * @throws {SessionError} `KEY_MISSING` or `DRIVER_MISSING`, which names the variable or the package.
  */
 export async function prepareModels(agents: readonly Agent[]): Promise<void> {
   await Promise.all(agents.map(({ model }) => model.prepare?.()));

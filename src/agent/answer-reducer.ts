@@ -14,7 +14,7 @@ export interface CallState {
   readonly question?: string | undefined;
   readonly started?: boolean;
   readonly result?: { readonly content: Content | null; readonly isError?: boolean } | undefined;
-  /** A run inside a tool makes the call. */
+  /** Whether the call is made by a run inside a tool. */
   readonly inner?: boolean;
 }
 

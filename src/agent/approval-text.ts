@@ -1,24 +1,24 @@
 import type { JsonValue } from "../internal/json.ts";
 import type { Approval } from "../session/log/run-event.ts";
 
-/** What a call would do, taken apart for whoever is asked: together, the parts are all of its arguments. */
+/** The arguments of a call in parts for display; together, the parts are complete. */
 export interface CallParts {
-  /** What the text is. */
+  /** The kind of `text`. */
   readonly kind: "command" | "program" | "content" | "edit" | "arguments";
-  /** The command itself, the program, what is written; else the arguments as JSON. */
+  /** The command, the program, or the content to be written; otherwise the arguments as JSON. */
   readonly text: string;
-  /** The file that it is about; null where that is none. */
+  /** The file that the call affects; null if there is none. */
   readonly path: string | null;
-  /** All other arguments as JSON; null where there are none. */
+  /** All other arguments as JSON; null if there are none. */
   readonly rest: string | null;
 }
 
-/** Everything that is not seen, or is seen as something else: controls, marks of direction, fillers, odd spaces. */
+/** Characters that are invisible or look like others: control characters, direction marks, fillers, unusual spaces. */
 const UNSEEN = /(?![\n\t ])[\p{C}\p{Z}\p{Default_Ignorable_Code_Point}\u2800]/gu;
 const EMPTY_LINES = /\n(?:[ \t]*\n){4,}/g;
 const BLANKS = / {24,}|\t{8,}/g;
 
-/** A call's arguments, taken apart. What is not as expected is shown as it came, and never left out. */
+/** Splits a call's arguments into parts. Unexpected values are shown unchanged and never left out. */
 export function callParts({ arguments: given }: Pick<Approval, "arguments">): CallParts {
   if (typeof given !== "object" || given === null || Array.isArray(given)) return plain(given);
   const all = given as Readonly<Record<string, JsonValue>>;
@@ -33,7 +33,7 @@ export function callParts({ arguments: given }: Pick<Approval, "arguments">): Ca
   return plain(given);
 }
 
-/** A text with everything in it made visible: what cannot be seen, and what pushes the rest out of sight. */
+/** Makes every character of a text visible: invisible ones, and those that would move the rest out of view. */
 export function shownText(text: string): string {
   return text
     .replace(UNSEEN, (character) => `[U+${hex(character)}]`)
@@ -41,11 +41,11 @@ export function shownText(text: string): string {
     .replace(BLANKS, (run) => ` [${run.length} ${run[0] === " " ? "spaces" : "tabs"}] `);
 }
 
-/** Where a call would act and what it could reach from there, as words for a sentence. */
+/** Where a call would act and what it could reach from there, as part of a sentence. */
 export function reachText({ effects, reach }: Pick<Approval, "effects" | "reach">): string {
   if (reach === null) return "nothing is known of what it can reach";
   const where = reach.directory === null ? "not on this machine" : `in ${shownText(reach.directory)}`;
-  // Tools for files stay in their directory, whatever commands can do.
+  // File tools are confined to their directory, whatever commands can reach.
   if (effects !== "commands") return where;
   const network = reach.network ? "network" : "no network";
   return `${where} (${reach.isolated ? "isolated" : "not isolated"}, ${network})`;

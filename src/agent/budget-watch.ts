@@ -4,21 +4,21 @@ import { sessionRegistry } from "../session/value/session-registry.ts";
 import { addCost, addUsage, NO_USAGE, withoutUsage } from "../session/usage.ts";
 import type { Budget, LoopOptions, Spending } from "./loop-options.ts";
 
-/** Watches what a run spends. */
+/** Enforces the budget of a run. */
 export class BudgetWatch {
   readonly #budget: Budget;
   readonly #onBudget: LoopOptions["onBudget"];
   readonly #before: Spending;
   #crossed = false;
 
-  /** `before` is what was spent before the run and counts too. */
+  /** `before` is the spending from before the run, which also counts. */
   constructor(budget: Budget, onBudget: LoopOptions["onBudget"], before: Spending) {
     this.#budget = budget;
     this.#onBudget = onBudget;
     this.#before = before;
   }
 
-  /** Whether the run is to stop, given what it has spent itself. */
+  /** Whether the run must stop, given its own spending. */
   stops(own: { readonly usage: Spending["usage"] | null; readonly cost: number | null }): boolean {
     if (this.#crossed) return false;
     const { totalTokens = Number.POSITIVE_INFINITY, cost: costMax = Number.POSITIVE_INFINITY } = this.#budget;
@@ -30,7 +30,7 @@ export class BudgetWatch {
   }
 }
 
-/** What counts against a budget beside what the run itself spends, over all of its claims. */
+/** The spending that counts against a budget in addition to the run's own, over all its claims. */
 export function spentBefore(budget: Budget, input: Session, { recovered }: Session): Spending {
   if (budget.over !== "lineage") return { usage: NO_USAGE, cost: 0 };
   const { usage, cost } = lineageUsage(knownLineage(input), input.id);
@@ -38,10 +38,10 @@ export function spentBefore(budget: Budget, input: Session, { recovered }: Sessi
   return { usage: withoutUsage(usage, recovered.usage), cost: Math.max(0, cost - (recovered.cost ?? 0)) };
 }
 
-/** A session and those it was made from, as far as the process still knows them. */
+/** A session and its ancestors, as far as this process knows them. */
 function knownLineage(session: Session): Session[] {
   const found = new Map([[session.id, session]]);
-  // A map that grows while it is walked is a queue.
+  // A Map also iterates over entries that are added during the iteration, so it serves as a queue.
   for (const { lineage } of found.values()) {
     for (const id of lineage.parents) {
       const parent = found.has(id) ? undefined : sessionRegistry.get(id);

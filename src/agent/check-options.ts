@@ -18,10 +18,10 @@ import { ANSWER_TOOL, outputSchema } from "./output/run-output.ts";
 import { type OfferedTools, offerTools } from "./tools/offer-tools.ts";
 import { checkAskPolicy } from "./tools/ask-policy.ts";
 
-/** A shorter lease would be lost to an ordinary pause of the process. */
+/** A shorter lease would be lost during an ordinary pause of the process. */
 const LEASE_MS_MIN = 1_000;
 const LEASE_MS_MAX = 3_600_000;
-/** The longest time that a timer can wait. */
+/** The longest delay of a timer. */
 const PARK_AFTER_MS_MAX = 2 ** 31 - 1;
 const PARK_EXPIRE_MS_MAX = 10 * 365 * 24 * 3_600_000;
 
@@ -34,9 +34,9 @@ const RETRY_LIMITS = {
 } as const;
 
 /**
- * The tools of a loop, after checking everything that can be wrong with its options.
+ * Checks all options of a loop and returns its tools.
  *
- * @throws {SessionError} `INVALID_OPTION` or `INVALID_TOOL` for a set-up that cannot work, `PRICE_UNKNOWN` for a budget in cost
+ * @throws {SessionError} `INVALID_OPTION` or `INVALID_TOOL` for invalid options, `PRICE_UNKNOWN` for a budget in cost
  * on a model without a price.
  */
 export function checkLoopOptions(options: LoopOptions): OfferedTools {
@@ -52,7 +52,7 @@ export function checkLoopOptions(options: LoopOptions): OfferedTools {
       throw invalid("compaction is neither false nor an object of settings.");
     }
     checkKeys(compaction, COMPACTION_KEYS, "compaction");
-    // Whether it is full does not matter here: an empty context brings out what is wrong with the settings.
+    // Called with an empty context only to validate the settings.
     shouldCompact(0, 0, compaction.settings);
   }
   checkEdits(options.edits);
@@ -74,7 +74,7 @@ function checkEdits(edits: LoopEdits | undefined): void {
   const { toolResults } = edits;
   checkKeys(toolResults, { olderThan: true, largerThan: true } satisfies KeysOf<ShortenedResults>, "edits.toolResults");
   if (toolResults.olderThan !== undefined) checkCount(toolResults.olderThan, "edits.toolResults.olderThan", 0);
-  // The beginning and the end of a shorter text would be no shorter than the whole with its note.
+  // With a lower limit, the shortened text and its note would be longer than the original.
   if (toolResults.largerThan !== undefined) checkCount(toolResults.largerThan, "edits.toolResults.largerThan", 200);
 }
 
@@ -89,7 +89,7 @@ function checkOutput({ output, outputRetries }: LoopOptions, { tools }: OfferedT
   );
 }
 
-/** @throws {SessionError} `INVALID_OPTION` for a set-up that cannot work. */
+/** @throws {SessionError} `INVALID_OPTION` for invalid options. */
 export function checkRunOptions(options: RunOptions): void {
   if (typeof options !== "object" || options === null) throw invalid("A run takes its options as an object.");
   const { model, executor, onEvent, signal, agentName } = options;
@@ -135,7 +135,7 @@ export function checkLeaseMs(leaseMs: unknown): void {
   if (leaseMs !== undefined) checkCount(leaseMs, "leaseMs", LEASE_MS_MIN, LEASE_MS_MAX);
 }
 
-/** @throws {SessionError} `INVALID_OPTION` for what is no time. */
+/** @throws {SessionError} `INVALID_OPTION` for an invalid time. */
 export function checkDeadline(deadline: unknown): void {
   if (deadline === undefined || (typeof deadline === "string" && !Number.isNaN(Date.parse(deadline)))) return;
   throw invalid(`deadline is ${show(deadline)}; give a time as ISO 8601, as new Date().toISOString() does.`);
@@ -147,7 +147,7 @@ export function checkOnApproval(onApproval: unknown): void {
   throw invalid(`onApproval is ${show(onApproval)}; give a function that returns whether the call may run.`);
 }
 
-/** @throws {SessionError} `INVALID_OPTION` for times that make no sense. */
+/** @throws {SessionError} `INVALID_OPTION` for invalid times. */
 export function checkPark(park: LoopOptions["park"]): void {
   if (park === undefined || park === false) return;
   checkOptionsOf(park, { afterMs: true, expireMs: true } satisfies KeysOf<ParkOptions>, "park");
@@ -181,7 +181,7 @@ function checkBudget(budget: LoopOptions["budget"]): void {
   }
 }
 
-/** A budget in cost would never be reached if no answer has one. */
+/** A budget in cost could never be reached if no answer has a cost. */
 function checkIsPriced({ budget, model, executor }: LoopOptions): void {
   if (budget?.cost === undefined || executor !== undefined || model?.tellsCost !== false) return;
   const name = show(`${model.provider}/${model.id}`);

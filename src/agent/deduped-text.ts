@@ -5,7 +5,7 @@ import type { RunEvent } from "./run-event.ts";
 export interface TextPiece {
   readonly kind: "text" | "thinking";
   readonly text: string;
-  /** It does not continue the text before it. */
+  /** True if it does not continue the text before it. */
   readonly begins?: true;
 }
 

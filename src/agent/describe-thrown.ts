@@ -1,4 +1,4 @@
-/** What was thrown, as a text to show; whatever it is, telling it never fails. */
+/** Describes a thrown value of any kind as text; never throws itself. */
 export function describeThrown(error: unknown): string {
   try {
     if (error === undefined || error === null) return `${error} was thrown, which says nothing about the reason.`;

@@ -1,35 +1,38 @@
 import { isThenable } from "./is-thenable.ts";
 import type { RunEvent } from "./run-event.ts";
 
-/** How many events of a run are kept for readers that come late or are slow. */
+/** How many events of a run are kept for late or slow readers. */
 export const EVENTS_MAX = 10_000;
 
-/** What a reader gets instead of events that it was too slow, or came too late, for. */
+/** Replaces the events that a reader missed because it was too slow or too late. */
 export type EventsDropped = Extract<RunEvent, { type: "events-dropped" }>;
 
-/** An event as it is told to a log, which adds whose it is. */
+/** An event as passed to a log, which adds the run's id. */
 export type Unsigned<Event> = Event extends unknown ? Omit<Event, "runId"> : never;
 
 /**
- * Where an event comes from: the log of the run records it, it happens between entries, or it repeats for the listeners of this
- * process what the log recorded before they came.
+ * The origin of an event: recorded in the run's log (`recorded`), emitted between entries (`live`), or recorded before
+ * this process listened (`repeated`).
  */
 export type EventOrigin = "recorded" | "live" | "repeated";
 
-/** Called with an event, the position of the run's last entry in its log then (-1 before the first), and its source. */
+/**
+ * Called with an event, the position of the run's last entry at that time (-1 before the first), and the event's
+ * origin.
+ */
 export type EventListener<Event> = (event: Event, position: number, source: EventOrigin) => void;
 
-/** What a log of events starts with. */
+/** Options of an event log. */
 export interface EventLogInit<Event> {
   readonly runId: string;
   readonly listener: ((event: Event) => void) | undefined;
-  /** Told when a listener fails. */
+  /** Called if a listener fails. */
   readonly report: (error: unknown) => void;
-  /** The position of the run's last entry in its log; -1 before the first, and where it is not kept. */
+  /** The position of the run's last entry in its log; -1 before the first, or if the run is not stored. */
   readonly position: () => number;
 }
 
-/** The events of one run. Every reader starts at the first one that is still kept. */
+/** The events of one run. Every reader starts at the oldest one that is still kept. */
 export class EventLog<Event extends { readonly type: string; readonly runId: string } = RunEvent> {
   readonly #runId: string;
   readonly #report: (error: unknown) => void;
@@ -38,7 +41,7 @@ export class EventLog<Event extends { readonly type: string; readonly runId: str
   #events: Event[] = [];
   #positions: number[] = [];
   #sources: EventOrigin[] = [];
-  /** How many events were dropped from the front. */
+  /** The number of events dropped from the front. */
   #dropped = 0;
   #ended = false;
   #subscribed = false;
@@ -53,12 +56,15 @@ export class EventLog<Event extends { readonly type: string; readonly runId: str
     this.#subscribed = true;
   }
 
-  /** Whether anyone has ever listened to the events or read them. */
+  /** Whether anyone has ever listened to or read the events. */
   get subscribed(): boolean {
     return this.#subscribed;
   }
 
-  /** Tells the events that are kept, and from then on each at once; what comes back ends that. */
+  /**
+   * Calls the listener with the kept events, and then with each new one synchronously. Returns a function that stops
+   * this.
+   */
   listen(listener: EventListener<Event>): () => void {
     this.#subscribed = true;
     this.#events.forEach((event, index) => {
@@ -68,7 +74,7 @@ export class EventLog<Event extends { readonly type: string; readonly runId: str
     return () => this.#listeners.delete(listener);
   }
 
-  /** Takes over an event that nobody else has yet: it is signed and frozen. */
+  /** Adds an event that is not shared yet: the log sets its run id and freezes it. */
   add(told: Unsigned<Event>, source: EventOrigin = "live"): void {
     if (this.#ended) return;
     const event = told as unknown as Event & { runId: string };
@@ -78,7 +84,7 @@ export class EventLog<Event extends { readonly type: string; readonly runId: str
     this.#events.push(event);
     this.#positions.push(position);
     this.#sources.push(source);
-    // Dropping half at a time keeps the cost of an event constant.
+    // Dropping half at a time keeps the amortized cost of an event constant.
     if (this.#events.length >= EVENTS_MAX * 2) {
       this.#dropped += EVENTS_MAX;
       this.#events = this.#events.slice(EVENTS_MAX);
@@ -120,7 +126,7 @@ export class EventLog<Event extends { readonly type: string; readonly runId: str
   #tell(listener: EventListener<Event>, event: Event, position: number, source: EventOrigin): void {
     try {
       const returned: unknown = listener(event, position, source);
-      // A listener may be an async function, whatever its type says.
+      // A listener may be an async function, whatever its type declares.
       if (isThenable(returned)) Promise.resolve(returned).catch(this.#report);
     } catch (error) {
       this.#report(error);

@@ -6,10 +6,10 @@ interface Following {
 const followings = new WeakMap<AbortSignal, Following>();
 
 /**
- * Calls a function when a signal aborts, at once if it has. The answer ends that.
+ * Calls a function when a signal aborts; synchronously if it already has. Returns a function that stops this.
  *
- * However many follow one signal, it has one listener for all of them: a program may give the same signal to a thousand
- * runs, and Node warns of a leak from the eleventh listener on.
+ * All followers of a signal share one listener, because a program may pass one signal to a thousand runs, and Node
+ * warns of a leak from the eleventh listener on.
  */
 export function followAbort(signal: AbortSignal, follow: () => void): () => void {
   if (signal.aborted) {
@@ -17,7 +17,7 @@ export function followAbort(signal: AbortSignal, follow: () => void): () => void
     return () => {};
   }
   const following = followings.get(signal) ?? startFollowing(signal);
-  // A function of its own, so that one who follows twice can stop once.
+  // A new function, so that following twice with the same function can be stopped separately.
   const follower = (): void => follow();
   following.followers.add(follower);
   return () => {
@@ -39,7 +39,7 @@ function startFollowing(signal: AbortSignal): Following {
   return following;
 }
 
-/** What a promise comes to, or the signal's reason if that aborts first; the promise is then left to itself. */
+/** Settles like the promise, or rejects with the signal's reason if that aborts first; the promise is then ignored. */
 export function untilAborted<T>(promise: PromiseLike<T>, signal: AbortSignal): Promise<T> {
   return new Promise<T>((resolve, reject) => {
     const unfollow = followAbort(signal, () => reject(signal.reason));

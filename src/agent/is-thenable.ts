@@ -1,4 +1,4 @@
-/** Whether a value can be awaited for something else than itself. */
+/** Whether a value has a `then` method. */
 export function isThenable(value: unknown): value is PromiseLike<unknown> {
   return typeof value === "object" && value !== null && "then" in value && typeof value.then === "function";
 }

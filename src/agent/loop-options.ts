@@ -15,24 +15,27 @@ import type { TelemetryOptions } from "./telemetry.ts";
 import type { Tool } from "./tools/tool.ts";
 import type { AskPolicy } from "./tools/ask-policy.ts";
 
-/** What goes with every request of a run. A tool choice other than `"auto"` and `"none"` holds for the first round only. */
+/**
+ * The parameters of every request of a run. A tool choice other than `"auto"` and `"none"` applies to the first round
+ * only.
+ */
 export type RequestParameters = Omit<ModelRequest, "messages" | "tools" | "output" | "cacheKey">;
 
 /** How much a run may spend. */
 export interface Budget {
   readonly totalTokens?: number;
   readonly cost?: number;
-  /** Count what led here too: every operation in the session's lineage that is still known (default: this run). */
+  /** With `"lineage"`, also counts every known operation in the session's lineage (default: this run only). */
   readonly over?: "run" | "lineage";
 }
 
-/** What was spent when a budget was crossed. */
+/** The spending at the moment when a budget was exceeded. */
 export interface Spending {
   readonly usage: Usage;
   readonly cost: number;
 }
 
-/** When and how a run makes room in a context that gets too long. */
+/** When and how a run compacts a context that gets too long. */
 export interface LoopCompaction {
   readonly settings?: Partial<CompactionSettings>;
   /** The model that writes the summaries (default: the run's own). */
@@ -41,103 +44,110 @@ export interface LoopCompaction {
   readonly hooks?: SessionHooks | readonly SessionHooks[];
 }
 
-/** Edits that a run makes by itself. */
+/** Edits that a run makes automatically. */
 export interface LoopEdits {
   readonly toolResults: ShortenedResults;
 }
 
-/** When a run lets go of its session while it waits for a person's word. */
+/** When a run releases its session while it waits for approval. */
 export interface ParkOptions {
-  /** How long it waits with the session in hand. */
+  /** How long it waits before it releases the session. */
   readonly afterMs: number;
-  /** How long after it parked its questions count as denied (default: never). */
+  /** How long after parking its questions count as denied (default: never). */
   readonly expireMs?: number;
 }
 
-/** What is said to a question: whether the call may run, and why not. */
+/** The answer to a question: whether the call may run, and optionally why not. */
 export type ApprovalAnswer = boolean | { readonly approved: boolean; readonly reason?: string };
 
 /** Answers a question in the process that asks it. */
 export type OnApproval = (question: Approval) => ApprovalAnswer | Promise<ApprovalAnswer>;
 
-/** What every operation that asks a model takes. */
+/** Options of every operation that asks a model. */
 export interface RunOptions extends RequestParameters {
   /** The model to ask; not needed with an executor. */
   readonly model?: Model;
-  /** Replaces completion and the running of tools. */
+  /** Replaces model requests and tool calls. */
   readonly executor?: LoopExecutor;
-  /** Told of everything as it happens; the model must be able to stream. One that throws is reported, and the run goes on. */
+  /**
+   * Called with every event; the model must support streaming. An error that it throws is reported, and the run
+   * continues.
+   */
   readonly onEvent?: (event: RunEvent) => void;
-  /** Where every row is kept before the run goes on (default: nowhere). */
+  /** Where each row is stored before the run continues (default: nowhere). */
   readonly persist?: Persist;
   /**
-   * How long the run's session stays another's for everyone else when this process dies or freezes (default 30,000 ms, at
-   * least 1,000). The lease is renewed at each third of it, and a call starts only while a third is left.
+   * How long other processes must wait for the run's session if this process dies or freezes (default 30,000 ms, at
+   * least 1,000). The lease is renewed every third of it, and a call starts only if at least a third is left.
    */
   readonly leaseMs?: number;
-  /** What to record as the sandbox's handle instead of its own. */
+  /** The handle to record for the sandbox instead of its own id. */
   readonly sandboxHandleId?: string;
   readonly signal?: AbortSignal;
-  /** The id that the log has the run under (default: that of the run which was resumed, else a new one). */
+  /** The run's id in the log (default: the id of the resumed run, otherwise a new one). */
   readonly runId?: string;
-  /** When the run is stopped at the latest with `DEADLINE`, as an ISO time. */
+  /** The time at which the run is stopped with `DEADLINE`, as an ISO time. */
   readonly deadline?: string;
-  /** Goes on every answer as `agent`, and into spans. */
+  /** Recorded on every answer as `agent`, and in spans. */
   readonly agentName?: string;
   readonly retry?: RetryOptions;
   readonly telemetry?: TelemetryOptions;
-  /** Make the sessions known to `sessionRegistry` (default true). */
+  /** Register sessions in `sessionRegistry` (default true). */
   readonly register?: boolean;
 }
 
-/** How a session is run through an agent. */
+/** Options of a run of a session with an agent. */
 export interface LoopOptions extends RunOptions {
   readonly tools?: readonly Tool[];
-  /** The workspace tools to offer: all (default), none, or these. */
+  /** Which workspace tools to offer: all (default), none, or a list of names. */
   readonly builtInTools?: boolean | readonly string[];
   /**
-   * Which calls need approval, by the `effects` of their tools; a tool's `needsApproval` asks in addition. Left out, calls of
-   * built-in tools and of your own need none, and calls of tools that nobody vouched for, as those of MCP servers, do; with
-   * `"never"`, these need none either. The values of an agent, a server and an outer run can only make it stricter.
+   * Which calls need approval, by the `effects` of their tools; a tool's `needsApproval` asks in addition. By default,
+   * calls of built-in tools and of your own need none, and calls of untrusted tools, such as those of MCP servers, do;
+   * with `"never"`, these need none either. The values of an agent, a server and an outer run can only make the policy
+   * stricter.
    */
   readonly ask?: AskPolicy;
   /**
    * Answers the questions of the run and of the runs inside its tools, one at a time: true lets the call run, false or
-   * `{ approved: false, reason }` denies it. If it throws, the run that asked fails with what was thrown.
+   * `{ approved: false, reason }` denies it. If it throws, the run that asked fails with that error.
    */
   readonly onApproval?: OnApproval;
   /**
-   * How long a kept run waits for an answer before it parks: it records its questions, releases its session, and goes on when
-   * it is recovered after the answers. False: it waits for ever. Default: until `onApproval` answers, else 30 seconds, or no
-   * time if nobody has subscribed to its events. A run that is not kept rejects then with `APPROVAL_NEEDED`. Where a run
-   * cannot park (inside a tool, in a group, with a sandbox that cannot be found again), the call is denied then, unless
-   * `park` is given: that says that someone answers from elsewhere.
+   * How long a stored run waits for an answer before it parks: it records its questions, releases its session, and
+   * continues when it is recovered after the answers. `false`: it waits without limit. Default: until `onApproval`
+   * answers; otherwise 30 seconds, or no time if nobody has subscribed to its events. A run that is not stored rejects
+   * then with `APPROVAL_NEEDED`. If a run cannot park (inside a tool, in a group, with a sandbox that cannot be
+   * reattached), the call is denied instead, unless `park` is given, which says that answers come from another process.
    */
   readonly park?: ParkOptions | false;
   /**
-   * The value that the run is to end with, checked: `output` of the session that it comes to. JSON Schema, or a schema of any
-   * library that follows Standard Schema and gives JSON Schema.
+   * The structured output: a schema for the value that the run must end with. The resulting session has it in `output`.
+   * Accepts JSON Schema, or a schema of any library that implements Standard Schema and provides JSON Schema.
    */
   readonly output?: ValueSchema;
-  /** How often the model is told that its value does not fit, before the run fails with `OUTPUT_INVALID` (default 2). */
+  /**
+   * How many times the model is told that its value is invalid, before the run fails with `OUTPUT_INVALID` (default 2).
+   */
   readonly outputRetries?: number;
   /** How many rounds may call tools (default 64). */
   readonly maxToolRounds?: number;
   readonly budget?: Budget;
-  /** Called once, when the budget is first crossed; `"stop"` ends the run there. Without it, a crossed budget ends the run. */
+  /** Called once, when the budget is first exceeded; `"stop"` ends the run. Without it, the run ends. */
   readonly onBudget?: (spent: Spending) => "stop" | "continue" | undefined;
-  /** Room is made by itself when the model says how long its context may be; false turns that off. */
+  /** The run compacts automatically if the model declares its context window; false disables this. */
   readonly compaction?: LoopCompaction | false;
   /**
-   * Edits that the run makes by itself (default: none): old, large tool results are replaced by their first and last lines, when
-   * no cache has the beginning of the request anyway. The log keeps them, and `undoEdit` brings them back.
+   * Edits that the run makes automatically (default: none): old, large tool results are replaced by their first and
+   * last lines when the beginning of the request is not cached anyway. The log keeps the originals, and `undoEdit`
+   * brings them back.
    */
   readonly edits?: LoopEdits;
-  /** Make the messages of each request out of those that would be sent, one after the other; see `pruneContext`. */
+  /** Transforms of the messages of each request, applied in order; see `pruneContext`. */
   readonly context?: readonly ContextTransform[];
 }
 
-/** The most rounds with tool calls, where a caller gives no number. */
+/** The default limit of rounds with tool calls. */
 export const MAX_TOOL_ROUNDS_DEFAULT = 64;
 
 const PARAMETERS: KeysOf<RequestParameters> = {
@@ -148,7 +158,7 @@ const PARAMETERS: KeysOf<RequestParameters> = {
   stop: true,
   providerOptions: true,
 };
-/** The keys of the options that every operation takes which asks a model. */
+/** The option keys of every operation that asks a model. */
 export const RUN_KEYS: KeysOf<RunOptions> = {
   ...PARAMETERS,
   model: true,
@@ -166,7 +176,7 @@ export const RUN_KEYS: KeysOf<RunOptions> = {
   register: true,
 };
 
-/** The keys of the options of a loop. */
+/** The option keys of a loop. */
 export const LOOP_KEYS: KeysOf<LoopOptions> = {
   ...RUN_KEYS,
   tools: true,
@@ -184,7 +194,7 @@ export const LOOP_KEYS: KeysOf<LoopOptions> = {
   context: true,
 };
 
-/** Options of other SDKs, with what to write here. */
+/** Options of other SDKs, with what to write here instead. */
 export const LOOP_HABITS: Habits = {
   instructions: "the instructions of an agent are its prompt",
   system: "the instructions of an agent are its prompt",

@@ -28,18 +28,18 @@ import type { RunMessage } from "./persist/log-follower.ts";
 import type { Answer, RunStatus, SessionRun } from "./session-run.ts";
 import { stricterOf, type AskPolicy } from "./tools/ask-policy.ts";
 
-/** How often the end of a run is put off because others append at the same moment. */
+/** How often recording the end of a run is retried because others append at the same time. */
 const END_TRIES_MAX = 100;
 
-/** What a run does once its input is there. */
+/** The work of a run after its input is recorded. */
 export interface RunWork {
-  /** Brings the run to its end, up to `finish`. */
+  /** Performs the run and calls `finish`. */
   perform(run: LoopRun): Promise<void>;
-  /** Called when the run was stopped, before its end goes on record. */
+  /** Called when the run was stopped, before its end is recorded. */
   stopped?(): Promise<void>;
 }
 
-/** How a run is started. */
+/** Options of a new run. */
 export interface RunStart {
   /** The session that the run starts from. */
   readonly source: Session;
@@ -60,19 +60,19 @@ export interface RunStart {
   readonly work: RunWork;
 }
 
-/** What a run comes to. */
+/** The outcome of a run. */
 export interface RunEnd {
   readonly truncated: boolean;
-  /** The value that it was asked for, where it was asked for one. */
+  /** The structured output, if one was requested. */
   readonly given: GivenOutput | null;
 }
 
-/** A run that goes on; it begins with its making. */
+/** A run in progress; the constructor starts it. */
 export class LoopRun implements SessionRun {
   readonly log: RunLog;
   readonly inputs: RunInputs;
   readonly approvals: RunApprovals;
-  /** Which calls run without a question: a run that a tool starts is never freer than the run of that tool. */
+  /** Which calls need approval. A run inside a tool is never less strict than the run of that tool. */
   readonly ask: AskPolicy | undefined;
   readonly #controller = new AbortController();
   readonly #done: Promise<Answer<undefined>>;
@@ -94,9 +94,9 @@ export class LoopRun implements SessionRun {
       position: () => this.log.position,
     });
     const { signal } = this.#controller;
-    // Every tool of a round waits for this signal, and there may be any number of them.
+    // Every tool of a round listens to this signal, so there is no upper limit of listeners.
     setMaxListeners(0, signal);
-    // Whoever follows it later then need not add a listener, which takes longer than all else about it.
+    // Adds the shared listener now; adding it later, during the run, would be slower.
     followAbort(signal, () => {});
     const { sandboxHandleId } = options;
     this.log = new RunLog({ runId, output, events, signal, kept: persist !== false, sandboxHandleId });
@@ -176,7 +176,7 @@ export class LoopRun implements SessionRun {
   }
 
   synchronize(): Promise<Answer<undefined>> {
-    // Whoever ends a run gives its session a result first.
+    // The code that ends a run first sets the result of its session.
     if (!this.pending || !isInside(this)) return this.#done;
     return Promise.reject(
       new SessionError(
@@ -195,10 +195,10 @@ export class LoopRun implements SessionRun {
     this.#controller.abort(new SessionError("ABORTED", `Run ${this.id} was aborted.`, cause));
   }
 
-  /** Stops the run, whose session is another's by now. */
+  /** Stops the run because another process has its session. */
   readonly lose = (error: SessionError): void => this.#controller.abort(error);
 
-  /** Records the start of the run, which has its session from here on and gets what others say to it. */
+  /** Records the start of the run. From here on, the run holds its session and receives input from others. */
   async begin(beginning: RunBeginning): Promise<void> {
     await this.log.begin(beginning, (user) => {
       if (user !== this.#source) Session.place(this.log.output, user);
@@ -224,7 +224,7 @@ export class LoopRun implements SessionRun {
     await this.inputs.add("followUp", content);
   }
 
-  /** Runs code that the run waits for, which is told when it waits for the run in turn; see `runInside`. */
+  /** Runs code that the run waits for; the code gets an error if it waits for the run in turn. See `runInside`. */
   readonly inside = <T>(work: () => T, code?: object): T => runInside(this, work, code);
 
   #hear(message: RunMessage): void {
@@ -236,7 +236,7 @@ export class LoopRun implements SessionRun {
   async #run(callersSignal: AbortSignal | undefined): Promise<Answer<undefined>> {
     const unfollow =
       callersSignal === undefined ? null : followAbort(callersSignal, () => this.abort(callersSignal.reason));
-    // Whoever starts a run gets it before anything happens, and can listen from the first event on.
+    // The caller gets the run before its first event, so it can listen from the beginning.
     await null;
     try {
       this.log.signal.throwIfAborted();
@@ -254,7 +254,7 @@ export class LoopRun implements SessionRun {
     }
   }
 
-  /** Puts the end of the run on record; false where someone has said something that the run has not answered. */
+  /** Records the end of the run; false if input was appended that the run has not answered. */
   async finish({ truncated, given }: RunEnd): Promise<boolean> {
     const { output, signal } = this.log;
     const usage = output.usage === null ? {} : { usage: output.usage };
@@ -278,13 +278,13 @@ export class LoopRun implements SessionRun {
     return true;
   }
 
-  /** Lets go of the session. What the run said stays, and so does the place of its tools. */
+  /** Releases the session. The run's messages and the placement of its tools are kept. */
   async #parked({ questions }: RunParked): Promise<Answer<undefined>> {
     const { output } = this.log;
     this.#close();
-    // From here on it is too late to abort the run: someone else may have it.
+    // From here on the run cannot be aborted: another process may hold it.
     this.#status = "parked";
-    // An answer that came while the run parked goes on record first.
+    // An answer that arrived during parking is recorded first.
     await this.log.idle();
     await this.log.abandon().catch(() => {});
     if (output.sandbox === this.#source.sandbox || (await keepsFiles(output)))
@@ -300,8 +300,8 @@ export class LoopRun implements SessionRun {
     const ended = new SessionError("RUN_ENDED", `Run ${this.id} has ended.`, { cause: error });
     this.log.giveUp(ended);
     this.#admission.refuse(error);
-    // A run that has lost its session, or the store, is another's to go on with: it is left as a crash would leave it. So is
-    // one whose end cannot be recorded.
+    // A run that lost its session or its store is left open as after a crash: another process continues it. The same
+    // applies if its end cannot be recorded.
     const isLeft = this.#abandoned || [error, signal.reason].some(isOfStore);
     if (signal.aborted && !isLeft) await this.#work.stopped?.().catch(() => {});
     await this.log.idle();
@@ -311,13 +311,17 @@ export class LoopRun implements SessionRun {
     const outcome: RunOutcome = { phase, error: errorRecord(error), ...usage };
     if (this.log.isOpen)
       await (isLeft ? this.log.abandon() : this.log.end(outcome)).catch(() => this.log.abandon()).catch(() => {});
-    // Nobody gets this session to close it. A workspace of its own is left to whoever resumes the run.
+    // No caller gets this session to close it. A workspace created by the run is left to the process that resumes the
+    // run.
     if (!kept || !this.log.isOpen || output.sandbox === this.#source.sandbox)
       await output.closeSandbox().catch(() => {});
     this.#ended(stopped ? "aborted" : "failed", runErrorOf(error));
   }
 
-  /** The last event is the one that the log recorded. A run whose end is not on record, such as a parked one, ends in this process only. */
+  /**
+   * The last event is the recorded one. A run whose end is not recorded, such as a parked one, ends in this process
+   * only.
+   */
   #ended(status: RunStatus, error: RunError | null = null): void {
     const { events, last } = this.log;
     this.log.settleOrigin();
@@ -341,17 +345,20 @@ export class LoopRun implements SessionRun {
   }
 }
 
-/** Whether an error says nothing about a run, only that it cannot be kept here now. */
+/** Whether an error concerns only the store, not the run. */
 function isOfStore(error: unknown): boolean {
   return error instanceof StoreUnreachableError || error instanceof LeaseLostError || isLocked(error);
 }
 
-/** Whether an error says that another process has locked the database: one about another holder is a `SessionBusyError`. */
+/**
+ * Whether an error means that another process has locked the database. An error about another holder is a
+ * `SessionBusyError`.
+ */
 function isLocked(error: unknown): boolean {
   return error instanceof SessionError && error.code === "SESSION_BUSY" && !(error instanceof SessionBusyError);
 }
 
-/** Settles when a run has its session; often nobody waits for it. */
+/** Settles when a run holds its session; often nothing waits for it. */
 function admission(): { readonly admitted: Promise<void>; admit(): void; refuse(error: unknown): void } {
   let admit: () => void = () => {};
   let refuse: (error: unknown) => void = () => {};

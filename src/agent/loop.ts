@@ -24,7 +24,7 @@ import { type DispatchHost, ToolDispatch } from "./tools/tool-dispatch.ts";
 import { errorMessage, resultMessage, type ToolFailure } from "./tools/tool-result.ts";
 import { untilAborted } from "./follow-abort.ts";
 
-/** What a loop runs with. */
+/** The parts of a loop. */
 export interface LoopParts {
   readonly options: LoopOptions;
   readonly schemas: readonly ToolSchema[];
@@ -37,20 +37,20 @@ export interface LoopParts {
   readonly telemetry: RunTelemetry | null;
 }
 
-/** One pass of a session through an agent: ask, run tools, ask again, until the model stops. */
+/** One run of a session with an agent: asks the model, runs tools, and repeats until the model stops. */
 export class Loop {
   readonly #parts: LoopParts;
   readonly #log: RunLog;
-  /** What the run answers, where something asks for it. */
+  /** The message that the run answers, for transforms that need it. */
   readonly #question: Message | null;
   readonly #parameters: ReturnType<typeof parametersOf>;
-  /** Whether the run has asked for anything, or answered a call. */
+  /** Whether the run has sent a request or answered a call. */
   #begun = false;
   #partial: PartialReply | null = null;
-  /** The value that the run is to end with, where it was asked for one. */
+  /** The structured output that the run must produce, if one was requested. */
   readonly #output: RunOutput | null;
   #given: GivenOutput | null = null;
-  /** Whether the model was told that its value does not fit. */
+  /** Whether the model was told that its value is invalid. */
   #again = false;
 
   constructor(parts: LoopParts) {
@@ -63,27 +63,28 @@ export class Loop {
     this.#question = transformsOf(parts).length === 0 ? null : questionOf(this.#log.output.transcript);
   }
 
-  /** The value that the model gave last, where the run was asked for one. */
+  /** The value that the model gave last, if structured output was requested. */
   get given(): GivenOutput | null {
     return this.#given;
   }
 
   /**
-   * Whether the run was cut short: by its number of rounds, its budget, or the room in its session.
+   * Performs the rounds. Returns whether the run was cut short by its round limit, its budget, or the turn limit of its
+   * session.
    *
-   * @throws {SessionError} `OUTPUT_INVALID` for a run without the value that it was asked for.
+   * @throws {SessionError} `OUTPUT_INVALID` if the model gave no valid structured output.
    */
   async run(resume: ResumeState | null): Promise<boolean> {
     await this.#settleOpenCalls(resume);
     if (this.#given !== null) return false;
-    // What led here may have spent it all.
+    // The lineage may already have spent the whole budget.
     if (this.#budgetStops()) return this.#end(true);
-    // Its process died after the last answer: asking again would pay for another one.
+    // The process died after the last answer: asking again would pay for another one.
     if (resume?.answered === true && (await this.#accepts(lastAnswerIn(this.#log.output.transcript)))) return false;
     return this.#end(await this.#runRounds());
   }
 
-  /** Answers what people have said since; a run that was cut short only adds it, so that the next one answers it. */
+  /** Answers input that was appended since. A run that was cut short only records it, for the next run to answer. */
   async goOn(truncated: boolean): Promise<boolean> {
     await this.#say(await this.#parts.inputs.takeAll());
     return this.#end(truncated || this.#budgetStops() || (await this.#runRounds()));
@@ -103,7 +104,7 @@ export class Loop {
       const { message, calls, stopped } = await this.#runRound();
       const ends = calls === 0 ? await this.#accepts(textOf(message.content)) : this.#given !== null;
       if (ends || stopped) return !ends;
-      // The model was told that its answer lacks the value.
+      // The model was told that its answer lacks the structured output.
       if (calls === 0) continue;
       if (this.#log.state.toolRounds < maxToolRounds) continue;
       process.emitWarning(
@@ -113,7 +114,7 @@ export class Loop {
     }
   }
 
-  /** What the model had said when the run was stopped in the middle of an answer. */
+  /** Keeps what the model had written when the run was stopped during an answer. */
   async keepPartialAnswer(): Promise<void> {
     const text = this.#partial?.text ?? "";
     if (text.trim() === "") return;
@@ -145,7 +146,7 @@ export class Loop {
       const prepared = run.length === 0 ? null : ToolDispatch.prepare(this.#parts.host, run, { calls });
       dispatch = prepared instanceof Promise ? await prepared : prepared;
     } finally {
-      // The answer is paid for, so that it is kept even if the run is stopped while its calls are being checked.
+      // The answer is paid for, so it is kept even if the run is stopped while its calls are checked.
       const { usage, cost } = message;
       if (usage !== undefined) this.#log.events.add({ type: "usage", round: this.#round, usage, ...defined({ cost }) });
       await this.#log.add([message], dispatch?.takeEffects());
@@ -162,7 +163,7 @@ export class Loop {
     return edited === null ? null : edited.then((transcript) => this.#parts.context.reset(transcript));
   }
 
-  /** The round that the run is in: the answer to come, of all that it gets. */
+  /** The round, passed to every part of the next answer. */
   get #round(): number {
     return this.#log.state.round + 1;
   }
@@ -217,12 +218,12 @@ export class Loop {
     };
   }
 
-  /** The calls that tools run: one that gives the value is the loop's own to answer. */
+  /** The calls for tools; the loop itself answers calls that give the structured output. */
   #withoutAnswers(calls: readonly ToolCall[]): readonly ToolCall[] {
     return this.#output === null ? calls : calls.filter((call) => !isAnswer(call));
   }
 
-  /** Whether an answer without calls ends the run; of one that lacks the value, the model is told. */
+  /** Whether an answer without calls ends the run. If it lacks the structured output, the model is told. */
   async #accepts(text: string): Promise<boolean> {
     const output = this.#output;
     if (output === null) return true;
@@ -237,7 +238,7 @@ export class Loop {
     return false;
   }
 
-  /** Answers the calls that give the value. */
+  /** Answers the calls that give the structured output. */
   async #takeAnswers(calls: readonly ToolCall[]): Promise<void> {
     const output = this.#output;
     if (output === null) return;
@@ -265,13 +266,13 @@ export class Loop {
     return this.#parts.budget?.stops(this.#log.output) === true;
   }
 
-  /** Answers the calls that an interrupted run left open, so that the next request is whole. */
+  /** Answers the calls that an interrupted run left open, so that the next request is complete. */
   async #settleOpenCalls(resume: ResumeState | null): Promise<void> {
     const { calls, open } = openCalls(this.#log.output, { besideOthers: resume !== null });
     if (open.length === 0) return;
     this.#begun = true;
-    // Nothing says what became of them: they may have run, or be running now, as for an agent that one of them started, or a
-    // file that came from elsewhere only says that they were called.
+    // The state of these calls is unknown: they may have run or still be running (such as an agent that one of them
+    // started), or an imported file only records that they were requested.
     if (resume === null || resume.inherited) return this.#answerCalls(open, () => UNKNOWN);
     if (!this.#hasRoomFor(open.length)) {
       return this.#answerCalls(open, (call) => (resume.effects.has(calls.indexOf(call)) ? UNKNOWN : NO_ROOM));
@@ -287,11 +288,11 @@ export class Loop {
     await this.#say(calls.map((call) => errorMessage(call, ...why(call))));
   }
 
-  /** Whether the session takes so many more turns. */
+  /** Whether the session can take this number of further turns. */
   #hasRoomFor(turns: number): boolean {
     const { room } = this.#log;
     if (room === null || room.left >= turns) return true;
-    // A run that has not asked for anything yet has nothing to show for itself.
+    // A run that has not sent a request yet has no result to return.
     if (!this.#begun) throw new SessionCapacityError("turns in a session", room.limit);
     return false;
   }
@@ -301,7 +302,7 @@ export class Loop {
   }
 }
 
-/** Why a call has no result of its own, as the model is told. */
+/** Why a call was not run, as reported to the model. */
 type NotRun = readonly [kind: ToolFailure, message: string];
 
 const UNKNOWN: NotRun = ["interrupted", "The call has no result here; it may have run. Check before you repeat it."];
@@ -317,15 +318,15 @@ function transformsOf({ options }: LoopParts): readonly ContextTransform[] {
   return options.context ?? [];
 }
 
-/** The calls to run: those of an answer that was cut short may be cut short themselves. */
+/** The calls to run. Those of an answer that was cut off may be incomplete themselves. */
 function callsOf(message: AssistantMessage): readonly ToolCall[] {
   const cut = message.stopReason === "length" || message.stopReason === "content_filter";
   return cut ? [] : (message.toolCalls ?? []);
 }
 
 /**
- * The calls of the last answer, and those that have no result; with `besideOthers`, also where someone has said something
- * since.
+ * The calls of the last answer, and those without a result; with `besideOthers`, even if other input follows the
+ * answer.
  */
 export function openCalls(session: Session, { besideOthers }: { readonly besideOthers: boolean }): OpenCalls {
   const answered = new Set<string>();

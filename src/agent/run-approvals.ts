@@ -11,13 +11,13 @@ import { canBeFound, RunParked } from "./run-parked.ts";
 import type { RunLog } from "./persist/run-log.ts";
 
 const PARK_TRIES_MAX = 100;
-/** How long a question waits by default where someone has subscribed to the events of its run. */
+/** The default time that a question waits if someone has subscribed to the events of its run. */
 const WAIT_MS_DEFAULT = 30_000;
-/** The longest time that a timer can wait. */
+/** The longest delay of a timer. */
 const TIMER_MS_MAX = 2 ** 31 - 1;
-/** What is recorded about a question that nobody could be asked, and that could not wait for anyone. */
+/** Recorded for a question that could be shown to no one and could not wait. */
 const NOBODY: ApprovalDecision = { approved: false, reason: "This call needs approval, and there is nobody to ask." };
-/** What is recorded about a question of a run inside of a tool that ended before anyone answered. */
+/** Recorded for a question of a run inside a tool that ended before it was answered. */
 const GONE: ApprovalDecision = { approved: false, reason: "The run that asked has ended." };
 
 interface Waiting {
@@ -28,34 +28,34 @@ interface Waiting {
   deciding: boolean;
 }
 
-/** What the run and its options say about waiting for answers. */
+/** The options about waiting for answers. */
 export interface ApprovalOptions extends Pick<LoopOptions, "park" | "onApproval"> {
   /** Whether anyone has subscribed to the events of the run. */
   readonly isFollowed: () => boolean;
 }
 
-/** A question of a run inside of a tool. */
+/** A question of a run inside a tool. */
 interface Relayed {
   readonly approval: Approval;
   readonly settle: (decision: ApprovalDecision) => Promise<void>;
 }
 
 /**
- * The calls of a run that a person must agree to. A run that a tool starts asks in the run of that tool too, and so on
- * outwards, since whoever can answer follows the outermost one.
+ * The questions of a run. A run inside a tool also asks in the enclosing run, and so on outwards, because whoever can
+ * answer follows the outermost one.
  */
 export class RunApprovals {
   readonly #log: RunLog;
   readonly #around: RunApprovals | null;
   readonly #options: ApprovalOptions;
-  /** By their questions. */
+  /** The waiting questions, by id. */
   readonly #waiting = new Map<string, Waiting>();
   readonly #relayed = new Map<string, Relayed>();
-  /** Answers to questions that are not waited for yet. */
+  /** Answers to questions that do not wait yet. */
   readonly #heard = new Map<string, ApprovalDecision>();
-  /** Referenced, so that the process does not end while a question waits. */
+  /** A referenced timer, so that the process does not exit while a question waits. */
   #timer: NodeJS.Timeout | undefined;
-  /** The question that `onApproval` is asked now: it gets one at a time. */
+  /** Resolves when `onApproval` has answered the present question; it gets one question at a time. */
   #inHand: Promise<void> = Promise.resolve();
   #ended = false;
 
@@ -70,8 +70,8 @@ export class RunApprovals {
   }
 
   /**
-   * Asks for a person's word, unless an earlier run was told already; what it asked is not asked again. Resolves to the
-   * question, which the decision belongs to.
+   * Asks for approval, unless an earlier claim already got an answer; its recorded question is reused. Resolves to the
+   * id of the question.
    */
   async ask(
     asked: Omit<Approval, "question">,
@@ -96,7 +96,7 @@ export class RunApprovals {
     if (before?.decision != null) {
       if (before.expired !== true) return this.#settled(waiting, before.decision);
       return this.#decide(waiting, before.decision).catch((error) => {
-        // Someone has answered after all.
+        // An answer arrived after all.
         if (!waiting.deciding) throw error;
       });
     }
@@ -109,10 +109,10 @@ export class RunApprovals {
   }
 
   /**
-   * The word on a call that was asked about.
+   * Waits for the decision about a question.
    *
-   * @throws {RunParked} when none came and the run has let go of its session.
-   * @throws {SessionError} `APPROVAL_NEEDED` when none came and the run is not kept.
+   * @throws {RunParked} if there was no answer and the run released its session.
+   * @throws {SessionError} `APPROVAL_NEEDED` if there was no answer and the run is not stored.
    */
   async decisionOn(question: string): Promise<ApprovalDecision> {
     const waiting = this.#waiting.get(question) as Waiting;
@@ -125,7 +125,7 @@ export class RunApprovals {
     }
   }
 
-  /** Answers a question, by its id or that of its call; resolves once the word is on record. */
+  /** Answers a question, by its id or that of its call; resolves once the answer is recorded. */
   async settle(questionOrCallId: string, decision: ApprovalDecision): Promise<void> {
     if (this.#ended) {
       throw new SessionError(
@@ -146,20 +146,20 @@ export class RunApprovals {
     await only.settle(decision);
   }
 
-  /** Takes an answer that someone else has put on record. */
+  /** Takes an answer that someone else recorded. */
   hear(answer: EntryOf<"approval">): void {
     const { question, decision } = answer;
     if (question === undefined || decision === undefined) return;
     const relayed = this.#relayed.get(question);
-    // Who asked may have got its answer, or be gone, in the same moment.
+    // The run that asked may have its answer already, or may have just ended.
     if (relayed !== undefined) return void relayed.settle(decisionOf(decision, answer)).catch(() => {});
     const waiting = this.#waiting.get(question);
-    // A run that goes on may hear the answer before it has come to the question again.
+    // A recovered run may receive the answer before it reaches the question again.
     if (waiting === undefined) this.#heard.set(question, decisionOf(decision, answer));
     else this.#settled(waiting, decisionOf(decision, answer));
   }
 
-  /** Nothing waits any longer. What was asked stays on record, for whoever recovers the run. */
+  /** Stops all waiting. The questions stay recorded, for the process that recovers the run. */
   end(): void {
     this.#ended = true;
     clearTimeout(this.#timer);
@@ -185,11 +185,13 @@ export class RunApprovals {
     if (this.#around === null) return;
     const innerRunId = approval.innerRunId ?? this.#log.runId;
     const settle = (decision: ApprovalDecision): Promise<void> => this.settle(question, decision);
-    // A run whose log takes nothing more fails by itself.
+    // A run whose log accepts nothing more fails on its own.
     this.#around.#relay({ approval: { ...approval, innerRunId }, settle }).catch(() => {});
   }
 
-  /** What a run inside of a tool asks goes on the record of this one too, so that whoever can answer it finds it there. */
+  /**
+   * A question of a run inside a tool is also recorded in this run's log, so that whoever can answer finds it there.
+   */
   async #relay(relayed: Relayed): Promise<void> {
     if (this.#ended) return;
     const { callId, question: id, ...shown } = relayed.approval;
@@ -206,7 +208,7 @@ export class RunApprovals {
     if (approval === undefined) return;
     around.#relayed.delete(question);
     const { callId } = approval;
-    // The answer may be on record already: that is where it came from.
+    // The answer may be recorded already: it may have come from there.
     around.#note(approval, decision).catch(() => {});
     around.#log.events.add({ type: "approval-settled", round: around.#log.state.round, callId, question });
     around.#settledAround(question, decision);
@@ -218,7 +220,7 @@ export class RunApprovals {
     return this.#log.note([{ type: "approval", ...answer }], { alone: true });
   }
 
-  /** Waits for a word as long as the outermost run says: that is where someone may answer. */
+  /** Waits for an answer as long as the outermost run allows, because that is where someone may answer. */
   #wait(waiting: Waiting): void {
     const { runs, park } = this.#chain;
     const asker = runs.findLast((run) => run.#options.onApproval !== undefined);
@@ -234,7 +236,7 @@ export class RunApprovals {
     this.#timer = setInterval(() => {}, TIMER_MS_MAX);
   }
 
-  /** This run and those around it, the outermost last, and how long that one waits. */
+  /** This run and the enclosing ones, outermost last, and how long the outermost waits. */
   get #chain(): { readonly runs: readonly RunApprovals[]; readonly park: LoopOptions["park"] } {
     const runs: RunApprovals[] = [this];
     let outermost: RunApprovals = this;
@@ -261,7 +263,9 @@ export class RunApprovals {
     });
   }
 
-  /** Parks the run. Where it cannot park, it fails, or the call is denied, unless someone may answer from elsewhere. */
+  /**
+   * Parks the run. If it cannot park, it fails or the call is denied, unless someone may answer from another process.
+   */
   async #stopWaiting(waiting: Waiting, park: ParkOptions | undefined): Promise<void> {
     const { output, parks, kept } = this.#log;
     const isOutermost = this.#around === null;
@@ -282,11 +286,11 @@ export class RunApprovals {
     );
   }
 
-  /** Puts on record which questions are open, once nothing else is being written. */
+  /** Records which questions are open, once no other append is in progress. */
   async #park(waiting: Waiting, expireMs: number | undefined): Promise<void> {
     const { output } = this.#log;
     const host = output.sandboxPlacement?.backend === "local" ? { host: hostname() } : {};
-    // What others say at the same moment may be the answer.
+    // An entry that others append at the same time may be the answer.
     for (let tries = 0; tries < PARK_TRIES_MAX && !waiting.deciding && !this.#ended; tries++) {
       const expiry = expireMs === undefined ? {} : { expiresAt: new Date(Date.now() + expireMs).toISOString() };
       let approvals: readonly Approval[] = [];
@@ -308,7 +312,7 @@ export class RunApprovals {
       await this.#note(waiting.approval, decision);
     } catch (error) {
       waiting.deciding = false;
-      // Where someone else has answered before, that counts.
+      // If someone else answered first, that answer counts.
       await this.#log.poll().catch(() => {});
       throw error;
     }
@@ -322,7 +326,10 @@ export class RunApprovals {
   }
 }
 
-/** What `onApproval` has said. @throws {SessionError} `INVALID_OPTION` for anything that is neither a yes nor a no. */
+/**
+ * Converts what `onApproval` returned. @throws {SessionError} `INVALID_OPTION` for anything that is neither an approval
+ * nor a denial.
+ */
 function answerOf(answer: unknown): ApprovalDecision {
   const given = typeof answer === "boolean" ? { approved: answer } : answer;
   const { approved, reason = null } = (given ?? {}) as { readonly approved?: unknown; readonly reason?: unknown };
@@ -341,7 +348,7 @@ function waitingFor(approval: Approval): Waiting {
     decide = resolve;
     fail = reject;
   });
-  // A run that ends meanwhile leaves nobody to wait for it.
+  // If the run ends in the meantime, nothing awaits this promise.
   decided.catch(() => {});
   return { approval, decided, decide, fail, deciding: false };
 }

@@ -1,9 +1,9 @@
 import { SessionError } from "../session/errors.ts";
 
-/** The longest time that a timer can wait. */
+/** The longest delay of a timer. */
 const TIMER_MS_MAX = 2 ** 31 - 1;
 
-/** Stops a run when its time is over. */
+/** Stops a run at its deadline. */
 export class RunDeadline {
   readonly #deadline: string | null;
   readonly #stop: (error: SessionError) => void;
@@ -15,19 +15,22 @@ export class RunDeadline {
     this.#stop = stop;
   }
 
-  /** Whether it has stopped the run. */
+  /** Whether the deadline has stopped the run. */
   get isOver(): boolean {
     return this.#over;
   }
 
-  /** Begins to wait. What is over already stops nothing before `check`: a run that has no session could not say so there. */
+  /**
+   * Starts the timer. A deadline that is already over takes effect at `check`, because a run without a session could
+   * not record it.
+   */
   start(): void {
     if (this.#leftMs <= 0 || this.#leftMs === Number.POSITIVE_INFINITY) return;
     const again = (): void => (this.#leftMs > 0 ? this.start() : this.check());
     this.#timer = setTimeout(again, Math.min(this.#leftMs, TIMER_MS_MAX)).unref();
   }
 
-  /** Stops the run if its time is over. */
+  /** Stops the run if its deadline is over. */
   check(): void {
     if (this.#over || this.#leftMs > 0) return;
     this.#over = true;

@@ -5,13 +5,13 @@ import { describeThrown } from "./describe-thrown.ts";
 
 const TOLD_ELSEWHERE: ReadonlySet<string> = new Set(["code", "message", "name", "stack", "cause"]);
 
-/** What was thrown as an event tells it. */
+/** Converts a thrown value into the error of an event. */
 export function runErrorOf(cause: unknown): RunError {
   const error = { code: codeOf(cause), message: describeThrown(cause), ...detailsOf(cause) };
   return Object.freeze(Object.defineProperty(error, "cause", { value: cause }));
 }
 
-/** What of an error goes on record as how a run ended. */
+/** The parts of an error that are recorded as the end of a run. */
 export function errorRecord(error: unknown): JsonObject {
   const { code, message, details } = runErrorOf(error);
   const name = error instanceof Error ? String(error.name) : "Error";
@@ -22,7 +22,7 @@ function codeOf(thrown: unknown): string | null {
   return thrown instanceof Error && "code" in thrown && typeof thrown.code === "string" ? thrown.code : null;
 }
 
-/** Errors of others may hold requests, keys and whole sockets, so that only our own say more. */
+/** Errors of other packages may contain requests, keys and sockets, so only our own errors contribute details. */
 function detailsOf(thrown: unknown): { readonly details?: JsonObject } {
   if (!(thrown instanceof SessionError)) return {};
   try {

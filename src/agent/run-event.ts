@@ -4,12 +4,13 @@ import type { Usage } from "../session/usage.ts";
 import type { ModelDelta } from "./model/model.ts";
 
 /**
- * What happens in a run, as it happens. `round` counts the answers of the model from 1 over all claims of the run, `runId` is the
- * id that the log has the run under. All of it is plain data, which JSON carries without loss. The first is `run-started`: the run
- * has its session.
+ * An event of a run. `round` counts the answers of the model from 1 over all claims of the run; `runId` is the run's id
+ * in the log. Events are plain data that survives a round trip through JSON. The first is `run-started`: the run holds
+ * its session.
  *
- * The events of `RecordedRunEvent` come in the order of the log: in each round `round-finished` as soon as the answer is recorded,
- * then `approval-required`, and `tool-finished` in the order of the calls. The others come live in between.
+ * The events of `RecordedRunEvent` come in the order of the log: in each round `round-finished` as soon as the answer
+ * is recorded, then `approval-required`, and `tool-finished` in the order of the calls. The others are emitted live in
+ * between.
  */
 export type RunEvent =
   | (RecordedRunEvent & { readonly claim?: number })
@@ -17,7 +18,7 @@ export type RunEvent =
       | { readonly type: "round-started"; readonly round: number }
       | { readonly type: "text-delta" | "thinking-delta"; readonly round: number; readonly text: string }
       | (Extract<ModelDelta, { type: "tool-call-delta" }> & { readonly round: number })
-      /** The model failed in a way that passes; discard what it said in this round so far. */
+      /** The model failed temporarily; discard its text of this round so far. */
       | {
           readonly type: "model-retry";
           readonly round: number;
@@ -26,7 +27,7 @@ export type RunEvent =
           readonly error: RunError;
         }
       | { readonly type: "usage"; readonly round: number; readonly usage: Usage; readonly cost?: number }
-      /** The arguments are those that the tool is given, as far as JSON holds them; else those that the model wrote. */
+      /** The arguments as the tool gets them, if they are JSON; otherwise as the model wrote them. */
       | {
           readonly type: "tool-started";
           readonly round: number;
@@ -35,8 +36,8 @@ export type RunEvent =
           readonly arguments: JsonValue;
         }
       /**
-       * A question of a run inside a tool has its answer, or needs none any more. Of a run's own calls, `tool-started` and
-       * `tool-finished` say that.
+       * A question of a run inside a tool was answered or withdrawn. For the run's own calls, `tool-started` and
+       * `tool-finished` report that.
        */
       | {
           readonly type: "approval-settled";
@@ -44,8 +45,11 @@ export type RunEvent =
           readonly callId: string;
           readonly question: string;
         }
-      /** Someone moved the session's leaf elsewhere: the run goes on on its own branch, off the active path. Emitted once. */
+      /**
+       * Someone moved the session's leaf to another branch: the run continues on its own branch, off the active path.
+       * Emitted once.
+       */
       | { readonly type: "leaf-moved"; readonly leafId: string | null }
-      /** The reader was too slow, or came too late, for this many events, and goes on after them. */
+      /** The reader was too slow, or came too late, for this many events; it continues after them. */
       | { readonly type: "events-dropped"; readonly count: number }
     ));

@@ -5,7 +5,7 @@ import type { Content, Message } from "../session/message.ts";
 import { QUEUED_KEY, type QueuedInput } from "../session/log/run-fold.ts";
 import type { RunLog } from "./persist/run-log.ts";
 
-/** What people say while a run goes on, until its moment comes. */
+/** Input of users during a run, until it is delivered. */
 export class RunInputs {
   readonly #log: RunLog;
   readonly #waiting: QueuedInput[] = [];
@@ -18,21 +18,21 @@ export class RunInputs {
     this.#log = log;
   }
 
-  /** Takes over what an interrupted run never delivered. */
+  /** Restores the undelivered input of an interrupted run. */
   restore(queued: readonly QueuedInput[]): void {
     const news = queued.filter(({ id }) => !this.#known.has(id));
     for (const { id } of news) this.#known.add(id);
     this.#waiting.unshift(...news);
   }
 
-  /** Takes what someone else has put on record; what was taken before is nothing new. */
+  /** Takes input that someone else recorded; known input is ignored. */
   hear(input: QueuedInput): void {
     if (this.#known.has(input.id)) return;
     this.#known.add(input.id);
     this.#waiting.push(input);
   }
 
-  /** Queues input; resolves once it is on record. */
+  /** Queues input; resolves once it is recorded. */
   async add(kind: QueuedInput["kind"], given: Content): Promise<void> {
     const id = uuidv7();
     const content = messageFor({ id, kind, content: given }).content as Content;
@@ -41,7 +41,7 @@ export class RunInputs {
     this.#known.add(id);
     try {
       await this.#log.note([{ type: "queued", id, runId: this.#log.runId, kind, content }]);
-      // The run failed meanwhile. What is on record is for whoever recovers it; anything else is lost.
+      // The run failed in the meantime. Recorded input is for the recovery; other input is lost.
       if (this.#closed && !this.#log.kept) throw this.#ended();
       this.#waiting.push({ id, kind, content });
     } finally {
@@ -50,7 +50,7 @@ export class RunInputs {
     }
   }
 
-  /** Takes out what waits for a moment, as rows. */
+  /** Removes the input of one kind from the queue, as messages. */
   take(kind: QueuedInput["kind"]): Message[] {
     if (this.#waiting.length === 0) return [];
     const taken = this.#waiting.filter((input) => input.kind === kind);
@@ -58,18 +58,18 @@ export class RunInputs {
     return taken.map(this.#deliver);
   }
 
-  /** Takes out all that waits, of either kind, as rows. */
+  /** Removes all input from the queue, as messages. */
   async takeAll(): Promise<Message[]> {
     while (this.#writing > 0) await new Promise<void>((resolve) => this.#settled.push(resolve));
     return this.#waiting.splice(0).map(this.#deliver);
   }
 
-  /** Whether something waits, or is about to. */
+  /** Whether input is queued or about to be. */
   get hasMore(): boolean {
     return this.#waiting.length + this.#writing > 0;
   }
 
-  /** From here on input is refused with `RUN_ENDED`, until it is opened again. */
+  /** From here on, input is refused with `RUN_ENDED`, until it is opened again. */
   close(): void {
     this.#closed = true;
   }

@@ -3,17 +3,17 @@ import { AsyncLocalStorage } from "node:async_hooks";
 /** Code that a run waits for. */
 interface Inside {
   readonly run: object;
-  /** False once the run has its answer; what that code left behind may wait for the run. */
+  /** False once the run has its result; code that is still running after that may wait for the run. */
   awaited: boolean;
 }
 
-/** What the present code is inside of, wherever it waits. */
+/** The runs that wait for the present code, across `await`. */
 const followed = new AsyncLocalStorage<readonly Inside[]>();
 let unanswered = 0;
 
 /**
- * Code that has always answered at once so far. To follow code through what it waits for makes every promise of the
- * process slower; for code that waits for nothing, a variable tells as much.
+ * Functions that have always returned synchronously so far. Following code across `await` slows down every promise of
+ * the process; for synchronous code, a variable is enough.
  */
 const answersAtOnce = new WeakSet<object>();
 let present: readonly Inside[] | null = null;
@@ -23,14 +23,15 @@ export function isInside(run: object): boolean {
   return runsAround().includes(run);
 }
 
-/** The runs that wait for the present code, the innermost last. */
+/** The runs that wait for the present code, innermost last. */
 export function runsAround(): readonly object[] {
   return surroundings().map(({ run }) => run);
 }
 
 /**
- * Runs code that a run waits for. `code` is the same object from call to call, so that it is known how it answers; the
- * first time that it does not answer at once after it always did, it is followed no further than to where it waits.
+ * Runs code that a run waits for. `code` is the same object at each call, so that it is known whether it is
+ * synchronous. At the first call that returns a promise after synchronous ones, the code is followed only to its first
+ * `await`.
  */
 export function runInside<T>(run: object, work: () => T, code?: object): T {
   const inside: Inside = { run, awaited: true };
@@ -61,7 +62,7 @@ function runNow<T>(all: readonly Inside[], work: () => T): T {
   }
 }
 
-/** Notes when the run has its answer. */
+/** Marks the end of the wait when the run has its result. */
 function settled<T>(inside: Inside, work: () => T, then: () => void = () => {}): T {
   const answered = (): void => {
     inside.awaited = false;

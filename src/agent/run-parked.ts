@@ -2,7 +2,10 @@ import { sandboxBackend } from "../session/sandbox/sandbox-backends.ts";
 import type { Session } from "../session/value/session.ts";
 import type { Approval } from "../session/log/run-event.ts";
 
-/** How a run stops that waits for answers with nobody at work: it is on record, and goes on once they are there. */
+/**
+ * Thrown when a run stops because it waits for answers and no process needs to hold it: this is recorded, and the run
+ * continues once they are given.
+ */
 export class RunParked extends Error {
   readonly questions: readonly Approval[];
 
@@ -12,13 +15,13 @@ export class RunParked extends Error {
   }
 }
 
-/** Whether the files of a session's open sandbox are there again when the next one is opened. */
+/** Whether the files of a session's open sandbox persist until the next one is opened. */
 export async function keepsFiles({ sandbox }: Session): Promise<boolean> {
   if (sandbox === null) return false;
   return (await sandboxBackend(sandbox.backend)).keepsFiles?.(sandbox.spec) === true;
 }
 
-/** Whether whoever goes on with a session's run finds the place where its tools have acted. */
+/** Whether the process that continues a session's run can find the sandbox in which its tools acted. */
 export async function canBeFound(session: Session): Promise<boolean> {
   const { sandbox } = session;
   if (sandbox === null || (await keepsFiles(session))) return true;

@@ -13,9 +13,9 @@ import type { ModelRequest } from "./model/model.ts";
 import { checkInputs, inputOf, keep, registerInputs, type SessionInput } from "./run-session-loop.ts";
 import { RunTelemetry } from "./telemetry.ts";
 
-/** How a session is compressed. */
+/** Options for compressing a session. */
 export interface CompressOptions extends RunOptions {
-  /** What the model is asked for, after the conversation. */
+  /** The instruction for the model, placed after the conversation. */
   readonly instruction?: string;
 }
 
@@ -25,15 +25,16 @@ const INSTRUCTION =
   "Summarise this conversation so that another agent can go on from the summary alone: the goal, what was decided, what was done, what is left to do, and every fact that is still needed, word for word. Answer with the summary only.";
 
 /**
- * Asks a model for a summary of a session, and makes it the only row, a user row, of a new one. Tools are off.
+ * Asks a model for a summary of a session and returns a new session with the summary as its only row, a user row. Tools
+ * are off.
  *
  * @example
  * const talk = Session.fromUserMessage("A long story, told again and again.");
  * const agent = Session.fromAgentPrompt("You sum up what you are told.");
  * const short = await runSessionCompress(talk, agent, { model: createModel("openai/gpt-5-mini") });
  *
- * @throws {SessionError} `SUMMARY_FAILED` for an answer that calls tools, is empty, or stopped for another reason than
- * that it was done; `INVALID_OPTION` at the call, before anything is started.
+ * @throws {SessionError} `SUMMARY_FAILED` for an answer that calls tools, is empty, or did not end normally;
+ * `INVALID_OPTION` synchronously, before anything is started.
  */
 export function runSessionCompress(user: SessionInput, agent: Session, options: CompressOptions): Promise<Session> {
   checkOptionsOf(options, COMPRESS_KEYS, "runSessionCompress", LOOP_HABITS);
@@ -66,7 +67,7 @@ async function compress(run: LoopRun, user: SessionInput, agent: Session, option
   log.announce();
   const reply = await ask(run, requestOf(input, agent, options), options);
   const text = summaryIn(reply);
-  // Nothing of the conversation is kept, and the output says nothing yet.
+  // The conversation is not copied, and the output has no rows yet.
   await keep(run, log.output, agent, options);
   const { usage, cost } = reply;
   Session.grow(log.output, defined({ usage, cost }));

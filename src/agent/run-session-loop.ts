@@ -26,14 +26,15 @@ import type { OutputSchema, SessionRun } from "./session-run.ts";
 import { RunTelemetry } from "./telemetry.ts";
 import { untilAborted } from "./follow-abort.ts";
 
-/** A session, or a run that will come to one. */
+/** A session, or a run whose result is a session. */
 export type SessionInput = Session | SessionRun;
 
 /**
- * Runs a session through an agent: asks the model, runs the tools it calls, and asks again until it stops.
+ * Runs a session with an agent: asks the model, runs the tools that it calls, and repeats until it stops.
  *
- * The output starts with the user's rows and goes on with what the model and the tools said; the agent's rows are sent
- * first and are not copied. Both inputs stay as they are. The run begins at once and goes on whether or not it is awaited.
+ * The output starts with the user's rows, followed by the rows of the model and the tools; the agent's rows are sent
+ * first and are not copied. Both inputs stay unchanged. The run starts immediately and continues whether or not it is
+ * awaited.
  *
  * @example
  * const user = Session.fromUserMessage("Which files are there?").to("local");
@@ -42,7 +43,7 @@ export type SessionInput = Session | SessionRun;
  * for await (const event of run) console.log(event.type);
  * console.log((await run).text());
  *
- * @throws {SessionError} `INVALID_OPTION` or `INVALID_TOOL` at the call, before anything is started or written.
+ * @throws {SessionError} `INVALID_OPTION` or `INVALID_TOOL` synchronously, before anything is started or written.
  */
 export function runSessionLoop<const S extends OutputSchema = undefined>(
   user: SessionInput,
@@ -81,7 +82,7 @@ export function runSessionLoop<const S extends OutputSchema = undefined>(
   return started as SessionRun as SessionRun<S>;
 }
 
-/** The session that the user side is or will be, as far as it has come. */
+/** The session of the user side; for a run in progress, its present state. */
 export function checkInputs(user: SessionInput, agent: Session): Session {
   if (!(agent instanceof Session)) throw new SessionError("INVALID_OPTION", "The agent is not a session.");
   if (user instanceof Session) return user;
@@ -92,7 +93,7 @@ export function checkInputs(user: SessionInput, agent: Session): Session {
   );
 }
 
-/** Lets the process find the sessions that a run starts from, for as long as someone keeps them. */
+/** Registers the sessions from which a run starts, as long as other code refers to them. */
 export function registerInputs(...sessions: readonly Session[]): void {
   for (const session of sessions) {
     if (sessionRegistry.get(session.id) !== undefined) continue;
@@ -101,7 +102,7 @@ export function registerInputs(...sessions: readonly Session[]): void {
   }
 }
 
-/** The finished input; the output takes its place for a sandbox, which may have been opened meanwhile. */
+/** The finished input; the output takes over its sandbox, which may have been opened in the meantime. */
 export async function inputOf(input: SessionInput, run: LoopRun): Promise<Session> {
   if (input instanceof Session) return input;
   const session = await untilAborted(input, run.log.signal);
@@ -161,10 +162,11 @@ async function startLoop({ run, input, agent, options, offered, telemetry }: Loo
 }
 
 /**
- * Before anything is written: a call that may have had its effect must not be answered by a program that cannot run it.
+ * Checked before anything is written: a program that does not have a tool must not answer an open call of it, which may
+ * have had its effect.
  *
- * @throws {SessionError} `TOOL_NOT_FOUND` where the run that is recovered waits for the result of a tool that is not here. A
- * tool that it did not have itself is another matter, which the model is told.
+ * @throws {SessionError} `TOOL_NOT_FOUND` if the recovered run waits for the result of a tool that this program lacks.
+ * For a tool that the run itself did not have, the model gets an error instead.
  */
 function checkOpenCalls(run: LoopRun, input: Session, { agentName }: LoopOptions, { tools }: OfferedTools): void {
   const resume = resumeStateOf(input.transcript);
@@ -181,13 +183,19 @@ function checkOpenCalls(run: LoopRun, input: Session, { agentName }: LoopOptions
   );
 }
 
-/** Only the session that a run was in lets one of many go on with it: elsewhere its calls and input are another's. */
+/**
+ * Only the session of the run ensures that a single process continues it: in another session, its calls and input count
+ * as another's.
+ */
 function resumeIn(sessionId: string | null, resume: ResumeState | null): ResumeState | null {
   if (resume === null || sessionId === resume.sessionId) return resume;
   return { ...resume, inherited: true, answered: false, queued: [] };
 }
 
-/** Opens the log of a run and begins it there. The run works on the stored history, if its log has one, followed by the input. */
+/**
+ * Opens the log of a run and starts it there. The run works on the stored history, if there is one, followed by the
+ * input.
+ */
 export async function keep(
   run: LoopRun,
   input: Session,
@@ -196,7 +204,7 @@ export async function keep(
   offered?: OfferedTools,
 ): Promise<void> {
   const { persist = false, sandboxHandleId, leaseMs, executor, model } = options;
-  // A missing package is found out before a session is made for a run that cannot ask anything.
+  // A missing package must be detected before a session is created for a run that cannot ask its model.
   if (executor === undefined) await model?.prepare?.();
   const { runId, output, signal } = run.log;
   await openRunLog(persist, {
@@ -220,7 +228,7 @@ function answersOf({ agentName, model }: RunOptions, offered: OfferedTools | und
   });
 }
 
-/** The instructions of an agent as one text; null when it has none. */
+/** The instructions of an agent as one text; null if it has none. */
 function systemPromptOf(agent: Session): string | null {
   const texts = agent.transcript.rows.filter((row) => row.kind === "system").map((row) => textOf(row.message.content));
   return texts.length === 0 ? null : texts.join("\n\n");

@@ -35,9 +35,9 @@ export const GEN_AI = {
   durationMetric: "gen_ai.client.operation.duration",
 } as const;
 
-/** What spans may tell. */
+/** What spans may contain. */
 export interface TelemetryOptions {
-  /** Put what was said and done into spans too (default false: numbers and names only). */
+  /** Also put messages, arguments and results into spans (default false: numbers and names only). */
   readonly contents?: boolean;
 }
 
@@ -50,10 +50,10 @@ interface Histograms {
 
 let loaded: Promise<Api | null> | null = null;
 
-/** What metrics are made with. */
+/** The API with which metrics are created. */
 export type MetricsApi = Api["metrics"];
 
-/** Null where OpenTelemetry is not installed, or nobody has set it up. */
+/** Null if OpenTelemetry is not installed or not configured. */
 export async function loadMetrics(): Promise<MetricsApi | null> {
   const api = await loadApi();
   return api === null ? null : api.metrics;
@@ -65,10 +65,10 @@ async function loadApi(): Promise<Api | null> {
   return api === null || !isSetUp(api) ? null : api;
 }
 
-/** The histograms of each meter provider: a program may set up its own after the first run. */
+/** The histograms of each meter provider: a program may configure its own after the first run. */
 const histograms = new WeakMap<MeterProvider, Histograms>();
 
-/** The spans and metrics of one run. They go where the program's own OpenTelemetry set-up sends them, or nowhere. */
+/** The spans and metrics of one run, sent to the program's own OpenTelemetry configuration. */
 export class RunTelemetry {
   readonly #api: Api;
   readonly #contents: boolean;
@@ -82,7 +82,7 @@ export class RunTelemetry {
     this.#parent = api.context.active();
   }
 
-  /** Null where OpenTelemetry is not installed, or nobody has set it up: then a run does nothing for it. */
+  /** Null if OpenTelemetry is not installed or not configured: then a run does no work for it. */
   static async load(sessionId: string, options: TelemetryOptions = {}): Promise<RunTelemetry | null> {
     const api = await loadApi();
     return api === null ? null : new RunTelemetry(api, sessionId, options);
@@ -102,7 +102,7 @@ export class RunTelemetry {
     });
   }
 
-  /** The span of one request to a model, with what it spent. */
+  /** The span of one request to a model, with its usage. */
   chat<T extends ModelReply>(model: Model | undefined, request: ModelRequest, work: () => Promise<T>): Promise<T> {
     const { provider = "executor", id = "executor" } = model ?? {};
     const attributes: Attributes = {
@@ -203,14 +203,14 @@ export class RunTelemetry {
   }
 }
 
-/** Whether spans or metrics go anywhere. */
+/** Whether spans or metrics are exported anywhere. */
 function isSetUp({ trace, metrics, createNoopMeter, ProxyTracerProvider }: Api): boolean {
   const tracers = trace.getTracerProvider();
   const traced = !(tracers instanceof ProxyTracerProvider) || tracers.getDelegateTracer("skein") !== undefined;
   return traced || metrics.getMeter("skein") !== createNoopMeter();
 }
 
-/** What of an error a span may tell: its kind or code or class, never its message. */
+/** What a span may record about an error: its kind, code or class, never its message. */
 function errorTypeOf(error: unknown): string {
   if (error instanceof ModelError || error instanceof SandboxError) return error.kind;
   if (error instanceof SessionError) return error.code;

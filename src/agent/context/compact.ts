@@ -10,11 +10,11 @@ import { type Summary, spendingOf, summarize } from "./summarize.ts";
 import { tellsAnything } from "./summary-prompt.ts";
 import { countAhead } from "./tokenizer.ts";
 
-/** How to compact a session. */
+/** Options of a compaction. */
 export interface CompactOptions {
   readonly model: Model;
   readonly settings?: Partial<CompactionSettings>;
-  /** What the summary should look after in particular. */
+  /** What the summary should pay particular attention to. */
   readonly instructions?: string;
   readonly signal?: AbortSignal;
   /** Handlers that run after the tree's own. */
@@ -30,10 +30,11 @@ const COMPACT_KEYS: KeysOf<CompactOptions> = {
 };
 
 /**
- * Replaces the older part of the context by a summary. The entry that does it, or null when there is nothing to
- * summarise. The history itself stays, and `undoCompaction` brings it back into the context.
+ * Replaces the older part of the context by a summary. Returns the new entry, or null if there is nothing to summarize.
+ * The log keeps the history, and `undoCompaction` brings it back into the context.
  *
- * @throws {SessionError} `SUMMARY_FAILED` or `CANCELLED`, with nothing appended; `CONFLICT` when the leaf moved meanwhile.
+ * @throws {SessionError} `SUMMARY_FAILED` or `CANCELLED`, with nothing appended; `CONFLICT` if the leaf moved in the
+ * meantime.
  */
 export async function compact(tree: SessionTree, options: CompactOptions): Promise<Entry | null> {
   checkIsTree(tree, "compact");
@@ -57,7 +58,8 @@ export async function compact(tree: SessionTree, options: CompactOptions): Promi
       ...spendingOf(summary),
     },
     async () => {
-      // Turns that came meanwhile are kept word for word, but on another branch the summary would be of the wrong story.
+      // Turns appended in the meantime are kept unchanged. But if the leaf moved to another branch, the summary would
+      // not fit.
       if (await tree.isActive(plan.firstKeptEntryId)) return;
       throw new SessionError(
         "CONFLICT",
@@ -75,7 +77,7 @@ export function givenSummary(text: string): Summary {
   throw new SessionError("SUMMARY_FAILED", "A beforeCompact handler gave an empty summary; nothing was changed.");
 }
 
-/** What a model writes instead of the part that a plan drops. */
+/** Asks a model for the summary of the entries that a plan drops. */
 export async function summarizePlan(
   plan: CompactionPlan,
   { model, instructions, signal }: Pick<CompactOptions, "model" | "instructions" | "signal">,

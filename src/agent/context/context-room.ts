@@ -13,7 +13,7 @@ import { type Summary, spendingOf } from "./summarize.ts";
 import { loadTokenizer } from "./tokenizer.ts";
 import { untilAborted } from "../follow-abort.ts";
 
-/** What making room needs of its run. */
+/** The parts of the run that a `ContextRoom` uses. */
 export interface RoomParts {
   readonly options: LoopOptions;
   readonly context: LoopContext;
@@ -22,7 +22,7 @@ export interface RoomParts {
   readonly inside: <T>(work: () => T) => T;
 }
 
-/** A summary that is ready to replace what it tells. */
+/** A finished summary and the entries that it replaces. */
 interface Replacement {
   readonly plan: CompactionPlan;
   readonly summary: Summary;
@@ -32,7 +32,7 @@ interface Replacement {
 /** Makes room in the context of a run by replacing its older part with a summary. */
 export class ContextRoom {
   readonly #parts: RoomParts;
-  /** How long the context must be before the next try, after one that made no room. */
+  /** The context size at which to try again, after an attempt that freed nothing. */
   #nextTryTokens = 0;
 
   constructor(parts: RoomParts) {
@@ -40,15 +40,15 @@ export class ContextRoom {
   }
 
   /**
-   * Makes room when the next answer might not fit; null when it fits. The request may fit all the same, so that a failure
-   * is reported only.
+   * Compacts if the next answer might not fit; null if it fits. A failure is only reported, because the request may fit
+   * all the same.
    */
   makeBefore(): Promise<void> | null {
     const full = this.#fullWindow();
     return full === null ? null : this.#make(full.window, full.settings);
   }
 
-  /** Whether the next request needs room first. */
+  /** Whether the next request needs a compaction first. */
   get isFull(): boolean {
     return this.#fullWindow() !== null;
   }
@@ -70,16 +70,19 @@ export class ContextRoom {
       return null;
     });
     if (made !== null) return this.#replace(made);
-    // A try costs what the context contains, and maybe money, so that there is not one in every round.
+    // An attempt reads the whole context and may cost money, so it is not repeated in every round.
     this.#nextTryTokens = context.tokens + Math.ceil(window / 16);
   }
 
-  /** Makes room after the provider refused a request as too long. @throws what it was refused with, when there is no room. */
+  /**
+   * Compacts after the provider refused a request as too long. @throws the provider's error if nothing can be
+   * compacted.
+   */
   async makeAfter(overflow: ModelError): Promise<void> {
     const { options, context, log } = this.#parts;
     if (options.compaction === false) throw overflow;
     const window = options.model?.contextWindow ?? context.tokens;
-    // The provider counts differently than we do: keep a third of what we thought was small enough.
+    // The provider counts differently than we do: keep a third of the size that we considered small enough.
     const keepRecentTokens = Math.floor(Math.min(window, context.tokens) / 3);
     const settings = { ...options.compaction?.settings, keepRecentTokens };
     const made = await this.#summarize(settings).catch((cause: unknown) => {
@@ -91,7 +94,7 @@ export class ContextRoom {
     await this.#replace(made);
   }
 
-  /** The summary of what a compaction would drop; null when there is nothing to drop, or a handler is against it. */
+  /** Summarizes what a compaction would drop; null if there is nothing to drop, or if a handler cancels. */
   async #summarize(settings: Partial<CompactionSettings>): Promise<Replacement | null> {
     const { options, context, hooks, log, inside } = this.#parts;
     const { model: own, instructions } = options.compaction === false ? {} : (options.compaction ?? {});
@@ -135,7 +138,7 @@ async function notCancelled<T>(asked: Promise<T>): Promise<T | "cancelled"> {
   }
 }
 
-/** The settings of a compaction; in a small window, shares of it instead of the usual amounts. */
+/** The settings of a compaction; for a small context window, fractions of it instead of the defaults. */
 function settingsFor(
   window: number,
   compaction: Exclude<LoopOptions["compaction"], false>,

@@ -8,26 +8,26 @@ import type { Transcript } from "../../session/value/transcript.ts";
 import { checkCount } from "../../stores/complete/valid-arguments.ts";
 import { describeThrown } from "../describe-thrown.ts";
 
-/** What a transform may know of the request that it prepares. */
+/** What a transform can know about the request that it prepares. */
 export interface ContextInfo {
   /** The id of the run's session. */
   readonly sessionId: string;
   readonly round: number;
   /** The text of the latest user message. */
   readonly query: string;
-  /** The user message that the run began with, or null. */
+  /** The user message with which the run started, or null. */
   readonly question: Message | null;
-  /** Aborts with the run. */
+  /** Aborted together with the run. */
   readonly signal: AbortSignal;
 }
 
 /**
- * Makes the messages of one request out of those that a run would send: fewer, shorter, others.
+ * Changes the messages of a request before it is sent: removes, shortens or replaces them.
  *
- * - The messages are the agent's instructions, what the last compaction left, and what was said since.
- * - It works on the request only; what is kept of the run has every message as it was said.
- * - It is called once for each request, before it is made; a request that is tried again is the same.
- * - After the last transform, a tool call without its result, or a result without its call, is put right.
+ * - The messages are the agent's instructions, the summary of the last compaction, and all messages since.
+ * - It affects the request only; the log has every message unchanged.
+ * - It is called once for each request; a retry sends the same request.
+ * - After the last transform, tool calls without results and results without calls are repaired.
  * - If it fails, so does the run.
  */
 export type ContextTransform = (
@@ -35,23 +35,23 @@ export type ContextTransform = (
   info: ContextInfo,
 ) => readonly Message[] | Promise<readonly Message[]>;
 
-/** How much of the context a pruner may keep. */
+/** The limits of the context that a pruner may keep. */
 export interface PruneContextLimits {
   /** The most messages of a request. */
   readonly maxTurns: number;
   /** The most tokens of a request. */
   readonly maxTokens?: number;
-  /** Counts the tokens of a text (default: one for every four characters); give it to the pruner too. */
+  /** Counts the tokens of a text (default: one for every four characters); use the same function for the pruner. */
   readonly countTokens?: TextTokenizer;
 }
 
 /**
- * A transform that leaves out what the pruner finds of little use to the question.
+ * A transform that removes the messages that the pruner considers least relevant to the question.
  *
- * Some messages stay whatever the limits are, and take their part of them: the instructions, the summary of a compaction,
- * and everything from the question on that the run began with, without which it would do its work again.
+ * Some messages are kept regardless of the limits, but count towards them: the instructions, the summary of a
+ * compaction, and everything from the run's question on, because otherwise the run would repeat its work.
  *
- * @throws {SessionError} `INVALID_OPTION` for a pruner that is none, or a limit that is not a whole number of 0 or more.
+ * @throws {SessionError} `INVALID_OPTION` for an invalid pruner, or a limit that is not a whole number of 0 or more.
  */
 export function pruneContext(pruner: ContextPruner, limits: PruneContextLimits): ContextTransform {
   if (typeof pruner?.prune !== "function") throw invalid("The pruner of a context has no function prune.");
@@ -77,9 +77,10 @@ export function pruneContext(pruner: ContextPruner, limits: PruneContextLimits):
 }
 
 /**
- * The messages after all transforms, as every provider accepts them.
+ * Applies all transforms and returns messages that every provider accepts.
  *
- * @throws {SessionError} `INVALID_OPTION` for a transform that gives no messages. What a transform throws is passed on.
+ * @throws {SessionError} `INVALID_OPTION` for a transform that returns no messages. Errors of a transform are passed
+ * on.
  */
 export async function transformContext(
   messages: readonly Message[],
@@ -98,7 +99,7 @@ export async function transformContext(
   throw invalid("The context transforms left no message to send; keep at least one.");
 }
 
-/** The user message that a run on a transcript answers; null when there is none. */
+/** The user message that a run on this transcript answers; null if there is none. */
 export function questionOf(transcript: Transcript): Message | null {
   for (let index = transcript.length - 1; index >= 0; index--) {
     const message = transcript.at(index)?.message;
@@ -107,7 +108,7 @@ export function questionOf(transcript: Transcript): Message | null {
   return null;
 }
 
-/** Where the question stands; the latest user message where it is not there any more. */
+/** The index of the question, or of the latest user message if the question is no longer there. */
 function startOf(messages: readonly Message[], question: Message | null): number {
   const found = question === null ? -1 : messages.lastIndexOf(question);
   const start = found < 0 ? messages.findLastIndex(isQuestion) : found;
@@ -122,7 +123,7 @@ function isSummary(message: Message): boolean {
   return compactionSummaryOf(message) !== null;
 }
 
-/** The messages of a transform, each of which is one of the run's own or is checked like one. */
+/** Checks the messages that a transform returned; the run's own need no check. */
 function checkedMessages(made: unknown, known: Set<unknown>, number: number): Message[] {
   if (!Array.isArray(made)) throw invalid(`Context transform ${number} gave no list of messages.`);
   return made.map((message: Message) => {

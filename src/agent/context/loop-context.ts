@@ -14,16 +14,16 @@ import { type Row, rowOf, Transcript } from "../../session/value/transcript.ts";
 type CompactionBody = Omit<EntryOf<"compaction">, "seq" | "parentId" | "timestamp">;
 
 /**
- * What the next request of a run consists of: the agent's rows, what a compaction left of the past, and the run's own
- * rows. A row costs the same whatever came before it; the messages of a request are put together when someone reads them.
+ * The content of the next request of a run: the agent's rows, the past (after the last compaction), and the run's own
+ * rows. Adding a row takes constant time; the messages of a request are put together when they are read.
  */
 export class LoopContext {
   readonly #instructions: readonly Message[];
   #compaction: CompactionBody | null = null;
-  /** What came before the run, or what a compaction kept of it. */
+  /** The rows before the run, or those that a compaction kept. */
   #past: () => readonly Row[];
   #own: Row[] = [];
-  /** Tokens up to the last answer that came with a count, and an estimate of what followed; null until it is asked for. */
+  /** The tokens up to the last answer with a count, plus an estimate for later rows; null until needed. */
   #tokens: number | null = null;
   readonly #firstCounted: number;
 
@@ -33,14 +33,14 @@ export class LoopContext {
     this.#past = this.#rowsOf(past);
   }
 
-  /** Begins again with a transcript that was read anew, after an edit. */
+  /** Starts again with a transcript that was read anew after an edit. */
   reset(transcript: Transcript): void {
     this.#past = this.#rowsOf(transcript);
     this.#own = [];
     this.#tokens = this.#estimateTokens();
   }
 
-  /** Puts messages in the place of others, in requests only, by the ids of their rows. */
+  /** Replaces messages in requests only, by the ids of their rows. */
   replaceMessages(messages: ReadonlyMap<string, Message>): void {
     const replaced = (row: Row): Row => {
       const message = messages.get(row.id);
@@ -52,7 +52,7 @@ export class LoopContext {
     this.#tokens = this.#estimateTokens();
   }
 
-  /** The rows before the last answer that more than `olderThan` messages follow, and that answer. */
+  /** The rows before the last answer that is followed by more than `olderThan` messages, and that answer. */
   answeredRows(olderThan: number): { readonly rows: readonly Row[]; readonly answer: Row | null } {
     const rows = [...this.#past(), ...this.#own];
     const last = rows.findLastIndex(({ message }) => message.role === "assistant");
@@ -60,7 +60,7 @@ export class LoopContext {
     return { rows: end <= 0 ? [] : rows.slice(0, end), answer: last < 0 ? null : (rows[last] as Row) };
   }
 
-  /** The rows of a transcript after the summary that it has for the first of them. */
+  /** The rows of a transcript, without those that its summary replaces. */
   #rowsOf(past: Transcript): () => readonly Row[] {
     const known = Transcript.compactionOf(past) ?? summaryAtStart(past);
     this.#compaction = null;
@@ -79,7 +79,7 @@ export class LoopContext {
     this.#tokens = counted > 0 ? counted : this.#tokens + messageTokens(row.message);
   }
 
-  /** The messages as they are now, read later or never. */
+  /** The present messages; the function can be called later or never. */
   messages(): () => readonly Message[] {
     const [instructions, compaction, past, own] = [this.#instructions, this.#compaction, this.#past, this.#own];
     const count = own.length;
@@ -93,7 +93,7 @@ export class LoopContext {
     ]);
   }
 
-  /** About how many tokens the next request takes. */
+  /** The approximate number of tokens of the next request. */
   get tokens(): number {
     this.#tokens ??= this.#countTokens();
     return this.#tokens;
@@ -103,7 +103,7 @@ export class LoopContext {
     return shouldCompact(this.tokens, contextWindow, settings);
   }
 
-  /** What a compaction would drop and keep; null when there is nothing to summarise. */
+  /** What a compaction would drop and keep; null if there is nothing to summarize. */
   plan(settings: Partial<CompactionSettings>): CompactionPlan | null {
     const entries = [...this.#past(), ...this.#own].map(entryOf);
     const path =
@@ -114,12 +114,12 @@ export class LoopContext {
     return plan === null ? null : { ...plan, tokensBefore: this.tokens };
   }
 
-  /** Takes a summary instead of what the plan drops. */
+  /** Replaces the rows that the plan drops by a summary. */
   compact(
     plan: CompactionPlan,
     summary: Omit<CompactionBody, "type" | "id" | "firstKeptEntryId" | "tokensBefore">,
   ): CompactionBody {
-    // By index and not by id: nothing keeps a caller from saying the same row twice.
+    // By index and not by id: a caller may pass the same row twice.
     const rows = [...this.#past(), ...this.#own].slice(-plan.keep.length);
     const { firstKeptEntryId, tokensBefore } = plan;
     this.#compaction = { ...summary, type: "compaction", id: uuidv7(), firstKeptEntryId, tokensBefore };
@@ -131,7 +131,7 @@ export class LoopContext {
 
   #countTokens(): number {
     const rows = [...this.#past(), ...this.#own];
-    // After a summary, the counts of answers may be from before it.
+    // After a summary, token counts of earlier answers may be outdated.
     const isCounted = (row: Row, index: number): boolean =>
       index >= this.#firstCounted && countedTokens(row.message) > 0;
     const last = this.#compaction === null ? rows.findLastIndex(isCounted) : -1;
@@ -158,7 +158,7 @@ function countedTokens(message: Message): number {
   return totalTokens > 0 ? totalTokens : inputTokens + outputTokens;
 }
 
-/** The summary that a transcript begins with, as one that was read from a log does after a compaction; else null. */
+/** The summary at the beginning of a transcript that was read from a log after a compaction; otherwise null. */
 function summaryAtStart(past: Transcript): { id: string; summary: string; from: number } | null {
   const first = past.at(0);
   const summary = first === undefined ? null : compactionSummaryOf(first.message);

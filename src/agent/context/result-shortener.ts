@@ -8,16 +8,16 @@ import type { LoopContext } from "./loop-context.ts";
 
 /** Which tool results a run shortens. */
 export interface ShortenedResults {
-  /** A result is old when more than so many messages follow it (default 20). */
+  /** A result is old if it is followed by more than this number of messages (default 20). */
   readonly olderThan?: number;
-  /** A result is large when its text has more than so many characters (default 4,000). */
+  /** A result is large if its text has more than this number of characters (default 4,000). */
   readonly largerThan?: number;
 }
 
-/** The values of `ShortenedResults` that are used if none are given. */
+/** The default values of `ShortenedResults`. */
 const SHORTENED_DEFAULTS: Required<ShortenedResults> = { olderThan: 20, largerThan: 4_000 };
 
-/** How long a provider keeps what it cached, if a request does not ask for more. */
+/** How long a provider caches a prefix if the request does not ask for more. */
 const CACHE_LIFETIME_MS = 5 * 60_000;
 
 const REASON = "an old, large tool result";
@@ -27,18 +27,19 @@ export interface ShortenerParts {
   readonly options: LoopOptions;
   readonly context: LoopContext;
   readonly log: RunLog;
-  /** Whether the context is so full that its beginning is about to be replaced. */
+  /** Whether the context is so full that a compaction is about to replace its beginning. */
   readonly isFull: () => boolean;
 }
 
 /**
- * Replaces old, large tool results by their first and last lines. It edits many at a time, and only before a request whose prefix
- * is in no cache anyway: the cache's lifetime is over, another model is asked, or a compaction is about to rewrite the context.
+ * Replaces old, large tool results by their first and last lines. It edits in batches, and only before a request whose
+ * prefix is not cached anyway: the cache's lifetime is over, the model changed, or a compaction is about to rewrite the
+ * context.
  */
 export class ResultShortener {
   readonly #parts: ShortenerParts;
   readonly #limits: Required<ShortenedResults> | null;
-  /** When the run got its last answer; null before the first. */
+  /** When the run received its last answer; null before the first. */
   #answeredAt: number | null = null;
 
   constructor(parts: ShortenerParts) {
@@ -47,12 +48,12 @@ export class ResultShortener {
     this.#limits = edits === undefined ? null : { ...SHORTENED_DEFAULTS, ...edits.toolResults };
   }
 
-  /** Records that an answer has just come: the provider has cached the request. */
+  /** Records that an answer was received: the provider has cached the request. */
   answered(): void {
     if (this.#limits !== null) this.#answeredAt = Date.now();
   }
 
-  /** Shortens results if it is time for that; null if not. */
+  /** Shortens results if the prefix is not cached; otherwise returns null. */
   shorten(): Promise<void> | null {
     const limits = this.#limits;
     return limits === null ? null : this.#shorten(limits);
@@ -100,20 +101,20 @@ export class ResultShortener {
   }
 }
 
-/** A text part for the first and last lines of what is longer than the limit; other parts stay. */
+/** Replaces the text of content that exceeds the limit by its first and last lines; other parts are kept. */
 function shortened(content: Content, charactersMax: number): Content {
   const text = firstAndLastLines(textOf(content), charactersMax);
   const others = partsOf(content).filter(({ type }) => type !== "text");
   return others.length === 0 ? text : [{ type: "text", text }, ...others];
 }
 
-/** The beginning and the end of a text, cut at lines if these are short, with a note of what is missing between them. */
+/** The beginning and the end of a text, cut at line breaks if possible, with a note about the part in between. */
 function firstAndLastLines(text: string, charactersMax: number): string {
   const characters = Math.floor(charactersMax / 4);
   const start = text.slice(0, characters);
   const end = text.slice(text.length - characters);
   const [lastBreak, firstBreak] = [start.lastIndexOf("\n"), end.indexOf("\n")];
-  // Half of a surrogate pair at a cut is not valid in a request.
+  // A lone surrogate at a cut is not valid in a request.
   const first = (lastBreak > 0 ? start.slice(0, lastBreak) : start).replace(/[\ud800-\udbff]$/, "");
   const last = (firstBreak >= 0 ? end.slice(firstBreak + 1) : end).replace(/^[\udc00-\udfff]/, "");
   const missing = text.length - first.length - last.length;

@@ -7,8 +7,8 @@ import { checkIsModel, type Model } from "../model/model.ts";
 import { spendingOf, summarize } from "./summarize.ts";
 
 /**
- * Moves the leaf and writes there what happened on the branch that is left: everything below where the two paths part.
- * The summary's entry, or null when nothing is left behind that could be told; the leaf moves then, too.
+ * Moves the leaf and appends a summary of the branch that is left, from the common ancestor on. Returns the summary's
+ * entry, or null if the branch has nothing to summarize; the leaf moves in both cases.
  */
 export async function summarizeBranch(
   tree: SessionTree,

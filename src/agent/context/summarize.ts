@@ -4,7 +4,7 @@ import type { Usage } from "../../session/usage.ts";
 import type { Model } from "../model/model.ts";
 import { type SummaryRequest, summaryMessages } from "./summary-prompt.ts";
 
-/** A summary, and what it cost to get; whoever wrote it without a model spent nothing. */
+/** A summary with its usage and cost; both are empty if no model wrote it. */
 export interface Summary {
   readonly text: string;
   readonly usage?: Usage;
@@ -14,7 +14,7 @@ export interface Summary {
 /**
  * Asks a model for a summary.
  *
- * @throws {SessionError} `SUMMARY_FAILED` for an answer that is empty, cut by length, or anything but text.
+ * @throws {SessionError} `SUMMARY_FAILED` for an answer that is empty, cut off, or not only text.
  */
 export async function summarize(
   model: Model,
@@ -34,7 +34,7 @@ export async function summarize(
   return { text, ...spendingOf(reply) };
 }
 
-/** What of a usage and a cost is known. */
+/** The known parts of a usage and a cost. */
 export function spendingOf({ usage, cost }: { usage?: Usage; cost?: number }): { usage?: Usage; cost?: number } {
   return { ...(usage === undefined ? {} : { usage }), ...(cost === undefined ? {} : { cost }) };
 }

@@ -4,15 +4,15 @@ import type { Entry } from "../../session/log/entry.ts";
 
 let loaded: Promise<TextTokenizer> | null = null;
 
-/** A real tokenizer where `gpt-tokenizer` is installed, else the rule of thumb. */
+/** Loads `gpt-tokenizer` if it is installed; otherwise uses the estimate of four characters per token. */
 export function loadTokenizer(): Promise<TextTokenizer> {
   loaded ??= findTokenizer();
   return loaded;
 }
 
 /**
- * A tokenizer that knows what entries take already. To count a mebibyte takes a tenth of a second, so that it is done in
- * slices and each text is counted once.
+ * Returns a tokenizer with the counts of these entries already computed. Counting a mebibyte takes a tenth of a second,
+ * so it is done in slices, and each text is counted once.
  */
 export async function countAhead(entries: readonly Entry[], tokenizer?: TextTokenizer): Promise<TextTokenizer> {
   const count = tokenizer ?? (await loadTokenizer());
@@ -38,11 +38,11 @@ export async function countAhead(entries: readonly Entry[], tokenizer?: TextToke
 
 async function findTokenizer(): Promise<TextTokenizer> {
   try {
-    // Inside of `try`, so that bundlers take a package that is not there for one that may be missing.
+    // Inside `try`, so that bundlers treat the package as optional.
     const { countTokens } = await import("gpt-tokenizer");
-    // Text that looks like one of the model's control tokens is ordinary text here.
+    // Text that looks like a control token of the model is treated as ordinary text.
     const count = (text: string): number => countTokens(text, { allowedSpecial: "all" });
-    // A version without this function counts nothing, and the rule of thumb does.
+    // A version without this function throws here, and the estimate is used.
     count("");
     return inPieces(count);
   } catch {
@@ -50,9 +50,12 @@ async function findTokenizer(): Promise<TextTokenizer> {
   }
 }
 
-/** The tokenizer takes time quadratic in the length of a run without spaces: a second for 40,000 of one character. */
+/** The tokenizer takes quadratic time for text without spaces: a second for 40,000 equal characters. */
 const PIECE_CHARACTERS = 1000;
-/** How much is counted before others have their turn; whole pieces, so that it comes to the same. */
+/**
+ * How much is counted before the event loop gets a turn; a multiple of whole pieces, so that the result does not
+ * change.
+ */
 const SLICE_CHARACTERS: number = 64 * PIECE_CHARACTERS;
 
 function inPieces(tokenizer: TextTokenizer): TextTokenizer {

@@ -10,17 +10,17 @@ import type { RunLog } from "../persist/run-log.ts";
 import type { RunTelemetry } from "../telemetry.ts";
 import { untilAborted } from "../follow-abort.ts";
 
-/** What asking a model needs of its run. */
+/** What `askModel` needs from its run. */
 export interface Asking {
   readonly options: RunOptions;
   readonly log: RunLog;
   readonly telemetry: RunTelemetry | null;
   readonly round: number;
-  /** Told of the answer as it comes, and of null when what came of it is void. */
+  /** Called with the partial answer; with null when it is discarded. */
   readonly onPartial?: (partial: PartialReply | null) => void;
 }
 
-/** Asks the model of a run, by its stream where it has one, and again after a failure that passes. */
+/** Asks the model of a run, by streaming if it supports it, and retries transient failures. */
 export function askModel(request: ModelRequest, asking: Asking): Promise<AssistantMessage> {
   const { options, log, telemetry, round, onPartial = () => {} } = asking;
   const { model, executor, agentName, retry = {} } = options;
@@ -43,13 +43,13 @@ export function askModel(request: ModelRequest, asking: Asking): Promise<Assista
   });
 }
 
-/** What of a run's options goes with every request. */
+/** The run options that are part of every request. */
 export function parametersOf(options: RunOptions): Omit<RequestParameters, "toolChoice"> {
   const { thinkingLevel, temperature, maxOutputTokens, stop, providerOptions } = options;
   return defined({ thinkingLevel, temperature, maxOutputTokens, stop, providerOptions });
 }
 
-/** What a function of someone else's comes to, whether it is an async one or not. */
+/** Calls a caller's function and returns its result as a promise, whether or not it is async. */
 function promiseOf<T>(work: () => T | PromiseLike<T>): Promise<T> {
   try {
     return Promise.resolve(work());

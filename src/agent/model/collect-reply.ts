@@ -4,9 +4,9 @@ import { ModelError } from "./model-error.ts";
 import type { Model, ModelDelta, ModelReply, ModelRequest } from "./model.ts";
 
 /**
- * Asks a model once, by its stream where it has one, and tells a listener of every piece.
+ * Asks a model once, by streaming if it supports it, and calls a listener with each delta.
  *
- * @throws {ModelError} `connection` for a stream that ends without saying why; whatever the model itself throws.
+ * @throws {ModelError} `connection` for a stream that ends without a stop reason; errors of the model are passed on.
  */
 export async function collectReply(
   model: Model,
@@ -19,7 +19,7 @@ export async function collectReply(
   const partial = new PartialReply(model);
   onPart(partial);
   for await (const delta of model.stream(request, { signal })) {
-    // A model that does not heed the signal would go on for nobody.
+    // A model that ignores the signal would keep streaming for nobody.
     signal.throwIfAborted();
     if (delta.type === "finish") return delta.reply ?? partial.finish(delta.stopReason, delta.usage);
     partial.add(delta);
@@ -31,7 +31,7 @@ export async function collectReply(
   });
 }
 
-/** An answer as far as it has come. */
+/** A partial answer. */
 export class PartialReply {
   readonly #model: Model;
   #text = "";

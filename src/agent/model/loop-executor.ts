@@ -9,17 +9,17 @@ import type { Tool, ToolContext } from "../tools/tool.ts";
 export interface LoopExecutor {
   complete(request: ModelRequest, options: { readonly signal: AbortSignal }): Promise<ModelReply>;
   /**
-   * Runs a tool with checked arguments; the default is `tool.execute(args, context)`. What it returns or throws goes the way
-   * of a tool's own. `context.signal` aborts when the run is aborted and when the tool's time is over: nobody waits for the
-   * answer from then on.
+   * Runs a tool with checked arguments; the default is `tool.execute(args, context)`. Its result or error is handled
+   * like a tool's. `context.signal` aborts when the run is aborted or the tool times out; the result is ignored from
+   * then on.
    */
   dispatchTool?(session: Session, tool: Tool, args: unknown, context: ToolContext): unknown;
-  /** The tools to tell the model of; none or an empty list means the loop's own. */
+  /** The tools to offer to the model; none or an empty list means the loop's own. */
   toolSchemas?(): readonly ToolSchema[];
 }
 
 /**
- * An executor that streams a model's answers to a listener; tools are run by `inner` where it is given.
+ * An executor that streams a model's answers to a listener; if `inner` is given, it runs the tools.
  *
  * @example
  * const model = createModel("openai/gpt-5-mini");

@@ -1,6 +1,6 @@
 import { SessionError } from "../../session/errors.ts";
 
-/** How a model failed. The first five pass by themselves, so that the loop tries them again. */
+/** Why a model failed. The first five are transient: the loop retries them. */
 export type ModelFailure =
   | "rate_limit"
   | "overloaded"
@@ -15,13 +15,13 @@ export type ModelFailure =
 
 const PASSING: ReadonlySet<ModelFailure> = new Set(["rate_limit", "overloaded", "connection", "timeout", "server"]);
 
-/** A model gave no answer; `kind` says why, `retryable` whether the same request may succeed later. */
+/** A model request failed; `kind` is the reason, `retryable` tells whether the same request may succeed later. */
 export class ModelError extends SessionError {
   readonly kind: ModelFailure;
   readonly provider: string;
-  /** The HTTP status, where there was one. */
+  /** The HTTP status, if there was one. */
   readonly status: number | null;
-  /** How long the provider asked to wait. */
+  /** The delay that the provider asked for. */
   readonly retryAfterMs: number | null;
   constructor(
     kind: ModelFailure,

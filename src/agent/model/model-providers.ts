@@ -2,7 +2,7 @@ import { checkArgument, isObject } from "../../session/check-arguments.ts";
 import { SessionError, show } from "../../session/errors.ts";
 import type { Model } from "./model.ts";
 
-/** The options of a model made by name; each provider takes those it knows. */
+/** Options of a model created by name; each provider accepts those it knows. */
 export interface ModelProviderOptions {
   readonly apiKey?: string;
   readonly baseURL?: string;
@@ -11,13 +11,13 @@ export interface ModelProviderOptions {
   readonly [option: string]: unknown;
 }
 
-/** Makes the model of an id, which is empty when the name has none. */
+/** Creates the model with an id, which is empty if the name has none. */
 export type ModelProviderFactory = (id: string, options: ModelProviderOptions) => Model;
 
 const factories = new Map<string, ModelProviderFactory>();
 
 /**
- * Makes models of another kind known to `createModel`; one of the same kind takes the place of the one before.
+ * Registers a kind of model for `createModel`. It replaces an earlier registration of the same kind.
  *
  * @example
  * registerModelProvider("echo", (id) => ({
@@ -27,7 +27,7 @@ const factories = new Map<string, ModelProviderFactory>();
  * }));
  * const model = createModel("echo/loud");
  *
- * @throws {SessionError} `INVALID_OPTION` for a kind that is empty or holds a slash.
+ * @throws {SessionError} `INVALID_OPTION` for a kind that is empty or contains a slash.
  */
 export function registerModelProvider(kind: string, factory: ModelProviderFactory): void {
   if (typeof kind !== "string" || kind === "" || kind.includes("/"))
@@ -42,12 +42,13 @@ export function registerModelProvider(kind: string, factory: ModelProviderFactor
 }
 
 /**
- * The model of a name such as `openai/gpt-5-mini`: the provider's kind up to the first slash, then its model's id.
+ * Creates a model by name, such as `openai/gpt-5-mini`: the provider's kind before the first slash, the model's id
+ * after it.
  *
  * @example
  * const model = createModel("openai/gpt-5-mini");
  *
- * @throws {SessionError} `INVALID_OPTION` for a kind that nobody registered, and whatever the provider refuses.
+ * @throws {SessionError} `INVALID_OPTION` for a kind that is not registered; errors of the provider are passed on.
  */
 export function createModel(name: string, options: ModelProviderOptions = {}): Model {
   checkArgument(typeof name === "string", name, "createModel", 'a name such as "openai/gpt-5-mini"');

@@ -5,7 +5,7 @@ import type { ThinkingLevel } from "../../session/log/entry.ts";
 import type { ToolChoice, ToolSchema } from "../../session/log/setup.ts";
 import type { Usage } from "../../session/usage.ts";
 
-/** What a model is asked, in no provider's dialect. */
+/** A request to a model, in a provider-independent form. */
 export interface ModelRequest {
   readonly messages: readonly Message[];
   readonly tools?: readonly ToolSchema[];
@@ -14,17 +14,22 @@ export interface ModelRequest {
   readonly temperature?: number;
   readonly maxOutputTokens?: number;
   readonly stop?: readonly string[];
-  /** JSON Schema of the object that an answer without calls is to be, as JSON; only for a model that `takesOutput` of it. */
+  /**
+   * JSON Schema of the object that an answer without calls must be, as JSON; only for a model whose `takesOutput`
+   * accepts it.
+   */
   readonly output?: JsonObject;
   readonly providerOptions?: JsonValue;
-  /** The same for all requests that begin alike, such as those of one session: providers find their caches by it. */
+  /**
+   * Equal for all requests with the same beginning, such as those of one session; providers use it to find their cache.
+   */
   readonly cacheKey?: string;
 }
 
-/** A model's answer, with what it spent and why it stopped. */
+/** A model's answer, with its usage and stop reason. */
 export type ModelReply = AssistantMessage;
 
-/** A piece of an answer that is still being written. */
+/** A part of a streamed answer. */
 export type ModelDelta =
   | { readonly type: "text-delta" | "thinking-delta"; readonly text: string }
   | {
@@ -38,35 +43,41 @@ export type ModelDelta =
       readonly type: "finish";
       readonly stopReason: StopReason;
       readonly usage?: Usage;
-      /** The whole answer, where it holds more than the deltas show (signatures, a cost); else they are put together. */
+      /**
+       * The complete answer, if it has more than the deltas contain (signatures, a cost); otherwise it is assembled
+       * from them.
+       */
       readonly reply?: ModelReply;
     };
 
 /**
- * Answers requests.
+ * A language model.
  *
  * Every model keeps these promises; `skein/testing` checks each of them:
- * - `complete` resolves to the whole answer; `stream` yields it piece by piece and ends with one `finish`.
- * - A provider that gives no answer, or half of one, is a `ModelError` with a `kind`; a refusal is an answer, with the
- *   stop reason `content_filter`.
- * - An abort rejects at once with the signal's reason.
- * - Nothing is tried twice: the loop is the one layer that retries.
- * - The request is never changed. Its messages are acceptable to every provider: each tool call has its result.
+ * - `complete` resolves to the whole answer; `stream` yields it in parts and ends with one `finish`.
+ * - If a provider gives no answer, or an incomplete one, the call fails with a `ModelError` that has a `kind`. A
+ *   refusal is an answer with the stop reason `content_filter`.
+ * - An abort rejects immediately with the signal's reason.
+ * - A model does not retry: the loop is the only layer that does.
+ * - A model does not modify the request. Its messages are acceptable to every provider: each tool call has its result.
  */
 export interface Model {
   readonly provider: string;
   readonly id: string;
-  /** How many tokens a request and its answer may take together. */
+  /** The most tokens of a request and its answer together. */
   readonly contextWindow?: number;
-  /** Whether its answers come with a cost; of a model that says no, a run with a budget in `cost` is refused. */
+  /** Whether its answers have a cost. With `false`, a run with a budget in `cost` is refused. */
   readonly tellsCost?: boolean;
-  /** Nobody named it, as the offline model of a server without keys: it goes on in no session that another has answered. */
+  /**
+   * Set for a default that nobody chose, such as the offline model of a server without keys. It never continues a
+   * session that another model has answered.
+   */
   readonly unnamed?: true;
-  /** Whether its provider can be asked for a value of that schema; of one that cannot, a run asks for a call instead. */
+  /** Whether its provider supports structured output with this schema. If not, the run asks for a tool call instead. */
   takesOutput?(schema: JsonObject): boolean;
   /**
-   * Loads what the model needs to be asked, such as the client of its provider; a run waits for it before anything is
-   * stored. Asking without it does the same.
+   * Loads what the model needs, such as its provider's client. A run awaits it before anything is stored; a request
+   * without it loads the same.
    */
   prepare?(): Promise<void>;
   complete(request: ModelRequest, options?: { readonly signal?: AbortSignal }): Promise<ModelReply>;

@@ -5,9 +5,9 @@ import { ModelError } from "./model-error.ts";
 import type { Model, ModelReply } from "./model.ts";
 
 /**
- * A model's answer as a message of a session, with calls that can be told apart.
+ * Converts a model's answer into a message of a session, with distinct call ids.
  *
- * @throws {ModelError} `malformed` for anything that is no answer.
+ * @throws {ModelError} `malformed` for a value that is not an answer.
  */
 export function readReply(reply: ModelReply, model: Model | undefined, agent: string | undefined): AssistantMessage {
   const provider = model?.provider ?? "executor";
@@ -23,7 +23,7 @@ export function readReply(reply: ModelReply, model: Model | undefined, agent: st
   }
 }
 
-/** @throws {SessionError} for an answer that says of itself that it failed or was broken off. */
+/** @throws {SessionError} for an answer whose stop reason says that it failed or was aborted. */
 export function checkWhole(message: AssistantMessage, model: Model | undefined): void {
   const provider = model?.provider ?? "executor";
   if (message.stopReason === "error") {
@@ -32,7 +32,7 @@ export function checkWhole(message: AssistantMessage, model: Model | undefined):
   if (message.stopReason === "aborted") throw new SessionError("ABORTED", `${provider} broke its answer off.`);
 }
 
-/** Results are matched by id, so that two calls of one id, or calls without one, could not be told apart. */
+/** Results refer to calls by id, so calls without an id, or with equal ids, would be ambiguous. */
 function withDistinctIds(reply: ModelReply): ModelReply {
   const given = reply.toolCalls ?? [];
   const ids = new Set<string>();
@@ -44,7 +44,7 @@ function withDistinctIds(reply: ModelReply): ModelReply {
     return id === call.id ? call : { ...call, id };
   });
   if (toolCalls.every((call, index) => call === given[index])) return reply;
-  // The provider's own form of the answer still has the old ids, which the results would not fit.
+  // The provider's own blocks still have the old ids, which would not match the results.
   const { providerData: _replaced, ...rest } = reply;
   return { ...rest, toolCalls };
 }

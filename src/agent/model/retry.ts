@@ -1,17 +1,22 @@
 import { setTimeout } from "node:timers/promises";
 import { ModelError } from "./model-error.ts";
 
-/** How often a model is asked again after a failure that passes, and how long to wait before that. */
+/** How often a transient failure is retried, and with which delays. */
 export interface RetryOptions {
-  /** How often to ask in all (default 4). */
+  /** The number of attempts in total (default 4). */
   readonly attempts?: number;
-  /** The first wait; each one after it is twice as long (default 500). */
+  /** The first delay; each later one is twice as long (default 500). */
   readonly baseDelayMs?: number;
-  /** The longest wait (default 30,000). What the provider asks for counts more, up to ten times this. */
+  /**
+   * The longest delay (default 30,000). A delay that the provider asks for takes precedence, up to ten times this
+   * value.
+   */
   readonly delayMaxMs?: number;
 }
 
-/** Tries until it works, fails in a way that does not pass, or was tried often enough. An abort ends a wait at once. */
+/**
+ * Retries until the call succeeds, fails permanently, or the attempts are used up. An abort ends a delay immediately.
+ */
 export function withRetries<T>(
   attempt: () => Promise<T>,
   { attempts = 4, baseDelayMs = 500, delayMaxMs = 30_000 }: RetryOptions,
@@ -21,7 +26,7 @@ export function withRetries<T>(
   const tryAgain = async (error: unknown, tried: number): Promise<T> => {
     if (tried >= attempts || signal.aborted || !(error instanceof ModelError) || !error.retryable) throw error;
     const backoff = Math.min(delayMaxMs, baseDelayMs * 2 ** (tried - 1));
-    // Half of the wait is random, so that many runs which failed together do not come back together.
+    // Jitter: half of the delay is random, so that many runs that failed together do not retry together.
     const jittered = backoff / 2 + (Math.random() * backoff) / 2;
     const delayMs = Math.round(Math.max(jittered, Math.min(error.retryAfterMs ?? 0, delayMaxMs * 10)));
     onRetry({ attempt: tried + 1, delayMs, error });

@@ -9,37 +9,37 @@ import { closeSchema, wrapSchema } from "../schema/object-schema.ts";
 import { checkValue, readSchema, type ValueSchema } from "../schema/value-schema.ts";
 import { parseArguments } from "../tools/parse-arguments.ts";
 
-/** How often a model is told that its value does not fit, where a caller gives no number. */
+/** The default number of times that a model is told that its value is invalid. */
 const OUTPUT_RETRIES_DEFAULT = 2;
 
-/** The tool that takes the value of models whose provider has no way of its own; it is no tool of the loop's. */
+/** The tool through which models without native structured output give the value; it is not one of the loop's tools. */
 export const ANSWER_TOOL = "give_answer";
 
 const DESCRIPTION =
   "Takes the final answer. Call it once, with the whole answer, when there is nothing left to find out.";
 
-/** The key under which a message says that it asks for the value again, in its metadata. */
+/** The metadata key of a message that asks for the value again. */
 const AGAIN_KEY = "skein.output";
 
-/** A value that fits: as its schema makes it, and as the model wrote it. */
+/** A valid structured output: as parsed by its schema, and as the model wrote it. */
 export interface GivenOutput {
   readonly value: unknown;
   readonly json: JsonValue;
 }
 
-/** What an answer comes to: the value, or a sentence on what is wrong with it. */
+/** The result of reading an answer: the value, or a sentence about what is wrong with it. */
 export type OutputReading = { readonly given: GivenOutput } | { readonly problem: string };
 
-/** The value that a run is to end with: how it is asked for, and what an answer comes to. */
+/** The structured output of a run: how it is requested, and how an answer is read. */
 export class RunOutput {
   readonly #schema: ValueSchema;
-  /** What models are told: the schema of an object always, as providers demand. */
+  /** The schema that models see; always the schema of an object, as providers require. */
   readonly #told: JsonObject;
   readonly #isWrapped: boolean;
   readonly #byTool: boolean;
   readonly #retries: number;
 
-  /** @throws {SessionError} `INVALID_OPTION` for a schema that gives no JSON Schema. */
+  /** @throws {SessionError} `INVALID_OPTION` for a schema that does not provide JSON Schema. */
   constructor(schema: ValueSchema, { outputRetries = OUTPUT_RETRIES_DEFAULT, model, executor }: LoopOptions) {
     const described = outputSchema(schema);
     this.#schema = schema;
@@ -49,7 +49,7 @@ export class RunOutput {
     this.#retries = outputRetries;
   }
 
-  /** What a request says: the tools and the choice that it would have without, and the value. */
+  /** Adds the structured output to the tools and the tool choice of a request. */
   request(
     tools: readonly ToolSchema[],
     toolChoice: ModelRequest["toolChoice"],
@@ -58,12 +58,12 @@ export class RunOutput {
     const chosen = toolChoice === undefined ? {} : { toolChoice };
     if (!this.#byTool) return { ...(tools.length > 0 && { tools }), ...chosen, output: this.#told };
     const answer = { name: ANSWER_TOOL, description: DESCRIPTION, parameters: this.#told };
-    // Left to itself, a model that has nothing else to call may write its answer as text.
+    // Without a forced choice, a model that has no other tool to call may write its answer as text.
     const forced = again || tools.length === 0 || toolChoice === "none";
     return { tools: [...tools, answer], ...(forced ? { toolChoice: { name: ANSWER_TOOL } } : chosen) };
   }
 
-  /** What an answer comes to, given as a text or as the arguments of a call. */
+  /** Reads an answer, given as text or as the arguments of a call. */
   async read(text: string): Promise<OutputReading> {
     if (text.trim() === "") return { problem: "the answer is empty." };
     const parsed = parseArguments(unfenced(text), "the answer");
@@ -75,12 +75,12 @@ export class RunOutput {
     return checked.ok ? { given: { value: checked.value, json } } : checked;
   }
 
-  /** Whether the model was told of as many values that do not fit as it may be. */
+  /** Whether the model was told of an invalid value as often as allowed. */
   isExhausted(transcript: Transcript): boolean {
     return timesTold(transcript) >= this.#retries;
   }
 
-  /** What the model is told of a text that is not the value. */
+  /** The message that tells the model why its text is not a valid value. */
   again(problem: string): Message {
     const how = this.#byTool
       ? `Call the tool ${ANSWER_TOOL} with the answer.`
@@ -90,7 +90,7 @@ export class RunOutput {
   }
 }
 
-/** The JSON Schema of the value that a run is to end with. @throws {SessionError} `INVALID_OPTION` where there is none. */
+/** The JSON Schema of a structured output. @throws {SessionError} `INVALID_OPTION` if the schema provides none. */
 export function outputSchema(schema: unknown): JsonObject {
   const read = readSchema(schema, { name: "output", remedy: "give one that does, or JSON Schema itself" });
   if ("schema" in read) return read.schema;
@@ -98,17 +98,17 @@ export function outputSchema(schema: unknown): JsonObject {
   throw new SessionError("INVALID_OPTION", `The output ${problem}.`, cause === undefined ? undefined : { cause });
 }
 
-/** Whether a call gives the value. */
+/** Whether a call gives the structured output. */
 export function isAnswer({ name }: ToolCall): boolean {
   return name === ANSWER_TOOL;
 }
 
-/** Whether a message says that a call gave the value. */
+/** Whether a message confirms that a call gave the structured output. */
 export function isTaken(message: Message): boolean {
   return message.role === "tool" && message.name === ANSWER_TOOL && message.isError !== true;
 }
 
-/** The last answer in a transcript: the arguments of the call that gave it, else its text. */
+/** The last answer in a transcript: the arguments of the call that gives it, otherwise its text. */
 export function lastAnswerIn(transcript: Transcript): string {
   for (let index = transcript.length - 1; index >= 0; index--) {
     const message = transcript.at(index)?.message as Message;
@@ -119,7 +119,7 @@ export function lastAnswerIn(transcript: Transcript): string {
   return "";
 }
 
-/** How often a model was told that its value does not fit, since a person said something. */
+/** How often the model was told that its value is invalid, since the last user message. */
 function timesTold(transcript: Transcript): number {
   let times = 0;
   for (let index = transcript.length - 1; index >= 0; index--) {
@@ -132,7 +132,7 @@ function timesTold(transcript: Transcript): number {
   return times;
 }
 
-/** Some models put JSON between fences, as they would in a chat. */
+/** Some models put JSON into a code fence. */
 function unfenced(text: string): string {
   return /^\s*```\w*\n([\s\S]*?)\n?```\s*$/.exec(text)?.[1] ?? text;
 }

@@ -8,47 +8,48 @@ import type { Guard, SessionStore } from "../../session/store.ts";
 import type { LogAccess } from "./log-access.ts";
 import type { RunAgent } from "./persist-option.ts";
 
-/** How often a run is claimed in a row without a new row before it counts as failed. */
+/** How often a run is claimed in a row without a new row before it is recorded as failed. */
 const CLAIMS_MAX = 5;
 
-/** Facts that change what is to be done about a run. */
+/** Facts that affect who may claim a run. */
 const RUN_FACTS: ReadonlySet<string> = new Set(["run", "run_parked", "cancel"]);
 
-/** Which run claims a session. */
+/** A run that claims a session. */
 export interface ClaimRequest {
   readonly runId: string;
-  /** The version of the log that whoever claims knew; left out where that does not matter. */
+  /** The version of the log that the claimant knew; absent if it does not matter. */
   readonly version?: number | undefined;
-  /** Who answers, as the start records it. */
+  /** The agent that answers, for the `started` record. */
   readonly answers?: RunAgent | undefined;
 }
 
-/** A session that a run has to itself. */
+/** A claimed session, held by one run. */
 export interface Claim {
   readonly head: SessionHead;
-  /** What must hold for the append that begins the run: it is still to be run. A cancel that came meanwhile counts. */
+  /** The guard of the append that starts the run: the run is still open. It detects a cancel in the meantime. */
   readonly guard: Guard;
-  /** What the run writes before its first row: the end of runs whose process is gone. */
+  /** The entries that the run appends before its first row: the ends of runs whose process is gone. */
   readonly ends: readonly EntryDraft[];
-  /** What it writes after its input and these ends; how many entries precede it is for the caller to add. */
+  /** The `started` entry, appended after the input and these ends; the caller adds how many entries precede it. */
   readonly started: EntryDraft & { readonly type: "run" };
-  /** Whether no claim of the run is on record. */
+  /** Whether no earlier claim of the run is recorded. */
   readonly isFirst: boolean;
-  /** The entry that asked for it, where it begins here and was asked for. */
+  /** The request, if the run was requested and starts here. */
   readonly request: EntryOf<"run_request"> | null;
 }
 
 /**
- * Claims a session for a run: the only way to begin one or to go on with it. `begin` writes the ends, the run's input and
- * that it started, in one append with the claim's guard; what it throws lets go of the session.
+ * Claims a session for a run: the only way to start or continue one. `begin` writes the ends, the run's input and its
+ * start in one append with the claim's guard; if it throws, the session is released.
  *
- * - Of several who claim, one has the session: the others are refused with `SESSION_BUSY` while it does.
- * - What another did about a run since the caller looked is a `CONFLICT`.
- * - A run that waits for an answer, or that was asked for before and is due, goes first: `SESSION_BUSY`.
- * - A run that parked with a local sandbox on another machine goes on there only: `NO_SANDBOX`.
- * - A run that is cancelled before its start is on record does not begin, and one that was asked for and is over does not
- *   begin again: `CONFLICT`.
- * - A run that was cancelled, or that got nowhere five times in a row, is ended here: `RUN_ENDED`.
+ * - Only one of several claimants gets the session; the others are refused with `SESSION_BUSY` until it is released.
+ * - `CONFLICT` if another process changed a run since the caller read the log.
+ * - `SESSION_BUSY` if another run goes first: one that waits for an answer, or one that was requested earlier and is
+ *   due.
+ * - `NO_SANDBOX` if the run parked with a local sandbox on another machine; it can only continue there.
+ * - `CONFLICT` if the run was cancelled before its start was recorded, or if it was requested and has already ended.
+ * - `RUN_ENDED` if the run was cancelled, or was claimed five times in a row without progress; its end is recorded
+ *   here.
  */
 export async function claimRun<T>(
   access: LogAccess,
@@ -80,14 +81,17 @@ export async function claimRun<T>(
   }
 }
 
-/** @throws {SessionError} `CONFLICT` for a run that was asked for in this session, and was cancelled or has ended. */
+/** @throws {SessionError} `CONFLICT` for a run that was requested in this session and was cancelled or has ended. */
 async function checkNew(store: SessionStore, { header }: SessionHead, runId: string): Promise<void> {
   const request = await readRequest(store, header.id, runId);
   if (request === null || !isOwn(header, request, request.seq)) return;
   throw new SessionError("CONFLICT", `Run ${show(runId)} of session ${header.id} is over; use another runId.`);
 }
 
-/** Of several that found the same run, the one that has the session first goes on with it; the others would repeat it. */
+/**
+ * Of several processes that found the same run, the first to get the session continues it; the others would repeat its
+ * work.
+ */
 async function checkKnown(store: SessionStore, head: SessionHead, version: number | undefined): Promise<void> {
   if (version === undefined || version >= head.version) return;
   const { id } = head.header;
@@ -100,14 +104,17 @@ async function checkKnown(store: SessionStore, head: SessionHead, version: numbe
   }
 }
 
-/** Whether only who had a run can have said it: with the last of a lease, perhaps, when another had looked already. */
+/**
+ * Whether only the holder of a run can have appended an entry; possibly at the end of its lease, after another process
+ * had read the log.
+ */
 function isHolders(entry: Entry): boolean {
   if (entry.type !== "message") return false;
   const { message } = entry;
   return message.role === "tool" || (message.role === "assistant" && message.toolCalls !== undefined);
 }
 
-/** Runs that have begun go on before others begin, and those that were asked for begin in the order of the log. */
+/** Started runs continue before others start, and requested runs start in log order. */
 function checkTurn({ header, openRuns }: SessionHead, runId: string, mine: OpenRun | undefined): void {
   const begun = mine !== undefined && mine.state !== "requested";
   const now = new Date().toISOString();
@@ -128,7 +135,7 @@ async function checkHost(store: SessionStore, { header: { id } }: SessionHead, r
   );
 }
 
-/** The machine that has the local sandbox of a parked run; null where any will do. */
+/** The machine that has the local sandbox of a parked run; null if any machine can continue it. */
 export async function parkedHost(
   store: SessionStore,
   sessionId: string,
@@ -141,7 +148,7 @@ export async function parkedHost(
   return null;
 }
 
-/** The same, where it is another machine than this one. */
+/** The same; null if it is this machine. */
 export async function hostElsewhere(store: SessionStore, sessionId: string, run: OpenRun): Promise<string | null> {
   const host = await parkedHost(store, sessionId, run);
   return host === hostname() ? null : host;
@@ -154,13 +161,13 @@ function endOfClaims(run: OpenRun): { readonly draft: EntryDraft; readonly error
   return { draft: endOf(run), error: new SessionError("RUN_ENDED", `Run ${run.runId} ${why}; start another one.`) };
 }
 
-/** The end of a run that never said how it ended: whoever has the session is alone with it. */
+/** The end to record for a run whose process is gone; whoever holds the session can record it. */
 export function endOf({ runId, cancelled }: OpenRun): EntryDraft {
   const phase = cancelled === true ? "cancelled" : "failed";
   return { type: "run", runId, phase, error: "The run was interrupted." };
 }
 
-/** The entry that asked for a run; null for one that began without. */
+/** The entry that requested a run; null for a run that started without a request. */
 export async function readRequest(
   store: SessionStore,
   sessionId: string,

@@ -14,15 +14,15 @@ import { resumeStateOf } from "./resume-state.ts";
 import { missingRows, settingDrafts } from "./start-drafts.ts";
 
 /**
- * Begins a run, or goes on with it, in a session that a store or a file holds.
+ * Starts or continues a run in a session that is stored in a store or a file.
  *
- * - A user session that comes from this one, or begins with what this one says, adds what is new.
- * - Any other is added to what this one says, and the run works on both.
- * - A user session that comes from an earlier entry is written below that entry. The leaf stays where it is, unless the
- *   same rows are there already: then this is another try, and the leaf goes along.
- * - Where a new fork begins is `given`, and its leaf goes there.
+ * - If the user session derives from this session, or starts with the same rows, its new rows are appended.
+ * - Any other user session is appended to this session, and the run works on both.
+ * - If the user session derives from an earlier entry, it is appended below that entry. The leaf does not move, unless
+ *   the same rows are already there: then this is a retry, and the leaf moves.
+ * - For a new fork, `given` is its start, and its leaf moves there.
  *
- * @throws {SessionCapacityError} if the session has no room for the input and an answer; nothing was written then.
+ * @throws {SessionCapacityError} if the session has no room for the input and an answer; then nothing is written.
  */
 export function continueLog(access: LogAccess, request: LogRequest, given: LogPosition | null = null): Promise<void> {
   const store = access.store as SessionStore;
@@ -55,12 +55,12 @@ export function continueLog(access: LogAccess, request: LogRequest, given: LogPo
   });
 }
 
-/** A run adds an answer to its input: one without room for both is refused before it leaves its input behind. */
+/** A run adds an answer to its input. Without room for both it is refused, so that its input does not stay behind. */
 function checkRoom({ room }: LogAccess, turns: number): void {
   if (room !== null && room.left < turns + 1) throw new SessionCapacityError("turns in a session", room.limit);
 }
 
-/** The run as the log told it to whoever starts it, and up to which position that was. */
+/** The state of the run as its caller knew it, and the position up to which that was read. */
 function stateBefore(
   { runId, user }: LogRequest,
   { header, version }: SessionHead,
@@ -76,14 +76,14 @@ function stateBefore(
   return { state: newRun(runId), from: asked?.seq ?? version };
 }
 
-/** The version of a session's log that `resumeSession` read; who says something more after that recovers the run all the same. */
+/** The version of a session's log that `resumeSession` read. Input appended after that does not prevent recovery. */
 function knownVersion(transcript: Transcript, sessionId: string): number | undefined {
   const origin = Transcript.originOf(transcript);
   const known = resumeStateOf(transcript) ?? { sessionId: origin?.sessionId, version: origin?.resumedAt };
   return known.sessionId === sessionId ? known.version : undefined;
 }
 
-/** The rows, with the name of who asked for the run on the one that is its input. */
+/** The rows; the one with the run's input gets the user who requested the run. */
 function askedBy(drafts: readonly EntryDraft[], runId: string, by: string | undefined): readonly EntryDraft[] {
   return drafts.map((draft) => (draft.id === inputIdOf(runId) ? saidBy(draft, by) : draft));
 }

@@ -1,27 +1,30 @@
 import { LeaseLostError } from "../../session/errors.ts";
 import type { Guard, Lease, SessionStore } from "../../session/store.ts";
 
-/** How long a lease outlives a process that dies, where the store cannot tell; recovering the run elsewhere waits for that. */
+/**
+ * How long a lease outlives a process that dies, if the store cannot detect that; recovery on another machine waits for
+ * it.
+ */
 export const LEASE_MS_DEFAULT = 30_000;
 
-/** How a lease is held. */
+/** Options for holding a lease. */
 export interface HoldOptions {
-  /** How long it is taken for, and renewed for at each third of that (default 30,000). */
+  /** The duration of the lease, renewed every third of it (default 30,000). */
   readonly leaseMs?: number;
-  /** Called once when the lease is another's, or may be by now. */
+  /** Called once when another process has the lease, or may have it. */
   readonly onLost?: (error: LeaseLostError) => void;
 }
 
-/** Holds the lease of a session for as long as a run goes on. */
+/** Holds the lease of a session while a run is in progress. */
 export class LeaseHold {
   readonly guard: Guard;
-  /** Of two that ever held the session, the later one has the larger token. */
+  /** Of two holders of a session, the later one has the larger token. */
   readonly token: number;
   readonly #lease: Lease;
   readonly #leaseMs: number;
   readonly #onLost: (error: LeaseLostError) => void;
   readonly #timer: NodeJS.Timeout;
-  /** Until when nobody else can have the session, by this process's own clock that nobody sets. */
+  /** Until when no other process can hold the session, by this process's monotonic clock. */
   #untilMs: number;
   #lost: LeaseLostError | null = null;
 
@@ -34,28 +37,29 @@ export class LeaseHold {
     this.#untilMs = askedAtMs + leaseMs;
     this.#timer = setInterval(() => {
       void this.#renew().catch(() => {});
-      // A store that is cut off says nothing, not even that it failed.
+      // A store that is unreachable may not even report an error.
       if (this.#leftMs <= 0) this.#lose();
     }, leaseMs / 3);
     this.#timer.unref();
   }
 
-  /** @throws {SessionBusyError} while anyone else holds it. */
+  /** @throws {SessionBusyError} while anyone else holds the lease. */
   static async take(
     store: SessionStore,
     sessionId: string,
     runId: string,
     { leaseMs = LEASE_MS_DEFAULT, onLost = () => {} }: HoldOptions = {},
   ): Promise<LeaseHold> {
-    // The time counts from before the question, as nobody knows when the store took it.
+    // The time is taken before the request, because the moment at which the store handles it is unknown.
     const askedAtMs = performance.now();
     return new LeaseHold(await store.lease(sessionId, runId, leaseMs), askedAtMs, leaseMs, onLost);
   }
 
   /**
-   * Null while a third of the lease or more is left by this process's own clock; else resolves once the lease was renewed.
+   * Null while at least a third of the lease is left by this process's clock; otherwise resolves once the lease is
+   * renewed.
    *
-   * @throws {LeaseLostError} when it is another's, or may be by now.
+   * @throws {LeaseLostError} if another process has the lease, or may have it.
    */
   ensure(): Promise<void> | null {
     if (this.#lost === null && this.#leftMs >= this.#leaseMs / 3) return null;
@@ -78,7 +82,7 @@ export class LeaseHold {
     if (this.#lost !== null) throw this.#lost;
   }
 
-  /** A store that does not answer may do so the next time, as long as the lease lasts. */
+  /** A store that does not respond may do so at the next attempt, as long as the lease lasts. */
   async #renew(): Promise<void> {
     const askedAtMs = performance.now();
     try {

@@ -10,57 +10,57 @@ import { uuidv7 } from "../../internal/uuid.ts";
 import type { LeaseHold } from "./lease-hold.ts";
 import { LogFollower, type RunMessage } from "./log-follower.ts";
 
-/** What an append to the log of a run gives. */
+/** The result of an append to a run's log. */
 export interface LogAppended {
-  /** The entry of each draft. */
+  /** The entry for each draft. */
   readonly entries: readonly Entry[];
-  /** The leaf after it. */
+  /** The leaf after the append. */
   readonly head: Pick<SessionHead, "leafId">;
-  /** The version of the log after it; left out if nobody else can append. */
+  /** The version of the log after the append; absent if no one else can append. */
   readonly version?: number;
 }
 
 /**
- * The log of a session, as the one run that holds it reads and writes it.
+ * The log of a session for the run that holds it.
  *
  * - `append` resolves once its entries are durable, and rejects with nothing written.
  * - Between `acquire` and `release`, no other run appends.
  */
 export interface LogAccess {
-  /** The stored session; null if the run is not kept. */
+  /** The stored session; null if the run is not stored. */
   readonly sessionId: string | null;
   readonly store: SessionStore | null;
   /** Whether later sessions can build on the rows by reference. */
   readonly shared: boolean;
   /** Whether the run can release its session while it waits for answers. */
   readonly parks: boolean;
-  /** Whether what others add to the session meanwhile comes before the run's next row. */
+  /** Whether input that others append is placed before the run's next row. */
   readonly takesOthers: boolean;
-  /** What the fold of the run and the key of its prompt cache need of the session. */
+  /** The parts of the header that the fold of the run and the key of its prompt cache use. */
   readonly header: Pick<SessionHeader, "id" | "inherited" | "forkedFrom" | "rootId" | "userId">;
-  /** What must hold for each append, from `acquire` on. */
+  /** The guard of every append, from `acquire` on. */
   readonly guard: Guard;
   /** The lease that the run holds; null if it holds its log in another way. */
   readonly lease: LeaseHold | null;
-  /** How many more turns the session takes; null if any number. */
+  /** How many more turns the session accepts; null for any number. */
   readonly room: SessionRoom | null;
   append(drafts: readonly EntryDraft[], options: AppendOptions): Promise<LogAppended>;
   head(): Promise<SessionHead>;
-  /** Keeps other runs away. @throws {SessionBusyError} while one has the session. */
+  /** Excludes other runs. @throws {SessionBusyError} while another run has the session. */
   acquire(): Promise<void>;
-  /** Lets go of the session, after its end was recorded or, with null, as a crash would. */
+  /** Releases the session after its end was recorded; with null, without an end, as after a crash. */
   release(phase: "finished" | "failed" | "cancelled" | null): Promise<void>;
-  /** Follows the log from a position on; null if nobody else can append. */
+  /** Follows the log from a position on; null if no one else can append. */
   follow(from: number, onEntry: (entry: Entry) => void): LogFollower | null;
-  /** Passes on what others say to the run, for a log that is not followed. */
+  /** Passes on input of others to the run, for a log that is not followed. */
   messages?(onMessage: (message: RunMessage) => void): LogFollower;
-  /** For a log that is not followed: the rows of the context, if it was edited since the last call; null if it was not. */
+  /** For a log that is not followed: the rows of the context if it was edited since the last call; otherwise null. */
   editedRows?(): readonly RowInit[] | null;
-  /** Whether anyone has subscribed to the events of what the run is a part of, such as a group; null if that is the run alone. */
+  /** Whether anyone has subscribed to the events of the enclosing run, such as a group's; null if there is none. */
   isFollowed(): boolean | null;
 }
 
-/** How a session of a store is accessed. */
+/** Options for accessing a session of a store. */
 export interface StoreAccessInit {
   readonly store: SessionStore;
   readonly sessionId: string;
@@ -169,7 +169,7 @@ export class FileAccess implements LogAccess {
     return head;
   }
 
-  /** Opening the file has kept others away. */
+  /** Opening the file already excluded other runs. */
   async acquire(): Promise<void> {}
 
   release(phase: "finished" | "failed" | "cancelled" | null): Promise<void> {
@@ -185,7 +185,7 @@ export class FileAccess implements LogAccess {
   }
 }
 
-/** The log of a run that is not kept: entries get an id and a position, and nothing is stored. */
+/** The log of a run that is not stored: entries get an id and a position, and are not written anywhere. */
 export class UnkeptAccess implements LogAccess {
   readonly sessionId = null;
   readonly store = null;

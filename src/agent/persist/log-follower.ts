@@ -1,14 +1,17 @@
 import type { Entry, EntryOf } from "../../session/log/entry.ts";
 import type { SessionStore } from "../../session/store.ts";
 
-/** A run that ends sooner never subscribes, which takes a good part of a short run. */
+/** A run that ends sooner never subscribes, because subscribing takes a large share of a short run. */
 const SUBSCRIBE_AFTER_MS = 250;
 const POLL_MS = 1_000;
 
-/** What others may say to a run while it goes on. */
+/** What others may append for a run in progress. */
 export type RunMessage = EntryOf<"cancel" | "queued" | "approval">;
 
-/** Follows the log of a session from a position on: each entry in order and once, whether it is pushed, polled or handed over. */
+/**
+ * Follows the log of a session from a position on: processes each entry once and in order, whether it is pushed, polled
+ * or passed in.
+ */
 export class LogFollower {
   readonly store: SessionStore;
   readonly sessionId: string;
@@ -22,47 +25,50 @@ export class LogFollower {
     this.#onEntry = onEntry;
   }
 
-  /** The position of the next entry: all before it were taken. */
+  /** The position of the next entry: all before it were processed. */
   get next(): number {
     return this.#next;
   }
 
-  /** Takes an entry, unless it was taken before. The caller hands over all entries from `next` on. */
+  /** Processes an entry, unless it already was. The caller passes in all entries from `next` on. */
   take(entry: Entry): void {
     if (entry.seq < this.#next) return;
     this.#next = entry.seq + 1;
     this.#onEntry(entry);
   }
 
-  /** Reads the entries that are new, or those of them before a position. */
+  /** Reads the new entries, or those of them before a position. */
   async poll(before?: number): Promise<void> {
     const range = { after: this.#next - 1, ...(before === undefined ? {} : { before }) };
     for await (const entry of this.store.read(this.sessionId, range)) this.take(entry);
   }
 
-  /** Subscribes to what others append; the returned function ends it. */
+  /** Subscribes to appends of others; returns a function that unsubscribes. */
   subscribe(): () => void {
     return followers.add(this);
   }
 }
 
-/** Whether an entry says something to a run. */
+/** Whether an entry is addressed to a run. */
 export function isSaidTo(runId: string, entry: Entry): entry is RunMessage {
   const said = entry.type === "cancel" || entry.type === "queued" || entry.type === "approval";
   return said && entry.runId === runId && entry.inherited !== true;
 }
 
-/** The followers of this process. A store that can push pushes to each; the others are polled once a second for all of them. */
+/**
+ * The followers of this process. A store that supports it pushes entries to each follower; otherwise all followers are
+ * polled once a second.
+ */
 class Followers {
   readonly #all = new Set<LogFollower>();
   readonly #polled = new Set<LogFollower>();
   readonly #pollingStores = new Set<SessionStore>();
   #timer: NodeJS.Timeout | null = null;
 
-  /** The returned function removes the follower. */
+  /** Adds a follower; returns a function that removes it. */
   add(follower: LogFollower): () => void {
     this.#all.add(follower);
-    // Made only when it is needed: making and aborting a controller takes a good part of a short run.
+    // Created only when needed: creating and aborting a controller takes a large share of a short run.
     let subscription: AbortController | null = null;
     const timer = setTimeout(() => {
       subscription = new AbortController();
@@ -78,7 +84,7 @@ class Followers {
 
   async pollNow(store: SessionStore, sessionId: string): Promise<void> {
     const behind = [...this.#all].filter((follower) => follower.sessionId === sessionId && follower.store === store);
-    // A store that fails now is polled again a second later.
+    // After an error, the store is polled again a second later.
     await Promise.all(behind.map((follower) => follower.poll().catch(() => {})));
   }
 
@@ -88,7 +94,7 @@ class Followers {
       try {
         for await (const entry of store.watch(sessionId, { after: follower.next - 1, signal })) follower.take(entry);
       } catch {
-        // A watch that breaks off is replaced by polling.
+        // A watch that ends with an error is replaced by polling.
       }
     }
     if (!signal.aborted) this.#startPolling(follower);
@@ -119,7 +125,7 @@ class Followers {
       const behind = polled.filter((follower, index) => (heads[index]?.version ?? 0) > follower.next);
       await Promise.all(behind.map((follower) => follower.poll()));
     } catch {
-      // The store is polled again a second later; a run that cannot write to it fails by itself.
+      // The store is polled again a second later; a run that cannot write to it fails on its own.
     } finally {
       this.#pollingStores.delete(store);
     }
@@ -128,7 +134,7 @@ class Followers {
 
 const followers = new Followers();
 
-/** Lets the followers of this process read a session now: its log has just got an entry for them. */
+/** Makes the followers of this process read a session now, because its log just got an entry for them. */
 export function pollFollowers(store: SessionStore, sessionId: string): Promise<void> {
   return followers.pollNow(store, sessionId);
 }

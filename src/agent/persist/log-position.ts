@@ -8,13 +8,13 @@ import { addCost, addUsage } from "../../session/usage.ts";
 import { readBranch } from "../../tree/path-reader.ts";
 import { readTranscript, sessionOf } from "../../tree/read-session.ts";
 
-/** The user session to run on, and how much of it the log has. */
+/** The user session to run on, and the position in the log up to which it is stored. */
 export async function positionOf(
   store: SessionStore,
   head: SessionHead,
   user: Session,
 ): Promise<{ user: Session; from: LogPosition }> {
-  // A log without rows may still say where its session's tools act.
+  // A log without rows may still record where its session's tools act.
   const isEnough = (from: LogPosition | null): from is LogPosition =>
     from !== null && (from.length > 0 || head.header.sandbox === null);
   const origin = await originIn(store, head, user.transcript);
@@ -28,13 +28,15 @@ export async function positionOf(
   };
 }
 
-/** A node of a log, and how many rows of a transcript the path to it stands for. */
+/** A node of a log, and the number of transcript rows on the path to it. */
 export interface LogPosition {
   readonly entryId: string | null;
   readonly length: number;
 }
 
-/** Up to where a session's log has the rows of a transcript; null when the transcript does not come from there. */
+/**
+ * The position up to which a session's log has the rows of a transcript; null if the transcript does not come from it.
+ */
 export async function findRows(
   store: SessionStore,
   head: SessionHead,
@@ -44,7 +46,7 @@ export async function findRows(
   return origin ?? rowsIn(store, head, transcript, (await readTranscript(store, head)).transcript);
 }
 
-/** Where a transcript says that it comes from, if that is in this session. */
+/** The recorded origin of a transcript, if it is in this session. */
 async function originIn(store: SessionStore, head: SessionHead, transcript: Transcript): Promise<LogPosition | null> {
   const sessionId = head.header.id;
   const origin = Transcript.originOf(transcript);
@@ -52,7 +54,7 @@ async function originIn(store: SessionStore, head: SessionHead, transcript: Tran
   return (await store.path(sessionId, origin.entryId)) === null ? null : origin;
 }
 
-/** Up to where the log has the rows of a transcript, given what the log says at its leaf. */
+/** The position up to which the log has the rows of a transcript, given the rows at the log's leaf. */
 async function rowsIn(
   store: SessionStore,
   head: SessionHead,
@@ -61,14 +63,14 @@ async function rowsIn(
 ): Promise<LogPosition | null> {
   const length = await heldRows(store, head.header.id, transcript, commonRows(transcript, stored));
   const last = length === 0 ? null : (transcript.at(length - 1) as Row).id;
-  // What follows the last row at the leaf, settings for one, counts for the rows to come.
+  // Nodes after the last row at the leaf, such as settings, come before the new rows.
   if (last === (stored.at(-1)?.id ?? null)) return { entryId: head.leafId, length };
   return last === null ? null : { entryId: last, length };
 }
 
 /**
- * How many of the first rows are in a session, given how many of its context they begin with. Where that is none, since
- * a compaction has replaced the beginning or the leaf is elsewhere, the rows may still be those of a path.
+ * How many of the first rows are in a session, given how many of them match its context. If none match, because a
+ * compaction replaced the beginning or the leaf is on another branch, the rows may still be those of a path.
  */
 async function heldRows(
   store: SessionStore,
@@ -89,7 +91,7 @@ async function isHeld(store: SessionStore, sessionId: string, row: Row | undefin
   return entry?.type === "message" && sameJson(entry.message, (row as Row).message);
 }
 
-/** How many rows two transcripts have in common at their beginning, by id and by content. */
+/** How many rows two transcripts have in common at their beginning, compared by id and content. */
 export function commonRows(one: Transcript, other: Transcript): number {
   const most = Math.min(one.length, other.length);
   for (let index = 0; index < most; index++) {
@@ -99,7 +101,7 @@ export function commonRows(one: Transcript, other: Transcript): number {
   return most;
 }
 
-/** What the log says and what the user session adds, in the user session's sandbox if it has a place for one. */
+/** The stored session followed by the new rows of the user session, with the user session's sandbox if it has one. */
 function merged(stored: Session, user: Session): Session {
   const usage = user.usage === null ? stored.usage : addUsage(user.usage, stored.usage ?? undefined);
   const cost = stored.cost === null && user.cost === null ? null : addCost(stored.cost ?? 0, user.cost);

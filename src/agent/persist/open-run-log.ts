@@ -20,12 +20,13 @@ import { resumeStateOf } from "./resume-state.ts";
 import { rowDrafts, settingDrafts, startedFirst } from "./start-drafts.ts";
 
 /**
- * Opens the log of a run and begins the run in it: the user session's rows are in it by then, and that the run has started.
+ * Opens the log of a run and starts the run in it: appends the missing rows of the user session and the start of the
+ * run.
  *
- * @throws {SessionBusyError} while another run goes on in the same session or file; nothing was written then.
- * @throws {SessionError} `CONFLICT` when another has gone on meanwhile with the run that was to be recovered.
- * @throws {SessionError} `SESSION_EXISTS` for a path that holds another session, `INVALID_OPTION` for anything that
- * cannot keep a run.
+ * @throws {SessionBusyError} while another run is in progress in the same session or file; then nothing is written.
+ * @throws {SessionError} `CONFLICT` if another process has continued the run to be recovered in the meantime.
+ * @throws {SessionError} `SESSION_EXISTS` for a path that has another session, `INVALID_OPTION` for a value that cannot
+ * store a run.
  */
 export async function openRunLog(persist: Persist, request: LogRequest): Promise<void> {
   if (persist === false) return openUnkept(request);
@@ -50,7 +51,7 @@ function isOpener(persist: object): persist is LogOpener {
   return "openLog" in persist && typeof persist.openLog === "function";
 }
 
-/** A run that is not kept: its log stores nothing. */
+/** A run that is not stored. */
 function openUnkept({ runId, answers, output, user, begin }: LogRequest): Promise<void> {
   const lastId = user.transcript.at(-1)?.id ?? null;
   const access = new UnkeptAccess(output.id, lastId);
@@ -58,7 +59,7 @@ function openUnkept({ runId, answers, output, user, begin }: LogRequest): Promis
   return begin({ access, state: newRun(runId), from: 0, lastId, atLeaf: true, drafts, append: {}, user });
 }
 
-/** The run that was interrupted, where it is recovered in the session or file that it was in: it keeps its id. */
+/** The id of the interrupted run, if it is recovered in the same session or file; it keeps this id. */
 export function resumedRunId(persist: Persist, transcript: Transcript): string | null {
   const { runId = null, sessionId } = resumeStateOf(transcript) ?? {};
   if (runId === null || typeof persist === "boolean") return null;
@@ -68,7 +69,7 @@ export function resumedRunId(persist: Persist, transcript: Transcript): string |
   return isStore(persist) && isResumedIn(persist, transcript) ? runId : null;
 }
 
-/** The stored session that a run will be kept in, where that is known before it starts. */
+/** The stored session of a run, if it is known before the run starts. */
 export function sessionIdOf(persist: Persist): string | null {
   if (persist instanceof SessionTree) return persist.id;
   return typeof persist === "object" && "sessionId" in persist ? (persist.sessionId ?? null) : null;
@@ -83,7 +84,10 @@ function isResumedIn(store: SessionStore, transcript: Transcript): boolean {
   return origin?.store === store && origin.resumedAt !== undefined;
 }
 
-/** What `resumeSession` read from the store goes on where it was: of all who read it, the lease lets one run. */
+/**
+ * Continues a session that `resumeSession` read from the store. Of all processes that read it, only the one with the
+ * lease can run.
+ */
 async function openInStore(store: SessionStore, request: LogRequest): Promise<void> {
   const { transcript } = request.user;
   const origin = isResumedIn(store, transcript) ? Transcript.originOf(transcript) : null;
@@ -103,7 +107,7 @@ function isStore(value: object): value is SessionStore {
   );
 }
 
-/** Keeps a run in a file of its own, or goes on with the file of the user session. */
+/** Stores a run in a new file, or continues the file of the user session. */
 async function openFile(path: string | null, request: LogRequest): Promise<void> {
   const { output, user, sandboxHandleId } = request;
   const start = startOf(request);
@@ -111,7 +115,7 @@ async function openFile(path: string | null, request: LogRequest): Promise<void>
     ...(path === null ? {} : { path }),
     header: headerOf(output, sandboxHandleId),
     entries: [...rowDrafts(user.transcript), ...start],
-    // A transcript that comes from the file goes on in it; so does a session under its own name.
+    // A transcript that comes from the file continues in it, and so does a session with the file's id.
     accepts: async (store, head) =>
       head.header.id === user.id || ((await findRows(store, head, user.transcript))?.length ?? 0) > 0,
   });
@@ -125,7 +129,7 @@ async function openFile(path: string | null, request: LogRequest): Promise<void>
   }
 }
 
-/** Begins a run whose start was stored with its session. */
+/** Starts a run whose `started` entry was stored together with its session. */
 function beginStored(
   access: FileAccess | StoreAccess,
   { runId, user, begin }: LogRequest,
@@ -135,13 +139,16 @@ function beginStored(
   return begin({ access, state: newRun(runId), from: version - startEntries, lastId, atLeaf: true, drafts: [], user });
 }
 
-/** What a run writes into a session that is made for it: nobody else can know of the session yet. */
+/** The entries of a run in a session created for it: no one else can know the session yet. */
 function startOf(request: LogRequest): readonly EntryDraft[] {
   const settings = settingDrafts(request.systemPrompt, NO_SETTINGS);
   return [...settings, startedFirst(request, settings.length)].map((draft) => ({ ...draft, run: request.runId }));
 }
 
-/** Keeps a run as a new session of a store: a fork by reference where the store holds its beginning, else from scratch. */
+/**
+ * Stores a run in a new session of a store: a fork by reference if the store already has its beginning, otherwise from
+ * scratch.
+ */
 async function openStoreLog(store: SessionStore, request: LogRequest): Promise<void> {
   const source = await findSource(store, request.user);
   if (source === null) return createOutput(store, request);
@@ -168,14 +175,14 @@ function storeAccess(
   });
 }
 
-/** Where a store holds the first rows of a session. */
+/** Where a store has the first rows of a session. */
 interface Source {
   readonly head: SessionHead;
   readonly entryId: string;
   readonly length: number;
 }
 
-/** Nobody else knows of a session that is just being made, so that making it is its claim. */
+/** No one else knows a session that is just being created, so creating it is the claim. */
 async function createOutput(store: SessionStore, request: LogRequest): Promise<void> {
   const start = startOf(request);
   const entries = [...rowDrafts(request.user.transcript), ...start];
@@ -191,7 +198,7 @@ async function createOutput(store: SessionStore, request: LogRequest): Promise<v
   }
 }
 
-/** The store's session that a user session comes from, or that has its id and says what it begins with. */
+/** The stored session from which a user session derives, or the one with the same id and the same first rows. */
 async function findSource(store: SessionStore, { id, transcript }: Session): Promise<Source | null> {
   const origin = Transcript.originOf(transcript);
   if (origin !== null && origin.store === store) {
@@ -205,9 +212,9 @@ async function findSource(store: SessionStore, { id, transcript }: Session): Pro
   return length > 0 && commonRows(transcript, stored) === length ? { head, entryId: head.leafId, length } : null;
 }
 
-/** Keeps a run in a session that goes on, which has its file from then on. */
+/** Stores a run in an existing session tree; the tree has its file from then on. */
 export async function openTreeLog(tree: SessionTree, request: LogRequest): Promise<void> {
-  // Rows of a run are durable one by one, so a session that still waits for its file gets it now.
+  // Rows of a run are durable one by one, so a session that has no file yet gets it now.
   await tree.flush();
   const access = storeAccess(tree.store, tree.id, request, {
     append: tree.appendAll.bind(tree),

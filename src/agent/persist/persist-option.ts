@@ -6,14 +6,14 @@ import type { SessionTree } from "../../tree/session-tree.ts";
 import type { RunBeginning } from "./run-log.ts";
 
 /**
- * Where a run is kept.
+ * Where a run is stored.
  *
- * - `true` or a path: a file of its own, in the default directory or there.
- * - A store: what `resumeSession` gave of it goes on in its own session. Any other is a new session in it, forked by
- *   reference where the store already holds the beginning.
- * - A store with `fork: true`: a new session in it always. Calls that were open are answered there as interrupted, and the
- *   run that was recovered is not touched.
- * - A tree, or a session of a store: that session itself goes on, after what it already says.
+ * - `true` or a path: a new file, in the default directory or at the path.
+ * - A store: a session that `resumeSession` read from it is continued in place. Any other becomes a new session, forked
+ *   by reference if the store already has its beginning.
+ * - A store with `fork: true`: always a new session. Open calls are answered there as interrupted, and the original run
+ *   is not changed.
+ * - A tree, or a session of a store: that session is continued after its existing messages.
  */
 export type Persist =
   | boolean
@@ -24,41 +24,44 @@ export type Persist =
   | { readonly store: SessionStore; readonly fork: true }
   | LogOpener;
 
-/** Opens the log of a run when the run starts: the manager, recovery and groups do so. What it throws is how the run fails. */
+/**
+ * Opens the log of a run when the run starts; used by the manager, recovery and groups. If it throws, the run fails
+ * with that error.
+ */
 export interface LogOpener {
-  /** The session that the run will be kept in, if that is known before. */
+  /** The session in which the run will be stored, if it is known in advance. */
   readonly sessionId?: string;
   openLog(request: LogRequest): Promise<void>;
 }
 
-/** Who answers in a run, as its start records it. */
+/** The agent, model and tools of a run, as its start records them. */
 export type RunAgent = Pick<Extract<FactBody, { type: "run" }>, "agent" | "model" | "tools">;
 
-/** What it takes to open the log of a run. */
+/** Options for opening the log of a run. */
 export interface LogRequest {
   readonly runId: string;
-  /** Who answers; left out where the start does not record it. */
+  /** The agent that answers; absent if the start does not record it. */
   readonly answers?: RunAgent;
-  /** What whoever starts the run knew of the session's log; what others did about a run since then is a conflict. */
+  /** The version of the log that the caller knew; if others changed a run since then, that is a conflict. */
   readonly version?: number;
-  /** The session that the run makes. */
+  /** The session that the run produces. */
   readonly output: Session;
-  /** The session that it started from; its rows are written first, unless they are there already. */
+  /** The session from which the run started; its rows are written first, unless they are already stored. */
   readonly user: Session;
-  /** The agent's instructions, kept as a setting so that whoever recovers the run has them. */
+  /** The agent's instructions, stored as a setting for the process that recovers the run. */
   readonly systemPrompt: string | null;
-  /** Who says the rows of `user`, which are the run's input, where no request on record names them. */
+  /** The user who wrote the rows of `user`, the run's input, if no recorded request names them. */
   readonly by?: string;
-  /** What to record as the sandbox's handle instead of its own. */
+  /** The handle to record for the sandbox instead of its own id. */
   readonly sandboxHandleId?: string;
-  /** Aborts when the run is to stop. */
+  /** Aborted when the run must stop. */
   readonly signal?: AbortSignal;
-  /** How long a lease is taken for at a time (default 30,000). */
+  /** The duration of the lease (default 30,000). */
   readonly leaseMs?: number;
-  /** Called when the session is another's: the run is to stop and can keep nothing more. */
+  /** Called when another process has the session: the run must stop and can write nothing more. */
   readonly onLost?: (error: SessionError) => void;
-  /** Asked once the start is recorded; with false the run releases its session again, and is due. */
+  /** Called once the start is recorded. If it returns false, the run releases its session and is due again. */
   readonly mayBegin?: () => Promise<boolean>;
-  /** Begins the run in its log; what it throws releases the session. */
+  /** Starts the run in its log; if it throws, the session is released. */
   readonly begin: (beginning: RunBeginning) => Promise<void>;
 }

@@ -18,8 +18,8 @@ import { isTaken } from "../output/run-output.ts";
 import { type ApprovalDecision, type AskedBefore, decisionOf, digestOfCall, type ResumeState } from "./resume-state.ts";
 
 /**
- * How the run that wrote a session's last rows stopped. `entries` are those of the context. Costs what the run has written;
- * of a run that failed, what the failed runs before it have written, too.
+ * How the run that wrote a session's last rows stopped. `entries` are those of the context. Reads the entries of that
+ * run and, if it failed, those of the failed runs before it.
  */
 export async function readResumeState(
   store: SessionStore,
@@ -32,7 +32,7 @@ export async function readResumeState(
   const fold = new RunsFold(head.header, last?.id ?? null);
   if (entries.length > 0) await foldLastRuns(store, head, fold, { open, entries, answer: last });
   const run = open === null ? afterRun(newRun(""), fold.last) : (fold.states.get(open.runId) ?? newRun(open.runId));
-  // A new run takes over what the last one left, however that ended: whoever resumes it says so.
+  // A new run takes over what the last one left, however that ended, because the caller explicitly resumes it.
   const answer = open === null ? fold.last.answer : run.answer;
   const calls = last?.openCalls ?? new Map<number, ToolCall>();
   const own = answer !== null && answer.id === last?.id && hasCalls(answer, calls) ? answer : null;
@@ -51,12 +51,15 @@ export async function readResumeState(
   };
 }
 
-/** Whether the calls are those of the answer. A user may have edited it in the context: what a user wrote must never run. */
+/**
+ * Whether the calls are those of the recorded answer. A user may have edited the answer in the context; calls that a
+ * user wrote must never run.
+ */
 function hasCalls({ calls: recorded }: AnswerState, calls: ReadonlyMap<number, ToolCall>): boolean {
   return recorded.length === 0 || [...calls].every(([index, call]) => sameJson(call, recorded[index] ?? null));
 }
 
-/** Reads the last runs of a session into a fold: from the first entry of the open run, or of the runs that failed before it. */
+/** Folds the last runs of a session, starting with the first entry of the open run, or of the failed runs before it. */
 async function foldLastRuns(
   store: SessionStore,
   { header }: SessionHead,
@@ -77,7 +80,7 @@ async function foldLastRuns(
   for await (const entry of store.read(header.id, { reverse: true, ...range })) {
     const isBeforeContext = entry.seq < contextSeq && (open === null || first !== undefined);
     const hasAnswer = entry.seq < answerSeq || answerSeq === Number.POSITIVE_INFINITY;
-    // If no run is open and none has ended since, none had begun when the answer was appended.
+    // If no run is open and none has ended since, no run was in progress when the answer was appended.
     const lacksWriter =
       needsWriter &&
       !hasWriter &&
@@ -96,7 +99,7 @@ async function foldLastRuns(
   for await (const entry of store.read(header.id, { after: first - 1 })) fold.take(entry);
 }
 
-/** An entry as far as it says how a run stopped: a whole run may be passed at once. */
+/** An entry without its text, to keep memory small: many rounds of a run may be folded. */
 function withoutText(entry: Entry): Entry {
   if (entry.type === "message") return { ...entry, message: { ...entry.message, content: "" } as Message };
   return entry.type === "custom_message" ? { ...entry, content: "" } : entry;
@@ -105,9 +108,9 @@ function withoutText(entry: Entry): Entry {
 /** The last answer of a transcript. */
 interface LastAnswer {
   readonly id: string;
-  /** The calls without a result, by their positions in the answer. */
+  /** The calls without a result, by position in the answer. */
   readonly openCalls: ReadonlyMap<number, ToolCall>;
-  /** Whether it was the last that its run needed. */
+  /** Whether the answer was the last that its run needed. */
   readonly isLast: boolean;
 }
 
@@ -130,7 +133,7 @@ function lastAnswer(transcript: Transcript): LastAnswer | null {
   return null;
 }
 
-/** What the log says about the open calls of an answer. */
+/** The recorded state of the open calls of an answer. */
 function callsOf(
   answer: AnswerState,
   calls: ReadonlyMap<number, ToolCall>,
@@ -149,8 +152,9 @@ function callsOf(
 }
 
 /**
- * What was asked about the call at a position of the answer, and what was answered. A question names its call by position and
- * digest. One of an earlier version names an id only: if several calls have that id, it may deny them all, and allows none.
+ * The question about the call at a position of the answer, and its answer. A question names its call by position and
+ * digest. One of an earlier version names only an id: if several calls have that id, it can deny them all but approve
+ * none.
  */
 function askedAbout(
   { asked, calls }: AnswerState,
@@ -161,7 +165,7 @@ function askedAbout(
   const digest = digestOfCall(call);
   const about = asked.filter(({ callId }) => callId === call.id).toReversed();
   const isUnique = calls.filter(({ id }) => id === call.id).length === 1;
-  // An answer of an earlier version, which names the call only, counts on its own path.
+  // An approval of an earlier version, which names only the call, counts on its own path.
   const word = about.find(({ question, answer }) => question === null && contextIds.has(answer?.parentId ?? null));
   const decisionIn = ({ answer }: AskedCall): ApprovalDecision | null =>
     answer?.decision === undefined ? null : decisionOf(answer.decision, answer);
@@ -178,7 +182,7 @@ function askedAbout(
   return decision === null ? null : { question: null, decision };
 }
 
-/** What nobody answered until the run's questions expired counts as denied. */
+/** An unanswered question counts as denied once the run's questions have expired. */
 function withExpiry(asked: AskedBefore, { parked }: RunState): AskedBefore {
   if (asked.decision !== null || parked?.expiresAt === undefined) return asked;
   const isOpen = parked.questions.some(({ question }) => question === asked.question);

@@ -3,8 +3,8 @@ import { inheritedCount, isOwn, type SessionHead } from "../../session/log/fold.
 import type { SessionStore } from "../../session/store.ts";
 
 /**
- * The last start of a run, which says who answers in it; null where the session itself has none. Reads the log backward, as
- * far as the run's last claim; what a fork or an import says about runs is not looked at.
+ * The last start of a run, which records its agent; null if the session itself has none. Reads the log backward to the
+ * run's last claim; inherited entries are ignored.
  */
 export async function readStart(
   store: SessionStore,
@@ -13,7 +13,7 @@ export async function readStart(
 ): Promise<EntryOf<"run"> | null> {
   for await (const entry of store.read(header.id, { after: inheritedCount(header) - 1, reverse: true })) {
     if (entry.type !== "run" || entry.runId !== runId || !isOwn(header, entry, entry.seq)) continue;
-    // Where its tools act is told with a start of its own, which begins nothing.
+    // A second `started` only records where the tools act; it starts nothing.
     if (entry.phase === "started" && entry.sandbox === undefined) return entry;
   }
   return null;

@@ -10,32 +10,33 @@ import { findRun } from "../../tree/run-file.ts";
 import { readResumeState } from "./read-resume-state.ts";
 import { setResumeState } from "./resume-state.ts";
 
-/** How the session of a run is read to recover it. */
+/** Options for reading the session of a run to recover it. */
 export interface ResumeOptions extends PersistedOptions {
-  /** Instructions for the agent instead of those that were kept. */
+  /** Instructions to use instead of the stored ones. */
   readonly agentPrompt?: string;
 }
 
 const RESUME_KEYS: KeysOf<ResumeOptions> = { directory: true, agentPrompt: true };
 
-/** The two sessions that the next loop takes. */
+/** The two sessions to pass to the next loop. */
 export interface ResumedSession {
   readonly user: Session;
   readonly agent: Session;
 }
 
 /**
- * A kept session, by its id or path or in a store, ready for the next loop: with the same identity, its usage, the
- * agent's instructions and the place of its sandbox. A run that stopped between a call and its result goes on there.
+ * Reads a stored session by id, path or store, ready for the next loop: with the same id, its usage, the agent's
+ * instructions and its sandbox placement. A run that stopped between a call and its result continues there.
  *
  * @example
  * const store = await openStore("sqlite:./sessions.db");
  * const { user, agent } = await resumeSession({ store, sessionId: "the-id-of-a-session" });
  * await runSessionLoop(user, agent, { model: createModel("openai/gpt-5-mini"), persist: store });
  *
- * @throws {SessionBusyError} while a run still goes on in it. In a store on a server (PostgreSQL, Redis), and where the
- * process was on another machine or in another container, a run whose process died holds it for up to half a minute more.
- * @throws {SessionNotFoundError} when there is no such session.
+ * @throws {SessionBusyError} while a run is in progress in it. In a store on a server (PostgreSQL, Redis), or if the
+ * process was on another machine or in another container, a run whose process died holds it for up to half a minute
+ * longer.
+ * @throws {SessionNotFoundError} if the session does not exist.
  */
 export async function resumeSession(
   source: string | { readonly store: SessionStore; readonly sessionId: string },
@@ -71,7 +72,7 @@ async function resume(
   const { transcript: rows, entries } = await readTranscript(store, head);
   const transcript = shared ? withOrigin(rows, store, head, { resumedAt: head.version }) : rows;
   const state = await readResumeState(store, head, transcript, entries);
-  // All transcripts without rows are one object, which says nothing about this session.
+  // All empty transcripts are the same object, which must not carry the state of one session.
   if (transcript.length > 0) setResumeState(transcript, state);
   const user = await readSession(store, head, transcript, state.sandbox ?? head.header.sandbox);
   const { systemPrompt } = await store.settings(head.header.id, head.path);

@@ -7,7 +7,7 @@ import type { QueuedInput, RunState } from "../../session/log/run-fold.ts";
 import type { ToolCall } from "../../session/message.ts";
 import type { Transcript } from "../../session/value/transcript.ts";
 
-/** What a person decided about a call: it may run, or it may not, with the reason. */
+/** The decision about a call: approved, or denied with a reason. */
 export type ApprovalDecision =
   | { readonly approved: true }
   | {
@@ -17,7 +17,7 @@ export type ApprovalDecision =
       readonly by?: string;
     };
 
-/** Only a clear yes lets a call run. */
+/** Only an explicit approval lets a call run. */
 export function decisionOf(
   decision: JsonValue,
   { note, by }: Pick<EntryOf<"approval">, "note" | "by">,
@@ -28,63 +28,63 @@ export function decisionOf(
   return { approved: false, reason, ...defined({ by }) };
 }
 
-/** What a question is about beside its position: a decision about other arguments does not count. */
+/** Identifies the tool and arguments that a question is about: a decision about other arguments does not count. */
 export function digestOfCall({ name, arguments: args }: ToolCall): string {
   return createHash("sha256")
     .update(JSON.stringify([name, args]))
     .digest("base64");
 }
 
-/** What a log says of a call that a person was asked about. */
+/** The recorded question about a call. */
 export interface AskedBefore {
-  /** The entry that asks; null where another one is to ask anew. */
+  /** The id of the question; null if it must be asked again. */
   readonly question: string | null;
   readonly decision: ApprovalDecision | null;
-  /** The decision is that nobody answered in time, which is not on record yet. */
+  /** Denied because the question expired; this is not recorded yet. */
   readonly expired?: true;
 }
 
-/** What a log says about a run that stopped in the middle. */
+/** The recorded state of an interrupted run. */
 export interface ResumeState {
-  /** The session, and how long its log was when this was read. */
+  /** The session, and the length of its log when this was read. */
   readonly sessionId: string;
   readonly version: number;
-  /** The run that stopped, where it has not ended: whoever goes on in the session goes on with it. */
+  /** The interrupted run, if it has not ended; the next run in the session continues it. */
   readonly runId: string | null;
-  /** That run as its log tells it; if none is open, a new one with what the last one left. */
+  /** The folded state of that run; if none is open, of a new run with what the last one left. */
   readonly run: RunState;
   /**
-   * Whether the calls without a result came with a fork or an import, are those of another run, or were appended by someone who
-   * had no run: they never run here.
+   * Whether the calls without a result were inherited from a fork or an import, belong to another run, or were appended
+   * without a run: they never run here.
    */
   readonly inherited: boolean;
-  /** Whether the run had given its last answer, and only its end is not on record. */
+  /** Whether the run had given its last answer, and only its end is not recorded. */
   readonly answered: boolean;
   /** The names of the tools that the run had at its last answer; null if the log does not record them. */
   readonly tools: readonly string[] | null;
-  /** Calls without a result whose effect may have happened, by their positions in the last answer. */
+  /** Calls without a result that may have had their effect, by position in the last answer. */
   readonly effects: ReadonlySet<number>;
-  /** Calls without a result that a person was asked about, by their positions in the last answer. */
+  /** Calls without a result that needed approval, by position in the last answer. */
   readonly approvals: ReadonlyMap<number, AskedBefore>;
-  /** Input that was never delivered, in order. */
+  /** Input that was not delivered, in order. */
   readonly queued: readonly QueuedInput[];
-  /** Where its tools acted, if it said so. */
+  /** Where its tools acted, if that is recorded. */
   readonly sandbox: SandboxPlacement | null;
 }
 
 const states = new WeakMap<Transcript, ResumeState>();
 
-/** Notes with a transcript how the run that wrote it stopped. */
+/** Attaches to a transcript how the run that wrote it stopped. */
 export function setResumeState(transcript: Transcript, state: ResumeState): void {
   states.set(transcript, state);
 }
 
-/** How the run that wrote a transcript stopped, where `resumeSession` has found that out. */
+/** How the run that wrote a transcript stopped, if `resumeSession` attached it. */
 export function resumeStateOf(transcript: Transcript): ResumeState | null {
   return states.get(transcript) ?? null;
 }
 
-/** Forgets that open calls of a transcript were allowed, so that a person is asked anew. What was denied stays denied. */
+/** Discards approvals of open calls, so that they are asked again. Denials are kept. */
 export function forgetConsent(transcript: Transcript): void {
   const state = resumeStateOf(transcript);
   if (state === null) return;

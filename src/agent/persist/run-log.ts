@@ -19,7 +19,7 @@ import type { LeaseHold } from "./lease-hold.ts";
 import type { LogAccess } from "./log-access.ts";
 import { isSaidTo, type LogFollower, type RunMessage } from "./log-follower.ts";
 
-/** The guard of appends that are not refused for want of room. */
+/** The guard for appends that ignore the turn limit. */
 export const UNLIMITED: Guard = { maxTurns: Number.MAX_SAFE_INTEGER };
 
 /** How a run ended. */
@@ -34,20 +34,20 @@ export type ParkedFact = Omit<Extract<FactBody, { type: "run_parked" }>, "type" 
 /** What the log of a run starts with. */
 export interface RunLogInit {
   readonly runId: string;
-  /** The session that the run makes. */
+  /** The session that the run produces. */
   readonly output: Session;
   readonly events: EventLog;
   readonly signal: AbortSignal;
-  /** Whether the run is kept. */
+  /** Whether the run is stored. */
   readonly kept: boolean;
-  /** What to record as the handle of the sandbox instead of its own. */
+  /** The handle to record for the sandbox instead of its own id. */
   readonly sandboxHandleId?: string | undefined;
 }
 
-/** How a run begins in its log. */
+/** How a run starts in its log. */
 export interface RunBeginning {
   readonly access: LogAccess;
-  /** The run as its log told it before this claim, and up to which position that was. */
+  /** The folded state of the run before this claim, and the position up to which the log was read. */
   readonly state: RunState;
   readonly from: number;
   /** The node that the first entry follows, and whether the leaf is there. */
@@ -56,19 +56,19 @@ export interface RunBeginning {
   readonly drafts: readonly EntryDraft[];
   /** How the drafts are appended; left out if they are stored already. */
   readonly append?: AppendOptions;
-  /** The session to work on: what its log says, then the input. */
+  /** The session to work on: the stored rows, then the input. */
   readonly user: Session;
-  /** Asked once the start is recorded; with false the run releases its session again, and is due. */
+  /** Called once the start is recorded. If it returns false, the run releases its session and is due again. */
   readonly mayBegin?: (() => Promise<boolean>) | undefined;
 }
 
 /**
- * The log of a run: what it says is durable before it counts, and every entry, its own and those that others append, goes through
- * `stepRun` once, in the order of the log. The events that the log records come from there, and so does what the run has spent.
+ * The log of a run. Entries are durable before they take effect. Each entry, appended by this run or by others, passes
+ * through `stepRun` once, in log order; this yields the recorded events and the run's usage.
  *
- * Entries go to the session in order, one append at a time. What comes while one is under way, or before the log is open, goes
- * together in the next, so that many tools that start together cost one append. What others add to the session comes before
- * the run's next row. If someone moves the leaf elsewhere, the run continues below its own last entry.
+ * Only one append is in progress at a time. Drafts that arrive in the meantime, or before the log is open, are batched
+ * into the next append, so that many tools that start together cost one append. Input of others precedes the run's next
+ * row. If the leaf is moved to another branch, the run continues below its own last entry.
  */
 export class RunLog {
   readonly runId: string;
@@ -83,14 +83,14 @@ export class RunLog {
   #state: RunState;
   #last: RecordedEvent | null = null;
   #follower: LogFollower | null = null;
-  /** The follower through which others say something to the run. */
+  /** The follower through which others reach the run. */
   #messages: LogFollower | null = null;
   #unsubscribe: () => void = () => {};
   #unheard: RunMessage[] = [];
   #onMessage: (message: RunMessage) => void = (message) => void this.#unheard.push(message);
-  /** Entries in the order of the log that were not folded yet: one of the run waits until its append has an answer. */
+  /** Entries in log order that were not folded yet: the run's own wait for their append to finish. */
   readonly #pending: Entry[] = [];
-  /** Up to which position appends of the run have an answer, and where its own rows begin. */
+  /** The position up to which the run's appends have finished, and where its own rows start. */
   #answered = -1;
   #begun = Number.POSITIVE_INFINITY;
   #position = -1;
@@ -101,7 +101,7 @@ export class RunLog {
   #moved = false;
   #announced = false;
   #over = false;
-  /** Whether the follower has seen that the run parked: its append may have no answer yet. */
+  /** Whether the follower has seen that the run parked; the append itself may not have finished yet. */
   #parkedSeen = false;
   #waiting: Waiting[] = [];
   #writing: Promise<unknown> | null = null;
@@ -110,7 +110,7 @@ export class RunLog {
   /** Whether the context was edited since it was read. */
   #edited = false;
   #cacheKey: string | undefined;
-  /** Users whose own words a message repeats. */
+  /** The users whose words a message repeats. */
   readonly #authors = new WeakMap<Message, string>();
 
   constructor({ runId, output, events, signal, kept, sandboxHandleId }: RunLogInit) {
@@ -124,22 +124,25 @@ export class RunLog {
     Session.onSandbox(output, () => this.#noteSandbox());
   }
 
-  /** The run as its log tells it. */
+  /** The folded state of the run. */
   get state(): RunState {
     return this.#state;
   }
 
-  /** The event that ended or parked the run; null until then. Whoever ends the run emits it. */
+  /** The event that ended or parked the run; null until then. The code that ends the run emits it. */
   get last(): RecordedEvent | null {
     return this.#last;
   }
 
-  /** The stored session that the run is kept in; null if it is kept in none, or before it began. */
+  /** The stored session of the run; null if it is not stored, or has not started. */
   get sessionId(): string | null {
     return this.#access?.sessionId ?? null;
   }
 
-  /** The key of the prompt cache of the run's session; undefined if it is kept in none: nothing would ask with it again. */
+  /**
+   * The prompt cache key of the run's session; undefined if the run is not stored, because no later request could use
+   * it.
+   */
   get cacheKey(): string | undefined {
     const access = this.#access;
     if (access === null || access.sessionId === null) return undefined;
@@ -160,7 +163,7 @@ export class RunLog {
     return this.#access?.lease ?? null;
   }
 
-  /** How much room the session has; null if it is not limited. */
+  /** How many more turns the session can take; null if there is no limit. */
   get room(): SessionRoom | null {
     return this.#access?.room ?? null;
   }
@@ -170,12 +173,12 @@ export class RunLog {
     return this.#access?.parks === true;
   }
 
-  /** Whether anyone has subscribed to the events of the run, or of what it is a part of. */
+  /** Whether anyone has subscribed to the events of the run or of an enclosing run. */
   get isFollowed(): boolean {
     return this.#access?.isFollowed() ?? this.events.subscribed;
   }
 
-  /** Appends the start of the run; from here on it has its session. `ready` is called before the first event. */
+  /** Appends the start of the run, which holds its session from then on. `ready` is called before the first event. */
   async begin(beginning: RunBeginning, ready: (user: Session) => void): Promise<void> {
     const { access, state, from, lastId, atLeaf, drafts, append, user } = beginning;
     this.#state = state;
@@ -202,7 +205,10 @@ export class RunLog {
     this.#writeWaiting();
   }
 
-  /** Records that the run waits for no answer, so that it is due, and this was no claim that got nowhere. */
+  /**
+   * Records that the run waits for no answer, so that it is due again and this claim does not count as one without
+   * progress.
+   */
   async #giveBack(access: LogAccess): Promise<SessionBusyError> {
     const { runId } = this;
     await access.append([{ type: "run_parked", runId, questions: [] }], { guard: access.guard, run: runId });
@@ -210,25 +216,28 @@ export class RunLog {
     return new SessionBusyError(access.header.id, "as many runs as its user may have at once");
   }
 
-  /** From here on calls `onMessage` with what others say to the run, in order, once each. */
+  /** From here on, calls `onMessage` once, in order, for each entry that others address to the run. */
   listen(onMessage: (message: RunMessage) => void): void {
     this.#onMessage = onMessage;
     for (const message of this.#unheard.splice(0)) onMessage(message);
     this.#unsubscribe = this.#messages?.subscribe() ?? (() => {});
   }
 
-  /** Reads now what others have appended. */
+  /** Reads new entries of others now. */
   async poll(): Promise<void> {
     await this.#messages?.poll();
   }
 
-  /** Emits the start of a run that asks its model before it opens its log, so that a refused answer leaves nothing behind. */
+  /**
+   * Emits the start of a run that asks its model before it opens its log, so that a refused answer leaves nothing in
+   * the store.
+   */
   announce(): void {
     this.#announced = true;
     this.events.add({ type: "run-started" });
   }
 
-  /** Fails what waits for the log to open, if it never will. */
+  /** Rejects everything that waits for the log to open, if it never will. */
   giveUp(error: unknown): void {
     if (this.#access !== null) return;
     this.#failure ??= { error };
@@ -242,7 +251,7 @@ export class RunLog {
 
   /** Adds messages, with facts that must be recorded in the same append. */
   add(given: readonly Message[], facts: readonly EntryDraft[] = []): Promise<void> {
-    // A store need not look for an id that it gives itself, which takes nearly as long as writing the row.
+    // A store need not look up an id that it assigns itself; the lookup would take nearly as long as the write.
     const drafts = given.map((each): EntryDraft => {
       const message = checkedMessage(each);
       const by = this.#authors.get(each);
@@ -251,18 +260,18 @@ export class RunLog {
     return this.#write(facts.length === 0 ? drafts : [...drafts, ...facts]);
   }
 
-  /** Records facts; with `alone`, in an append of their own, so that only they are refused. */
+  /** Appends facts; with `alone`, in a separate append, so that a refusal affects only them. */
   async note(facts: readonly EntryDraft[], { alone = false }: { readonly alone?: boolean } = {}): Promise<void> {
     if (facts.length > 0) await this.#write(facts, alone);
   }
 
   /**
-   * Records that the run waits for answers, unless others have said something meanwhile. `parked` is called before anything
-   * else is written.
+   * Records that the run waits for answers, unless others appended something in the meantime. `parked` is called before
+   * anything else is written.
    */
   async park(factNow: () => ParkedFact | null, parked: () => void): Promise<void> {
     await this.idle();
-    // What was written meanwhile may be the answer, so that only now is it known what still waits.
+    // What was appended in the meantime may be the answer, so the open questions are known only now.
     const fact = factNow();
     if (fact === null) return;
     const parking = this.#appendIfCurrent({ type: "run_parked", runId: this.runId, ...fact }).then((isRecorded) => {
@@ -274,12 +283,12 @@ export class RunLog {
   }
 
   /**
-   * Records how the run ended and releases the session. False, with nothing written, if the run is to count as finished and
-   * others have said something meanwhile, which was passed on.
+   * Records how the run ended and releases the session. If the run would count as finished but others appended input in
+   * the meantime, it passes on that input, writes nothing and returns false.
    */
   async end(outcome: RunOutcome): Promise<boolean> {
     const access = this.#opened();
-    // From here on nothing else is appended, unless it turns out that the run goes on.
+    // From here on nothing else is appended, unless the run continues after all.
     this.#over = true;
     const draft: EntryDraft = { type: "run", runId: this.runId, ...outcome, ...this.openPlace };
     try {
@@ -298,7 +307,7 @@ export class RunLog {
     }
   }
 
-  /** Releases the session as a crash would: the run can be recovered. */
+  /** Releases the session as after a crash: the run can be recovered. */
   async abandon(): Promise<void> {
     if (this.#over || this.#access === null) return;
     this.#over = true;
@@ -306,7 +315,7 @@ export class RunLog {
     await this.#access.release(null);
   }
 
-  /** Records the sandbox of the session before a tool acts in it, so that whoever recovers the run finds it again. */
+  /** Records the sandbox of the session before a tool acts in it, so that a recovery can reattach to it. */
   async #noteSandbox(): Promise<void> {
     const { sandbox } = this.openPlace;
     const isNoted = sandbox === undefined || this.#notedHandleId === sandbox.handleId;
@@ -315,25 +324,28 @@ export class RunLog {
     await this.note([{ type: "run", runId: this.runId, phase: "started", sandbox }]);
   }
 
-  /** Where the tools act, once that is open. */
+  /** Where the tools act, once the sandbox is open. */
   get openPlace(): { readonly sandbox?: SandboxPlacement } {
     const place = this.output.sandbox === null ? null : this.output.sandboxPlacement;
     if (place === null) return {};
     return { sandbox: this.#handleId === undefined ? place : { ...place, handleId: this.#handleId } };
   }
 
-  /** Notes with the transcript what replaces its first rows from here on, so that the next run need not find out again. */
+  /**
+   * Attaches to the transcript the summary that replaces its first rows from here on, so that the next run need not
+   * search for it.
+   */
   compacted({ id, summary, keptRows }: { id: string; summary: string; keptRows: number }): void {
     const { transcript } = this.output;
     const compaction = { id, summary, from: transcript.length - keptRows };
     Session.grow(this.output, { transcript: Transcript.withCompaction(transcript, compaction) });
   }
 
-  /** Reads the transcript anew, as models see it, if it was edited since the last call; null if it was not. */
+  /** Reads the transcript again, as models see it, if it was edited since the last call; otherwise returns null. */
   takeEdits(): Promise<Transcript> | null {
     const access = this.#opened();
     if (access.editedRows !== undefined) {
-      // The log has rows that are not for this run.
+      // The log has rows that this run must not see.
       const rows = access.editedRows();
       return rows === null ? null : Promise.resolve(this.#growTo(Transcript.of(rows)));
     }
@@ -345,7 +357,7 @@ export class RunLog {
       .then(({ transcript }) => this.#growTo(transcript));
   }
 
-  /** The entries of the run's path with an edit that someone has undone. */
+  /** The ids of the entries on the run's path with an edit that was undone. */
   async restoredEntries(): Promise<ReadonlySet<string>> {
     const { store, sessionId } = this.#opened();
     if (store === null || sessionId === null || this.#lastId === null) return new Set();
@@ -367,19 +379,19 @@ export class RunLog {
     return transcript;
   }
 
-  /** Resolves when nothing is being written; never rejects. */
+  /** Resolves when no append is in progress; never rejects. */
   async idle(): Promise<void> {
     while (this.#writing !== null) await this.#writing.catch(() => {});
   }
 
-  /** Notes with the transcript where its rows are kept, so that the next run can build on them by reference. */
+  /** Attaches to the transcript where its rows are stored, so that the next run can refer to them. */
   settleOrigin(): void {
     const origin = this.origin();
     if (origin === null) return;
     Session.grow(this.output, { transcript: Transcript.withOrigin(this.output.transcript, origin) });
   }
 
-  /** Where the rows written so far can be built on by reference; null if they cannot. */
+  /** Where the rows written so far are stored; null if later sessions cannot refer to them. */
   origin(): Omit<TranscriptOrigin, "length"> | null {
     const { store = null, sessionId = null, shared = false } = this.#access ?? {};
     const entryId = this.#lastId;
@@ -395,7 +407,10 @@ export class RunLog {
     throw new SessionError("RUN_ENDED", `Run ${this.runId} has ended and takes no more entries.`);
   }
 
-  /** Appends at the version that is known here; false if others have appended meanwhile, which was passed on by then. */
+  /**
+   * Appends if the log has the version known here. False if others have appended in the meantime; their entries are
+   * passed on first.
+   */
   async #appendIfCurrent(draft: EntryDraft): Promise<boolean> {
     const follower = this.#follower;
     try {
@@ -419,7 +434,7 @@ export class RunLog {
     await this.#settle(stored, batch);
   }
 
-  /** Folds what others appended before, then the run's own entries. */
+  /** Folds the earlier entries of others, then the run's own. */
   async #settle(
     { entries, head, version }: Awaited<ReturnType<LogAccess["append"]>>,
     batch: readonly Waiting[] | null,
@@ -427,7 +442,7 @@ export class RunLog {
     const follower = this.#follower;
     if (follower === null) for (const entry of entries) this.#fold(entry);
     else {
-      // An entry that is known already is a repetition of an earlier append.
+      // An entry that is known already repeats an earlier append.
       const [first] = entries.filter(({ seq }) => seq >= follower.next || seq > this.#answered);
       this.#answered = entries.reduce((latest, { seq }) => Math.max(latest, seq), this.#answered);
       if (first !== undefined && first.seq > follower.next) await follower.poll(first.seq);
@@ -436,17 +451,17 @@ export class RunLog {
     }
     for (const { resolve } of batch ?? []) resolve();
     const isAtEnd = version === undefined || version === this.#position + 1;
-    // A run that began beside the leaf was never left.
+    // A run that started beside the leaf was never at the leaf.
     if (!isAtEnd || this.#lastId === null) return;
     const moved = this.#atLeaf && head.leafId !== this.#lastId;
     this.#atLeaf = head.leafId === this.#lastId;
     if (moved && !this.#moved) this.events.add({ type: "leaf-moved", leafId: head.leafId });
-    // Once, as what follows stays on the run's own branch anyway.
+    // Emitted once: later entries stay on the run's own branch anyway.
     this.#moved ||= moved;
   }
 
   #take(entry: Entry): void {
-    // What is said after the run has parked is said to the next claim.
+    // Input that arrives after the run has parked is for the next claim.
     if (entry.type === "run_parked" && entry.runId === this.runId && entry.seq >= this.#begun) this.#parkedSeen = true;
     const isOthers = entry.run !== this.runId;
     if (isOthers && isSaidTo(this.runId, entry) && !this.#isParked) this.#onMessage(entry);
@@ -505,9 +520,9 @@ export class RunLog {
     return { ...(usage === null ? {} : { usage }), ...(cost === null ? {} : { cost }) };
   }
 
-  /** Resolves once the entries are durable and folded. After one failure everything fails the same way. */
+  /** Resolves once the entries are durable and folded. After one failure, all later calls fail with the same error. */
   #write(drafts: readonly EntryDraft[], alone = false): Promise<void> {
-    // Usually nothing else is being written, and then nothing has to wait.
+    // Usually no append is in progress, and then nothing has to wait.
     if (this.#writing === null && this.#access !== null && this.#failure === null) return this.#writeNow(drafts, null);
     return new Promise((resolve, reject) => {
       this.#waiting.push({ drafts, alone, resolve, reject });
@@ -528,7 +543,7 @@ export class RunLog {
   readonly #written = (): void => this.#next();
 
   readonly #failed = (error: unknown): never => {
-    // What follows would build on an entry that is not there. An answer that someone else gave before is none of these.
+    // Later entries would follow one that does not exist. The exception is an answer that someone else gave first.
     if (!(error instanceof SessionError && error.code === "ENTRY_EXISTS")) this.#failure ??= { error };
     this.#next();
     throw error;
@@ -564,7 +579,7 @@ async function readHead(store: SessionStore, sessionId: string): Promise<Session
   return head;
 }
 
-/** Drafts that are to be written, and whoever waits for them. */
+/** Drafts that wait to be written, with the promise of their caller. */
 interface Waiting {
   readonly drafts: readonly EntryDraft[];
   readonly alone: boolean;

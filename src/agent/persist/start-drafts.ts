@@ -7,17 +7,17 @@ import type { SessionStore } from "../../session/store.ts";
 import type { Row, Transcript } from "../../session/value/transcript.ts";
 import type { LogRequest } from "./persist-option.ts";
 
-/** The agent's instructions as a setting, if the path has others. */
+/** The agent's instructions as a setting, if they differ from those of the path. */
 export function settingDrafts(systemPrompt: string | null, settings: Settings): EntryDraft[] {
   return systemPrompt === settings.systemPrompt ? [] : [{ type: "variables", set: {}, unset: [], systemPrompt }];
 }
 
-/** The start of a run in a private log, which nobody else can know of yet; `before` entries of its append precede it. */
+/** The start of a run in a private log that no one else knows yet; `before` entries of its append precede it. */
 export function startedFirst({ runId, answers }: Pick<LogRequest, "runId" | "answers">, before: number): EntryDraft {
   return { type: "run", runId, phase: "started", claim: 0, before, ...answers };
 }
 
-/** All rows as entries of a new session. A row that stands there twice gets a new id the second time. */
+/** All rows as entries of a new session. A row that occurs twice gets a new id the second time. */
 export function rowDrafts(transcript: Transcript): EntryDraft[] {
   const seen = new Set<string>();
   const drafts: EntryDraft[] = [];
@@ -28,15 +28,18 @@ export function rowDrafts(transcript: Transcript): EntryDraft[] {
   return drafts;
 }
 
-/** The rows that a session lacks, and the entry that they follow. */
+/** The rows that a session lacks, and the entry below which they are appended. */
 export interface MissingRows {
   readonly onto: string | null;
   readonly drafts: readonly EntryDraft[];
-  /** Whether some rows were there already, below the entry that was asked for: this is another try of the same. */
+  /** Whether some rows were already stored below the given entry: then this is a retry. */
   readonly repeated: boolean;
 }
 
-/** The rows from a position on, as entries below `entryId`. An id that the session has for something else is not used again. */
+/**
+ * The rows from a position on, as entries below `entryId`. An id that the session already uses for another entry is not
+ * reused.
+ */
 export async function missingRows(
   store: SessionStore,
   sessionId: string,
@@ -65,7 +68,7 @@ function rowDraft({ id, message }: Row, taken: boolean): EntryDraft {
   return { type: "message", id: taken || isForeignTo(id) ? uuidv7() : id, message };
 }
 
-/** Whether an id is reserved for something that no row is: rows may come from a client, ids included. */
+/** Whether an id is reserved for an entry that is not a row: rows, including their ids, may come from a client. */
 function isForeignTo(id: string): boolean {
   return isReservedId(id) && !isInputId(id);
 }

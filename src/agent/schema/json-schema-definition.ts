@@ -8,23 +8,29 @@ interface Item {
   readonly at: Position;
 }
 
-/** The keywords whose schemas are part of the value that they describe; `mapSchema` rewrites these. */
+/** The keywords whose schemas describe parts of the value; `mapSchema` rewrites these. */
 const MAPPED: readonly string[] = ["$defs", "definitions", "properties", "patternProperties"];
 const MAPPED_SINGLES: readonly string[] = ["additionalProperties", "additionalItems", "not", "items"];
-/** How many schemas may be in one; a check visits each of them at least once. */
+/** How many subschemas a schema may have; a check visits each at least once. */
 const SCHEMAS_MAX = 10_000;
 const LIMITS: readonly string[] = ["minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"];
 const SIZES: readonly string[] = ["minLength", "maxLength", "minItems", "maxItems", "minProperties", "maxProperties"];
 
-/** How a schema is examined. */
+/** Options for examining a schema. */
 export interface DefinitionOptions {
-  /** What a problem calls the schema (default `parameters`). */
+  /** The name of the schema in a problem (default `parameters`). */
   readonly name?: string;
-  /** Whether it may have patterns (default: yes). A schema from a stranger may not: a pattern can backtrack for hours. */
+  /**
+   * Whether patterns are allowed (default: yes). An untrusted schema must not have any: a pattern can backtrack for
+   * hours.
+   */
   readonly patterns?: boolean;
 }
 
-/** What is wrong with a JSON Schema itself, in the keywords that are looked at, or null. Finds it before a model does. */
+/**
+ * What is wrong with a JSON Schema itself, in the supported keywords, or null. Detects it before a model sees the
+ * schema.
+ */
 export function findSchemaProblem(
   root: unknown,
   { name = "parameters", patterns = true }: DefinitionOptions = {},
@@ -53,7 +59,7 @@ export function findSchemaProblem(
   return hasCircle(root, seen) ? `${name} has a $ref that leads back to itself without going into the value` : null;
 }
 
-/** A JSON Schema in which each schema is replaced by what `change` makes of it, the inner ones first. */
+/** A JSON Schema in which each schema is replaced by the result of `change`, innermost first. */
 export function mapSchema(schema: JsonObject, change: (schema: JsonObject) => JsonObject): JsonObject {
   const mapped = (value: JsonValue): JsonValue => (isKeyed(value) ? mapSchema(value as JsonObject, change) : value);
   const inner = Object.entries(schema).map(([key, value]): [string, JsonValue] => {
@@ -67,7 +73,7 @@ export function mapSchema(schema: JsonObject, change: (schema: JsonObject) => Js
   return change(Object.fromEntries(inner));
 }
 
-/** Adds the schemas that a keyword holds; no more of them than show that there are too many. */
+/** Adds the schemas of a keyword, but no more than needed to detect that there are too many. */
 function addSchemas(waiting: Item[], key: string, value: unknown, at: Position): void {
   const isList = LISTS.includes(key) || (key === "items" && Array.isArray(value));
   if (!isList && !MAPS.includes(key)) {
@@ -119,7 +125,7 @@ function isTypeName(value: unknown): boolean {
   return names.length > 0 && names.every((name) => typeof name === "string" && TYPE_NAMES.includes(name));
 }
 
-/** Whether some schema comes back to itself through references and unions alone, all about one and the same value. */
+/** Whether a schema refers to itself through references and unions only, without descending into the value. */
 function hasCircle(root: unknown, schemas: ReadonlySet<unknown>): boolean {
   const finished = new Set<unknown>();
   const open = new Set<unknown>();
@@ -128,7 +134,7 @@ function hasCircle(root: unknown, schemas: ReadonlySet<unknown>): boolean {
     while (stack.length > 0) {
       const schema = stack.at(-1);
       if (finished.has(schema) || open.has(schema)) {
-        // The second visit comes when everything below it is done.
+        // The second visit happens after all schemas below it.
         open.delete(schema);
         finished.add(schema);
         stack.pop();

@@ -2,17 +2,17 @@ import { sameJson } from "../../internal/json.ts";
 import { showValue } from "./json-schema-problem.ts";
 import { compilePattern } from "./json-schema-reference.ts";
 
-/** The longest text a pattern is tried on; a longer one is refused, so that a slow pattern has less to be slow on. */
+/** The longest text that patterns are applied to; a longer one is refused, which bounds the time of a slow pattern. */
 const PATTERN_TEXT_MAX = 10_000;
 
 type Keywords = Readonly<Record<string, unknown>>;
 type Add = (says: string) => void;
-/** Takes steps from what a check may take. @throws where none are left. */
+/** Deducts steps from the budget of a check. @throws if none are left. */
 type Spend = (steps: number) => void;
 
 /** How many characters are read or compared in the time of one step. */
 const CHARACTERS_A_STEP = 64;
-/** How many of them are counted, which takes longer. */
+/** How many characters are counted in one step; counting is slower. */
 const CHARACTERS_COUNTED_A_STEP = 16;
 
 const KINDS: Readonly<Record<string, { readonly named: string; readonly fits: (value: unknown) => boolean }>> = {
@@ -28,10 +28,10 @@ const KINDS: Readonly<Record<string, { readonly named: string; readonly fits: (v
   },
 };
 
-/** The names that `type` may have. */
+/** The valid values of `type`. */
 export const TYPE_NAMES: readonly string[] = Object.keys(KINDS);
 
-/** The kinds that `type` asks for where the value is of none of them, else null. */
+/** The kinds that `type` asks for if the value is of none of them; otherwise null. */
 export function missedType(type: unknown, value: unknown): string | null {
   if (type === undefined) return null;
   const names = (Array.isArray(type) ? type : [type]).filter((name) => typeof name === "string");
@@ -40,7 +40,7 @@ export function missedType(type: unknown, value: unknown): string | null {
   return kinds.map((kind) => kind.named).join(" or ");
 }
 
-/** What a value must be by `const` and `enum` and is not, else null. */
+/** The values that `const` and `enum` ask for if the value is none of them; otherwise null. */
 export function missedChoice(schema: Keywords, value: unknown): string | null {
   if (Object.hasOwn(schema, "const") && !sameJson(schema["const"], value)) return showChoice(schema["const"]);
   const choices = schema["enum"];
@@ -51,7 +51,7 @@ export function missedChoice(schema: Keywords, value: unknown): string | null {
   return `one of ${shown}${choices.length > 10 ? ` and ${choices.length - 10} more` : ""}`;
 }
 
-/** Checks the keywords about numbers. */
+/** Checks the keywords for numbers. */
 export function checkNumber(schema: Keywords, value: number, add: Add): void {
   const got = `got ${value}`;
   const { minimum, maximum, exclusiveMinimum, exclusiveMaximum, multipleOf } = schema;
@@ -68,7 +68,7 @@ export function checkNumber(schema: Keywords, value: number, add: Add): void {
   }
 }
 
-/** Checks the keywords about texts. */
+/** Checks the keywords for strings. */
 export function checkText(schema: Keywords, value: string, add: Add, spend: Spend): void {
   const { minLength, maxLength, pattern } = schema;
   if (typeof minLength === "number" || typeof maxLength === "number") {
@@ -95,7 +95,7 @@ export function checkSize(
   if (typeof max === "number" && size > max) add(`must have at most ${count(max, unit)}, ${got}`);
 }
 
-/** Whether a pattern is found in a text. One that is no expression finds everything. */
+/** Whether a pattern matches a text. An invalid pattern matches everything. */
 export function matchesPattern(pattern: string, text: string): boolean {
   const expression = compilePattern(pattern);
   return expression === null || (text.length <= PATTERN_TEXT_MAX && expression.test(text));
@@ -118,13 +118,13 @@ export function stepsToRead(value: unknown): number {
   return steps;
 }
 
-/** The index of the first item that was there before, or -1. */
+/** The index of the first item that occurred before, or -1. */
 export function findRepeated(items: readonly unknown[]): number {
   const seen = new Set<string>();
   return items.findIndex((item) => seen.size === seen.add(identify(item)).size);
 }
 
-/** A text that is the same for equal values and for no others. */
+/** A string that is equal exactly for equal values. */
 function identify(value: unknown): string {
   if (Array.isArray(value)) return `[${value.map(identify).join()}]`;
   if (typeof value !== "object" || value === null) return JSON.stringify(value);
@@ -136,11 +136,11 @@ function identify(value: unknown): string {
 function isMultiple(value: number, of: number): boolean {
   const quotient = value / of;
   if (!Number.isFinite(quotient)) return value % of === 0;
-  // 19.99 / 0.01 is not quite 1999 in binary, though everyone would say that it is a multiple.
+  // 19.99 / 0.01 is not exactly 1999 in binary, but 19.99 must count as a multiple.
   return Math.abs(quotient - Math.round(quotient)) <= Math.abs(quotient) * Number.EPSILON * 4;
 }
 
-/** Whether the length in units does not say on which side of a limit a text is: each character is one or two units. */
+/** Whether the length in UTF-16 units does not decide if a text exceeds a limit: each character is one or two units. */
 function isWithinReach(limit: unknown, text: string): boolean {
   return typeof limit === "number" && limit >= text.length / 2 && limit <= text.length;
 }

@@ -1,23 +1,23 @@
-/** Where in a value something stands: a chain of keys, built on the way down and only spelled out for a problem. */
+/** A position in a value: a linked list of keys, converted to text only for a problem. */
 export interface Position {
   readonly parent: Position | null;
   readonly key: string | number;
 }
 
-/** One way in which a value is not what its schema says. */
+/** One way in which a value violates its schema. */
 export interface Problem {
   readonly at: Position;
-  /** What goes after the path in a sentence. */
+  /** The part of the sentence after the path. */
   readonly says: string;
-  /** The kinds of value that were expected, where the value is of another kind. */
+  /** The expected kinds, if the value is of another kind. */
   readonly expected?: string;
-  /** The value is none of a fixed list, by which the branches of a union are told apart. */
+  /** Whether the value is not one of a fixed list; such problems tell the branches of a union apart. */
   readonly choice?: boolean;
-  /** The first problem of some branches of a union that the value fits none of; spelled out only for the reader. */
+  /** The first problem of some branches of a union that the value does not match; formatted only when it is shown. */
   readonly forms?: readonly Problem[];
 }
 
-/** How many problems a sentence lists at the most. */
+/** The most problems in a sentence. */
 export const PROBLEMS_MAX = 5;
 
 const PLACE_CHARACTERS_MAX = 120;
@@ -39,12 +39,12 @@ export function showPosition(position: Position): string {
   return `${step.key}${steps.reverse().join("")}`;
 }
 
-/** The problems as one sentence. */
+/** Formats problems as one sentence. */
 export function showProblems(problems: readonly Problem[]): string {
   return `${problems.map((problem) => `${showProblem(problem)}${showForms(problem)}`).join("; ")}.`;
 }
 
-/** A value as a sentence names it, at most a line long whatever the value is. */
+/** Formats a value for a sentence, in at most one line. */
 export function showValue(value: unknown): string {
   if (typeof value === "string") return showText(value, TEXT_CHARACTERS_SHOWN);
   if (value === undefined) return "nothing";
@@ -54,16 +54,16 @@ export function showValue(value: unknown): string {
   return keys.length === 0 ? "an empty object" : `an object with ${listNames(keys)}`;
 }
 
-/** The first few of some names, quoted where they are not plain. */
+/** The first few names of a list, quoted if they are unusual. */
 export function listNames(names: readonly string[]): string {
   const shown = names.slice(0, KEYS_SHOWN).map((name) => (isPlain(name) ? name : showText(name, KEY_CHARACTERS_SHOWN)));
   return `${shown.join(", ")}${names.length > KEYS_SHOWN ? ` and ${names.length - KEYS_SHOWN} more` : ""}`;
 }
 
-/** What is wrong with a value that fits none of several branches, in as few words as will help. */
+/** Problems of a value that matches none of several branches, as brief as possible. */
 export function unionProblems(at: Position, value: unknown, branches: readonly (readonly Problem[])[]): Problem[] {
   const close = branches.filter((problems) => !problems.some((problem) => isOtherBranch(problem, at)));
-  // A single branch of the right kind is the one that was meant: what it says is what has to be put right.
+  // A single branch of the right kind is probably the intended one: its problems are what must be fixed.
   if (close.length === 1) return [...(close[0] ?? [])];
   const kinds = branches.map((problems) => problems.find((problem) => problem.at === at)?.expected);
   if (kinds.every((kind) => kind !== undefined)) {

@@ -1,22 +1,22 @@
 import type { JsonValue } from "../../internal/json.ts";
 
-/** Whether a value is an object with keys of its own, as schemas are. */
+/** Whether a value is a non-array object, as schemas are. */
 export function isKeyed(value: unknown): value is Readonly<Record<string, unknown>> {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
-/** The keywords that hold a list of schemas. */
+/** The keywords with a list of schemas. */
 export const LISTS: readonly string[] = ["allOf", "anyOf", "oneOf", "prefixItems"];
-/** The keywords that hold schemas by name. */
+/** The keywords with schemas by name. */
 export const MAPS: readonly string[] = ["properties", "patternProperties", "$defs", "definitions", "dependentSchemas"];
-/** The keywords that hold one schema; `items` of earlier drafts may hold a list. */
+/** The keywords with one schema; `items` of earlier drafts may have a list. */
 export const SINGLES: readonly string[] = [
   ...["additionalProperties", "additionalItems", "not", "items", "if", "then", "else", "contains", "propertyNames"],
   ...["unevaluatedProperties", "unevaluatedItems", "contentSchema"],
 ];
 
 /**
- * The schema that a reference such as `#/$defs/item` points at, or undefined when no schema is there. It follows only
+ * The schema to which a reference such as `#/$defs/item` points, or undefined if there is none. It follows only
  * keywords that hold schemas: values of `const`, `enum`, `default`, `examples` and unknown keywords are data.
  */
 export function resolveReference(root: unknown, reference: string): JsonValue | undefined {
@@ -53,11 +53,11 @@ function stepsOf(pointer: string): string[] | null {
 const patterns = new Map<string, RegExp | null>();
 const PATTERNS_KEPT_MAX = 1000;
 
-/** The pattern as an expression, or null when it is none. */
+/** Compiles a pattern; null if it is invalid. */
 export function compilePattern(pattern: string): RegExp | null {
   const known = patterns.get(pattern);
   if (known !== undefined) return known;
-  // Patterns are Unicode ones, but many in use escape more than those allow.
+  // Patterns are Unicode regular expressions, but many existing ones have escapes that the `u` flag refuses.
   const compiled = tryCompile(pattern, "u") ?? tryCompile(pattern, "");
   if (patterns.size >= PATTERNS_KEPT_MAX) patterns.clear();
   patterns.set(pattern, compiled);

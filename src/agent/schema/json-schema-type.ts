@@ -1,6 +1,6 @@
 /**
  * The TypeScript type of what a JSON Schema written as a literal accepts: objects, arrays, scalars, `enum`, `const` and
- * unions. Whatever else a schema says is `unknown` here, and is checked all the same.
+ * unions. Other keywords are `unknown` in the type but still checked at run time.
  */
 export type FromJsonSchema<S> = S extends { readonly const: infer Value }
   ? Value

@@ -23,30 +23,30 @@ import { isKeyed, resolveReference } from "./json-schema-reference.ts";
 import { runWithin, TookTooLong } from "./run-within.ts";
 
 /**
- * How many steps one check may take: a schema held against a value, a name or a choice compared, 64 characters read. A
- * union of unions of a deep value would take forever.
+ * The most steps of one check: applying a schema to a value, comparing a name or a choice, reading 64 characters.
+ * Nested unions over a deep value could otherwise take exponential time.
  */
 const STEPS_MAX = 1_000_000;
-/** How long a check may take whose schema has patterns: a step of these can take forever by itself. */
+/** The time limit of a check whose schema has patterns: a single match can take exponential time. */
 const PATTERNS_MS_MAX = 500;
-/** How many forms that fit are named of a value that should fit one. */
+/** How many matching branches are named for a value that should match exactly one. */
 const FORMS_SHOWN = 5;
-/** How many schemas may stand inside one another in a check, each at most four calls deep. */
+/** How deeply schemas may be nested in a check; each level takes at most four calls. */
 const NESTED_MAX = 1000;
 
 type Keyed = Readonly<Record<string, unknown>>;
 
-/** The references that were followed at one path of the value, to see when they go round in a circle. */
+/** The references that were followed at one position of the value, to detect a cycle. */
 interface Trail {
   readonly target: unknown;
   readonly before: Trail | null;
 }
 
 /**
- * What is wrong with a value by a JSON Schema, as a sentence of at most five problems that a model can act on, or null.
+ * Checks a value against a JSON Schema. Returns a sentence with at most five problems that a model can act on, or null.
  *
- * Understands the subset that docs/decisions/010 lists; other keywords, and `format`, are not looked at. Neither value
- * nor schema can make it overflow the stack or run without end: steps are counted, and patterns have a time limit.
+ * Supports the subset listed in docs/decisions/010; other keywords and `format` are ignored. Neither value nor schema
+ * can make it overflow the stack or run forever: steps are counted, and patterns have a time limit.
  */
 export function checkJsonSchema(schema: unknown, value: unknown, name = "arguments"): string | null {
   const hazard = findHazard(value, name);
@@ -70,7 +70,7 @@ export function checkJsonSchema(schema: unknown, value: unknown, name = "argumen
 
 const withPatterns = new WeakMap<object, boolean>();
 
-/** Whether a schema has patterns; where a name or a value only looks like one, it says yes. */
+/** Whether a schema has patterns; may return true for a name or value that only looks like one. */
 function mayHavePatterns(schema: unknown): boolean {
   if (typeof schema !== "object" || schema === null) return false;
   const known = withPatterns.get(schema);
@@ -86,7 +86,10 @@ function mayHavePatterns(schema: unknown): boolean {
   return found;
 }
 
-/** What makes a value unfit for any tool: nesting that overflows readers, or a key that changes prototypes; else null. */
+/**
+ * What makes a value unsafe for any tool: nesting that overflows recursive readers, or a key that changes prototypes;
+ * otherwise null.
+ */
 export function findHazard(value: unknown, name = "arguments"): string | null {
   const waiting: { value: unknown; at: Position; depth: number }[] = [];
   waiting.push({ value, at: { parent: null, key: name }, depth: 0 });
@@ -114,7 +117,7 @@ class TooIntricate extends Error {}
 class SchemaCheck {
   readonly #root: unknown;
   readonly #references = new Map<string, unknown>();
-  /** What it takes to compare a value with the choices of a schema, and how values are shown: known once for each. */
+  /** Cached per schema: the steps for comparing a value with its choices, and the text of a value. */
   readonly #choiceSteps = new Map<unknown, number>();
   readonly #shown = new Map<unknown, string>();
   #stepsLeft = STEPS_MAX;
@@ -215,7 +218,7 @@ class SchemaCheck {
       this.#references.set(reference, resolveReference(this.#root, reference));
     }
     const target = this.#references.get(reference);
-    // A circle that never goes deeper into the value says nothing about it.
+    // A reference cycle that does not descend into the value adds no constraint.
     for (let step = trail; step !== null; step = step.before) {
       this.#spend(1);
       if (step.target === target) return;
@@ -253,7 +256,7 @@ class SchemaCheck {
     }
   }
 
-  /** What a sentence calls a value. The names of a large object are looked at once, however many branches refuse it. */
+  /** Formats a value. The keys of a large object are read once, however many branches refuse it. */
   #show(value: unknown): string {
     if (typeof value !== "object" || value === null) return showValue(value);
     const known = this.#shown.get(value) ?? showValue(value);
@@ -281,7 +284,7 @@ class SchemaCheck {
   }
 }
 
-/** The problems of every branch, or null as soon as one has none. */
+/** The problems of every branch; null as soon as one has none. */
 function untilEmpty(branches: readonly unknown[], problemsBy: (branch: unknown) => Problem[]): Problem[][] | null {
   const all: Problem[][] = [];
   for (const branch of branches) {

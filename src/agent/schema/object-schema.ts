@@ -1,7 +1,7 @@
 import type { JsonObject } from "../../internal/json.ts";
 import { mapSchema } from "./json-schema-definition.ts";
 
-/** The schema of an object that holds a value of another schema as `value`. */
+/** Wraps a schema in the schema of an object with the value as `value`. */
 export function wrapSchema(schema: JsonObject): JsonObject {
   const value = mapSchema(schema, (inner) => {
     const { $ref } = inner;
@@ -11,14 +11,14 @@ export function wrapSchema(schema: JsonObject): JsonObject {
 }
 
 /**
- * A schema whose objects have no properties but those it names, unless it says that they may. Providers that hold a model
- * to a schema demand it; what fits here fits the schema itself.
+ * Forbids additional properties in every object schema, unless it explicitly allows them. Providers require this for
+ * strict output; a value that matches the result matches the original.
  */
 export function closeSchema(schema: JsonObject): JsonObject {
   let combines = false;
   const closed = mapSchema(schema, (inner) => {
     const { properties, additionalProperties, patternProperties, allOf, anyOf, oneOf, $ref } = inner;
-    // Each part of a combination would refuse the properties of the others.
+    // Each part of a combination would otherwise refuse the properties of the others.
     combines ||= allOf !== undefined || (properties !== undefined && (anyOf ?? oneOf ?? $ref) !== undefined);
     const open = properties !== undefined && (additionalProperties ?? patternProperties) === undefined;
     return open ? { ...inner, additionalProperties: false } : inner;

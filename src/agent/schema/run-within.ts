@@ -1,19 +1,19 @@
 import { type Context, createContext, Script } from "node:vm";
 
-/** A computation was given up because it took too long. */
+/** A computation that was stopped because it took too long. */
 export class TookTooLong extends Error {}
 
 const script = new Script("compute()");
 let context: (Context & { compute: (() => unknown) | null }) | null = null;
 
 /**
- * Runs a synchronous computation that a slow regular expression may be part of, and gives it up after a time. It blocks
- * the thread until then. Whatever it was changing is left as it is.
+ * Runs a synchronous computation that may contain a slow regular expression, and stops it after a time limit. It blocks
+ * the thread until then; partial changes are not rolled back.
  *
  * @throws {TookTooLong} after `timeoutMs`.
  */
 export function runWithin<T>(timeoutMs: number, compute: () => T): T {
-  // A script is the only code that Node ends from outside, even inside a match of a regular expression.
+  // Node can interrupt only a script, even during a regular expression match.
   context ??= Object.assign(createContext({ compute: null }), { compute: null });
   const outer = context.compute;
   context.compute = compute;

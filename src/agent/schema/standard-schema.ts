@@ -3,7 +3,7 @@ import { findHazard } from "./json-schema.ts";
 import { type Position, PROBLEMS_MAX, type Problem, showProblems } from "./json-schema-problem.ts";
 import type { CheckedArguments } from "../tools/tool.ts";
 
-/** A schema of any library that follows Standard Schema: it checks values, and may say what it accepts as JSON Schema. */
+/** A schema of any library that implements Standard Schema: it validates values, and may provide a JSON Schema. */
 export interface StandardSchema<Input = unknown, Output = Input> {
   readonly "~standard": {
     readonly version: 1;
@@ -14,7 +14,7 @@ export interface StandardSchema<Input = unknown, Output = Input> {
   };
 }
 
-/** What a Standard Schema says of a value. */
+/** The result of validating a value with a Standard Schema. */
 export type StandardResult<Output> =
   | { readonly value: Output; readonly issues?: undefined }
   | { readonly issues: readonly StandardIssue[] };
@@ -24,26 +24,29 @@ interface StandardIssue {
   readonly path?: readonly (PropertyKey | { readonly key: PropertyKey })[] | undefined;
 }
 
-/** Whether a value follows Standard Schema. Some libraries make their schemas functions. */
+/** Whether a value implements Standard Schema. In some libraries, schemas are functions. */
 export function isStandardSchema(value: unknown): value is StandardSchema {
   if ((typeof value !== "object" && typeof value !== "function") || value === null) return false;
   const standard: unknown = (value as Partial<StandardSchema>)["~standard"];
   return typeof (standard as StandardSchema["~standard"] | undefined)?.validate === "function";
 }
 
-/** The JSON Schema of what a schema takes in, or undefined when its library gives none. Throws what the library throws. */
+/**
+ * The JSON Schema of a schema's input, or undefined if its library provides none. Errors of the library are passed on.
+ */
 export function jsonSchemaOf(schema: StandardSchema): unknown {
   const convert = schema["~standard"].jsonSchema?.input;
   if (typeof convert !== "function") return undefined;
   try {
     return convert({ target: "draft-2020-12" });
   } catch {
-    // Not every library writes the newer draft; what cannot be written at all fails again here and says why.
+    // Not every library supports the newer draft. A schema that cannot be converted at all fails again here, with a
+    // reason.
     return convert({ target: "draft-07" });
   }
 }
 
-/** The value that a schema makes of another, with its defaults and conversions, or what is wrong with that. */
+/** The output of a schema for a value, with its defaults and conversions, or what is wrong with the value. */
 export async function checkStandardSchema(
   schema: StandardSchema,
   value: unknown,

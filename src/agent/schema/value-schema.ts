@@ -9,24 +9,24 @@ import { checkStandardSchema, isStandardSchema, jsonSchemaOf, type StandardSchem
 
 const OLD_ZOD = "has a schema of a zod that gives no JSON Schema; make it with zod 4.2 or later, or give JSON Schema";
 
-/** How a value is described: JSON Schema, or a schema of any library that follows Standard Schema. */
+/** The description of a value: JSON Schema, or a schema of any library that implements Standard Schema. */
 export type ValueSchema = JsonObject | StandardSchema;
 
-/** The value that fits a schema: a Standard Schema's output, or what a literal JSON Schema accepts. */
+/** The type of values that match a schema: the output of a Standard Schema, or what a literal JSON Schema accepts. */
 export type ValueOf<S> = S extends StandardSchema<infer _Input, infer Output> ? Output : FromJsonSchema<S>;
 
 /** A schema as JSON Schema, or what is wrong with it, as the rest of a sentence. */
 export type SchemaReading = { readonly schema: JsonObject } | { readonly problem: string; readonly cause?: unknown };
 
 /**
- * The JSON Schema that a schema stands for: a copy, without its `$schema`, which some providers refuse. `name` is what a
- * problem calls it, `remedy` what to do about a schema that gives no JSON Schema.
+ * Converts a schema to JSON Schema: a copy without its `$schema`, which some providers refuse. `name` is its name in a
+ * problem, `remedy` is what to do if it provides no JSON Schema.
  */
 export function readSchema(
   given: unknown,
   { name, remedy }: { readonly name: string; readonly remedy: string },
 ): SchemaReading {
-  // Before 3.24, schemas of zod follow no standard and would be taken for JSON Schema.
+  // Before 3.24, schemas of zod do not implement the standard and would be treated as JSON Schema.
   if (isKeyed(given) && !isStandardSchema(given) && typeof given["safeParse"] === "function") {
     return { problem: OLD_ZOD };
   }
@@ -50,7 +50,7 @@ export function readSchema(
 
 const ADVICE = 'write { type: "object", properties: { … } }, or give a Standard Schema';
 
-/** Keywords that say what a value is; a schema without any of them accepts everything. */
+/** Keywords that constrain a value; a schema without any of them accepts everything. */
 const KEYWORDS: ReadonlySet<string> = new Set([
   ...["type", "properties", "items", "prefixItems", "enum", "const", "$ref", "allOf", "anyOf", "oneOf", "not", "if"],
   ...["additionalProperties", "patternProperties", "propertyNames", "required", "minProperties", "maxProperties"],
@@ -71,13 +71,15 @@ const KEYWORDS: ReadonlySet<string> = new Set([
   ...["readOnly", "writeOnly", "nullable"],
 ]);
 
-/** A key of an object that has keys and not one keyword: an object by its properties, as other SDKs take it. */
+/**
+ * A key of an object that has keys but not a single keyword: probably a list of properties, as other SDKs accept it.
+ */
 function strayKey(schema: JsonObject): string | null {
   const keys = Object.keys(schema);
   return keys.some((key) => KEYWORDS.has(key) || key.startsWith("x-")) ? null : (keys[0] ?? null);
 }
 
-/** The value that a schema makes of another, or what is wrong with that; `name` is what it is called there. */
+/** The output of a schema for a value, or what is wrong with the value; `name` is its name in the problem. */
 export function checkValue(
   schema: ValueSchema,
   value: unknown,

@@ -22,7 +22,7 @@ const FORMER_VALUES: Readonly<Record<string, AskPolicy>> = {
   all: "never",
 };
 
-/** What a tool can do; one that does not say counts as one that runs commands. */
+/** The effects of a tool; a tool that declares none counts as `commands`. */
 export function effectsOf({ effects }: Tool): ToolEffects {
   return effects === "reads" || effects === "writes" ? effects : "commands";
 }
@@ -42,7 +42,7 @@ export function stricterOf(one: AskPolicy | undefined, other: AskPolicy | undefi
   return ASK_POLICIES.indexOf(one) <= ASK_POLICIES.indexOf(other) ? one : other;
 }
 
-/** @throws {SessionError} `INVALID_OPTION` unless it is a policy or undefined. */
+/** @throws {SessionError} `INVALID_OPTION` unless the value is a policy or undefined. */
 export function checkAskPolicy(ask: unknown): void {
   if (ask === undefined || ASK_POLICIES.some((policy) => policy === ask)) return;
   throw new SessionError(

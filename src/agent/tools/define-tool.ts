@@ -10,37 +10,37 @@ import { isToolEffects, type ToolEffects } from "./tool-effects.ts";
 const NAME = /^[a-zA-Z0-9_-]{1,64}$/;
 const TIMEOUT_MS_MAX = 2 ** 31 - 1;
 
-/** A tool as it is written down; `defineTool` checks it. */
+/** The definition of a tool, as passed to `defineTool`. */
 export interface ToolDefinition<S extends ValueSchema> {
   /** Letters, digits, `_` and `-`, at most 64. */
   readonly name: string;
   /** What the tool does and when to use it, for the model. */
   readonly description: string;
   readonly parameters: S;
-  /** What the model is told of the parameters, for a Standard Schema that cannot say it itself. */
+  /** The JSON Schema of the parameters, for a Standard Schema that does not provide one. */
   readonly jsonSchema?: JsonObject;
-  /** Does the work. What it returns or throws goes to the model. */
+  /** Runs the tool. Its result or error is sent to the model. */
   execute(args: ValueOf<S>, context: ToolContext): unknown;
-  /** Calls with an equal key run one after another, in call order; null is a key of no other call. */
+  /** Calls with equal keys run one after another, in call order; a null key is equal to no other. */
   resourceKey?(args: ValueOf<S>): string | null;
   /** Runs alone: after all calls before it, and before all calls after it. */
   readonly exclusive?: boolean;
-  /** Running it again does no harm, so that a recovered run may do so. */
+  /** Repeating a call is harmless, so a recovered run may repeat it. */
   readonly idempotent?: boolean;
-  /** What its calls can do: only look, change files or other data, or anything (default `commands`). */
+  /** The most that its calls can do: read, change files or other data, or anything (default `commands`). */
   readonly effects?: ToolEffects;
-  /** It acts in the session's sandbox and nowhere else, so that whoever is asked is told what can be reached from there. */
+  /** Acts only in the session's sandbox, so that an approval question can show what is reachable. */
   readonly sandboxed?: boolean;
-  /** Whether a person must agree before it runs, whatever the option `ask` is. */
+  /** Whether a call needs approval, regardless of the option `ask`. */
   readonly needsApproval?: boolean | ((args: ValueOf<S>) => boolean | Promise<boolean>);
   readonly timeoutMs?: number;
 }
 
 /**
- * Makes a tool that models can call.
+ * Defines a tool that models can call.
  *
- * Arguments are checked before `execute` sees them; what does not fit goes back to the model with the path and the
- * reason. Of a Standard Schema, `execute` gets the output, with defaults and conversions applied.
+ * Arguments are validated before `execute` is called; invalid ones are returned to the model with the path and the
+ * reason. With a Standard Schema, `execute` gets its output, with defaults and conversions applied.
  *
  * @example
  * const findOrder = defineTool({
@@ -50,8 +50,8 @@ export interface ToolDefinition<S extends ValueSchema> {
  *   execute: ({ number }) => `Order ${number} is on its way.`,
  * });
  *
- * @throws {SessionError} `INVALID_TOOL` when the definition cannot work: a name that providers refuse, no description,
- * a broken JSON Schema, or a schema that gives none.
+ * @throws {SessionError} `INVALID_TOOL` for an invalid definition: a name that providers refuse, no description, an
+ * invalid JSON Schema, or a schema that provides none.
  */
 export function defineTool<const S extends ValueSchema>(definition: ToolDefinition<S>): Tool {
   checkDefinition(definition as ToolDefinition<never>);
@@ -86,7 +86,7 @@ const DEFINITION_KEYS: KeysOf<ToolDefinition<ValueSchema>> = {
   timeoutMs: true,
 };
 
-/** How other SDKs call the parts of a tool. */
+/** The names of a tool's parts in other SDKs. */
 const HABITS: Habits = {
   inputSchema: "what a tool takes is its parameters, a JSON Schema or a Standard Schema",
   input_schema: "what a tool takes is its parameters, a JSON Schema or a Standard Schema",
@@ -128,12 +128,12 @@ function checkDefinition(definition: ToolDefinition<never>): void {
   }
 }
 
-/** The JSON Schema that models are told: frozen, and always of an object. */
+/** The JSON Schema that models see: frozen, and always of an object. */
 function describeParameters({ name, parameters, jsonSchema }: ToolDefinition<ValueSchema>): JsonObject {
   const given = isStandardSchema(parameters) ? (jsonSchema ?? parameters) : parameters;
   const read = readSchema(given, { name: "parameters", remedy: "add one as jsonSchema" });
   if ("problem" in read) throw invalidTool(name, read.problem, read.cause);
-  // Providers ask for an object with properties; that changes nothing about what is accepted.
+  // Providers require an object with properties; this does not change what is accepted.
   const whole: JsonObject = { type: "object", properties: {}, ...read.schema };
   if (whole["type"] !== "object") {
     throw invalidTool(

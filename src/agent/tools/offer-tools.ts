@@ -8,7 +8,7 @@ import type { Tool } from "./tool.ts";
 
 const builtIn = new Map<string, Tool>();
 
-/** Makes tools part of every loop that does not decline them. */
+/** Adds tools to every loop that does not opt out. */
 export function registerBuiltInTools(tools: readonly Tool[]): void {
   const wanted = "a list of tools, such as defineTool makes";
   checkArgument(Array.isArray(tools), tools, "registerBuiltInTools", wanted);
@@ -16,13 +16,13 @@ export function registerBuiltInTools(tools: readonly Tool[]): void {
   for (const tool of tools) builtIn.set(tool.schema.name, tool);
 }
 
-/** The tools of a loop: what the model is told of, and what runs when it calls one. */
+/** The tools of a loop: those offered to the model, and the functions to run. */
 export interface OfferedTools {
   readonly tools: ReadonlyMap<string, Tool>;
   readonly schemas: readonly ToolSchema[];
 }
 
-/** The tools that options ask for. @throws {SessionError} `INVALID_TOOL` or `INVALID_OPTION` when they cannot work. */
+/** The tools for these options. @throws {SessionError} `INVALID_TOOL` or `INVALID_OPTION` for invalid ones. */
 export function offerTools(options: LoopOptions): OfferedTools {
   const tools = toolsOf(options);
   const own = options.executor?.toolSchemas?.() ?? [];
@@ -32,7 +32,7 @@ export function offerTools(options: LoopOptions): OfferedTools {
   return { tools: all, schemas: own };
 }
 
-/** The tools of these options, those of an executor left out. @throws {SessionError} as `offerTools` does. */
+/** The tools for these options, without an executor's. @throws {SessionError} as `offerTools` does. */
 export function toolsOf({
   tools = [],
   builtInTools: wanted = true,
@@ -74,7 +74,7 @@ export function toolsOf({
   return all;
 }
 
-/** A tool that only an executor knows how to run. */
+/** A tool that only an executor can run. */
 function dispatchedTool(schema: ToolSchema, executor: LoopExecutor | undefined): Tool {
   if (executor?.dispatchTool === undefined) {
     throw new SessionError(

@@ -6,8 +6,8 @@ const EXCERPT_BEFORE = 30;
 const EXCERPT_AFTER = 20;
 
 /**
- * The arguments that a model wrote as text, or a sentence that tells it what to put right and calls them `name`. No text at
- * all means no arguments; anything but an object is refused, and so is what no tool could take safely.
+ * Parses the arguments that a model wrote. Returns them, or a sentence that tells the model what to fix, in which they
+ * are called `name`. An empty text means no arguments; values other than objects are refused, and so are unsafe ones.
  */
 export function parseArguments(text: string, name = "arguments"): CheckedArguments {
   if (text.trim() === "") return { ok: true, value: {} };
@@ -30,7 +30,7 @@ function describeBreak(name: string, text: string, { message }: SyntaxError): st
   return `${name} cannot be read as JSON: ${message}${near}.`;
 }
 
-/** The text around an offset, quoted so that it cannot be taken for the sentence it stands in. */
+/** The text around an offset, quoted so that it is distinct from the surrounding sentence. */
 function excerpt(text: string, offset: number): string {
   const from = Math.max(0, offset - EXCERPT_BEFORE);
   const to = Math.min(text.length, offset + EXCERPT_AFTER);

@@ -5,29 +5,29 @@ import type { CheckedArguments, Tool } from "./tool.ts";
 import { errorMessage, thrownMessage } from "./tool-result.ts";
 import { runsWithoutQuestion, type AskPolicy } from "./ask-policy.ts";
 
-/** A call that can be run, or the answer to one that cannot. */
+/** A call that can run, or the error result of one that cannot. */
 export type PreparedCall =
   | {
       readonly call: ToolCall;
       readonly tool: Tool;
       readonly args: unknown;
-      /** Runs alone: its tool is exclusive, or a person is asked first. */
+      /** Runs alone: its tool is exclusive, or it needs approval. */
       readonly alone: boolean;
       readonly key: string | null;
       readonly needsApproval: boolean;
     }
   | { readonly call: ToolCall; readonly failure: ToolMessage };
 
-/** What calls are checked against. */
+/** The options for checking calls. */
 export interface CallRules {
   readonly tools: ReadonlyMap<string, Tool>;
-  /** Which calls need no person's word. */
+  /** Which calls need approval. */
   readonly ask: AskPolicy | undefined;
-  /** Whether someone has said already that a call may run or may not, which counts whatever the rules are now. */
+  /** Whether a call was already approved or denied; then the present rules do not matter. */
   readonly isDecided: (call: ToolCall) => boolean;
 }
 
-/** Looks up a call's tool and checks its arguments; whatever is wrong with them is an answer to the model. */
+/** Finds a call's tool and checks its arguments; errors become results for the model. */
 export function prepareCall(call: ToolCall, rules: CallRules): PreparedCall | Promise<PreparedCall> {
   const { tools } = rules;
   const tool = tools.get(call.name);
@@ -63,21 +63,21 @@ function prepareChecked(
   };
   if (!runsWithoutQuestion(tool, ask) || isDecided(call)) return prepared(true);
   const asked: unknown = tool.needsApproval?.(args);
-  // Whatever counts as true in JavaScript asks: a call must not run for want of a clear yes.
+  // Any truthy value means that approval is needed: a call must not run because of a malformed answer.
   return isThenable(asked)
     ? Promise.resolve(asked).then((answer) => prepared(Boolean(answer)))
     : prepared(Boolean(asked));
 }
 
-/** What decides when a call may start. */
+/** What determines when a call may start. */
 export interface Turn {
   readonly alone: boolean;
   readonly key: string | null;
 }
 
 /**
- * Runs calls side by side, except that equal keys run in order and one that runs alone waits for all before it and holds
- * back all after it. A call waits only for earlier ones, so that no number of them can wait for each other.
+ * Runs calls concurrently, except that calls with equal keys run in order, and a call that runs alone waits for all
+ * before it and delays all after it. A call waits only for earlier ones, so deadlocks are impossible.
  */
 export function scheduleCalls<T>(turns: readonly Turn[], run: (index: number) => Promise<T>): Promise<T>[] {
   const calls: Promise<T>[] = [];
@@ -87,7 +87,7 @@ export function scheduleCalls<T>(turns: readonly Turn[], run: (index: number) =>
     const sameKey = key === null ? undefined : lastOf.get(key);
     const before: Promise<T>[] = alone ? [...calls] : [barrier ?? [], sameKey ?? []].flat();
     const call: Promise<T> = before.length === 0 ? run(index) : Promise.all(before).then(() => run(index));
-    // Each is awaited in order; a later one may fail first.
+    // The calls are awaited in order; a later one may fail first.
     if (index > 0) call.catch(() => {});
     calls.push(call);
     if (key !== null) lastOf.set(key, call);
@@ -96,7 +96,7 @@ export function scheduleCalls<T>(turns: readonly Turn[], run: (index: number) =>
   return calls;
 }
 
-/** Which calls start at once. */
+/** Which calls start immediately. */
 export function startsAtOnce(turns: readonly Turn[]): boolean[] {
   const seen = new Set<string>();
   let blocked = false;

@@ -15,28 +15,28 @@ import { untilAborted } from "../follow-abort.ts";
 
 type Runnable = Extract<PreparedCall, { tool: Tool }>;
 
-/** What a dispatch needs of its run. */
+/** What a dispatch needs from its run. */
 export interface DispatchHost {
   readonly log: RunLog;
   readonly approvals: RunApprovals;
   readonly tools: ReadonlyMap<string, Tool>;
-  /** Which calls need no person's word. */
+  /** Which calls need approval. */
   readonly ask: AskPolicy | undefined;
   readonly executor: LoopExecutor | null;
-  /** Runs code of a tool or a handler so that it can be told that it waits for its own run. */
+  /** Runs code of a tool or a handler and detects if it waits for its own run. */
   readonly inside: <T>(work: () => T, code?: object) => T;
-  /** Wraps the running of a tool, for telemetry. */
+  /** Wraps the execution of a tool, for telemetry. */
   readonly observe: (call: ToolCall, work: () => Promise<ToolMessage>) => Promise<ToolMessage>;
 }
 
-/** Runs the calls of one answer. */
+/** Runs the tool calls of one answer. */
 export class ToolDispatch {
   readonly #host: DispatchHost;
   readonly #prepared: readonly PreparedCall[];
   readonly #answer: CalledAnswer;
-  /** Calls whose effect is on record already. */
+  /** Calls whose effect is already recorded. */
   readonly #recorded = new Set<ToolCall>();
-  /** The questions about calls. */
+  /** The ids of the questions about calls. */
   readonly #questions = new Map<ToolCall, string>();
 
   private constructor(host: DispatchHost, prepared: readonly PreparedCall[], answer: CalledAnswer) {
@@ -45,7 +45,7 @@ export class ToolDispatch {
     this.#answer = answer;
   }
 
-  /** Checks the calls; nothing has run yet. With a resume state, calls that may have run before do not run again. */
+  /** Checks the calls without running any. With a resume state, calls that may have run before do not run again. */
   static prepare(
     host: DispatchHost,
     calls: readonly ToolCall[],
@@ -64,7 +64,7 @@ export class ToolDispatch {
     return untilAborted(Promise.all(checks), host.log.signal).then(dispatchOf);
   }
 
-  /** What must be on record before the calls that start at once may start: that their effects may happen. */
+  /** The entries to record before the calls that start immediately: that their effects may happen. */
   takeEffects(): EntryDraft[] {
     if (!this.#host.log.kept) return [];
     const starts = startsAtOnce(this.#prepared.map(turnOf));
@@ -74,8 +74,8 @@ export class ToolDispatch {
   }
 
   /**
-   * Runs the calls and adds their results to the transcript, in call order, each as soon as those before it are there.
-   * When the run is stopped meanwhile, the results that are there are added still.
+   * Runs the calls and adds their results to the transcript, in call order, each as soon as all earlier ones are added.
+   * If the run is stopped, results that are already there are still added.
    */
   async run(): Promise<void> {
     if (this.#prepared.some((prepared) => "tool" in prepared && prepared.needsApproval)) await this.#askForApprovals();
@@ -96,7 +96,7 @@ export class ToolDispatch {
       }
     } catch (error) {
       const late = finished.slice(added).filter((message) => message !== undefined);
-      // What stopped the run counts more than that these cannot be kept.
+      // The error that stopped the run takes precedence over a failure to store these.
       if (late.length > 0) await add(late).catch(() => {});
       throw error;
     }
@@ -109,7 +109,7 @@ export class ToolDispatch {
     let following = asking.filter((prepared) => before(prepared)?.decision == null).length;
     for (const prepared of asking) {
       const { call, tool } = prepared;
-      // Who runs tools in another way may do so anywhere.
+      // An executor that runs tools may run them anywhere.
       const known = tool.sandboxed === true && executor?.dispatchTool === undefined;
       const reach = known ? await log.output.sandboxReach() : null;
       if (before(prepared)?.decision == null) following -= 1;
@@ -168,7 +168,7 @@ export class ToolDispatch {
           executor?.dispatchTool === undefined
             ? tool.execute(args, context)
             : executor.dispatchTool(log.output, tool, args, context);
-        // Some thenables (query builders, for one) begin their work each time they are asked, so this one is asked once.
+        // Some thenables (query builders, for example) start their work at each `then`, so this one is awaited once.
         return isThenable(returned) ? Promise.resolve(returned) : returned;
       }, tool.execute);
       return resultMessage(call, value instanceof Promise ? await untilAborted(value, signal) : value);
@@ -205,7 +205,7 @@ export class ToolDispatch {
   }
 }
 
-/** The answer that calls are of: all of its calls, and what an earlier claim did about them, where there was one. */
+/** The answer that the calls belong to: all its calls, and what an earlier claim recorded about them. */
 export interface CalledAnswer {
   readonly calls: readonly ToolCall[];
   readonly resume?: ResumeState;
@@ -219,12 +219,12 @@ function askedBefore(answer: CalledAnswer, call: ToolCall): AskedBefore | undefi
   return answer.resume?.approvals.get(positionOf(answer, call));
 }
 
-/** Most checks are done at once, and then there is nothing to wait for. */
+/** Most checks are synchronous; then nothing has to wait. */
 function isAllThere(checks: readonly (PreparedCall | Promise<PreparedCall>)[]): checks is readonly PreparedCall[] {
   return !checks.some((check) => check instanceof Promise);
 }
 
-/** A call that may have had its effect in an earlier run gets an answer instead of a second try. */
+/** A call that may have had its effect in an earlier claim gets an error result instead of a second attempt. */
 function interruptedOr(prepared: PreparedCall, answer: CalledAnswer): PreparedCall {
   if (answer.resume === undefined || !("tool" in prepared)) return prepared;
   const { call, tool } = prepared;
@@ -237,7 +237,7 @@ function turnOf(prepared: PreparedCall): { readonly alone: boolean; readonly key
   return "tool" in prepared ? prepared : { alone: false, key: null };
 }
 
-/** The arguments of a call as an event tells them; a schema may have made something of them that is no JSON. */
+/** The arguments of a call for an event; a schema may have converted them to something that is not JSON. */
 function argumentsOf({ call, args }: Runnable): JsonValue {
   try {
     return copyJson(args);
@@ -247,14 +247,14 @@ function argumentsOf({ call, args }: Runnable): JsonValue {
   }
 }
 
-/** The messages from an index on that are there without a gap. */
+/** The results from an index on that are complete without a gap. */
 function finishedFrom(finished: readonly (ToolMessage | undefined)[], from: number): ToolMessage[] {
   const messages: ToolMessage[] = [];
   for (let index = from; finished[index] !== undefined; index++) messages.push(finished[index] as ToolMessage);
   return messages;
 }
 
-/** A signal that also aborts when a time is over. */
+/** A signal that also aborts after a time limit. */
 class Timer {
   readonly #controller = new AbortController();
   readonly #parent: AbortSignal;

@@ -6,7 +6,7 @@ import { SandboxError, type SandboxFailure } from "../../session/sandbox/sandbox
 import { describeThrown } from "../describe-thrown.ts";
 import type { ToolContent } from "./tool.ts";
 
-/** What went wrong with a call, as the model is told. */
+/** Why a call failed, as reported to the model. */
 export type ToolFailure =
   | "invalid_tool_arguments"
   | "unknown_tool"
@@ -34,18 +34,18 @@ const KINDS: Readonly<Record<ToolFailure, true>> = {
   output_truncated: true,
 };
 
-/** The most characters of a tool's answer that go into a session; of a longer one the beginning and the end are kept. */
+/** The most characters of a tool result that are stored; of a longer one, the beginning and the end are kept. */
 export const TOOL_RESULT_CHARACTERS_MAX = 200_000;
 
 const ERROR_CHARACTERS_MAX = 4000;
 
-/** The most base64 characters of images and files in one answer. */
+/** The most base64 characters of images and files in one result. */
 const ATTACHMENT_CHARACTERS_MAX: number = 6 * 1024 * 1024;
 
-/** The message of what a tool returned. */
+/** The message for the value that a tool returned. */
 export function resultMessage(call: ToolCall, value: unknown): ToolMessage {
   try {
-    // A row is a copy that a session can hold, whatever the tool does with its value later.
+    // A checked copy, whatever the tool does with its value later.
     return checkedMessage(messageFor(call, value)) as ToolMessage;
   } catch (error) {
     return errorMessage(
@@ -61,13 +61,13 @@ function messageFor(call: ToolCall, value: unknown): ToolMessage {
   return messageOf(call, shortened(isParts(value) ? value : textFor(value)), false);
 }
 
-/** The message of a call that failed. */
+/** The message for a failed call. */
 export function errorMessage(call: ToolCall, kind: ToolFailure, message: string, detail?: JsonObject): ToolMessage {
   const body = { ok: false, error_kind: kind, message: cut(message), ...(detail === undefined ? {} : { detail }) };
   return messageOf(call, JSON.stringify(body), true);
 }
 
-/** What went wrong with a call, as its message says; null where that is no kind we know. */
+/** The failure that a result message reports; null if it is not a known kind. */
 export function failureOf(message: ToolMessage): ToolFailure | null {
   if (message.isError !== true) return null;
   try {
@@ -78,7 +78,7 @@ export function failureOf(message: ToolMessage): ToolFailure | null {
   }
 }
 
-/** The message of what a tool threw. */
+/** The message for the error that a tool threw. */
 export function thrownMessage(call: ToolCall, error: unknown): ToolMessage {
   if (!(error instanceof SandboxError)) return errorMessage(call, "tool_execution_exception", describeThrown(error));
   const { kind, message, output } = error;
@@ -92,7 +92,7 @@ function messageOf(call: ToolCall, content: Content, isError: boolean): ToolMess
 
 function textFor(value: unknown): string {
   if (typeof value === "string") return value;
-  // A tool that returns nothing has done what it was asked; an empty result is refused by some providers.
+  // A tool that returns undefined has succeeded; some providers refuse an empty result.
   if (value === undefined) return '{"ok":true}';
   const text = JSON.stringify(value);
   if (text === undefined) throw new TypeError(`a ${typeof value} is not JSON`);
@@ -105,7 +105,7 @@ function isToolContent(value: unknown): value is ToolContent {
   return known && (typeof value.content === "string" || Array.isArray(value.content));
 }
 
-/** A list that is made of content parts; any other list is data. */
+/** Whether a list consists of content parts; any other list is data. */
 function isParts(value: unknown): value is Exclude<Content, string> {
   if (!Array.isArray(value) || value.length === 0) return false;
   try {
@@ -127,7 +127,7 @@ function shortened(content: Content): Content {
   return content.map((part) => (part.type === "text" ? { ...part, text: middleCut(part.text, each) } : part));
 }
 
-/** A text with its middle left out, where it is too long, and never half of a surrogate pair. */
+/** A text with its middle removed if it is too long, without splitting a surrogate pair. */
 function middleCut(text: string, charactersMax: number): string {
   if (text.length <= charactersMax) return text;
   const half = Math.floor(charactersMax / 2);

@@ -5,60 +5,66 @@ import type { Session } from "../../session/value/session.ts";
 import type { ToolSchema } from "../../session/log/setup.ts";
 import type { ToolEffects } from "./tool-effects.ts";
 
-/** What a tool may use while it runs. */
+/** What a tool can use while it runs. */
 export interface ToolContext {
-  /** The run's session: its transcript is a live view of what has been said so far. */
+  /** The run's session; its transcript is a live view of the messages so far. */
   readonly session: Session;
-  /** The session's sandbox where it is open already, else null. */
+  /** The session's sandbox if it is already open, otherwise null. */
   readonly sandbox: Sandbox | null;
-  /** The session's sandbox, opened if need be. @throws {SessionError} `NO_SANDBOX` when the session has no place for one. */
+  /**
+   * The session's sandbox; opens it if necessary. @throws {SessionError} `NO_SANDBOX` if the session has no sandbox
+   * placement.
+   */
   requireSandbox(): Promise<Sandbox>;
-  /** Aborts when the run is aborted and when the tool's time is over. */
+  /** Aborted when the run is aborted and when the tool times out. */
   readonly signal: AbortSignal;
   readonly callId: string;
   readonly runId: string;
   /**
-   * The token of the lease that the run holds its session under; null where it holds none. Of two who ever held the session,
-   * the later one has the larger token: what refuses a smaller one than it has seen is safe from a process that froze.
+   * The fencing token: the token of the lease under which the run holds its session; null without a lease. A later
+   * holder has a larger token, so a service that refuses smaller tokens than it has seen is safe from a process that
+   * froze.
    */
   readonly leaseToken: number | null;
 }
 
-/** What came of checking a call's arguments: the value to run with, or a sentence that the model can act on. */
+/** The result of validating a call's arguments: the value to run with, or a sentence for the model. */
 export type CheckedArguments =
   | { readonly ok: true; readonly value: unknown }
   | { readonly ok: false; readonly problem: string };
 
 /**
- * Something a model can call. `defineTool` makes one.
+ * A function that a model can call. `defineTool` creates one.
  *
- * - `execute` gets checked arguments. What it returns goes to the model: a text as it is, a `ToolContent` with its parts,
- *   anything else as JSON. What it throws goes to the model as an error, and the run goes on.
- * - Calls of one round run side by side, except that equal resource keys run in call order and an exclusive tool runs
+ * - `execute` gets validated arguments. Its result is sent to the model: a string unchanged, a `ToolContent` with its
+ *   parts, any other value as JSON. An error that it throws is sent to the model, and the run continues.
+ * - Calls of one round run concurrently, except that equal resource keys run in call order and an exclusive tool runs
  *   alone.
  */
 export interface Tool {
   readonly schema: ToolSchema;
   check(args: unknown): CheckedArguments | Promise<CheckedArguments>;
   execute(args: unknown, context: ToolContext): unknown;
-  /** Calls with an equal key run one after another, in call order; null is a key of no other call. */
+  /** Calls with equal keys run one after another, in call order; a null key is equal to no other. */
   resourceKey?(args: unknown): string | null;
   /** Runs alone: after all calls before it, and before all calls after it. */
   readonly exclusive?: boolean;
-  /** Running it again does no harm, so that a recovered run may do so. */
+  /** Repeating a call is harmless, so a recovered run may repeat it. */
   readonly idempotent?: boolean;
-  /** What its calls can do; a tool that does not say counts as `commands`. What runs without a question hangs on it. */
+  /** The most that its calls can do; default `commands`. The option `ask` depends on it. */
   readonly effects?: ToolEffects;
-  /** It acts in the session's sandbox and nowhere else, so that whoever is asked is told what can be reached from there. */
+  /** Acts only in the session's sandbox, so that an approval question can show what is reachable. */
   readonly sandboxed?: boolean;
-  /** Nobody vouched for it (the tool of a foreign server): asks each time, unless `ask: "never"` is written out. */
+  /**
+   * Not trusted, such as a tool of an MCP server: each call needs approval, unless `ask: "never"` is set explicitly.
+   */
   readonly untrusted?: boolean;
-  /** Whether a person must agree before it runs, whatever the option `ask` is. */
+  /** Whether a call needs approval, regardless of the option `ask`. */
   needsApproval?(args: unknown): boolean | Promise<boolean>;
   readonly timeoutMs?: number;
 }
 
-/** A result that a tool gives as content parts (images, for one) instead of text. */
+/** A tool result as content parts (images, for example) instead of text. */
 export interface ToolContent {
   readonly content: Content;
   readonly isError?: boolean;
