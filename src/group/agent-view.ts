@@ -6,7 +6,10 @@ import { type SessionTurn, turnOf } from "../session/state/state.ts";
 import type { RowInit } from "../session/value/transcript.ts";
 import type { TurnManager } from "./turns/turn-manager.ts";
 
-/** What an agent is told when the last word was its own, as no provider takes a request that ends with an answer. */
+/**
+ * The user message for an agent whose own answer is the last message, because no provider accepts a request that ends
+ * with an answer.
+ */
 export const YOUR_TURN = "It is your turn again. Go on, or say nothing.";
 
 /** Decides which turns an agent sees. */
@@ -14,7 +17,7 @@ export interface TurnFilter {
   filterForAgent(turns: readonly SessionTurn[], agentName: string): readonly SessionTurn[];
 }
 
-/** What an agent may see: what the isolation and the turn manager both let through, in the order of the log. */
+/** The turns that an agent may see: those that both the isolation and the turn manager allow, in log order. */
 export function visibleTo(
   agentName: string,
   items: readonly GroupItem[],
@@ -28,8 +31,8 @@ export function visibleTo(
 }
 
 /**
- * The rows that a loop agent starts from: its own turns are answers, those of others are messages that begin with the
- * speaker's name, and what people said is as it is. Calls of others and what their tools answered are left out.
+ * The rows from which an agent with a model starts: its own turns are answers, those of others are user messages that
+ * begin with the speaker's name, and user messages are unchanged. Calls of others and their results are left out.
  */
 export function rowsFor(agentName: string, items: readonly GroupItem[]): readonly RowInit[] {
   const rows = items.flatMap(({ turn, message }): RowInit[] => {
@@ -55,7 +58,7 @@ function toldTo(agentName: string, message: Message): Message | null {
   return own ? plain : { role: "user", content: spokenBy(message.agent ?? "assistant", message.content ?? "") };
 }
 
-/** An answer that says nothing: it failed, or holds neither text nor pictures nor calls. */
+/** Whether an answer is empty: it failed, or has no text, pictures or calls. */
 function isVoid(message: AssistantMessage): boolean {
   return message.stopReason === "error" || (isEmpty(message) && (message.toolCalls ?? []).length === 0);
 }
@@ -75,31 +78,34 @@ export function idsOf(items: readonly GroupItem[]): ReadonlySet<string> {
   return turnIds(items.map(({ turn }) => turn));
 }
 
-/** Whether an answer holds nothing that others could be shown: no text, no pictures, no files. */
+/** Whether an answer has nothing to show to others: no text, pictures or files. */
 export function isEmpty({ content }: Pick<AssistantMessage, "content">): boolean {
   const files = Array.isArray(content) && content.some(({ type }) => type === "image" || type === "file");
   return !files && textOf(content).trim() === "";
 }
 
-/** One thing that was said, as a turn and as a model is told of it. */
+/** One message of a group's session, as a turn and as a model's message. */
 export interface GroupItem {
   readonly turn: SessionTurn;
   readonly message: Message;
 }
 
-/** What is said in a context, the summary of what was left out first. */
+/** The messages of a context; the summary of a compaction comes first. */
 export function contextItems({ compaction, entries }: ContextPath): readonly GroupItem[] {
   const items = entries.flatMap(itemsOf);
   return compaction === null ? items : [itemOf(compaction, compactionMessage(compaction.summary)), ...items];
 }
 
-/** What an entry says to a group: one thing, or nothing. */
+/** The message of an entry; none for an entry that is not shown to a group. */
 export function itemsOf(entry: Entry): readonly GroupItem[] {
   if (entry.type === "message") return [{ turn: turnOf(entry), message: entry.message }];
   return messagesOf(entry).map((message) => itemOf(entry, message));
 }
 
-/** What is said by an entry that is no turn, such as a summary. Its details rule who sees it, as a turn's metadata does. */
+/**
+ * The message of an entry that is not a turn, such as a summary. Its details determine who sees it, like a turn's
+ * metadata.
+ */
 function itemOf(entry: Entry, message: Message): GroupItem {
   const metadata = asObject("details" in entry ? entry.details : undefined);
   const content: Content | null = message.content;

@@ -18,10 +18,10 @@ import { startedFirst } from "../agent/persist/start-drafts.ts";
 import { newRun } from "../session/log/run-fold.ts";
 import type { GroupMember } from "./turns/turn-manager.ts";
 
-/** What it takes to ask an agent. */
+/** What `askAgent` needs. */
 export interface Asking {
   readonly sessionId: string;
-  /** The group's own run. */
+  /** The id of the group's run. */
   readonly runId: string;
   readonly log: GroupLog;
   /** The session whose sandbox the agents share. */
@@ -29,22 +29,22 @@ export interface Asking {
   readonly agents: readonly GroupMember[];
   readonly messageId: string;
   readonly timeoutMs: number | null;
-  /** Which calls run without a person's word; an agent's own word may be stricter. */
+  /** Which calls need approval; an agent's own policy may be stricter. */
   readonly ask: AskPolicy | undefined;
-  /** How long calls wait for a person's word; an agent's own word holds where the group has none. */
+  /** How long calls wait for approval. An agent's own options apply if the group has none. */
   readonly waiting: Pick<LoopOptions, "onApproval" | "park">;
-  /** What the agent may see of the group's turns now. */
+  /** The messages that the agent may see now. */
   readonly visibleNow: () => readonly GroupItem[];
   /** Whether anyone has subscribed to the events of the group. */
   readonly isFollowed: () => boolean;
   readonly signal: AbortSignal;
   readonly emit: (event: Unsigned<GroupEvent>) => void;
-  /** Told which run is at work, and when none is. */
+  /** Called with the agent's run when it starts, and with null when it ends. */
   readonly atWork: (run: SessionRun | null) => void;
 }
 
 /**
- * Lets an agent have its go; what it says is durable when this resolves. Rejects with why the agent failed, or with the
+ * Lets an agent take its turn; its answer is durable when this resolves. Rejects with the agent's error, or with the
  * signal's reason.
  */
 export async function askAgent(seat: GroupSeat, visible: readonly GroupItem[], asking: Asking): Promise<void> {
@@ -57,7 +57,7 @@ export async function askAgent(seat: GroupSeat, visible: readonly GroupItem[], a
     const own = { ...asking, signal: controller.signal };
     await (isExecuting(seat.agent) ? execute(seat, seat.agent, visible, own) : runLoop(seat, seat.agent, visible, own));
   } catch (error) {
-    // A run that was stopped says so in its own words; why it was stopped says more.
+    // A stopped run rejects with a general error; the reason why it was stopped is more specific.
     throw controller.signal.aborted ? controller.signal.reason : error;
   } finally {
     clearTimeout(timer);
@@ -102,7 +102,7 @@ async function runLoop(
       register: false,
       ...(ask && { ask }),
       ...waiting,
-      // What the run records is the group's: its questions are found by the run that is open.
+      // The agent's run uses the id of the group's run, so that its questions are found through the open run.
       runId,
       persist: {
         openLog: ({ begin, answers = {} }) =>
@@ -123,20 +123,20 @@ async function runLoop(
     atWork(null);
     await user.closeSandbox();
   }
-  // Cut short by its rounds or its budget, the agent has nothing for the group.
+  // If the round limit or the budget ended the agent's run, it has no answer for the group.
   if (access.answer === null && !access.passed) await log.append([passDraft(name)]);
 }
 
-/** What an agent's answer comes to. */
+/** The kinds of answers that an agent can give. */
 type ReadAnswer =
   | { readonly kind: "spoke"; readonly message: AssistantMessage }
   | { readonly kind: "passed"; readonly message: AssistantMessage | null }
   | { readonly kind: "refused"; readonly error: unknown };
 
 /**
- * What an agent said, whatever form it said it in.
+ * Reads an agent's answer in any of its forms.
  *
- * @throws {SessionError} `INVALID_VALUE` for anything that is no answer.
+ * @throws {SessionError} `INVALID_VALUE` for a value that is not an answer.
  */
 function readAnswer(agentName: string, answer: GroupAnswer): ReadAnswer {
   if (answer === null || answer === undefined) return { kind: "passed", message: null };
@@ -164,7 +164,7 @@ function readAnswer(agentName: string, answer: GroupAnswer): ReadAnswer {
 
 function spokeOrPassed(message: AssistantMessage): ReadAnswer {
   const { content } = message;
-  // Anything else is for the store to refuse, which says what is wrong with it.
+  // Other values are refused by the store, with a precise error.
   const readable = content === null || typeof content === "string" || Array.isArray(content);
   return { kind: readable && isEmpty(message) ? "passed" : "spoke", message };
 }

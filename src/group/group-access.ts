@@ -13,19 +13,20 @@ import type { GroupLog } from "./group-log.ts";
 import { type GroupItem, idsOf, isEmpty, rowsFor } from "./agent-view.ts";
 import type { RowInit } from "../session/value/transcript.ts";
 
-/** What the run of an agent of a group is kept with. */
+/** The parts of a `GroupAccess`. */
 export interface GroupAccessInit {
   readonly log: GroupLog;
   readonly seat: GroupSeat;
-  /** What the agent may see of the group's turns now. */
+  /** The messages that the agent may see now. */
   readonly visibleNow: () => readonly GroupItem[];
   /** Whether anyone has subscribed to the events of the group. */
   readonly isFollowed: () => boolean;
 }
 
 /**
- * The group's log as the run of one of its agents sees it. Its rows are rewritten on their way: its answer is a turn for the
- * group; calls and the results of tools are shown to the agent itself only. The agent's run gets its entries as it wrote them.
+ * The group's log as seen by the run of one of its agents. Rows are rewritten when they are appended: the agent's
+ * answer becomes a turn of the group, and its calls and results are visible to the agent only. The agent's run gets its
+ * entries back as it wrote them.
  */
 export class GroupAccess implements LogAccess {
   readonly store: SessionStore;
@@ -43,7 +44,10 @@ export class GroupAccess implements LogAccess {
   #answer: Extract<Entry, { type: "message" }> | null = null;
   #passed = false;
   readonly #visibleNow: () => readonly GroupItem[];
-  /** The turns from before the run that the agent does not see, or that it sees; what others add meanwhile is for the next run. */
+  /**
+   * The turns from before the run that the agent must not see, or that it sees. What others append during the run is
+   * for the next run.
+   */
   readonly #hidden: ReadonlySet<string>;
   readonly #shown: ReadonlySet<string>;
   #edits: number;
@@ -100,7 +104,7 @@ export class GroupAccess implements LogAccess {
 
   async release(): Promise<void> {}
 
-  /** The group follows its log itself. */
+  /** The group itself follows the log. */
   follow(): null {
     return null;
   }
@@ -114,20 +118,23 @@ export class GroupAccess implements LogAccess {
     return rowsFor(name, this.#visibleNow().filter(isSeen));
   }
 
-  /** Of what is said to the group's run, answers to questions are for the agent at work. */
+  /** Of the entries addressed to the group's run, answers to questions go to the agent that is running. */
   messages(onMessage: (message: RunMessage) => void): LogFollower {
     return this.#log.follow((entry) => {
       if (isSaidTo(this.#log.run.runId, entry) && entry.type === "approval") onMessage(entry);
     });
   }
 
-  /** The stamp of an entry that only the agent's run sees. It has the last stored position: the next one is that of the next entry. */
+  /**
+   * The stamp of an entry that only the agent's run sees. It has the last stored position, because the next one belongs
+   * to the next stored entry.
+   */
   #unstored({ id = uuidv7() }: EntryDraft): Pick<Entry, "id" | "parentId" | "timestamp" | "seq"> {
     return { id, parentId: this.#log.leafId, timestamp: new Date().toISOString(), seq: this.#log.version - 1 };
   }
 
   #keptOf(draft: EntryDraft): readonly EntryDraft[] {
-    // A summary of what one agent sees must not replace what the others see.
+    // A summary of one agent's view must not replace what the other agents see.
     if (draft.type === "compaction") return [];
     // The group records its own start and end.
     if (draft.type === "run") return [];
@@ -140,7 +147,7 @@ export class GroupAccess implements LogAccess {
   }
 }
 
-/** Whether a message ends a run: an answer without calls, or one that was cut, whose calls are not run. */
+/** Whether a message ends a run: an answer without calls, or one that was cut off, whose calls are not run. */
 function isAnswer(message: Message): message is AssistantMessage {
   if (message.role !== "assistant" || message.stopReason === "aborted") return false;
   const cut = message.stopReason === "length" || message.stopReason === "content_filter";

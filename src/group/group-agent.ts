@@ -8,18 +8,18 @@ import type { Usage } from "../session/usage.ts";
 import type { Visibility } from "./group-drafts.ts";
 import type { GroupMember } from "./turns/turn-manager.ts";
 
-/** What an agent is told beside what was said. */
+/** What an agent gets besides the messages. */
 export interface GroupAgentContext {
   readonly sessionId: string;
-  /** The role that it joined the group with. */
+  /** The role with which it joined the group. */
   readonly role: string;
-  /** Everyone in the group, in the order in which they joined. */
+  /** All members of the group, in the order in which they joined. */
   readonly agents: readonly GroupMember[];
-  /** Aborts when nobody waits for the answer any more. */
+  /** Aborts when the answer is no longer needed. */
   readonly signal: AbortSignal;
 }
 
-/** What an agent says, with what that cost. Metadata may hold `visibleTo` or `hiddenFrom`. */
+/** An agent's answer, with its usage and cost. Metadata may have `visibleTo` or `hiddenFrom`. */
 export interface GroupReply {
   readonly content: Content | null;
   readonly usage?: Usage;
@@ -30,15 +30,15 @@ export interface GroupReply {
   readonly metadata?: JsonObject;
 }
 
-/** What an agent comes back with: what it says, nothing, or an error that the group can do without an answer to. */
+/** The result of an agent: an answer, nothing, or a refusal with an error that does not stop the group. */
 export type GroupAnswer = string | null | undefined | GroupReply | { readonly ok: false; readonly error: unknown };
 
-/** An agent of any make. */
+/** An agent of any implementation. */
 export interface ExecutingAgent {
   readonly name: string;
   /**
-   * Answers. `message` is the text that the group was given, empty where this agent may not see it; `history` are the
-   * turns that it may see, that one among them, oldest first.
+   * Answers the message. `message` is the text that the group was given, empty if this agent may not see it; `history`
+   * has the turns that it may see, this one included, oldest first.
    */
   execute(
     message: string,
@@ -47,7 +47,7 @@ export interface ExecutingAgent {
   ): GroupAnswer | Promise<GroupAnswer>;
 }
 
-/** Who can take part in a group: an agent of `createAgent`, which must have a name, or one of any make. */
+/** A possible member of a group: an agent of `createAgent`, which must have a name, or any object with `execute`. */
 export type GroupAgent = Agent | ExecutingAgent;
 
 /** An agent as a member of a group. */
@@ -56,15 +56,15 @@ export interface GroupSeat extends GroupMember {
   readonly visibility: Visibility;
 }
 
-/** Whether an agent is one of any make, and not a loop agent. */
+/** Whether an agent has its own `execute`, instead of a model and a loop. */
 export function isExecuting(agent: GroupAgent): agent is ExecutingAgent {
   return "execute" in agent && typeof agent.execute === "function";
 }
 
 /**
- * An agent's part in a group. Whoever limits who sees its turns does not hide them from the agent itself.
+ * Makes an agent a member of a group. A limited visibility of its turns does not apply to the agent itself.
  *
- * @throws {SessionError} `INVALID_OPTION` or `INVALID_ID` for anything that cannot take part.
+ * @throws {SessionError} `INVALID_OPTION` or `INVALID_ID` for a value that cannot be a member.
  */
 export function seatOf(agent: GroupAgent, role: string, visibility: Visibility): GroupSeat {
   if (typeof agent !== "object" || agent === null) throw invalid("An agent of a group is an object with a name.");

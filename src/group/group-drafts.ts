@@ -8,13 +8,13 @@ import { GROUP_KEY, type GroupEnd } from "../session/log/group-state.ts";
 
 const REASON_CHARACTERS_MAX = 2000;
 
-/** Who of a group an agent's turns are for; everyone where neither is given. */
+/** Which agents see an agent's turns; all of them if neither field is given. */
 export interface Visibility {
   readonly visibleTo?: readonly string[];
   readonly hiddenFrom?: readonly string[];
 }
 
-/** The message that a group is to answer. */
+/** The message that a group must answer. */
 export function questionDraft(
   content: Content,
   options: { readonly maxRounds: number; readonly turnId?: string; readonly metadata?: JsonObject },
@@ -34,25 +34,25 @@ export function answerMessage(agent: string, visibility: Visibility, message: As
   return { ...message, agent, metadata };
 }
 
-/** A row on an agent's way to its answer, which is nobody else's business. */
+/** A row of an agent's run before its answer; visible to this agent only. */
 export function workMessage(agent: string, message: Message): Message {
   const metadata = { ...message.metadata, visibleTo: [agent], [GROUP_KEY]: { kind: "work" } };
   return { ...message, agent, metadata };
 }
 
-/** That an agent had nothing to say, and what that cost. */
+/** Records that an agent had nothing to say, and the usage of that. */
 export function passDraft(agent: string, spent: { readonly usage?: Usage; readonly cost?: number } = {}): EntryDraft {
   const usage = spent.usage === undefined ? {} : { usage: { ...spent.usage } };
   const cost = spent.cost === undefined ? {} : { cost: spent.cost };
   return { type: "custom", customType: GROUP_KEY, data: { kind: "passed", agent, ...usage, ...cost } };
 }
 
-/** That an agent gave an error for an answer. */
+/** Records that an agent refused, with its error. */
 export function refusalDraft(agent: string, error: unknown): EntryDraft {
   return { type: "custom", customType: GROUP_KEY, data: { kind: "refused", agent, error: reasonOf(error) } };
 }
 
-/** That an agent failed, as a turn of its own that no model gets to see. */
+/** Records that an agent failed, as a turn that no model sees. */
 export function failureDraft(agent: string, error: unknown): EntryDraft {
   const message: Message = {
     role: "assistant",
@@ -64,12 +64,12 @@ export function failureDraft(agent: string, error: unknown): EntryDraft {
   return { type: "message", message };
 }
 
-/** That the group stopped by itself. */
+/** Records that the group stopped by itself. */
 export function endDraft(reason: GroupEnd): EntryDraft {
   return { type: "custom", customType: GROUP_KEY, data: { kind: "ended", reason } };
 }
 
-/** What of an error goes on record. */
+/** The parts of an error that are recorded. */
 export function reasonOf(error: unknown): JsonObject {
   const { code, message, details } = runErrorOf(error);
   return {
@@ -80,7 +80,7 @@ export function reasonOf(error: unknown): JsonObject {
   };
 }
 
-/** A message may be cut inside of a pair of surrogates, which no store would take. */
+/** Truncation may split a surrogate pair, which no store accepts. */
 function wellFormed(text: string): string {
   return text
     .slice(0, REASON_CHARACTERS_MAX)

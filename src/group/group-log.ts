@@ -13,33 +13,33 @@ import type { SessionTree } from "../tree/session-tree.ts";
 import { contextItems, type GroupItem, itemsOf } from "./agent-view.ts";
 
 const TRIES_MAX = 100;
-/** What is wrong with the entry and not with the session or the store. */
+/** Errors about the entry, as opposed to the session or the store. */
 const ENTRY_FAULTS: ReadonlySet<string> = new Set(["INVALID_ENTRY", "INVALID_VALUE", "INVALID_ID", "TOO_LARGE"]);
 
-/** What a group's log is opened with. */
+/** The parts of a group's log. */
 export interface GroupLogInit {
   readonly tree: SessionTree;
-  /** What must hold for each append. */
+  /** The guard of each append. */
   readonly guard: Guard;
-  /** The group's run as its log told it before this claim, and up to which position that was. */
+  /** The folded state of the group's run before this claim, and the position up to which the log was read. */
   readonly run: RunState;
   readonly from: number;
-  /** Called with each event that the log records from there on. */
+  /** Called with each event that the log records from then on. */
   readonly onEvent: (event: RecordedEvent, seq: number) => void;
 }
 
 /**
- * A session's log as a group works on it.
+ * The log of a session for a group.
  *
- * What is here is what the log says: the context, read once, and since then only what is new. People may add turns
- * meanwhile, which the agents then see; an append lands after them, on the same path.
+ * Reads the context once, and after that only new entries. Users may add turns in the meantime, which the agents then
+ * see; appends follow them on the same path.
  */
 export class GroupLog {
   readonly #tree: SessionTree;
   readonly #guard: Guard;
   readonly #onEvent: (event: RecordedEvent, seq: number) => void;
   #run: RunState;
-  /** Up to which position the entries were folded into the run. */
+  /** The position up to which entries were folded into the run. */
   #folded: number;
   #items: GroupItem[] = [];
   #progress: GroupState | null = null;
@@ -79,12 +79,12 @@ export class GroupLog {
     return this.#tree.refresh();
   }
 
-  /** The group's run as the log tells it. */
+  /** The folded state of the group's run. */
   get run(): RunState {
     return this.#run;
   }
 
-  /** How far the group has come with the latest message that it was given; null when it was never given one. */
+  /** The group's progress with the latest message that it was given; null if there is none. */
   get progress(): GroupState | null {
     return this.#progress;
   }
@@ -93,27 +93,32 @@ export class GroupLog {
     return this.#items;
   }
 
-  /** The version of the session's log as far as it is known here. */
+  /** The version of the session's log, as far as it is known here. */
   get version(): number {
     return this.#version;
   }
 
-  /** How many edits of the context were read: after another one, the items are those that models see now. */
+  /**
+   * The number of edits of the context that were read: after a further one, the items are those that models see now.
+   */
   get edits(): number {
     return this.#edits;
   }
 
-  /** Why nothing can be appended any more: the session is closed or full, the lease or the store is lost. */
+  /**
+   * The error because of which nothing can be appended any more: the session is closed or full, or the lease or the
+   * store is lost.
+   */
   get broken(): unknown {
     return this.#broken;
   }
 
-  /** From here on the group answers that message; a log that does not hold it any more is a conflict. */
+  /** From here on, the group answers this message. If the log no longer has it, that is a conflict. */
   answer(messageId: string): void {
     this.#messageId = messageId;
   }
 
-  /** How much room the session has; null where it is not limited. */
+  /** How many more turns the session can take; null if there is no limit. */
   get room(): SessionRoom | null {
     return this.#tree.room;
   }
@@ -123,7 +128,7 @@ export class GroupLog {
     return new LogFollower(this.#tree.store, this.#tree.id, this.#version, onEntry);
   }
 
-  /** Reads what others have appended meanwhile. */
+  /** Reads what others have appended in the meantime. */
   async refresh(): Promise<void> {
     const { store, id } = this.#tree;
     let isElsewhere = false;
@@ -134,7 +139,7 @@ export class GroupLog {
     if (isElsewhere) await this.#load();
   }
 
-  /** Appends at the end of the path; `guard` goes before what holds for every append. */
+  /** Appends at the end of the path; `guard` overrides the guard of every append. */
   async append(drafts: readonly EntryDraft[], guard: Guard = {}): Promise<readonly Entry[]> {
     try {
       return await this.#append(drafts, { ...this.#guard, ...guard });
@@ -174,11 +179,11 @@ export class GroupLog {
     this.#leafId = head.leafId;
     const { compaction, entries: visible } = contextPath(entries, new Set(head.undone));
     this.#items = [...contextItems({ compaction, entries: visible })];
-    // A group that came with a fork or an import works elsewhere, if at all.
+    // An inherited group run continues in its source session, or not at all.
     const stepOwn = (progress: GroupState | null, entry: Entry): GroupState | null =>
       entry.seq < inheritedCount(head.header) ? progress : stepGroup(progress, entry);
     this.#progress = entries.reduce(stepOwn, null);
-    // A compaction may have left the message behind that the group still answers.
+    // A compaction may have replaced the message that the group is still answering.
     if (this.#progress === null && compaction !== null && head.leafId !== null) {
       this.#progress = (await readBranch(store, id, head.leafId)).reduce(stepOwn, null);
     }

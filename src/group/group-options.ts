@@ -12,57 +12,64 @@ import type { GroupEvent } from "./group-event.ts";
 import { checkRounds } from "./turns/turn-roster.ts";
 
 const WAIT_MS_DEFAULT = 60_000;
-/** The longest time that a timer can wait. */
+/** The longest delay of a timer. */
 const TIMER_MS_MAX = 2 ** 31 - 1;
 
-/** How a group is run. */
+/** Options of a group's run. */
 export interface GroupRunOptions extends ActorOptions, Pick<LoopOptions, "onApproval"> {
-  /** How many rounds there are at most (default 10): as the turn manager counts them, and never more goes than so many for each agent. */
+  /**
+   * The most rounds (default 10), as the turn manager counts them; in any case at most this number of turns for each
+   * agent.
+   */
   readonly maxRounds?: number;
   readonly signal?: AbortSignal;
-  /** Told of everything as it happens. One that throws is reported, and the group goes on. */
+  /** Called with every event. An error that it throws is reported, and the group continues. */
   readonly onEvent?: (event: GroupEvent) => void;
-  /** Which calls of the agents run without a person's word; an agent's own word may be stricter. */
+  /** Which calls of the agents need approval; an agent's own policy may be stricter. */
   readonly ask?: AskPolicy;
   /**
-   * A group does not park. False: its questions wait for ever. Left out, a call that nobody has answered is denied after 30
-   * seconds, or at once if nobody has subscribed to the events of the group; with `onApproval` that is asked.
+   * A group does not park. False: its questions wait without limit. By default, an unanswered call is denied after 30
+   * seconds, or immediately if no one has subscribed to the events of the group; with `onApproval`, that function is
+   * asked.
    */
   readonly park?: false;
-  /** How long an agent may take (default: as long as it likes). One that takes longer has failed. */
+  /** How long an agent may take (default: no limit). After that it counts as failed. */
   readonly agentTimeoutMs?: number;
-  /** What to do while another run has the session: fail with `SESSION_BUSY` (default), or wait for its end. */
+  /** What to do while another run holds the session: fail with `SESSION_BUSY` (default), or wait for its end. */
   readonly ifBusy?: "reject" | "enqueue";
-  /** How long to wait for the session at most (default 60,000). */
+  /** The longest time to wait for the session (default 60,000). */
   readonly waitMs?: number;
-  /** How long the session stays another's when this process dies or freezes (default 30,000 ms, at least 1,000). */
+  /**
+   * How long other processes must wait for the session if this process dies or freezes (default 30,000 ms, at least
+   * 1,000).
+   */
   readonly leaseMs?: number;
-  /** When the run is stopped at the latest with `DEADLINE`, as an ISO time. */
+  /** The time at which the run is stopped with `DEADLINE`, as an ISO time. */
   readonly deadline?: string;
   /**
-   * The id that the log has the run under (default: a new one). With null for a message, the run of that id begins that was
-   * asked for, or goes on.
+   * The run's id in the log (default: a new one). If the message is null, the requested run with this id starts, or an
+   * existing one continues.
    */
   readonly runId?: string;
-  /** The id of the message's turn. A run that is repeated with it goes on where the first one stopped. */
+  /** The id of the message's turn. A repeated run with the same id continues where the first one stopped. */
   readonly turnId?: string;
-  /** Goes with the message; `visibleTo` and `hiddenFrom` rule which agents see it. */
+  /** Stored with the message; `visibleTo` and `hiddenFrom` determine which agents see it. */
   readonly metadata?: JsonObject;
-  /** False leaves the turns out of the state that comes back. */
+  /** False leaves the turns out of the returned state. */
   readonly turns?: boolean;
-  /** Gives the session whose sandbox the agents share another place. */
+  /** Sets the sandbox placement of the session that the agents share. */
   readonly place?: (session: Session) => Session;
 }
 
-/** The options of a run, checked. */
+/** The checked options of a run. */
 export interface CheckedGroupOptions {
-  /** Null where none was given. */
+  /** Null if none was given. */
   readonly maxRounds: number | null;
   readonly signal: AbortSignal | null;
   readonly onEvent: ((event: GroupEvent) => void) | undefined;
   readonly agentTimeoutMs: number | null;
   readonly ask: AskPolicy | undefined;
-  /** How the agents wait for answers, where that is not theirs to say. */
+  /** How the agents wait for answers, unless they have their own options. */
   readonly waiting: Pick<LoopOptions, "onApproval" | "park">;
   readonly waitMs: number;
   readonly leaseMs?: number;
@@ -72,11 +79,11 @@ export interface CheckedGroupOptions {
   readonly metadata?: JsonObject;
   readonly turns: boolean;
   readonly place?: (session: Session) => Session;
-  /** On whose behalf, as the manager takes it. */
+  /** The acting user, in the form that the manager accepts. */
   readonly actor: ActorOptions;
 }
 
-/** @throws {SessionError} `INVALID_OPTION` or `INVALID_ID` for a set-up that cannot work. */
+/** @throws {SessionError} `INVALID_OPTION` or `INVALID_ID` for invalid options. */
 export function checkGroupOptions(options: GroupRunOptions): CheckedGroupOptions {
   viewerOf(options);
   const { maxRounds, signal, onEvent, agentTimeoutMs, ifBusy = "reject", waitMs = WAIT_MS_DEFAULT } = options;

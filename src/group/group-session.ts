@@ -13,25 +13,25 @@ import { RoundRobinTurnManager } from "./turns/round-robin-turn-manager.ts";
 import { RunningGroup } from "./running-group.ts";
 import type { GroupMember, TurnManager } from "./turns/turn-manager.ts";
 
-/** What a group is made of. */
+/** The options of a group. */
 export interface GroupSessionInit {
   readonly manager: SessionManager;
-  /** Who speaks when (default: as the manager's config says, which is round robin unless it was set). */
+  /** Decides who speaks next (default: as the manager's config says, which is round robin unless set otherwise). */
   readonly turnManager?: TurnManager;
-  /** Who sees what (default: as each turn's metadata says). */
+  /** Decides who sees which turns (default: by each turn's metadata). */
   readonly roleIsolation?: TurnFilter;
-  /** How many agents there may be (default: the config's `maxAgentsPerGroup`). */
+  /** The most agents (default: the config's `maxAgentsPerGroup`). */
   readonly maxAgents?: number;
 }
 
 /**
- * Several agents in one session, one after the other.
+ * Several agents that take turns in one session.
  *
- * - Everything that matters is in the log: who had a go, who passed, how it ended. Another object on the same store, in
- *   whatever process, goes on where this one stopped.
- * - An agent sees the turns that role isolation and turn manager both let through, and no others.
- * - One group at a time works in a session; what people add meanwhile is kept and seen.
- * - The context is read once for a run, and after that only what is new.
+ * - The whole state is in the log: who took a turn, who passed, how it ended. Another instance on the same store, in
+ *   any process, can continue where this one stopped.
+ * - An agent sees only the turns that both the role isolation and the turn manager allow.
+ * - Only one group at a time runs in a session; messages that users add in the meantime are kept and seen.
+ * - A run reads the context once, and after that only new entries.
  */
 export class GroupSession {
   readonly #manager: SessionManager;
@@ -64,11 +64,11 @@ export class GroupSession {
   }
 
   /**
-   * Lets an agent take part: one of `createAgent`, or any object with a name and an `execute` function. Who sees its
-   * answers can be limited here; the agent itself always does.
+   * Adds an agent: one of `createAgent`, or any object with a name and an `execute` function. `visibility` limits who
+   * sees its answers; the agent itself always does.
    *
-   * @throws {SessionCapacityError} when the group has as many agents as it may have.
-   * @throws {SessionError} `INVALID_OPTION` or `INVALID_ID` for an agent without a name of its own.
+   * @throws {SessionCapacityError} if the group is full.
+   * @throws {SessionError} `INVALID_OPTION` or `INVALID_ID` for an agent without a unique name.
    */
   addAgent(agent: GroupAgent, role = "participant", visibility: Visibility = {}): this {
     const seat = seatOf(agent, role, visibility);
@@ -81,23 +81,23 @@ export class GroupSession {
     return this;
   }
 
-  /** Gives the group a message and lets it answer; the state when it is done. */
+  /** Gives the group a message and returns the state after its answer. */
   async run(sessionId: string, message: Content, options: GroupRunOptions = {}): Promise<SessionState> {
     return this.stream(sessionId, message, options);
   }
 
   /**
-   * Goes on with the message that the group was given last, after a crash, an abort or the failure of an agent, who is
-   * asked again. A group that had come to its end stays there.
+   * Continues answering the last message after a crash, an abort or the failure of an agent, which is asked again. Does
+   * nothing if the group had finished.
    */
   async resume(sessionId: string, options: Omit<GroupRunOptions, "turnId" | "metadata"> = {}): Promise<SessionState> {
     return this.stream(sessionId, null, options);
   }
 
   /**
-   * The same as `run`, or with null for a message as `resume`, as something to await and to read events from.
+   * The same as `run` (or as `resume`, if the message is null), but returns a run with events.
    *
-   * @throws {SessionError} `INVALID_OPTION` or `INVALID_ID` at the call; everything else is how the run fails.
+   * @throws {SessionError} `INVALID_OPTION` or `INVALID_ID` synchronously; other errors reject the run.
    */
   stream(sessionId: string, message: Content | null, options: GroupRunOptions = {}): GroupRun {
     const checked = checkGroupOptions(options);

@@ -3,14 +3,14 @@ import type { JsonValue } from "../internal/json.ts";
 import type { SessionTurn } from "../session/state/state.ts";
 
 /**
- * Decides by a turn's metadata which agents of a group see it.
+ * Decides by a turn's metadata which agents of a group see the turn.
  *
- * - `visibleTo` lists agents: only those see it.
- * - Otherwise `hiddenFrom` lists agents: all but those see it.
- * - Otherwise everyone sees it. A text counts as a list of one; anything else that is no list hides the turn from all.
+ * - With `visibleTo`, a list of names, only those agents see it.
+ * - Otherwise, with `hiddenFrom`, all agents but those see it.
+ * - Otherwise all agents see it. A string counts as a list with one name; any other value hides the turn from all.
  */
 export class RoleIsolation {
-  /** The turns that an agent may see, in their order. */
+  /** The turns that an agent may see, in order. */
   filterForAgent(turns: readonly SessionTurn[], agentName: string): readonly SessionTurn[] {
     checkObjects(turns, "filterForAgent", "a list of turns");
     return turns.filter(({ metadata = {} }) => isVisible(metadata.visibleTo, metadata.hiddenFrom, agentName));

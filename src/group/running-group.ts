@@ -34,17 +34,17 @@ import type { CheckedGroupOptions } from "./group-options.ts";
 import { takeSession } from "./take-session.ts";
 import { type GroupParts, takeTurns, viewOf } from "./turns/take-turns.ts";
 
-/** What a group is started with. */
+/** The options of a new group run. */
 export interface GroupStart {
   readonly manager: SessionManager;
   readonly parts: GroupParts;
   readonly sessionId: string;
-  /** What to answer; null to go on with what it was given before. */
+  /** The message to answer; null to continue with the last one. */
   readonly message: Content | null;
   readonly options: CheckedGroupOptions;
 }
 
-/** A group at work; it begins with its making. */
+/** A group's run in progress; the constructor starts it. */
 export class RunningGroup implements GroupRun {
   readonly id: string;
   readonly sessionId: string;
@@ -55,7 +55,7 @@ export class RunningGroup implements GroupRun {
   readonly #done: Promise<SessionState>;
   #log: GroupLog | null = null;
   #current: SessionRun | null = null;
-  /** The end of an agent's turn, until the agent's own run has emitted its last event. */
+  /** The end event of an agent's turn, held until the agent's own run has emitted its last event. */
   #turnEnd: Unsigned<GroupEvent> | null = null;
   #outcome: GroupOutcome | null = null;
   #pending = true;
@@ -121,7 +121,7 @@ export class RunningGroup implements GroupRun {
 
   async #run(callersSignal: AbortSignal | null): Promise<SessionState> {
     const unfollow = callersSignal === null ? null : followAbort(callersSignal, () => this.abort(callersSignal.reason));
-    // Whoever starts a group gets the run before anything happens, and can listen from the first event on.
+    // The caller gets the run before its first event, so it can listen from the beginning.
     await null;
     try {
       const outcome = await this.#perform();
@@ -147,7 +147,7 @@ export class RunningGroup implements GroupRun {
     const { waitMs } = options;
     const { signal } = this.#controller;
     signal.throwIfAborted();
-    // Nobody waits for a session that takes no turns, or that is not theirs to know of.
+    // Fails immediately, without waiting, if the session accepts no turns or is not visible to the caller.
     let tree = await this.#open();
     const known = tree.head.openRuns.some(({ runId }) => runId === this.id);
     if (!known && options.runId !== undefined) await this.#checkNew(tree);
@@ -169,14 +169,15 @@ export class RunningGroup implements GroupRun {
         return tree.refresh();
       },
     });
-    // What others did about a run that is on record counts from here on.
+    // Changes by others to a recorded run are conflicts from here on.
     const version = known ? tree.head.version : undefined;
     return claimRun(access, { runId: this.id, version }, async (claim) => {
       const { openRuns, version: now } = claim.head;
-      // A run that goes on is folded from its first entry, which precedes its message.
+      // A run that continues is folded from its first entry, which precedes its message.
       const from = openRuns.find(({ runId }) => runId === this.id)?.first ?? now;
       const onEvent = (event: RecordedEvent, seq: number): void => {
-        // What was recorded before this claim was emitted by those before; the end is emitted once the session is released.
+        // Events recorded before this claim were emitted by earlier claims; the end is emitted once the session is
+        // released.
         if (seq >= now && !isLast(event)) this.#emitRecorded(event as Unsigned<GroupEvent>);
       };
       const log = await GroupLog.open({ tree, guard: access.guard, run: newRun(this.id), from, onEvent });
@@ -190,7 +191,7 @@ export class RunningGroup implements GroupRun {
     });
   }
 
-  /** @throws {SessionError} `CONFLICT` for a run that was asked for before and is over. */
+  /** @throws {SessionError} `CONFLICT` for a run that was requested and has already ended. */
   async #checkNew(tree: SessionTree): Promise<void> {
     if ((await tree.getEntry(requestIdOf(this.id))) === null) return;
     throw new SessionError("CONFLICT", `Run ${show(this.id)} of session ${tree.id} is over; use another runId.`);
@@ -218,7 +219,7 @@ export class RunningGroup implements GroupRun {
       return outcome;
     } catch (error) {
       const phase = this.#controller.signal.aborted && !this.#deadline.isOver ? "cancelled" : "failed";
-      // That the end cannot be recorded leaves the group as a crash would: it can go on from there.
+      // If the end cannot be recorded, the group is left as after a crash and can continue from there.
       if (!this.#abandoned) await log.note([{ ...this.#fact(phase), error: reasonOf(error) }]).catch(() => {});
       throw error;
     }
@@ -228,7 +229,7 @@ export class RunningGroup implements GroupRun {
     if (isSaidTo(this.id, entry) && entry.type === "cancel") this.abort(entry.reason ?? "It was cancelled.");
   }
 
-  /** The turn manager hears that the group is over once the log says so. */
+  /** Tells the turn manager that the group has finished, once that is recorded. */
   #tellEnd(log: GroupLog): void {
     const { parts, sessionId, options } = this.#start;
     const view = viewOf(parts, { log, maxRounds: options.maxRounds, signal: this.#controller.signal });
@@ -268,7 +269,7 @@ export class RunningGroup implements GroupRun {
     if (event !== null) this.#events.add(event, "recorded");
   }
 
-  /** Records the message, unless it is recorded already, and the start of the run. */
+  /** Records the message, unless it is already recorded, and the start of the run. */
   async #begin(tree: SessionTree, log: GroupLog, { guard, ends, started, request, isFirst }: Claim): Promise<void> {
     const { sessionId, options, parts } = this.#start;
     const { turnId } = options;
@@ -305,7 +306,7 @@ export class RunningGroup implements GroupRun {
     return place.sandboxBackend !== null && loops ? place.hold() : null;
   }
 
-  /** The session for writing. One that is suspended stays so, though opening it alone would resume it. */
+  /** Opens the session for writing. A suspended session stays suspended, although opening alone would resume it. */
   async #open(): Promise<SessionTree> {
     const { manager, sessionId, options } = this.#start;
     const state = await manager.getState(sessionId, { ...options.actor, turns: false });

@@ -6,14 +6,17 @@ import type { SessionStore } from "../session/store.ts";
 const POLL_FIRST_MS = 20;
 const POLL_LAST_MS = 500;
 
-/** Whether and how long to wait for a session that another run has. */
+/** Whether, and how long, to wait for a session that another run holds. */
 export interface Waiting {
   readonly waitMs: number;
   readonly signal: AbortSignal;
   readonly hold: HoldOptions;
 }
 
-/** The lease of a session. @throws {SessionBusyError} while another run has it, at once or after the wait. */
+/**
+ * Acquires the lease of a session. @throws {SessionBusyError} while another run holds it, immediately or after the
+ * wait.
+ */
 export async function takeSession(
   store: SessionStore,
   sessionId: string,

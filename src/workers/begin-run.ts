@@ -18,7 +18,7 @@ import type { OpenRun } from "../session/log/open-runs.ts";
 import type { JsonObject } from "../internal/json.ts";
 import type { SessionStore } from "../session/store.ts";
 
-/** What runs are begun with. */
+/** What `beginRun` needs. */
 export interface Beginning {
   readonly manager: SessionManager;
   readonly agents: ReadonlyMap<string, Agent>;
@@ -30,18 +30,19 @@ export interface Beginning {
   readonly leaseMs: number;
 }
 
-/** A run that has its session. */
+/** A started run. */
 export interface BegunRun {
   readonly runId: string;
   readonly run: SessionRun | GroupRun;
-  /** Settles when it has ended or parked, and nothing of it is open here any more. */
+  /** Settles when the run has ended or parked and has released all resources here. */
   readonly done: Promise<void>;
 }
 
 /**
- * Begins a run that is due, or goes on with it; null where someone else has it by now.
+ * Starts or continues a run that is due; null if another worker has it by now.
  *
- * @throws {SessionError} `AGENT_NOT_FOUND` or `MODEL_NOT_FOUND` for a run that needs what is not here; it stays.
+ * @throws {SessionError} `AGENT_NOT_FOUND` or `MODEL_NOT_FOUND` for a run that needs an agent or a model that is not
+ * here; the run stays open.
  */
 export async function beginRun(
   init: Beginning,
@@ -67,7 +68,7 @@ async function beginAgent(
   const agentOf = (name: string | null, { state }: OpenRun): Agent | null => {
     const wanted = name ?? origin;
     if (wanted !== null) return agents.get(wanted) ?? null;
-    // Whoever asked left it to the only agent there is. A run that has begun without a name may be any program's.
+    // The request named no agent, so the only one takes it. A started run without a name may belong to any program.
     return state === "requested" && others.length === 0 ? only : null;
   };
   let input: Session | null = null;
@@ -86,7 +87,8 @@ async function beginAgent(
   if (found === null) return null;
   const { run } = found;
   const done = run.synchronize().then(async (output) => {
-    // What a parked run has is left to whoever goes on with it, as after a failure; nobody else gets the rest.
+    // The resources of a parked run are left to the worker that continues it, as after a failure; otherwise they are
+    // released here.
     if (run.status !== "parked") await Promise.allSettled([output.closeSandbox(), input?.closeSandbox()]);
   });
   return { runId: run.runId, run, done };
@@ -109,9 +111,9 @@ async function beginGroup(
     runId,
     turns: false,
     leaseMs,
-    // People answer from elsewhere, as over HTTP.
+    // Answers come from other processes, for example over HTTP.
     park: false,
-    // The agents of a group act where their session says, or nowhere.
+    // The agents of a group act in the session's sandbox placement, if it has one.
     place: (session) => (session.sandboxPlacement === null ? session : placed(init, session, head)),
     ...deadline,
     ...(ask && { ask }),
@@ -131,8 +133,8 @@ async function beginGroup(
 }
 
 /**
- * What a run begins with, at the place that the session's log recorded, with no more than the program allows the session's
- * user, or else at the program's place for that user.
+ * The input of a run, with the sandbox placement recorded in the session's log, limited to what the program allows the
+ * session's user; otherwise with the program's placement for that user.
  */
 function placed({ placeOf }: Beginning, input: Session, { header }: SessionHead): Session {
   const recorded = input.sandboxPlacement ?? knownPlacement(header.sandbox);
@@ -141,19 +143,21 @@ function placed({ placeOf }: Beginning, input: Session, { header }: SessionHead)
   return input;
 }
 
-/** The key under which the input of a run names who answers it, in logs of the first version. */
+/** The key under which the input of a run names its agent, in logs of the first version. */
 const RUN_KEY = "skein.run";
 const ENTRIES_MAX = 10_000;
 
-/** Who was asked in a run that has no request; null where the log does not say, and an empty group for one without a name. */
+/**
+ * The agent of a run without a request; null if the log does not record it, and an empty group for one without a name.
+ */
 interface RunOrigin {
   readonly agent: string | null;
   readonly group: string | null;
 }
 
 /**
- * Who was asked in the latest run that a session itself has started. Reads the log backward, as far as the run's input;
- * whom others asked, before a fork or in a file that was imported, is not looked at.
+ * The agent of the latest run that the session itself has started. Reads the log backward to the run's input; inherited
+ * entries are ignored.
  */
 export async function readRunOrigin(store: SessionStore, { header }: SessionHead): Promise<RunOrigin> {
   const own = { after: inheritedCount(header) - 1, reverse: true, limit: ENTRIES_MAX };

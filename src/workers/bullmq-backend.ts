@@ -3,34 +3,36 @@ import { setTimeout as pause } from "node:timers/promises";
 import { SessionError } from "../session/errors.ts";
 import { loadRedis } from "../stores/redis/open-redis.ts";
 
-/** Keys of one queue must be in one slot of a cluster. */
+/** The keys of a queue must be in one slot of a Redis cluster. */
 const PREFIX = "{skein}";
-/** Beside one for each runner that is listened for, and one for what is published: commands are short and share these. */
+/** In addition to one connection for each listener and one for publishing: commands are short and share these. */
 const COMMAND_CONNECTIONS_MAX = 4;
 const SCHEMA = "bullmq";
-/** Nobody reads the events of BullMQ; the least that it keeps, give or take a few hundred. */
+/** Nobody reads BullMQ's event stream; this is its minimum length (approximate, within a few hundred). */
 const EVENTS_MAX = 1;
 const STALLED_MS = 500;
-/** Without end; the largest number that PostgreSQL takes there. */
+/** Effectively unlimited; the largest value that PostgreSQL accepts here. */
 const STALLED_COUNT_MAX = 2 ** 31 - 1;
-/** How soon a worker looks again after an error. */
+/** How soon a worker retries after an error. */
 const RETRY_MS = 500;
-/** On PostgreSQL nobody is told that the time of a delayed job has come: how often a worker looks, in seconds. */
+/**
+ * On PostgreSQL there is no notification when a delayed job becomes due: the polling interval of a worker, in seconds.
+ */
 const LOOK_SECONDS = 0.5;
 const RELAY_LEASE_MS = 6000;
 const CONNECT_TIMEOUT_MS = 5000;
-/** How long a ping may go unanswered before its connection is given up: a network can be cut without a word. */
+/** How long a ping may remain unanswered before its connection is dropped: a network can fail silently. */
 const SILENCE_MS_MAX = 5000;
-/** The same of a statement, which may have to wait for others. */
+/** The same for a statement, which may have to wait for locks. */
 const QUERY_MS_MAX = 10_000;
-/** What a worker waits for, a server answers within ten seconds. */
+/** The time limit for a blocking command; a server answers those within ten seconds. */
 const BLOCKED_MS_MAX = 15_000;
-/** How long a worker waits after an error before it asks for a job again: twice as long each time, up to the second number. */
+/** The delay after an error before a worker asks for a job again: doubled each time, up to the second number. */
 const ASK_AGAIN_MS = [50, 1000] as const;
 
 type BullMq = typeof import("bullmq");
 
-/** What is asked of a queue of BullMQ. */
+/** The part of BullMQ's queue that is used here. */
 export interface JobQueue {
   waitUntilReady(): Promise<unknown>;
   add(name: string, data: object, options: JobOptions): Promise<unknown>;
@@ -38,30 +40,30 @@ export interface JobQueue {
   close(): Promise<void>;
 }
 
-/** How a job is added. */
+/** Options of a new job. */
 export interface JobOptions {
   readonly deduplication: { readonly id: string; readonly keepLastIfActive?: boolean; readonly reschedule?: boolean };
   readonly priority?: number;
   readonly delay?: number;
 }
 
-/** A job as its processor sees it. */
+/** A job as passed to its processor. */
 export interface QueuedJob {
   readonly name: string;
   readonly data: { readonly sessionId: string };
   readonly opts: { readonly priority?: number };
 }
 
-/** What is asked of a worker of BullMQ. */
+/** The part of BullMQ's worker that is used here. */
 export interface JobWorker {
   waitUntilReady(): Promise<unknown>;
   pause(doNotWaitActive: boolean): Promise<void>;
   resume(): Promise<void>;
-  /** Waits for the jobs that it has, unless `force` is given. */
+  /** Waits for the active jobs, unless `force` is given. */
   close(force?: boolean): Promise<void>;
 }
 
-/** What is asked of the relay of BullMQ. */
+/** The part of BullMQ's relay that is used here. */
 export interface JobRelay {
   waitUntilReady(): Promise<unknown>;
   publish(topic: string, data: unknown): Promise<unknown>;
@@ -72,7 +74,7 @@ export interface JobRelay {
   close(): Promise<void>;
 }
 
-/** BullMQ on one server, whichever kind that is. */
+/** BullMQ on Redis or PostgreSQL. */
 export interface BullMqBackend {
   queue(name: string): JobQueue;
   worker(
@@ -81,16 +83,16 @@ export interface BullMqBackend {
     options: { readonly concurrency: number; readonly leaseMs: number },
   ): JobWorker;
   relay(): JobRelay;
-  /** From now on, a connection that is lost stays lost: whoever closes does not wait for a server that is away. */
+  /** From now on, lost connections are not restored: closing must not wait for a server that is unreachable. */
   leave(): void;
-  /** Ends all connections, without a word to the server: it may be away. */
+  /** Closes all connections without sending anything: the server may be unreachable. */
   close(): void;
 }
 
-/** Told what goes wrong between commands: with a connection, a queue or the relay. */
+/** Called with errors that occur between commands: of a connection, a queue or the relay. */
 type Report = (error: Error) => void;
 
-/** Connects to the server that a URL names. @throws {SessionError} `DRIVER_MISSING`, `DRIVER_VERSION` or `STORE_FAILED`. */
+/** Connects to the server of a URL. @throws {SessionError} `DRIVER_MISSING`, `DRIVER_VERSION` or `STORE_FAILED`. */
 export async function openBullMq(url: string, migrate: boolean, report: Report): Promise<BullMqBackend> {
   const bullmq = await loadBullMq();
   try {
@@ -109,23 +111,23 @@ async function onRedis(bullmq: BullMq, url: string, report: Report): Promise<Bul
   let [connected, left] = [false, false];
   const client = createClient({
     url,
-    // A notification that waits for a server to come back could wait for ever, and nothing is lost with it.
+    // A notification must not wait for an unreachable server; nothing is lost without it.
     disableOfflineQueue: true,
     socket: {
       connectTimeout: CONNECT_TIMEOUT_MS,
       socketTimeout: BLOCKED_MS_MAX,
-      // A first connection that fails is told to whoever uses the queue; a later one is tried again until the queue is left.
+      // If the first connection fails, the caller gets the error; later ones are retried until the queue is left.
       reconnectStrategy: (retries) => connected && !left && Math.min(1000, 20 * 2 ** Math.min(retries, 10)),
     },
   });
-  // Whoever opens the queue is told of a first connection that fails.
+  // If the first connection fails, the code that opens the queue gets the error.
   client.on("error", (error: Error) => connected && report(error));
-  // Every queue and worker listens to it, too.
+  // Every queue and worker adds a listener.
   client.setMaxListeners(0);
   await client.connect();
   connected = true;
   const stopWatching = dropSilent(client);
-  // Every worker, and the relay, blocks on a connection of its own, which it makes as a copy of this one.
+  // Every worker, and the relay, uses its own connection for blocking commands, made as a copy of this one.
   const copies = new Set<{ destroy(): void }>();
   const duplicate = client.duplicate.bind(client);
   client.duplicate = ((options: Parameters<typeof duplicate>[0]) => {
@@ -154,8 +156,8 @@ async function onRedis(bullmq: BullMq, url: string, report: Report): Promise<Bul
 }
 
 /**
- * Makes sure that someone listens to the errors of an adapter of BullMQ, and of its copies. A part of BullMQ that is closed
- * no longer does; its adapter would then throw the error into the client, which would not try to connect again.
+ * Ensures that the errors of an adapter of BullMQ and of its copies have a listener. A closed part of BullMQ removes
+ * its own; the adapter would then throw the error into the client, which would stop reconnecting.
  */
 function heard<Adapter extends HeardAdapter>(adapter: Adapter): Adapter {
   adapter.on("error", () => {});
@@ -176,7 +178,7 @@ interface PingedClient {
   destroy(): void;
 }
 
-/** Makes a client connect anew where a ping goes unanswered; what waited for an answer fails then. */
+/** Makes a client reconnect if a ping remains unanswered; pending commands then fail. */
 function dropSilent(client: PingedClient): () => void {
   let asked = false;
   const timer = setInterval(() => {
@@ -195,7 +197,7 @@ function dropSilent(client: PingedClient): () => void {
   return () => clearInterval(timer);
 }
 
-/** On a connection of its own: it may have to wait for another process that does the same. */
+/** On a separate connection: it may have to wait for another process that migrates. */
 async function migrateQueue(
   { runMigrations }: BullMq,
   client: InstanceType<typeof import("pg").Client>,
@@ -221,7 +223,7 @@ async function onPostgres(bullmq: BullMq, url: string, migrate: boolean, report:
     query_timeout: QUERY_MS_MAX,
     keepAlive: true,
     options: `-c search_path=${SCHEMA}`,
-    // Known here, so that they can be ended whatever the server says.
+    // Tracked here, so that the connections can be closed even if the server does not respond.
     stream: () => {
       const socket = new Socket();
       sockets.add(socket);
@@ -229,9 +231,9 @@ async function onPostgres(bullmq: BullMq, url: string, migrate: boolean, report:
     },
   });
   pool.on("error", report);
-  // The pool listens to a connection only while nobody has it, and an error that nobody hears ends the process.
+  // The pool listens to a connection only while it is idle, and an `error` event without a listener ends the process.
   pool.on("connect", (client) => client.on("error", report));
-  // Every queue and worker listens to it, too.
+  // Every queue and worker adds a listener.
   pool.setMaxListeners(0);
   const { createPostgresBackend, createPostgresRelayBackend } = bullmq;
   const backend = backendOn(
@@ -241,7 +243,7 @@ async function onPostgres(bullmq: BullMq, url: string, migrate: boolean, report:
     createPostgresRelayBackend,
     report,
     {
-      // A pool connects when it is asked to.
+      // A pool connects on demand only.
       leave: () => {},
       close: () => {
         void pool.end();
@@ -249,7 +251,7 @@ async function onPostgres(bullmq: BullMq, url: string, migrate: boolean, report:
       },
     },
   );
-  // Each of these keeps a connection of the pool for as long as it listens.
+  // Each of these keeps a connection of the pool while it listens.
   const listens = <Part>(part: Part): Part => {
     pool.options.max += 1;
     return part;
@@ -269,7 +271,7 @@ function backendOn(
   report: Report,
   ends: Pick<BullMqBackend, "leave" | "close">,
 ): BullMqBackend {
-  // The types of BullMQ tie each class to the kind of its server; what is asked of them here is the same on both.
+  // BullMQ's types tie each class to one kind of server; the parts used here are the same on both.
   type Made<Part> = new (...args: readonly unknown[]) => Part & { on(event: "error", listener: Report): unknown };
   const make = <Part>(made: unknown, ...args: readonly unknown[]): Part => {
     const part = new (made as Made<Part>)(...args);
@@ -304,7 +306,7 @@ function backendOn(
   };
 }
 
-/** What a worker of BullMQ asks its server for again and again. */
+/** The part of a server backend that a worker of BullMQ calls in its main loop. */
 interface AskedBackend {
   moveToActive(...args: readonly unknown[]): Promise<unknown>;
   moveStalledJobsToWait(): Promise<readonly string[]>;
@@ -313,9 +315,9 @@ interface AskedBackend {
 type BackendFactory = (...args: readonly unknown[]) => AskedBackend;
 
 /**
- * Makes a worker wait after any error. BullMQ waits after those that it takes for a lost connection, and asks again at once
- * after all others: a client that refuses a command as it is offline does so in the same turn of the event loop, which then
- * never gets to the timer that connects it again. And after an error it looks for the jobs of dead workers five seconds late.
+ * Makes a worker wait after any error. BullMQ waits only after errors that it considers a lost connection; after others
+ * it retries immediately. A client that is offline refuses commands synchronously, so the loop would spin in microtasks
+ * and starve the timer that reconnects. BullMQ also checks for stalled jobs five seconds late after an error.
  */
 function makePatient(factory: BackendFactory, report: Report, left: AbortSignal): BackendFactory {
   return (...args) => {

@@ -15,35 +15,40 @@ import {
   type RunQueue,
 } from "./run-queue.ts";
 
-/** What is published goes out so late at most, together with what came since. */
+/** The longest delay of a published message, which is sent in a batch with later ones. */
 const BATCH_MS = 50;
-/** About how many characters go out together; the relay takes twice as many. */
+/** The approximate size of a batch in characters; the relay accepts twice as many. */
 const BATCH_CHARACTERS_MAX = 200_000;
-/** Of a listener that was frozen, or whose notification is gone: another has it by now, and the lease decides who runs. */
+/**
+ * Logged by BullMQ for a listener that was frozen, or whose notification is gone: another listener has it by now, and
+ * the lease decides who runs.
+ */
 const NOTIFICATION_LOST =
   /^could not renew lock for job|^(?:Missing (?:key|lock)|Lock mismatch) for job|is not in the active state/;
-/** How PostgreSQL ends one of two statements of BullMQ's own that stood in each other's way; that one is tried again. */
+/** PostgreSQL ends one of two deadlocked statements of BullMQ with this code; it is retried. */
 const DEADLOCK = "40P01";
-/** Errors that follow one another more closely are one trouble: a connection that is gone is tried again every second or so. */
+/** Errors within this time count as one outage: a lost connection is retried about once a second. */
 const QUIET_MS = 6000;
-/** How long closing waits for a server that does not answer, beside the notifications that are being answered. */
+/** How long closing waits for a server that does not respond, besides active notifications. */
 const CLOSE_MS_MAX = 3000;
-/** How long a notification waits for a queue that was never used before; one for a server that is away is not waited for. */
+/**
+ * How long a notification waits for a queue that was not used before; one for an unreachable server is not waited for.
+ */
 const READY_MS_MAX = 5000;
-/** What BullMQ takes. */
+/** The largest priority that BullMQ accepts. */
 const PRIORITY_MAX = 2 ** 21;
 
 const COUNTED = ["waiting", "prioritized", "active", "delayed"];
 
-/** Where a queue for many machines is. */
+/** The options of a queue for several machines. */
 export interface BullMqQueueInit {
   /** `redis://…` or `postgres://…` (PostgreSQL 13 or later, with the package `pg`). */
   readonly url: string;
-  /** On PostgreSQL: make or update its tables, in a schema of their own (default true). */
+  /** On PostgreSQL: create or migrate its tables, in their own schema (default true). */
   readonly migrate?: boolean;
 }
 
-/** A queue for many machines, on BullMQ. It connects when it is first used. @throws {SessionError} `INVALID_OPTION`. */
+/** A queue for several machines, on BullMQ. It connects on first use. @throws {SessionError} `INVALID_OPTION`. */
 export function bullmqQueue(init: BullMqQueueInit): RunQueue {
   checkOptionsOf(init, { url: true, migrate: true } satisfies KeysOf<BullMqQueueInit>, "bullmqQueue");
   const { url, migrate = true } = init;
@@ -56,7 +61,7 @@ export function bullmqQueue(init: BullMqQueueInit): RunQueue {
   );
 }
 
-/** A queue on BullMQ: one queue for each runner, as a job cannot be left to others. */
+/** A queue on BullMQ. Each runner has its own BullMQ queue, because a worker cannot select jobs within a queue. */
 class BullMqQueue implements RunQueue {
   readonly #url: string;
   readonly #migrate: boolean;
@@ -76,8 +81,8 @@ class BullMqQueue implements RunQueue {
   }
 
   /**
-   * A job names its session only: of several, all but one are dropped. One for later has an id of its own, since it would
-   * keep those for now away, and only notifies again.
+   * The id of a job is its session's, so duplicates are dropped. A delayed job has another id, because it would
+   * otherwise prevent immediate ones; when it is due, it only notifies again.
    */
   async notify(sessionId: string, options: NotifyOptions): Promise<void> {
     checkNotification(sessionId, options);
@@ -121,7 +126,8 @@ class BullMqQueue implements RunQueue {
     };
     const answer = async (sessionId: string, runner: string): Promise<void> => {
       await permits.take();
-      // Each queue has a worker of its own, and what one has taken no other can have: none takes more than fits.
+      // Each BullMQ queue has its own worker, and a job taken by one cannot go to another: workers are paused when no
+      // permit is left.
       if (permits.left === 0) for (const worker of several) void worker.pause(true);
       try {
         await handler(sessionId, controller.signal, runner).catch(() => {});
@@ -150,7 +156,7 @@ class BullMqQueue implements RunQueue {
         controller.abort();
         const closed = Promise.all(workers.map((worker) => worker.close()));
         await permits.all();
-        // What is left is to say that the notifications were answered, to a server that may be away.
+        // Only the acknowledgements are left to send, to a server that may be unreachable.
         await within(CLOSE_MS_MAX, closed).catch(() => {});
       },
     };
@@ -158,7 +164,7 @@ class BullMqQueue implements RunQueue {
     return listening;
   }
 
-  /** Of the runners that this queue has notified or listened for. */
+  /** For the runners that this queue has notified or listened for. */
   async counts(): Promise<QueueCounts> {
     const queues = await Promise.all(this.#queues.values());
     const all = await Promise.all(queues.map((queue) => queue.getJobCounts(...COUNTED)));
@@ -209,7 +215,7 @@ class BullMqQueue implements RunQueue {
     await this.notify(sessionId, { runner, priority: job.opts.priority ?? 0 });
   }
 
-  /** Sends what was published, after what is being sent: a publisher's order is kept. */
+  /** Sends published messages after the present batch: messages of a publisher stay in order. */
   #send(): void {
     if (this.#timer !== null) clearTimeout(this.#timer);
     this.#timer = null;
@@ -248,7 +254,10 @@ class BullMqQueue implements RunQueue {
     return this.#relay;
   }
 
-  /** A part of BullMQ that is made while its server is away never works: it is forgotten, and made anew with the next call. */
+  /**
+   * A part of BullMQ that was created while its server was unreachable never works: it is dropped, and created again at
+   * the next call.
+   */
   async #ready<Part extends JobQueue | JobRelay>(part: Part, forget: () => void): Promise<Part> {
     try {
       await within(READY_MS_MAX, part.waitUntilReady());
@@ -266,7 +275,7 @@ class BullMqQueue implements RunQueue {
     return new SessionError("STORE_FAILED", `The queue at ${host} cannot be reached; try again: ${message}`, { cause });
   }
 
-  /** A connection that fails is tried again with the next call. */
+  /** A failed connection is retried at the next call. */
   #open(): Promise<BullMqBackend> {
     this.#opening ??= openBullMq(this.#url, this.#migrate, this.#report).catch((error: unknown) => {
       this.#opening = null;
@@ -275,7 +284,7 @@ class BullMqQueue implements RunQueue {
     return this.#opening;
   }
 
-  /** Tells the first error of several: every part of BullMQ has its own of the same trouble, again and again. */
+  /** Reports the first error of an outage: every part of BullMQ repeats its own. */
   readonly #report = (cause: Error): void => {
     if (NOTIFICATION_LOST.test(cause.message) || (cause as { readonly code?: string }).code === DEADLOCK) return;
     const quietMs = performance.now() - this.#failedMs;
@@ -288,7 +297,7 @@ class BullMqQueue implements RunQueue {
   };
 }
 
-/** How many may be at work at once. */
+/** Limits how many notifications are handled at the same time. */
 class Permits {
   left: number;
   readonly #count: number;
@@ -300,7 +309,7 @@ class Permits {
     this.#count = count;
   }
 
-  /** Resolves once nobody is at work. */
+  /** Resolves once no permit is in use. */
   async all(): Promise<void> {
     if (this.left < this.#count) await new Promise<void>((resolve) => (this.#free = resolve));
   }
@@ -310,7 +319,7 @@ class Permits {
     else this.left -= 1;
   }
 
-  /** Hands it to whoever waits longest. */
+  /** Gives the permit to the longest waiter. */
   give(): void {
     const next = this.#waiting.shift();
     if (next === undefined) this.left += 1;
@@ -319,7 +328,7 @@ class Permits {
   }
 }
 
-/** Fails where something takes longer; its own failure is nobody's then. */
+/** Rejects if the work takes longer; its own later failure is ignored. */
 async function within<T>(ms: number, work: Promise<T>): Promise<T> {
   const over = new AbortController();
   const late = pause(ms, undefined, { signal: over.signal }).then(
@@ -333,12 +342,12 @@ async function within<T>(ms: number, work: Promise<T>): Promise<T> {
   }
 }
 
-/** BullMQ takes no colon in the name of a queue. */
+/** BullMQ accepts no colon in a queue name. */
 function queueName(runner: string): string {
   return `runs.${encodeURIComponent(runner)}`;
 }
 
-/** A mistyped URL may still hold a password. */
+/** A mistyped URL may still contain a password. */
 function withoutLogin(url: unknown): unknown {
   return typeof url === "string" ? url.replace(/\/\/[^/]*@/, "//…@") : url;
 }

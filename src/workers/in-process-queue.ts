@@ -10,15 +10,15 @@ import {
   type RunQueue,
 } from "./run-queue.ts";
 
-/** The longest time that a timer can wait. */
+/** The longest delay of a timer. */
 const TIMER_MS_MAX = 2 ** 31 - 1;
 
-/** A queue for those who listen in this process; nobody else hears it. */
+/** A queue for the listeners of this process only. */
 export function inProcessQueue(): RunQueue {
   return new InProcessQueue();
 }
 
-/** A notification that waits, or that is being answered. */
+/** A notification that waits or is being handled. */
 interface Notification {
   readonly key: string;
   readonly sessionId: string;
@@ -26,7 +26,7 @@ interface Notification {
   readonly priority: number;
 }
 
-/** Someone who listens, and how many notifications they answer now. */
+/** A listener, and how many notifications it handles now. */
 interface Listener {
   readonly runners: ReadonlySet<string>;
   readonly handler: NotificationHandler;
@@ -38,9 +38,9 @@ interface Listener {
 
 /** See `inProcessQueue`. */
 export class InProcessQueue implements RunQueue {
-  /** In the order in which they are to be answered. */
+  /** Waiting notifications, in the order of delivery. */
   readonly #waiting: Notification[] = [];
-  /** By key; with the notification that came meanwhile. */
+  /** Notifications being handled, by key, each with the one that arrived in the meantime. */
   readonly #active = new Map<string, Notification | null>();
   readonly #later = new Map<string, NodeJS.Timeout>();
   readonly #listeners = new Set<Listener>();
@@ -110,7 +110,7 @@ export class InProcessQueue implements RunQueue {
     };
   }
 
-  /** Nothing of it can fail by itself. */
+  /** This queue has no failures of its own. */
   onError(): () => void {
     return () => {};
   }
@@ -140,7 +140,7 @@ export class InProcessQueue implements RunQueue {
     }
   }
 
-  /** Gives out what waits, to those who have room for it. */
+  /** Delivers waiting notifications to listeners with free capacity. */
   #answer(): void {
     for (const listener of this.#listeners) {
       while (!listener.paused && listener.answering.size < listener.concurrency) {

@@ -17,7 +17,7 @@ import type { Listening, RunQueue } from "./run-queue.ts";
 
 type Event = LiveEvent["event"];
 
-/** A run of this process. */
+/** A published run of this process. */
 interface PublishedRun {
   readonly listen: (listener: EventListener<Event>) => () => void;
   /** The notice of each event. */

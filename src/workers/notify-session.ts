@@ -6,21 +6,24 @@ import type { SessionStore } from "../session/store.ts";
 import type { RunQueue } from "./run-queue.ts";
 import { readRunOrigin } from "./begin-run.ts";
 
-/** How soon a lease is looked at again at least, as clocks may be apart. */
+/** The shortest delay before a lease is checked again, because clocks may differ. */
 const LEASE_LOOK_MS_MIN = 250;
 
-/** What the runners of one machine are called together: what is left on it goes on there. */
+/** The runner name for all workers of one machine: runs bound to the machine are continued there. */
 export function runnerOfHost(host: string): string {
   return `@${host}`;
 }
 
-/** Who is to be told of a run: the agent or group that was asked, empty for none by name, or the machine that it is tied to. */
+/**
+ * The runner to notify about a run: the requested agent or group (empty for any), or the machine to which the run is
+ * bound.
+ */
 export async function runnerOf(store: SessionStore, head: SessionHead, run: OpenRun): Promise<string> {
   const request = await readRequest(store, head.header.id, run.runId);
   return runnerOfDue(store, { head, run, request, agent: await agentOf(store, head, run, request) });
 }
 
-/** The same for a run that was found due, which names its agent. */
+/** The same for a due run, which names its agent. */
 export async function runnerOfDue(store: SessionStore, { head, run, request, agent: asked }: DueRun): Promise<string> {
   const host = await parkedHost(store, head.header.id, run);
   if (host !== null) return runnerOfHost(host);
@@ -30,17 +33,17 @@ export async function runnerOfDue(store: SessionStore, { head, run, request, age
   return agent ?? group ?? "";
 }
 
-/** Where a session is notified about. */
+/** What `notifyNext` needs. */
 export interface SessionNotifier {
   readonly store: SessionStore;
   readonly queue: RunQueue;
-  /** How late a lease is looked at again at most. */
+  /** The longest delay before a lease is checked again. */
   readonly leaseMs: number;
 }
 
 /**
- * Notifies the queue about what is to be done next in a session: at once where something could be, when the lease ends that someone has,
- * or when the time of the next one comes. With `now: false`, somebody has just found that nothing could be done at once.
+ * Notifies the queue about the next run of a session: immediately if one is due, when the present lease ends, or when
+ * the next run becomes due. `now: false` means that a check just found nothing to do immediately.
  */
 export async function notifyNext(
   { store, queue, leaseMs }: SessionNotifier,
@@ -58,7 +61,7 @@ export async function notifyNext(
     return queue.notify(sessionId, { runner: await runnerOf(store, head, due ?? (head.openRuns[0] as OpenRun)), at });
   }
   if (due !== null) {
-    // The lease that stood in the way may have ended between that look and this one.
+    // The lease that blocked the run may have ended between that check and this one.
     const at = atOnce ? {} : { at: new Date(now.getTime() + LEASE_LOOK_MS_MIN) };
     if (atOnce || head.status === "active")
       await queue.notify(sessionId, { runner: await runnerOf(store, head, due), ...at });
@@ -70,7 +73,7 @@ export async function notifyNext(
   }
 }
 
-/** The runs that wait for their time, where nothing else stands before them. */
+/** The runs that wait for their start time, if no other run precedes them. */
 function waitingOf({ openRuns }: SessionHead): (OpenRun & { readonly notBefore: string })[] {
   if (openRuns.some(({ state }) => state !== "requested")) return [];
   return openRuns.flatMap((run) => (run.notBefore === undefined ? [] : { ...run, notBefore: run.notBefore }));

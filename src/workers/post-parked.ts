@@ -7,9 +7,9 @@ const TIMEOUT_MS = 5000;
 const PAUSE_MS = 500;
 
 /**
- * Posts to an address that a run has parked, a few times where that fails, which is reported. Nobody waits for it.
+ * Posts to a URL that a run has parked. Retries a few times and then reports the failure. Not awaited by the run.
  *
- * @throws {SessionError} `INVALID_OPTION` for what is no address.
+ * @throws {SessionError} `INVALID_OPTION` for an invalid URL.
  */
 export function postParked({ url, headers = {} }: RunWebhook, report: (error: unknown) => void) {
   if (!URL.canParse(url) || !/^https?:$/.test(new URL(url).protocol)) {

@@ -3,7 +3,7 @@ import type { SessionError } from "../session/errors.ts";
 
 /** Options of one notification. */
 export interface NotifyOptions {
-  /** Whose run waits: the name of an agent or of a group, which share one namespace. */
+  /** The name of the agent or group whose run waits; agents and groups share one namespace. */
   readonly runner: string;
   /** When to notify (default: now). */
   readonly at?: Date;

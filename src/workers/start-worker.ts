@@ -31,43 +31,45 @@ import type { WorkerRun, WorkerView } from "./worker-view.ts";
 const CONCURRENCY_DEFAULT = 32;
 const PARK_AFTER_MS = 30_000;
 const RUNS_PER_USER_DEFAULT = 10;
-/** How soon it is looked again whether a user may have one more run, at least; at most twice that. */
+/** The shortest delay before checking again whether a user may have one more run; the longest is twice this. */
 const WAIT_MS = 500;
 const SWEEP_MS_DEFAULT = 30_000;
 const DRAIN_MS_DEFAULT = 10_000;
-/** How long runs that were let go of may take to end. */
+/** How long abandoned runs may take to end. */
 const ABANDON_MS = 5000;
 const RUNS_SHOWN_MAX = 100;
-/** How much later a notification is answered again for which the store failed, though it answers. */
+/** The delay of a new notification after the store failed although it responds. */
 const AGAIN_MS = 1000;
 
-/** How a worker is shut down. */
+/** Options for closing a worker. */
 export interface WorkerCloseOptions {
-  /** How long runs may take to come to a point where another can go on (default 10 s); then they are let go of at once. */
+  /**
+   * How long runs may take to reach a point where another worker can continue (default 10 s); then they are abandoned.
+   */
   readonly drainMs?: number;
 }
 
 /**
- * Runs what sessions wait for, wherever that was asked for.
+ * Executes the runs that sessions wait for, whichever process requested them.
  *
- * - Everything about a run is in the log; of several workers that find the same one, one has it.
- * - A worker that dies is taken over when its lease ends. One that froze and wakes appends nothing.
- * - `close` takes no more runs. Those that go on are handed over at the end of their round, or end by themselves.
+ * - The state of a run is in the log; if several workers find the same run, only one gets it.
+ * - The runs of a worker that dies are taken over when its leases end. A worker that froze and resumes appends nothing.
+ * - After `close`, it accepts no more runs. Runs in progress are handed over at the end of their round, or finish.
  */
 export interface RunWorker extends AsyncDisposable {
-  /** What it is called, runs and has. */
+  /** The worker's name, agents and runs. */
   readonly view: WorkerView;
-  /** Whether it has a run. */
+  /** Whether the worker has this run. */
   has(runId: string): boolean;
   close(options?: WorkerCloseOptions): Promise<void>;
 }
 
-/** Starts to run what sessions wait for. @throws {SessionError} `INVALID_OPTION` for a set-up that cannot work. */
+/** Starts a worker. @throws {SessionError} `INVALID_OPTION` for invalid options. */
 export async function startWorker(init: WorkerInit): Promise<RunWorker> {
   return startWorkerOn(init, null);
 }
 
-/** The same with what users keep counted by someone else; null where the worker counts it itself. */
+/** The same, with a shared counter of stored bytes; null if the worker counts them itself. */
 export async function startWorkerOn(init: WorkerInit, storage: UserStorage | null): Promise<RunWorker> {
   checkWorker(init);
   const { manager, agents, groups = {}, models = [], storedBytesPerUser = null } = init;
@@ -94,7 +96,7 @@ export async function startWorkerOn(init: WorkerInit, storage: UserStorage | nul
   return worker;
 }
 
-/** A run that this worker has. */
+/** A run that this worker executes. */
 interface HeldRun extends WorkerRun {
   readonly run: SessionRun | GroupRun;
 }
@@ -113,7 +115,7 @@ class StartedWorker implements RunWorker {
   readonly #postParked: ReturnType<typeof postParked> | null;
   readonly #name: string;
   readonly #concurrency: number;
-  /** Ends what was started. */
+  /** Functions that stop what was started. */
   readonly #ends: (() => Promise<unknown>)[] = [];
   readonly #watch: StoreWatch;
   #listening: QueueListening | null = null;
@@ -205,17 +207,20 @@ class StartedWorker implements RunWorker {
     clearTimeout(late);
     const rest = async (): Promise<void> => {
       await this.#sweeping;
-      // Another has room for them, perhaps.
+      // Another worker may have free capacity for them.
       await Promise.all(this.#slots.takeWaiting().map((sessionId) => notifyNext(this.#notifier, sessionId)));
     };
     await this.#watch.whileThere(rest()).catch(this.#report);
-    // A queue whose server is away is not waited for.
+    // An unreachable queue is not waited for.
     const ended = Promise.all(this.#ends.map((end) => end().catch(this.#report)));
     await Promise.race([ended, pause(ABANDON_MS, undefined, { ref: false })]);
     this.#metrics.stop();
   }
 
-  /** Does what a session waits for; resolves when that is over, or the store is away: then others are to do it. */
+  /**
+   * Executes the due runs of a session; resolves when they are over, or when the store becomes unreachable: then other
+   * workers continue.
+   */
   async #answer(sessionId: string, signal: AbortSignal, runner: string): Promise<void> {
     const answered = await this.#watch.whileThere(this.#answerHere(sessionId, signal));
     if (answered === "done") return;
@@ -229,7 +234,7 @@ class StartedWorker implements RunWorker {
       await this.#answerNow(sessionId, signal);
       return "done";
     } catch (error) {
-      // Another worker may have the model; the session may be gone.
+      // Another worker may have the model; the session may have been deleted.
       if (!isMissing(error)) this.#report(error);
       return error instanceof StoreUnreachableError ? "lost" : "done";
     }
@@ -269,7 +274,8 @@ class StartedWorker implements RunWorker {
 
   async #begin(due: DueRun): Promise<BegunRun | null> {
     try {
-      // Others may have begun one meanwhile. Each counts itself before it goes on, so that of those that go on, none is too many.
+      // Other workers may have started runs in the meantime. Each counts its own run before it continues, so the limit
+      // is never exceeded.
       const { userId } = due.head.header;
       return await beginRun(this.#beginning, due, async () => (await this.#runningOf(userId)) <= this.#runsPerUser);
     } catch (error) {
@@ -278,26 +284,26 @@ class StartedWorker implements RunWorker {
     }
   }
 
-  /** In how many sessions of a user someone has a run, on whatever machine. */
+  /** The number of sessions of a user with a running run, on all machines. */
   async #runningOf(userId: string | null): Promise<number> {
     const { store } = this.#beginning.manager;
     if (userId === null || store.capabilities.lease !== "shared") return 0;
     return store.count({ userId, runs: "running" });
   }
 
-  /** At a random moment, so that those who wait for the same do not come together again. */
+  /** With a random delay, so that waiters for the same slot do not collide again. */
   #notifyLater(sessionId: string, runner: string): Promise<void> {
     const at = new Date(Date.now() + WAIT_MS * (1 + Math.random()));
     return this.#queue.notify(sessionId, { runner, at });
   }
 
-  /** Puts on record why a run could not be begun, once for each reason: whoever asked for it looks there. */
+  /** Records why a run could not be started, once for each reason, so that whoever requested it can see it. */
   async #block({ head, run }: Pick<DueRun, "head" | "run">, error: unknown): Promise<void> {
     const { code, message } = blockOf(error, this.#name);
     if (PASSING.has(code) || run.blocked === code) return;
     const { runId } = run;
     const id = blockedIdOf(runId, code);
-    // A run that is over by now needs none, and the next try says it again where this one fails.
+    // A run that has ended by now needs no record; if this fails, the next attempt records it.
     await this.#beginning.manager.store
       .append(head.header.id, [{ type: "run_blocked", id, runId, code, message }], { guard: { openRun: runId } })
       .catch((failure: unknown) => {
@@ -305,7 +311,7 @@ class StartedWorker implements RunWorker {
       });
   }
 
-  /** Whether the user may keep more. Where not, a run that has not begun ends with a sentence that says so. */
+  /** Whether the user has storage left. If not, a run that has not started ends with an error that says so. */
   async #checkRoom({ head, run }: DueRun): Promise<boolean> {
     const { id, userId } = head.header;
     if (userId === null || run.state !== "requested") return true;
@@ -320,7 +326,7 @@ class StartedWorker implements RunWorker {
     }
   }
 
-  /** Stops a run between two rounds where its user has no room for more. */
+  /** Stops a run between two rounds if its user has no storage left. */
   async #stopWithoutRoom({
     sessionId,
     userId,
@@ -347,7 +353,7 @@ class StartedWorker implements RunWorker {
     const held = { ...about, since: new Date().toISOString(), run };
     this.#held.set(about.runId, held);
     const quiet = this.#publisher.publish(about, run);
-    // With nobody else to go on, a run may as well end here.
+    // Without another worker, a run may as well end here.
     const handsOver = !(this.#queue instanceof InProcessQueue);
     const endsRound = roundEnds();
     run.listen((event: RunEvent | GroupEvent) => {
@@ -387,10 +393,10 @@ class StartedWorker implements RunWorker {
       });
   }
 
-  /** Notifies the queue about runs that nobody has; those that wait for an answer cost nothing. */
+  /** Notifies the queue about runs that no process holds; runs that wait for an answer cost nothing. */
   async #sweep(): Promise<void> {
     const { store } = this.#beginning.manager;
-    /** How many were notified about, by user: of those with many, others go first. */
+    /** The number of notifications by user; users with many are served after others. */
     const notified = new Map<string | null, number>();
     for (const query of [{ runs: "interrupted" }, { dueBefore: new Date().toISOString() }] as const) {
       for (let cursor: string | null | undefined; cursor !== null && this.#closing === null; ) {
@@ -407,7 +413,7 @@ class StartedWorker implements RunWorker {
     const run =
       nextRun(head.openRuns, new Date().toISOString()) ?? head.openRuns.find(({ state }) => state === "parked");
     if (run === undefined) return;
-    // What nobody asked for is another program's, which may want to go on with it by itself.
+    // A run without a request belongs to the program that started it; leave it alone.
     if (run.state === "started" && (await store.getEntry(id, requestIdOf(run.runId))) === null) return;
     const priority = (notified.get(userId) ?? 0) + 1;
     notified.set(userId, priority);
@@ -417,12 +423,12 @@ class StartedWorker implements RunWorker {
       this.#lookForRunner(head, run, runner);
   }
 
-  /** A run for a runner that nobody has says so, once the workers had the time to tell what they have. */
+  /** Records that no worker has the runner of a run, once the workers had time to announce themselves. */
   #lookForRunner(head: SessionHead, run: OpenRun, runner: string): void {
     this.#roster.ask();
     const look = (): void => {
       if (this.#closing !== null) return;
-      // A timer may fire a part of a millisecond before its time, and the next sweep is far.
+      // A timer may fire a fraction of a millisecond early, and the next sweep is far away.
       const leftMs = this.#roster.replyMsLeft;
       if (leftMs > 0) lookIn(leftMs);
       if (leftMs > 0 || !this.#roster.lacks(runner)) return;
@@ -443,13 +449,13 @@ class StartedWorker implements RunWorker {
 
 const MESSAGE_CHARACTERS_MAX = 1000;
 
-/** What stands in the way for a moment, or is said elsewhere. */
+/** Errors that are temporary, or recorded elsewhere. */
 const PASSING: ReadonlySet<string> = new Set([
   ...["SESSION_NOT_FOUND", "SESSION_BUSY", "CONFLICT", "RUN_ENDED", "LEASE_LOST", "ABORTED"],
   ...["STORE_FAILED", "STORE_CLOSED", "SESSION_CLOSED", "SESSION_EXPIRED", "SESSION_SUSPENDED"],
 ]);
 
-/** Why a run could not be begun; what an error of others says may hold secrets. */
+/** Why a run could not be started. Messages of foreign errors may contain secrets and are left out. */
 function blockOf(error: unknown, worker: string): { readonly code: string; readonly message: string } {
   if (!(error instanceof SessionError))
     return { code: "INTERNAL", message: "A worker failed to begin the run; the log of that worker says why." };
@@ -458,8 +464,8 @@ function blockOf(error: unknown, worker: string): { readonly code: string; reado
 }
 
 /**
- * Tells of each event whether another worker can continue from there without repeating anything: the last result of a round is
- * recorded, or the turn of an agent in a group.
+ * Tells for each event whether another worker can continue from there without repeating work: the last result of a
+ * round, or the turn of a group's agent, is recorded.
  */
 function roundEnds(): (event: RunEvent | GroupEvent) => boolean {
   let openCalls = 0;
@@ -473,7 +479,10 @@ function roundEnds(): (event: RunEvent | GroupEvent) => boolean {
   };
 }
 
-/** Whether another worker may have what a run needs, or its session is gone. */
+/**
+ * Whether the error means that this worker lacks an agent or a model that others may have, or that the session was
+ * deleted.
+ */
 function isMissing(error: unknown): boolean {
   const missing =
     error instanceof SessionError && ["AGENT_NOT_FOUND", "MODEL_NOT_FOUND", "TOOL_NOT_FOUND"].includes(error.code);

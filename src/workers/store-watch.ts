@@ -1,18 +1,18 @@
 import { setTimeout as pause, setImmediate as turn } from "node:timers/promises";
 import type { SessionStore } from "../session/store.ts";
 
-/** The shortest and the longest time between two questions, and for an answer. */
+/** The shortest and the longest interval between checks, and the time limit for one. */
 const ASK_MS = [250, 5000] as const;
 
-/** Told when a store can no longer be reached, and when it can again. */
+/** Called when the store becomes unreachable, and when it is reachable again. */
 export interface StoreWatchHandlers {
   lost(): void;
   back(): void;
 }
 
 /**
- * Knows whether a store can be reached, by asking it from time to time. A store that does not answer within a sixth of a
- * lease is taken for away: who has runs must let go of them before their leases end.
+ * Checks periodically whether a store is reachable. A store that does not respond within a sixth of a lease counts as
+ * unreachable: a worker must release its runs before their leases end.
  */
 export class StoreWatch {
   readonly #store: Pick<SessionStore, "ping">;
@@ -28,7 +28,7 @@ export class StoreWatch {
     this.#askMs = Math.min(Math.max(leaseMs / 6, ASK_MS[0]), ASK_MS[1]);
   }
 
-  /** Whether the store was away when it was last asked. */
+  /** Whether the store was unreachable at the last check. */
   get isAway(): boolean {
     return this.#away.done;
   }
@@ -41,13 +41,16 @@ export class StoreWatch {
     this.#closed.abort();
   }
 
-  /** Resolves with the work, or with `"away"` as soon as the store is: the work goes on then, and its failure is nobody's. */
+  /**
+   * Resolves with the result of the work, or with `"away"` when the store becomes unreachable; the work then continues,
+   * and its error is ignored.
+   */
   whileThere<T>(work: Promise<T>): Promise<T | "away"> {
     work.catch(() => {});
     return Promise.race([this.#away.promise, work]);
   }
 
-  /** Asks the store now; whether it answers. */
+  /** Checks the store now; returns whether it is reachable. */
   check(): Promise<boolean> {
     this.#checking ??= this.#answers().then((answers) => {
       this.#checking = null;
@@ -75,7 +78,7 @@ export class StoreWatch {
     );
     const late = pause(this.#askMs, null, { ref: false });
     await Promise.race([asked, late]);
-    // In a process that was busy, or frozen, an answer may have come with the end of the time.
+    // If the process was busy or frozen, a response may have arrived together with the timeout.
     for (let turns = 0; answered === null && turns < 2; turns++) await turn();
     return answered === true;
   }

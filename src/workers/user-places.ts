@@ -5,34 +5,33 @@ import { SessionError } from "../session/errors.ts";
 import type { SandboxSpec } from "../session/sandbox/sandbox.ts";
 import { checkBackendName, sandboxBackend } from "../session/sandbox/sandbox-backends.ts";
 
-/** Where tools act; a text as spec is the working directory. */
+/** Where tools act; a string as spec is the working directory. */
 export interface RunPlace {
   readonly backend: string;
   readonly spec?: SandboxSpec | string;
   /**
-   * Whether each user has a directory of their own below the working directory, and commands that are kept apart from
-   * everything else, as far as they run on this machine (default: yes; in a server, where it
-   * has tokens). Without it, users share the place, and whoever may use tools can read what is another's.
+   * Whether each user gets a private directory below the working directory and isolated commands, if commands run on
+   * this machine (default: yes; in a server, if it has tokens). Without it, users share the directory, and everyone
+   * with tools can read the files of others.
    */
   readonly perUser?: boolean;
 }
 
-/** Where tools act in the sessions of a user that do not say so themselves; null for nowhere. */
+/** Returns the sandbox placement for sessions of a user without their own; null for none. */
 export type PlaceOf = (userId: string | null) => RunPlace | null;
 
-/** Where commands run at once on one machine, so that users have to be kept apart. */
+/** The backend whose commands run on this machine, so that users must be isolated. */
 const SHARED_BACKEND = "local";
-/** Whoever cannot be kept apart gets no sandbox. */
+/** A user whose commands cannot be isolated gets no sandbox. */
 const ISOLATION = "required";
-/** A command of one user may not keep the machine from the others for longer, whatever a model asks for. */
+/** The time limit of one user's command, whatever a model requests, because commands share the machine. */
 const COMMAND_SECONDS = 120;
 
 /**
- * The places of users: one for all, or on this machine one of their own for each, whose commands are kept apart from
- * everything else.
+ * The sandbox placements of users: a shared one, or on this machine a private one for each user with isolated commands.
  *
- * @throws {SessionError} `INVALID_OPTION` for a place that makes no sense, `ISOLATION_MISSING` when users have to be kept
- * apart and this machine cannot do it.
+ * @throws {SessionError} `INVALID_OPTION` for an invalid place, `ISOLATION_MISSING` if users must be isolated and this
+ * machine cannot do that.
  */
 export async function openUserPlaces(place: RunPlace | undefined): Promise<PlaceOf> {
   if (place === undefined) return () => null;
@@ -44,21 +43,21 @@ export async function openUserPlaces(place: RunPlace | undefined): Promise<Place
   return (userId) => ({ backend, spec: specFor(userId, spec) });
 }
 
-/** The name of a user's directory, which says nothing of who they are and is no path, whatever their id is. */
+/** The name of a user's directory: reveals nothing about the user, and is safe as a path for any id. */
 export function userDirectoryName(userId: string): string {
   return `user-${createHash("sha256").update(userId).digest("hex").slice(0, 32)}`;
 }
 
-/** The directory that was made for a user alone; null where a place has none. */
+/** The private directory of a user; null if a place has none. */
 export function ownDirectoryOf(place: RunPlace | null, userId: string): string | null {
   const spec = place?.spec;
   const directory = typeof spec === "object" ? spec.workingDir : undefined;
-  // A directory of any other name was not made for them.
+  // A directory with another name is not the user's private one.
   const isOwn = place?.backend === SHARED_BACKEND && directory !== undefined;
   return isOwn && basename(directory) === userDirectoryName(userId) ? directory : null;
 }
 
-/** Removes a user's own directory with all that is in it, where they have one. */
+/** Removes a user's private directory with its contents, if there is one. */
 export async function removeUserDirectory(place: RunPlace | null, userId: string): Promise<void> {
   const directory = ownDirectoryOf(place, userId);
   if (directory !== null) await rm(directory, { recursive: true, force: true });
@@ -67,7 +66,7 @@ export async function removeUserDirectory(place: RunPlace | null, userId: string
 function specFor(userId: string | null, { workingDir, ...spec }: SandboxSpec): SandboxSpec {
   const limits = { seconds: COMMAND_SECONDS, ...spec.limits };
   const isolated = { ...spec, limits, isolation: ISOLATION } as const;
-  // Without a directory to share, every sandbox makes one of its own.
+  // Without a shared directory, every sandbox creates its own.
   if (workingDir === undefined) return isolated;
   const name = userId === null ? "nobody" : userDirectoryName(userId);
   return { ...isolated, workingDir: join(resolve(workingDir), name) };

@@ -1,10 +1,12 @@
-/** The runs that a user has here, and the sessions with one that waits to begin here. */
+/** The runs of a user here, and the sessions that wait for a slot. */
 interface OneUser {
   running: number;
   readonly waiting: Set<string>;
 }
 
-/** How many runs each user has at once; what waits is in the log, and only its session's id is here. */
+/**
+ * Limits the concurrent runs of each user. Waiting runs are in the log; only the ids of their sessions are kept here.
+ */
 export class UserSlots {
   readonly #max: number;
   readonly #users = new Map<string, OneUser>();
@@ -13,7 +15,7 @@ export class UserSlots {
     this.#max = max;
   }
 
-  /** Takes a slot for a run of a session; false where none is free, and `leave` names the session later. */
+  /** Takes a slot for a run of a session; false if none is free: then `leave` returns the session later. */
   take(userId: string, sessionId: string): boolean {
     const slots = this.#users.get(userId) ?? { running: 0, waiting: new Set() };
     this.#users.set(userId, slots);
@@ -25,7 +27,7 @@ export class UserSlots {
     return true;
   }
 
-  /** Gives a slot back; the session that waits for one longest, or null. */
+  /** Returns a slot; returns the session that has waited longest, or null. */
   leave(userId: string): string | null {
     const slots = this.#users.get(userId);
     if (slots === undefined) return null;
@@ -36,7 +38,7 @@ export class UserSlots {
     return next;
   }
 
-  /** Forgets those that wait, for whoever notifies about them again. */
+  /** Removes and returns the waiting sessions, so that the caller can notify about them again. */
   takeWaiting(): readonly string[] {
     const all = [...this.#users.values()].flatMap(({ waiting }) => [...waiting]);
     for (const { waiting } of this.#users.values()) waiting.clear();

@@ -6,48 +6,48 @@ import { SessionError, show } from "../session/errors.ts";
 import type { SessionHead } from "../session/log/fold.ts";
 import type { SessionPage, SessionStore } from "../session/store.ts";
 
-/** How much a user may keep; null for any amount. */
+/** The storage limits of a user; null for no limit. */
 export interface StorageLimits {
   readonly sessions: number | null;
   readonly bytes: number | null;
 }
 
-/** What a user's storage is counted on. */
+/** What a `UserStorage` needs. */
 export interface UserStorageInit {
   readonly store: SessionStore;
   readonly limits: StorageLimits;
-  /** The directory that was made for a user alone; null where there is none. */
+  /** The private directory of a user; null if there is none. */
   readonly directoryOf: (userId: string) => string | null;
 }
 
 const USERS_MAX = 10_000;
-/** How old a count may be: while there is room, before something is refused, and before a run starts. */
+/** The maximum age of a count: while there is room, before something is refused, and before a run starts. */
 const COUNT_MS = 60_000;
 const BEFORE_REFUSAL_MS = 500;
 const BEFORE_RUN_MS = 10_000;
 const NEVER_MS: number = Number.NEGATIVE_INFINITY;
-/** A directory is counted at most so often, and for at most a tenth of the time. */
+/** A directory is counted at most this often, and for at most a tenth of the time. */
 const DIRECTORY_MS = 1000;
 const DIRECTORY_SHARE = 10;
 const FILES_MAX = 200_000;
-/** Few, since the heads of sessions with large variables may take long to read. */
+/** A small page, because the heads of sessions with large variables may take long to read. */
 const PAGE = 10;
-/** What a session takes beside its entries: its header and its rows in listings. */
+/** The size of a session in addition to its entries: its header and its rows in listings. */
 const SESSION_BYTES = 1024;
 const CHARACTERS_AT_ONCE: number = 256 * 1024;
 const PAUSE_MS_MAX = 500;
 
-/** A log as it was when it was last counted. */
+/** The state of a log at its last count. */
 interface CountedLog {
   readonly version: number;
   readonly bytes: number;
 }
 
-/** A session of a user that begins with entries of another one. */
+/** A session of a user that starts with entries of another one. */
 interface CountedFork {
   readonly id: string;
   readonly deleted: boolean;
-  /** How many entries it shares with its source. */
+  /** The number of entries that it shares with its source. */
   readonly shared: number;
 }
 
@@ -55,11 +55,11 @@ interface Account {
   /** Null until they are counted. */
   sessions: number | null;
   logBytes: number;
-  /** What was added here since the logs were counted. */
+  /** The bytes added here since the last count of the logs. */
   addedBytes: number;
   directoryBytes: number;
   logs: Map<string, CountedLog>;
-  /** Of sources that are purged, by their ids: the entries that a store keeps for their forks. */
+  /** For purged sources, by id: the entries that a store keeps for their forks. */
   purged: Map<string, CountedLog>;
   sessionsCountedMs: number;
   bytesCountedMs: number;
@@ -68,14 +68,15 @@ interface Account {
 }
 
 /**
- * Counts what each user keeps: sessions of any status, those in the trash included, the bytes of their logs, and the bytes of
- * the directory that was made for the user.
+ * Counts the storage of each user: sessions of any status, deleted ones included, the bytes of their logs, and the
+ * bytes of the user's private directory.
  *
- * - A count holds for a minute, with what is added here meanwhile; nothing is refused on a count older than a second.
- * - What other processes add counts within a minute, and after a start a user is counted with their first request.
- * - A log is read once, and then only what was appended since. Counting stops where a limit is reached.
- * - What a fork shares with its source counts there. It counts with the fork once the source is purged, and in a store where
- *   a fork is a copy.
+ * - A count is used for a minute, plus what is added here in the meantime; a refusal needs a count of at most a second
+ *   ago.
+ * - What other processes add is counted within a minute. After a start, a user is counted at the first request.
+ * - A log is read once, and later only from where the last count ended. Counting stops when a limit is reached.
+ * - Entries that a fork shares with its source count in the source, or in the fork if the source is purged or if the
+ *   store copies forks.
  */
 export class UserStorage {
   readonly #init: UserStorageInit;
@@ -87,26 +88,30 @@ export class UserStorage {
     this.#init = init;
   }
 
-  /** Takes room for one more session. @throws {SessionError} `SESSIONS_QUOTA_EXCEEDED` where there is none. */
+  /** Reserves room for one more session. @throws {SessionError} `SESSIONS_QUOTA_EXCEEDED` if there is none. */
   async addSession(userId: string): Promise<void> {
     const { sessions: max } = this.#init.limits;
     if (max === null) return;
     const account = this.#account(userId);
     const dueMs = account.sessions === null || account.sessions >= max ? BEFORE_REFUSAL_MS : COUNT_MS;
     if (performance.now() - account.sessionsCountedMs > dueMs) await this.#countSessions(userId, account);
-    // Between this line and the next nothing else runs, so that those who ask at once do not all have the last place.
+    // There is no `await` between this check and the reservation, so concurrent requests cannot all take the last
+    // place.
     if ((account.sessions ?? 0) >= max) throw tooManySessions(userId, max);
     account.sessions = (account.sessions ?? 0) + 1;
   }
 
-  /** @throws {SessionError} `BYTES_QUOTA_EXCEEDED` where a user has no room for so many bytes. Waits for a count only then. */
+  /**
+   * @throws {SessionError} `BYTES_QUOTA_EXCEEDED` if a user has no room for this number of bytes. Waits for a count
+   * only in that case.
+   */
   async checkBytes(userId: string, adding = 0): Promise<void> {
     const { bytes: max } = this.#init.limits;
     if (max === null) return;
     const account = this.#account(userId);
     if (bytesOf(account) + adding <= max) {
       const isDue = performance.now() - account.bytesCountedMs > COUNT_MS;
-      // What the store does not answer now is counted with the next request.
+      // If the store fails now, the count is repeated with the next request.
       if (isDue) this.#countBytes(userId, account).catch(() => {});
       return;
     }
@@ -114,7 +119,7 @@ export class UserStorage {
     if (bytesOf(account) + adding > max) throw tooManyBytes(userId, max);
   }
 
-  /** The same for a run, before it starts and between its rounds: what it has written is counted first. */
+  /** The same for a run, before it starts and between its rounds; what the run has written is counted first. */
   async checkRun(userId: string, sessionId: string): Promise<void> {
     if (this.#init.limits.bytes === null) return;
     const account = this.#account(userId);
@@ -126,13 +131,13 @@ export class UserStorage {
     await this.checkBytes(userId);
   }
 
-  /** Takes down what was written for a user just now. */
+  /** Adds the bytes that were just written for a user. */
   addBytes(userId: string, bytes: number): void {
     const account = this.#accounts.get(userId);
     if (account !== undefined) account.addedBytes += bytes;
   }
 
-  /** Counts what was added to one log, where a request adds more than its body says. */
+  /** Counts the additions to one log, if a request adds more than its body contains. */
   async addLog(userId: string, sessionId: string): Promise<void> {
     const account = this.#accounts.get(userId);
     if (this.#init.limits.bytes !== null && account !== undefined) await this.#countSession(account, sessionId);
@@ -157,7 +162,7 @@ export class UserStorage {
     account.sessionsCountedMs = countedMs;
   }
 
-  /** Counts logs and files; who comes meanwhile waits for the same count. Users are counted one after the other. */
+  /** Counts logs and files; concurrent callers wait for the same count. Users are counted one after the other. */
   #countBytes(userId: string, account: Account): Promise<void> {
     if (account.counting === null) {
       account.counting = this.#lastCount
@@ -200,26 +205,26 @@ export class UserStorage {
     account.bytesCountedMs = countedMs;
   }
 
-  /** Of the forks of a source, the one that shares most with it. */
+  /** Keeps, among the forks of a source, the one that shares most entries with it. */
   #noteFork(forks: Map<string, CountedFork>, { header: { id, forkedFrom } }: SessionHead, deleted: boolean): void {
     if (forkedFrom === null || !this.#init.store.capabilities.forkByReference) return;
     const { sessionId, version: shared } = forkedFrom;
     if (shared > (forks.get(sessionId)?.shared ?? 0)) forks.set(sessionId, { id, deleted, shared });
   }
 
-  /** What a fork shares with its source. */
+  /** Counts the entries that a fork shares with its source. */
   async #countShared({ id, deleted, shared }: CountedFork, known: CountedLog | undefined): Promise<CountedLog> {
     if (known?.version === shared) return known;
     return { version: shared, bytes: await this.#bytesBetween(id, { from: 0, to: shared, deleted }) };
   }
 
-  /** Counts what was appended to one log since it was last counted. */
+  /** Counts what was appended to one log since its last count. */
   async #countSession(account: Account, sessionId: string): Promise<void> {
     const head = await this.#init.store.head(sessionId);
     if (head === null) return;
     const { logs } = account;
     const log = await this.#countLog(head, false, logs.get(sessionId));
-    // Another count may have taken the place of this one.
+    // Another count may have replaced this one.
     if (account.logs !== logs) return;
     account.logBytes += log.bytes - (logs.get(sessionId)?.bytes ?? 0);
     logs.set(sessionId, log);
@@ -273,7 +278,7 @@ export class UserStorage {
   }
 }
 
-/** Reads something, and then leaves twice as much time to requests: some stores read synchronously. */
+/** Reads something, and then leaves twice that time to requests, because some stores read synchronously. */
 async function paced<T>(read: () => Promise<T>): Promise<T> {
   const startedMs = performance.now();
   const result = await read();
@@ -285,7 +290,7 @@ function bytesOf({ logBytes, addedBytes, directoryBytes }: Account): number {
   return logBytes + addedBytes + directoryBytes;
 }
 
-/** The bytes of all files below a directory, or more than `max` where there are as many. Links are not followed. */
+/** The bytes of all files below a directory; stops when they exceed `max`. Links are not followed. */
 async function bytesIn(root: string, max: number): Promise<number> {
   const directories = [root];
   let [bytes, files] = [0, 0];
@@ -294,7 +299,7 @@ async function bytesIn(root: string, max: number): Promise<number> {
       for await (const item of await opendir(path)) {
         if (++files > FILES_MAX) return Number.POSITIVE_INFINITY;
         if (item.isDirectory()) directories.push(join(path, item.name));
-        // A file may be gone by now.
+        // A file may have been deleted by now.
         const { size } = await lstat(join(path, item.name)).catch(() => ({ size: 0 }));
         bytes += size;
         if (bytes > max) break;

@@ -1,13 +1,13 @@
 import { type MetricsApi, loadMetrics } from "../agent/telemetry.ts";
 import type { SessionStore } from "../session/store.ts";
 
-/** What is measured of the runs of a worker, and of what waits for one. It goes where the program's OpenTelemetry sends it. */
+/** The metrics of a worker's runs and of the waiting runs, sent to the program's OpenTelemetry configuration. */
 export class WorkerMetrics {
   #takeovers: { add(count: number): void } | null = null;
   #startDelay: { record(seconds: number): void } | null = null;
   #stop: (() => void) | null = null;
 
-  /** `active` says how many runs the worker has. Nothing is measured where OpenTelemetry is not set up. */
+  /** `active` returns the number of the worker's runs. Does nothing if OpenTelemetry is not configured. */
   async start(store: SessionStore, active: () => number): Promise<void> {
     const api: MetricsApi | null = await loadMetrics();
     if (api === null) return;
@@ -30,12 +30,12 @@ export class WorkerMetrics {
     };
   }
 
-  /** A run that another had goes on here. */
+  /** Counts a run taken over from another worker. */
   tookOver(): void {
     this.#takeovers?.add(1);
   }
 
-  /** A run has begun, so long after it was asked for or could begin. */
+  /** Records the start of a run, and the delay since it was requested or could start. */
   began(delayMs: number): void {
     this.#startDelay?.record(delayMs / 1000);
   }

@@ -16,57 +16,60 @@ import type { RunPlace } from "./user-places.ts";
 
 const TIMER_MS_MAX = 2 ** 31 - 1;
 
-/** A run that waits for an answer, and that nobody has meanwhile. */
+/** A run that waits for an answer and is held by no worker. */
 export interface ParkedRun {
   readonly sessionId: string;
-  /** Whose session it is. */
+  /** The user of the session. */
   readonly userId: string | null;
   readonly runId: string;
   readonly questions: readonly Approval[];
 }
 
-/** Where to post that a run has parked; what it asks about is not said there, as arguments may hold secrets. */
+/** A URL to which parked runs are posted. The post does not contain the arguments of the calls, which may be secret. */
 export interface RunWebhook {
   readonly url: string;
   readonly headers?: Readonly<Record<string, string>>;
 }
 
-/** What a worker runs, and how. */
+/** The options of a worker. */
 export interface WorkerInit {
   readonly manager: SessionManager;
-  /** The agents that it runs; each needs a name. Where there is one only, it also takes requests that name none. */
+  /** The agents that it runs; each needs a name. If there is only one, it also takes requests without a name. */
   readonly agents: readonly Agent[];
-  /** The groups that it runs, by name; agents and groups share their names. */
+  /** The groups that it runs, by name; agents and groups share one namespace. */
   readonly groups?: Readonly<Record<string, GroupSession>>;
   readonly queue: RunQueue;
-  /** How many runs it has at once (default 32). */
+  /** The most concurrent runs (default 32). */
   readonly concurrency?: number;
-  /** How long others wait for its runs when it has died or is frozen (default 30,000 ms, at least 1,000). */
+  /** How long other workers wait for its runs if it dies or freezes (default 30,000 ms, at least 1,000). */
   readonly leaseMs?: number;
-  /** When runs let go of their sessions while they wait for a person's word (default: after 30 seconds, until there is an answer). */
+  /**
+   * When runs release their sessions while they wait for approval (default: after 30 seconds, until there is an
+   * answer).
+   */
   readonly park?: ParkOptions;
-  /** How many runs one user has at once, on all workers of a shared store (default 10). */
+  /** The most concurrent runs of one user, on all workers of a shared store (default 10). */
   readonly maxRunsPerUser?: number;
   /**
-   * The most bytes that a user may keep in the logs of their sessions and in the directory that was made for them; runs of
-   * whoever has more do not start, and stop after their round (default: any number).
+   * The most bytes that a user may store in session logs and in the private directory. Beyond that, runs do not start,
+   * and running ones stop after their round (default: no limit).
    */
   readonly storedBytesPerUser?: number;
-  /** How often it looks for runs that nobody rang for (default 30,000 ms; 0 for never). */
+  /** How often it looks for runs without a notification (default 30,000 ms; 0 for never). */
   readonly sweepMs?: number;
-  /** What it is called where workers are shown (default: its host and process). */
+  /** The worker's name in listings (default: its host and process id). */
   readonly name?: string;
-  /** The models that can be asked for, beside those of the agents. */
+  /** The models that a request can select, besides those of the agents. */
   readonly models?: readonly Model[];
-  /** Where the tools of agents act, in sessions that do not say so themselves. Left out, they have no such place. */
+  /** The sandbox placement for sessions without their own; none by default. */
   readonly place?: RunPlace;
-  /** Which calls run without a person's word, in all runs; of this and an agent's own word, the stricter one holds. */
+  /** Which calls need approval, in all runs; of this and an agent's own policy, the stricter one applies. */
   readonly ask?: AskPolicy;
-  /** Told of each run that parks here, so that somebody can be asked. */
+  /** Called with each run that parks here, so that the application can ask someone. */
   readonly onParked?: (parked: ParkedRun) => void;
-  /** Where that is posted to, too. */
+  /** A URL to which parked runs are posted, too. */
   readonly webhook?: RunWebhook;
-  /** Told what goes wrong outside of any run (default: a warning of the process). */
+  /** Called with errors outside any run (default: a process warning). */
   readonly onError?: (error: unknown) => void;
 }
 
@@ -94,7 +97,7 @@ function isQueue(queue: unknown): boolean {
   return isObject(queue) && typeof queue.notify === "function" && typeof queue.listen === "function";
 }
 
-/** @throws {SessionError} `INVALID_OPTION` for a worker that could not work. */
+/** @throws {SessionError} `INVALID_OPTION` for invalid options. */
 export function checkWorker(init: WorkerInit): void {
   checkOptionsOf(init, WORKER_KEYS, "startWorker");
   const { manager, queue, concurrency = 1, maxRunsPerUser = 1, sweepMs = 0 } = init;
@@ -112,7 +115,10 @@ export function checkWorker(init: WorkerInit): void {
   checkAskPolicy(init.ask);
 }
 
-/** @throws {SessionError} `INVALID_OPTION` that names the call, unless groups, models, the place and the webhook are of their types. */
+/**
+ * @throws {SessionError} `INVALID_OPTION` that names the call, unless groups, models, place and webhook have the right
+ * types.
+ */
 export function checkOffers(
   { groups, models, place, webhook }: Pick<WorkerInit, "groups" | "models" | "place" | "webhook">,
   call: string,
@@ -125,7 +131,7 @@ export function checkOffers(
   checkArgument(webhook === undefined || isObject(webhook), webhook, call, "a webhook, such as { url }");
 }
 
-/** @throws {SessionError} `INVALID_OPTION` where others would hear a queue whose runs they cannot be kept from. */
+/** @throws {SessionError} `INVALID_OPTION` for a shared queue with a store whose leases are valid in one process only. */
 export function checkQueue({ capabilities }: SessionStore, queue: RunQueue): void {
   if (capabilities.lease === "shared" || queue instanceof InProcessQueue) return;
   throw new SessionError(
@@ -134,7 +140,9 @@ export function checkQueue({ capabilities }: SessionStore, queue: RunQueue): voi
   );
 }
 
-/** Agents by their names. @throws {SessionError} `INVALID_OPTION` for one without a name, and for a name that is taken. */
+/**
+ * Indexes agents by name. @throws {SessionError} `INVALID_OPTION` for an agent without a name, or for a duplicate name.
+ */
 export function agentsByName(
   agents: readonly Agent[],
   groups: Readonly<Record<string, GroupSession>> = {},
@@ -150,7 +158,7 @@ export function agentsByName(
   return byName;
 }
 
-/** Models by `provider/id`, those of the agents among them. */
+/** Indexes models by `provider/id`, including those of the agents. */
 export function modelsById(models: readonly Model[], agents: readonly Agent[]): ReadonlyMap<string, Model> {
   const all = [...models, ...agents.map((agent) => agent.model)];
   return new Map(all.map((model) => [`${model.provider}/${model.id}`, model]));

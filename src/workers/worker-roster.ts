@@ -6,16 +6,16 @@ import type { WorkerRun, WorkerView } from "./worker-view.ts";
 const TOPIC = "workers";
 const ASK_TOPIC = "workers.who";
 const BEAT_MS = 5000;
-/** How often workers are asked at most, by whoever wants to know sooner. */
+/** The shortest interval between requests for announcements. */
 const ASK_MS_MIN = 1000;
-/** How long those who are asked may take to say so. */
+/** How long workers may take to announce themselves. */
 export const REPLY_MS = 1000;
-/** Who has not said anything for so long is taken for gone. */
+/** A worker without an announcement for this long counts as gone. */
 const SILENCE_MS_MAX = 12_000;
-/** How many are known at once. */
+/** The most workers that are tracked. */
 const WORKERS_MAX = 10_000;
 
-/** Says from time to time, and when asked, that a worker is there; what comes back ends that. */
+/** Announces a worker on a timer and on request. Returns a function that stops it. */
 export async function sayPresent(queue: RunQueue, view: () => WorkerView): Promise<() => Promise<void>> {
   const say = (): void => publishJson(queue, TOPIC, view());
   const asked = await subscribeJson(queue, ASK_TOPIC, fieldsOf, say);
@@ -28,7 +28,7 @@ export async function sayPresent(queue: RunQueue, view: () => WorkerView): Promi
   };
 }
 
-/** What a worker says of itself, else null: whoever reaches the queue can say anything. */
+/** Parses a worker's announcement; null if it is invalid, because anyone with access to the queue can publish. */
 function readWorker(value: unknown): (WorkerView & { readonly gone: boolean }) | null {
   const { name, host, agents, groups, concurrency, active, runs, gone } = fieldsOf(value) ?? {};
   if (!areTexts([name, host]) || !areTexts(agents) || !areTexts(groups) || !Array.isArray(runs)) return null;
@@ -45,7 +45,7 @@ function isRun(value: unknown): value is WorkerRun {
   return areTexts([sessionId, runId, runner]) && (userId === null || typeof userId === "string") && isTime;
 }
 
-/** Knows the workers that are there. */
+/** Tracks the live workers. */
 export class WorkerRoster {
   readonly #queue: RunQueue;
   readonly #workers = new Map<string, { readonly view: WorkerView; readonly heardMs: number }>();
@@ -66,7 +66,7 @@ export class WorkerRoster {
     this.ask();
   }
 
-  /** Lets the workers say what they have by now, which shows as soon as they do. */
+  /** Asks the workers to announce themselves; the roster is updated as they do. */
   ask(): void {
     const nowMs = performance.now();
     if (nowMs - this.#askedMs < ASK_MS_MIN) return;
@@ -80,12 +80,15 @@ export class WorkerRoster {
     return [...this.#workers.values()].map(({ view }) => view);
   }
 
-  /** How long it takes until the workers have had the time to say that they are there; 0 where they have. */
+  /** How long until the workers have had time to announce themselves; 0 if they have. */
   get replyMsLeft(): number {
     return Math.max(0, this.#sinceMs + REPLY_MS - performance.now());
   }
 
-  /** Whether it is known that nobody is there who could take a run for a runner, or for any by no name; who has just begun to listen does not know. */
+  /**
+   * Whether no worker can take a run for this runner, or for any runner if the name is empty. False as long as the
+   * workers had no time to announce themselves.
+   */
   lacks(runner: string): boolean {
     if (this.replyMsLeft > 0) return false;
     return !this.workers.some(

@@ -10,16 +10,16 @@ import type { GroupMember, TurnManager } from "./turn-manager.ts";
 import { TurnRoster, type WholeView } from "./turn-roster.ts";
 import { wordPattern } from "./word-pattern.ts";
 
-/** How many of the latest turns the model is shown. */
+/** How many of the latest turns the model sees. */
 export const TURNS_SHOWN_MAX = 40;
-/** How many characters of each turn the model is shown. */
+/** How many characters of each turn the model sees. */
 export const TURN_CHARACTERS_SHOWN_MAX = 2000;
 
-/** How a model chooses the next speaker. */
+/** Options of an `LlmTurnManager`. */
 export interface LlmTurnManagerOptions {
-  /** Ends the conversation after so many turns of agents (default 10). */
+  /** Ends the conversation after this number of agent turns (default 10). */
   readonly maxRounds?: number;
-  /** What to choose by, beside what was said. */
+  /** Additional instructions for the choice. */
   readonly instructions?: string;
   readonly retry?: RetryOptions;
 }
@@ -27,8 +27,9 @@ export interface LlmTurnManagerOptions {
 const OPTIONS: KeysOf<LlmTurnManagerOptions> = { maxRounds: true, instructions: true, retry: true };
 
 /**
- * A model picks who speaks next, or that nobody does. It sees the latest turns, private ones included, and answers with
- * nothing but a name. An answer that names no agent, or several, is asked for once more; then the conversation ends.
+ * A model chooses the next speaker, or that the conversation ends. It sees the latest turns, private ones included, and
+ * answers with a name only. If its answer names no agent, or several, it is asked once more; then the conversation
+ * ends.
  */
 export class LlmTurnManager extends TurnRoster implements TurnManager {
   readonly #model: Model;
@@ -103,7 +104,7 @@ function askedAgain(request: ModelRequest, answer: string, names: readonly strin
   };
 }
 
-/** What a turn says; nothing for what tools answer and for turns without text. */
+/** The text of a turn; nothing for tool results and turns without text. */
 function lineOf({ role, agent, content }: SessionTurn): readonly string[] {
   const text = textOf(content).trim();
   if (role === "tool" || text === "") return [];
@@ -111,14 +112,14 @@ function lineOf({ role, agent, content }: SessionTurn): readonly string[] {
   return [`${agent ?? role}: ${cut}`];
 }
 
-/** What an answer says about who is next: a name, nobody, or nothing that can be relied on. */
+/** The result of reading the model's choice: a name, nobody, or unclear. */
 type NameFound = { readonly name: string } | "nobody" | "unclear";
 
 const NOBODY = ["nobody", "no one", "noone", "none"];
 
 /**
- * The one name that an answer holds, with whatever prose around it. An answer that is a name and nothing else is that
- * name; one with several names is unclear.
+ * Finds the one name in an answer, whatever text surrounds it. An answer that consists of a name is that name; one with
+ * several names is unclear.
  */
 export function findName(answer: string, names: readonly string[]): NameFound {
   const bare = dropEnd(answer.replace(/^["'`*_[({\s]+/, ""), /["'`*_\])}.!,;:\s]/);
@@ -126,7 +127,7 @@ export function findName(answer: string, names: readonly string[]): NameFound {
   if (exact !== undefined) return { name: exact };
   const found = new Set<string>();
   let rest = answer;
-  // The longest first, and taken out of the text, so that "Ann" is not found in "Ann Lee".
+  // Longest first, removing each found name from the text, so that "Ann" is not found in "Ann Lee".
   for (const name of names.toSorted((a, b) => b.length - a.length)) {
     const without = rest.replace(wordPattern(name, "\\-"), "\0");
     if (without !== rest) found.add(name);

@@ -2,7 +2,7 @@ import { SessionError, show } from "../../session/errors.ts";
 import type { GroupMember, TurnManager } from "./turn-manager.ts";
 import { cycleOf, TurnRoster, type WholeView } from "./turn-roster.ts";
 
-/** Everyone speaks once a round, those with a higher priority first; equals in the order of registration. */
+/** Every agent speaks once in each round, by descending priority; ties in the order of registration. */
 export class PriorityTurnManager extends TurnRoster implements TurnManager {
   readonly #priorities: ReadonlyMap<string, number>;
 

@@ -1,7 +1,7 @@
 import type { TurnManager } from "./turn-manager.ts";
 import { cycleOf, TurnRoster, type WholeView } from "./turn-roster.ts";
 
-/** Everyone speaks once a round, in the order in which they were registered. */
+/** Every agent speaks once in each round, in the order of registration. */
 export class RoundRobinTurnManager extends TurnRoster implements TurnManager {
   /** Ends the conversation after `maxRounds` full rounds. */
   constructor(maxRounds = 10) {

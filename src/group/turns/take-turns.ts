@@ -9,23 +9,23 @@ import type { GroupOutcome } from "../../session/log/run-event.ts";
 import type { GroupState } from "../../session/log/group-state.ts";
 import type { GroupView, TurnManager } from "./turn-manager.ts";
 
-/** What a group consists of. */
+/** The parts of a group. */
 export interface GroupParts {
-  /** Everyone in the group, in the order in which they joined; someone may join while it works. */
+  /** The members, in the order in which they joined; agents can join during a run. */
   readonly seats: ReadonlyMap<string, GroupSeat>;
   readonly turnManager: TurnManager;
   readonly isolation: TurnFilter;
 }
 
-/** What a group at work needs beside its parts. */
+/** What a group's run needs besides its parts. */
 export interface GroupWork extends Omit<Asking, "agents" | "messageId" | "visibleNow"> {
-  /** The limit of this run; null for the one that the message was given with. */
+  /** The round limit of this run; null to use the one stored with the message. */
   readonly maxRounds: number | null;
 }
 
 /**
- * Lets agents have their goes until the group comes to its end. Before each one the log is looked at, so that a group
- * goes on in another process where it stopped in this one.
+ * Lets agents take turns until the group has finished. The log is read before each turn, so that a group continues in
+ * another process where it stopped in this one.
  */
 export async function takeTurns(parts: GroupParts, work: GroupWork): Promise<GroupOutcome> {
   const { log, signal, emit } = work;
@@ -39,7 +39,7 @@ export async function takeTurns(parts: GroupParts, work: GroupWork): Promise<Gro
     if (seat === undefined) {
       throw new SessionError("INVALID_OPTION", `The turn manager chose ${show(next)}, who is not in the group.`);
     }
-    // An agent that could not be heard is not asked: what it did could not be told.
+    // Without room for its answer, an agent is not asked.
     if (log.room?.left === 0) throw new SessionCapacityError("turns in a session", log.room.limit);
     emit({ type: "agent-selected", agent: next, move: progress.moves.length + 1 });
     const visibleNow = (): readonly GroupItem[] => visibleTo(next, log.items, parts.isolation, parts.turnManager);
@@ -48,7 +48,7 @@ export async function takeTurns(parts: GroupParts, work: GroupWork): Promise<Gro
       await askAgent(seat, visibleNow(), asking);
     } catch (thrown) {
       signal.throwIfAborted();
-      // Not the agent has failed, but what it was to be kept in.
+      // The session or the store failed, not the agent.
       if (log.broken !== null) throw log.broken;
       await log.append([failureDraft(next, thrown)]);
       const error = runErrorOf(thrown);
@@ -57,7 +57,7 @@ export async function takeTurns(parts: GroupParts, work: GroupWork): Promise<Gro
   }
 }
 
-/** What a turn manager decides by. */
+/** The view for a turn manager. */
 export function viewOf(
   { seats }: GroupParts,
   { log, maxRounds, signal }: Pick<GroupWork, "log" | "maxRounds" | "signal">,
@@ -72,7 +72,7 @@ export function viewOf(
   };
 }
 
-/** Who speaks next, or how the group came to its end. */
+/** The next speaker, or how the group ended. */
 async function nextOf(parts: GroupParts, work: GroupWork, { moves }: GroupState): Promise<string | GroupOutcome> {
   const { sessionId, signal } = work;
   const { turnManager } = parts;
@@ -81,7 +81,7 @@ async function nextOf(parts: GroupParts, work: GroupWork, { moves }: GroupState)
   const { agents, maxRounds } = view;
   const latest = moves.slice(-agents.length);
   if (latest.length === agents.length && latest.every(({ kind }) => kind === "passed")) return { reason: "all-passed" };
-  // A turn manager may count differently; this holds for all of them.
+  // A turn manager may count rounds differently; this limit applies to all of them.
   if (moves.length >= maxRounds * agents.length) return { reason: "max-rounds" };
   const over = await untilAborted(Promise.resolve(turnManager.isComplete(sessionId, view)), signal);
   const next = over ? null : await untilAborted(Promise.resolve(turnManager.selectNext(sessionId, view)), signal);

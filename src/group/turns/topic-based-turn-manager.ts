@@ -6,12 +6,12 @@ import type { TurnManager } from "./turn-manager.ts";
 import { TurnRoster, type WholeView } from "./turn-roster.ts";
 import { textPattern, wordPattern } from "./word-pattern.ts";
 
-/** Which agent a keyword leads to. Pairs keep their order whatever the keywords; an object puts whole numbers first. */
+/** The agent for each keyword. Pairs keep their order; the keys of an object that are whole numbers come first. */
 export type Topics = Readonly<Record<string, string>> | Iterable<readonly [keyword: string, agentName: string]>;
 
-/** How keywords are looked for. */
+/** How keywords are searched for. */
 export interface TopicOptions {
-  /** False finds a keyword inside of longer words, too (default true). */
+  /** False also finds a keyword inside longer words (default true). */
   readonly wholeWords?: boolean;
 }
 
@@ -20,12 +20,15 @@ interface Topic {
   readonly agentName: string;
 }
 
-/** Whoever is responsible for a keyword in the latest turn speaks next; the first keyword in the given order wins. */
+/** The agent of a keyword in the latest turn speaks next; the first matching keyword in the given order decides. */
 export class TopicBasedTurnManager extends TurnRoster implements TurnManager {
   readonly #topics: readonly Topic[];
   readonly #fallbackAgent: string | null;
 
-  /** Without a keyword in the latest turn, the fallback speaks; without one, the conversation ends. It also ends after `maxRounds` turns of agents. */
+  /**
+   * If the latest turn has no keyword, the fallback speaks; without a fallback, the conversation ends. It also ends
+   * after `maxRounds` agent turns.
+   */
   constructor(topics: Topics, fallbackAgent: string | null = null, maxRounds = 10, options: TopicOptions = {}) {
     super(maxRounds);
     this.#topics = readTopics(topics, options.wholeWords ?? true);
@@ -69,7 +72,7 @@ function readTopics(topics: Topics, wholeWords: boolean): readonly Topic[] {
   });
 }
 
-/** What was said last to everyone: answers of tools, calls of them and failures say nothing. */
+/** The latest text that is visible to all: results, calls and failures have no text. */
 function latestText(turns: readonly SessionTurn[]): string {
   const latest = turns.findLast(
     ({ role, toolCalls = [], stopReason }) => role !== "tool" && toolCalls.length === 0 && stopReason !== "error",

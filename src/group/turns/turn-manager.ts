@@ -6,41 +6,44 @@ export interface GroupMember {
   readonly role: string;
 }
 
-/** What a turn manager decides by. Everything in it is read from the log. */
+/** The input of a turn manager; everything in it comes from the log. */
 export interface GroupView {
-  /** What was said, oldest first. */
+  /** The turns, oldest first. */
   readonly turns: readonly SessionTurn[];
-  /** The agents of the group, in the order in which they joined. */
+  /** The members of the group, in the order in which they joined. */
   readonly agents: readonly GroupMember[];
-  /** Who had a go since the message that the group answers, in order; passing and refusing count. Default: who spoke. */
+  /**
+   * The agents that took a turn since the message that the group answers, in order, including those that passed or
+   * refused. Default: the speakers of the turns.
+   */
   readonly moves?: readonly string[];
-  /** The limit that the run was given; the lower one of it and the manager's own counts. */
+  /** The round limit of the run; the lower one of this and the manager's own applies. */
   readonly maxRounds?: number;
-  /** Aborts when nobody waits for the answer any more. */
+  /** Aborts when the answer is no longer needed. */
   readonly signal?: AbortSignal;
 }
 
 /**
  * Decides who speaks next in a group.
  *
- * - With a view, the answer follows from the view alone, so that a group goes on in another process where it stopped.
- * - Without one, it follows from `recordTurns`, where each selection counts as a go of the one who was named, or from what
- *   a group told last with `recordProgress`.
- * - `filterVisible` may leave turns out and adds none.
+ * - With a view, the decision depends on the view only, so that a group can continue in another process.
+ * - Without one, it depends on `recordTurns`, where each selection counts as a turn of the selected agent, or on the
+ *   last `recordProgress`.
+ * - `filterVisible` may remove turns but never adds any.
  */
 export interface TurnManager {
   register(agentName: string, role: string): void;
-  /** The next agent's name; null ends the conversation. */
+  /** The name of the next speaker; null ends the conversation. */
   selectNext(sessionId: string, view?: GroupView): string | null | Promise<string | null>;
-  /** Whether the conversation is over. */
+  /** Whether the conversation has ended. */
   isComplete(sessionId: string, view?: GroupView): boolean | Promise<boolean>;
-  /** The turns that an agent may see, as far as the manner of taking turns is concerned. */
+  /** The turns that an agent may see under this way of taking turns. */
   filterVisible(turns: readonly SessionTurn[], options: { readonly agentName: string }): readonly SessionTurn[];
-  /** Says what was said in a session, where the manager is used without a group. */
+  /** Records the turns of a session, if the manager is used without a group. */
   recordTurns?(sessionId: string, turns: readonly SessionTurn[]): void;
   /**
-   * Says how far a group has come in a session, as its log has it, and whether it is over there. Until it is told of
-   * another message, a manager whose group is over says so, and selects nobody.
+   * Records the progress of a group from its log, and whether it has finished. A manager whose group has finished
+   * selects nobody until it gets another message.
    */
   recordProgress?(sessionId: string, view: GroupView, over: boolean): void;
 }

@@ -3,23 +3,23 @@ import { checkName } from "../../session/id.ts";
 import type { SessionTurn } from "../../session/state/state.ts";
 import type { GroupMember, GroupView, TurnManager } from "./turn-manager.ts";
 
-/** For how many sessions a turn manager remembers what it was told; the oldest are forgotten first. */
+/** The number of sessions for which a turn manager keeps records; the oldest are dropped first. */
 export const RECORDED_SESSIONS_MAX = 1000;
 
-/** A view with nothing left out. */
+/** A view with all fields. */
 export type WholeView = Required<Omit<GroupView, "signal">>;
 
 interface Recorded {
   readonly turns: readonly SessionTurn[];
-  /** Who was selected since the last message of a person. */
+  /** The agents selected since the last user message. */
   readonly selected: readonly string[];
-  /** Whether a group has come to its end there. */
+  /** Whether the group has finished in that session. */
   readonly over: boolean;
 }
 
 /**
- * A turn manager that knows its agents and, for whoever asks it without a view, what was said. Each manner of taking turns
- * says what a round is, and who speaks next while there are rounds left.
+ * A turn manager that knows its agents and keeps records for calls without a view. A subclass defines what a round is
+ * and who speaks next.
  */
 export abstract class TurnRoster implements TurnManager {
   readonly #members = new Map<string, GroupMember>();
@@ -30,10 +30,10 @@ export abstract class TurnRoster implements TurnManager {
     this.#maxRounds = checkRounds(maxRounds);
   }
 
-  /** How many rounds there were. */
+  /** The number of completed rounds. */
   protected abstract roundsOf(view: WholeView): number;
 
-  /** Who speaks next; null ends the conversation. */
+  /** The next speaker; null ends the conversation. */
   protected abstract choose(view: WholeView, signal: AbortSignal | undefined): string | null | Promise<string | null>;
 
   register(agentName: string, role: string): void {
@@ -66,7 +66,7 @@ export abstract class TurnRoster implements TurnManager {
     const before = this.#recorded.get(sessionId);
     const spoken = speakersIn(turns);
     const sameQuestion = before !== undefined && questionOf(before.turns) === questionOf(turns);
-    // Turns that nobody signed do not tell who spoke; what was selected for them does.
+    // Turns without an agent do not show who spoke; the recorded selections do.
     const selected = spoken.length > 0 || !sameQuestion ? spoken : before.selected;
     this.#remember(sessionId, { turns, selected, over: sameQuestion && before.over });
   }
@@ -75,14 +75,14 @@ export abstract class TurnRoster implements TurnManager {
     this.#remember(sessionId, { turns, selected: moves, over });
   }
 
-  /** The view that was given, or what is known without one. */
+  /** The given view, or one made from the records. */
   #view(sessionId: string, given?: GroupView): WholeView {
     if (given !== undefined) {
       const { turns, agents, moves = speakersIn(turns), maxRounds = this.#maxRounds } = given;
       return { turns, agents, moves, maxRounds: Math.min(maxRounds, this.#maxRounds) };
     }
     const { turns, selected, over } = this.#recorded.get(sessionId) ?? NOTHING;
-    // A conversation that is over has no rounds left, however its manager counts them.
+    // A finished conversation has no rounds left, however its manager counts them.
     const maxRounds = over ? 0 : this.#maxRounds;
     return { turns, agents: [...this.#members.values()], moves: selected, maxRounds };
   }
@@ -99,7 +99,7 @@ export abstract class TurnRoster implements TurnManager {
   }
 }
 
-/** @throws {SessionError} `INVALID_OPTION` unless it may be a number of rounds. */
+/** @throws {SessionError} `INVALID_OPTION` for an invalid number of rounds. */
 export function checkRounds(maxRounds: number): number {
   if (Number.isSafeInteger(maxRounds) && maxRounds >= 1) return maxRounds;
   throw new SessionError("INVALID_OPTION", `maxRounds is ${show(maxRounds)}; give a whole number of 1 or more.`);
@@ -107,13 +107,13 @@ export function checkRounds(maxRounds: number): number {
 
 const NOTHING: Recorded = { turns: [], selected: [], over: false };
 
-/** Who answered the last message of a person, in order. */
+/** The agents that answered the last user message, in order. */
 function speakersIn(turns: readonly SessionTurn[]): readonly string[] {
   const asked = turns.findLastIndex(isQuestion);
   return turns.slice(asked + 1).flatMap((turn) => (turn.agent !== undefined && isAnswer(turn) ? [turn.agent] : []));
 }
 
-/** An answer that calls tools is not finished, and one that failed or was broken off is none. */
+/** An answer with calls is not finished, and one that failed or was aborted does not count. */
 function isAnswer({ role, toolCalls = [], stopReason }: SessionTurn): boolean {
   return role === "assistant" && toolCalls.length === 0 && stopReason !== "error" && stopReason !== "aborted";
 }
@@ -126,15 +126,15 @@ function isQuestion({ role, agent }: SessionTurn): boolean {
   return role === "user" && agent === undefined;
 }
 
-/** How far a group has come in giving everyone a go. */
+/** A group's progress in giving every agent a turn. */
 interface Cycle {
-  /** How often everyone has had a go. */
+  /** The number of completed rounds. */
   readonly completed: number;
-  /** Who had one since then. */
+  /** The agents that took a turn since then. */
   readonly spoken: ReadonlySet<string>;
 }
 
-/** The cycle that the moves of a group lead to. Moves of agents that are not in it any more do not count. */
+/** The cycle after the moves of a group. Moves of former members do not count. */
 export function cycleOf(agents: readonly GroupMember[], moves: readonly string[]): Cycle {
   const names = new Set(agents.map(({ name }) => name));
   let completed = 0;

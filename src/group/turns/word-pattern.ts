@@ -1,10 +1,10 @@
-/** Finds a word or a phrase in a text, in any case. Where it begins and ends, no letter or digit may stand beside it. */
+/** Matches a word or a phrase in a text, ignoring case, if no letter or digit is directly before or after it. */
 export function wordPattern(word: string, joins = ""): RegExp {
   const beside = `[\\p{L}\\p{N}\\p{M}_${joins}]`;
   return new RegExp(`(?<!${beside})${escaped(word)}(?!${beside})`, "giu");
 }
 
-/** Finds a text anywhere in another, in any case. */
+/** Matches a text anywhere in another, ignoring case. */
 export function textPattern(text: string): RegExp {
   return new RegExp(escaped(text), "giu");
 }
