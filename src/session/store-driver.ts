@@ -16,6 +16,7 @@ import type {
   StoreEraser,
   UndeleteOptions,
 } from "./store.ts";
+import type { LedgerTable } from "./ledger.ts";
 import type { SearchTerm } from "./search.ts";
 import type { Settings, SettingsNode } from "./log/settings.ts";
 
@@ -91,6 +92,8 @@ export interface StoreDriver {
   subscribe?(sessionId: string, wake: () => void): Promise<Subscription>;
   /** Without it, the store cannot erase. */
   readonly eraser?: StoreEraser;
+  /** Without it, a manager with budgets refuses the store. */
+  readonly ledger?: LedgerTable;
   /**
    * The leases, against which `append` checks `guard.leaseToken`. `ProcessLeases` works among the callers of one
    * driver.

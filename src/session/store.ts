@@ -2,6 +2,7 @@ import type { JsonObject, JsonValue } from "../internal/json.ts";
 import type { Entry, EntryDraft, SessionStatus } from "./log/entry.ts";
 import type { PathSummary, SessionHead } from "./log/fold.ts";
 import type { SessionHeader } from "./log/header.ts";
+import type { LedgerTable } from "./ledger.ts";
 import type { RunsWord } from "./log/open-runs.ts";
 import type { Settings } from "./log/settings.ts";
 import type { Usage } from "./usage.ts";
@@ -216,6 +217,8 @@ export interface StoreCapabilities {
   readonly search: "index" | "scan";
   readonly watch: "push" | "poll";
   readonly lease: "shared" | "process";
+  /** Whether it keeps what users spend, which budgets need. */
+  readonly ledger?: boolean;
   /** The file or directory of this machine in which the store keeps its data, if there is one. */
   readonly path?: string;
 }
@@ -304,6 +307,8 @@ export interface SessionStore extends AsyncDisposable {
    * driver has none.
    */
   readonly eraser: StoreEraser;
+  /** What users have spent, for budgets. @throws {SessionError} `NOT_SUPPORTED` if the driver has no ledger. */
+  readonly ledger: LedgerTable;
   /** Resolves if the store is reachable. */
   ping(): Promise<void>;
   close(): Promise<void>;

@@ -26,6 +26,7 @@ export type { EntryStamp, LostBody } from "../session/log/entry.ts";
 export { EMPTY_PATH, emptyHead, inheritedCount, stepHead, stepPath } from "../session/log/fold.ts";
 export { forkedHeader } from "../session/log/forked-header.ts";
 export { type ForkPoint, FORMAT_VERSION, type Inherited } from "../session/log/header.ts";
+export type { LedgerHour, LedgerPage, LedgerTable, SpentAmounts } from "../session/ledger.ts";
 export type { RunsWord } from "../session/log/open-runs.ts";
 export { readSettings, type SettingsChange, settingsFrom, type SettingsNode } from "../session/log/settings.ts";
 export { isOpen } from "../session/query.ts";

@@ -5,6 +5,7 @@ import type { Entry, EntryDraft } from "../session/log/entry.ts";
 import { SessionBusyError } from "../session/errors.ts";
 import type { PathSummary, SessionHead } from "../session/log/fold.ts";
 import type { SessionHeader } from "../session/log/header.ts";
+import type { LedgerTable } from "../session/ledger.ts";
 import { matchesRuns, type OpenRun, stepRuns } from "../session/log/open-runs.ts";
 import type { Settings } from "../session/log/settings.ts";
 import type {
@@ -220,6 +221,10 @@ class InheritedView implements SessionStore {
         for (const key of marks.keys()) this.#markKeys.add(key);
       },
     };
+  }
+
+  get ledger(): LedgerTable {
+    return this.#store.ledger;
   }
 
   ping(): Promise<void> {

@@ -1,7 +1,10 @@
 import type { SessionStore } from "../session/store.ts";
 
-/** A requirement of a case: a second handle at the same time (`shared`), a later one (`durable`), or shared leases. */
-export type StoreCaseNeed = "shared" | "durable" | "shared-lease";
+/**
+ * A requirement of a case: a second handle at the same time (`shared`), a later one (`durable`), shared leases, or a ledger for
+ * budgets, alone or with one of the others.
+ */
+export type StoreCaseNeed = "shared" | "durable" | "shared-lease" | "ledger" | "shared-ledger" | "durable-ledger";
 
 /** The argument that a test runner passes to a case. */
 export interface StoreCaseContext {
@@ -22,10 +25,12 @@ export interface StoreCase {
 
 /** Why a case must be skipped for a store, for a test runner to show; null if it must run. */
 export function skipReason({ needs }: StoreCase, { store, reopen }: StoreCaseContext): string | null {
-  const { shared, durable, lease } = store.capabilities;
+  const { shared, durable, lease, ledger } = store.capabilities;
   if (needs === undefined) return null;
-  if (needs === "durable" && !durable) return "the store does not outlive the process";
-  if (needs !== "durable" && !shared) return "the store belongs to one process";
+  if (needs.endsWith("ledger") && ledger !== true) return "the store keeps no ledger for budgets";
+  if (needs === "ledger") return null;
+  if (needs.startsWith("durable") && !durable) return "the store does not outlive the process";
+  if (!needs.startsWith("durable") && !shared) return "the store belongs to one process";
   if (needs === "shared-lease" && lease !== "shared") return "the store's leases hold in one process";
   return reopen === undefined ? "the runner cannot open the same sessions again" : null;
 }

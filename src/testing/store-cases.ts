@@ -10,6 +10,7 @@ import { forkCases } from "./store/fork-cases.ts";
 import { headCases } from "./store/head-cases.ts";
 import { idCases } from "./store/id-cases.ts";
 import { leaseCases } from "./store/lease-cases.ts";
+import { ledgerCases } from "./store/ledger-cases.ts";
 import { expiryCases, listCases } from "./store/list-cases.ts";
 import { readCases } from "./store/read-cases.ts";
 import { runCases } from "./store/run-cases.ts";
@@ -37,6 +38,7 @@ export const storeCases: readonly StoreCase[] = [
   ...deleteCases,
   ...checkpointCases,
   ...leaseCases,
+  ...ledgerCases,
   ...watchCases,
   ...aggregateCases,
   ...closingCases,

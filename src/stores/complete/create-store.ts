@@ -9,6 +9,7 @@ import { checkName, checkSessionId } from "../../session/id.ts";
 import { PAGE_ITEMS_MAX } from "../../session/limits.ts";
 import { hasWaitingRun } from "../../session/log/open-runs.ts";
 import { parseSearch } from "../../session/search.ts";
+import type { LedgerTable } from "../../session/ledger.ts";
 import { NO_SETTINGS, type Settings, type SettingsNode } from "../../session/log/settings.ts";
 import type { LeaseTable, StoreDriver, StoredLease } from "../../session/store-driver.ts";
 import type {
@@ -219,6 +220,12 @@ class DriverStore implements SessionStore {
     throw new SessionError("NOT_SUPPORTED", "This store cannot erase: its driver has no eraser.");
   }
 
+  get ledger(): LedgerTable {
+    const { ledger } = this.#openDriver();
+    if (ledger !== undefined) return ledger;
+    throw new SessionError("NOT_SUPPORTED", "This store cannot keep budgets: its driver has no ledger.");
+  }
+
   async saveCheckpoint(checkpoint: Checkpoint): Promise<void> {
     return this.#openDriver().checkpoints.save(checkCheckpoint(checkpoint));
   }
@@ -362,6 +369,7 @@ function capabilitiesOf(driver: StoreDriver): StoreCapabilities {
     search: driver.search === undefined ? "scan" : declared.search,
     // If no other process can append, the store notifies its own watchers of every append.
     watch: declared.shared ? declared.watch : "push",
+    ledger: driver.ledger !== undefined,
   });
 }
 

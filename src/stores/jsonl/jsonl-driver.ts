@@ -7,6 +7,7 @@ import { type Entry, entryCharacters } from "../../session/log/entry.ts";
 import type { SessionHead } from "../../session/log/fold.ts";
 import type { SessionHeader } from "../../session/log/header.ts";
 import { isOpen } from "../../session/query.ts";
+import type { LedgerTable } from "../../session/ledger.ts";
 import { NO_SETTINGS, readSettings, type Settings, type SettingsNode } from "../../session/log/settings.ts";
 import type {
   CheckpointTable,
@@ -31,6 +32,7 @@ import { ScannedListing } from "../complete/scanned-listing.ts";
 import { CheckpointFiles } from "./checkpoint-files.ts";
 import { createFileEraser } from "./file-eraser.ts";
 import { createFileLeases } from "./file-leases.ts";
+import { createFileLedger } from "./file-ledger.ts";
 import type { JsonlSettings } from "./jsonl-store.ts";
 import type { LogFile } from "./log-file.ts";
 import { checkCapacity, createSession, forkSession } from "./make-session.ts";
@@ -49,6 +51,7 @@ export class JsonlDriver implements StoreDriver {
   readonly capabilities: StoreCapabilities;
   readonly leases: LeaseTable;
   readonly eraser: StoreEraser;
+  readonly ledger: LedgerTable;
   readonly checkpoints: CheckpointTable;
   readonly listing: SessionListing;
   readonly files: SessionFiles;
@@ -69,6 +72,7 @@ export class JsonlDriver implements StoreDriver {
     this.listing = new ScannedListing((deleted) => withStoreErrors(() => this.files.scan(deleted)));
     this.leases = createFileLeases(this.files);
     this.eraser = createFileEraser(this.files, checkpoints);
+    this.ledger = createFileLedger(this.files);
   }
 
   async create(

@@ -5,6 +5,7 @@ import { SessionNotFoundError, UnknownEntryError } from "../../session/errors.ts
 import { emptyHead, type SessionHead } from "../../session/log/fold.ts";
 import { forkedHeader } from "../../session/log/forked-header.ts";
 import type { SessionHeader } from "../../session/log/header.ts";
+import type { LedgerHour, LedgerPage, LedgerTable } from "../../session/ledger.ts";
 import { isOpen } from "../../session/query.ts";
 import { readSettings, type Settings, type SettingsNode } from "../../session/log/settings.ts";
 import type {
@@ -91,6 +92,7 @@ export class MemoryDriver implements StoreDriver {
     delete: async (id) => this.#checkpoint(id) !== null && this.#checkpoints.delete(id),
   };
   readonly leases: ProcessLeases;
+  readonly ledger: LedgerTable = createMemoryLedger();
   readonly #clock: () => Date;
   /** Includes deleted sessions. */
   readonly #sessions = new Map<string, MemorySession>();
@@ -266,4 +268,29 @@ function positionOf(log: MemoryLog, sessionId: string, entryId: string): number 
   const stored = log.find(entryId);
   if (stored === undefined) throw new UnknownEntryError(sessionId, entryId);
   return stored.entry.seq;
+}
+
+function createMemoryLedger(): LedgerTable {
+  const pages = new Map<string, LedgerPage>();
+  const hours = new Map<string, LedgerHour[]>();
+  return {
+    read: async (userId) => pages.get(userId) ?? null,
+    async replace(userId, expected, page, ended) {
+      if ((pages.get(userId)?.stamp ?? null) !== expected) return false;
+      pages.set(userId, page);
+      const own = hours.get(userId) ?? [];
+      if (ended !== null && !own.some(({ hour }) => hour === ended.hour)) own.push(ended);
+      hours.set(userId, own);
+      return true;
+    },
+    hourBefore: async (userId, before) =>
+      (hours.get(userId) ?? []).reduce<LedgerHour | null>(
+        (last, each) => (each.hour < before && each.hour > (last?.hour ?? -1) ? each : last),
+        null,
+      ),
+    async erase(userId) {
+      pages.delete(userId);
+      hours.delete(userId);
+    },
+  };
 }

@@ -7,8 +7,10 @@ export const SEARCH_BLOCK_ENTRIES = 64;
 
 const PLAIN_TEXT = 'text COLLATE "C"';
 
-/** The columns with texts or names, with their types. PostgreSQL must keep no statistics of them, as those contain samples. */
-export const UNSAMPLED_COLUMNS: Readonly<Record<string, Readonly<Record<string, string>>>> = {
+type UnsampledColumns = Readonly<Record<string, Readonly<Record<string, string>>>>;
+
+/** The unsampled columns of the schema before the ledger was added. */
+const UNSAMPLED_BEFORE_LEDGER: UnsampledColumns = {
   sessions: { id: PLAIN_TEXT, user_id: PLAIN_TEXT, cwd: PLAIN_TEXT, segments: "text", header: "jsonb" },
   heads: { session_id: PLAIN_TEXT, lease_run: "text" },
   entries: { id: PLAIN_TEXT, state: "text", body: "jsonb" },
@@ -17,6 +19,13 @@ export const UNSAMPLED_COLUMNS: Readonly<Record<string, Readonly<Record<string, 
   search_index: { trigrams: "integer[]" },
   marks: { key: PLAIN_TEXT, value: "text" },
 };
+const UNSAMPLED_IN_LEDGER: UnsampledColumns = {
+  spending: { user_id: PLAIN_TEXT, stamp: "text", page: "text" },
+  spending_hours: { user_id: PLAIN_TEXT },
+};
+
+/** The columns with texts or names, with their types. PostgreSQL must keep no statistics of them, as those contain samples. */
+export const UNSAMPLED_COLUMNS: UnsampledColumns = { ...UNSAMPLED_BEFORE_LEDGER, ...UNSAMPLED_IN_LEDGER };
 
 /**
  * The migrations from each version of the schema to the next; `$` is replaced by the name of the schema. A released
@@ -37,6 +46,8 @@ export const UNSAMPLED_COLUMNS: Readonly<Record<string, Readonly<Record<string, 
  * - `search_index` holds the trigrams of each block of entries; block -1 has those of the session's id, name and directory.
  *   The first `searched` entries are indexed; `unsearched` is true if there may be more.
  * - `marks` records what was erased, and which erasures are running.
+ * - `spending` and `spending_hours` are the ledger of budgets, see session/ledger.ts. Every round of a run with a budget updates
+ *   a row of `spending`, so that half of each of its pages is left free for new versions of rows.
  */
 const MIGRATIONS: readonly string[] = [
   `CREATE SEQUENCE $.lease_tokens;
@@ -133,15 +144,31 @@ const MIGRATIONS: readonly string[] = [
   // The other parts of a head are now read from the state of the last entry and the rows that it refers to.
   `ALTER TABLE $.heads DROP COLUMN last_id, DROP COLUMN state, DROP COLUMN rest, DROP COLUMN settings`,
   // ANALYZE, which autovacuum runs, would copy texts and names of users into pg_statistic, where an erasure cannot find them.
-  Object.entries(UNSAMPLED_COLUMNS)
+  withoutStatistics(UNSAMPLED_BEFORE_LEDGER),
+  // From this version on, logs may have format 3, which earlier versions of Skein must refuse to open.
+  `COMMENT ON COLUMN $.entries.body IS 'up to format 3 of the log since version 5'`,
+  `CREATE TABLE $.spending (
+     user_id text COLLATE "C" PRIMARY KEY,
+     stamp text NOT NULL,
+     page text NOT NULL
+   ) WITH (fillfactor = 50);
+   CREATE TABLE $.spending_hours (
+     user_id text COLLATE "C" NOT NULL,
+     hour bigint NOT NULL,
+     total_tokens bigint NOT NULL,
+     cost double precision NOT NULL,
+     PRIMARY KEY (user_id, hour)
+   );${withoutStatistics(UNSAMPLED_IN_LEDGER)}`,
+];
+
+function withoutStatistics(unsampled: UnsampledColumns): string {
+  return Object.entries(unsampled)
     .map(([table, columns]) => {
       const changes = Object.keys(columns).map((column) => `ALTER COLUMN ${column} SET STATISTICS 0`);
       return `ALTER TABLE $.${table} ${changes.join(", ")}`;
     })
-    .join(";"),
-  // From this version on, logs may have format 3, which earlier versions of Skein must refuse to open.
-  `COMMENT ON COLUMN $.entries.body IS 'up to format 3 of the log since version 5'`,
-];
+    .join(";");
+}
 
 /**
  * Migrates the database to the current schema. Several processes may do so at the same time.

@@ -59,6 +59,16 @@ export class KeyNames {
     return `${this.#prefix}:g:{${id}}`;
   }
 
+  /** A hash with the page of a user in the ledger. */
+  spending(userId: string): string {
+    return `${this.#prefix}:u:{${encodeURIComponent(userId)}}`;
+  }
+
+  /** A sorted set with the buckets of a user in the ledger. */
+  spendingHours(userId: string): string {
+    return `${this.#prefix}:h:{${encodeURIComponent(userId)}}`;
+  }
+
   /** A key of the index. `name` can be any text. */
   index(part: string, name?: string): string {
     const key = `${this.#prefix}:i:{${this.#prefix}}:${part}`;

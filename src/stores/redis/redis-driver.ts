@@ -3,6 +3,7 @@ import type { StoreCapabilities } from "../../session/store.ts";
 import { RowDriver } from "../rows/row-driver.ts";
 import { Checkpoints } from "./checkpoints.ts";
 import type { LeaseScripts } from "./lease-scripts.ts";
+import { RedisLedger } from "./redis-ledger.ts";
 import { Listing } from "./listing.ts";
 import type { RedisHandle } from "./redis-handle.ts";
 import { RedisEraser } from "./redis-eraser.ts";
@@ -24,6 +25,7 @@ export class RedisDriver extends RowDriver<Segment, StoredSession> implements St
   };
   readonly leases: LeaseScripts;
   readonly eraser: RedisEraser;
+  readonly ledger: RedisLedger;
   readonly #handle: RedisHandle;
   readonly #watchers: SessionWatchers;
 
@@ -34,6 +36,7 @@ export class RedisDriver extends RowDriver<Segment, StoredSession> implements St
     super({ port, cache, clock, ...parts });
     this.leases = port.leases;
     this.eraser = new RedisEraser(port, parts.checkpoints);
+    this.ledger = new RedisLedger(handle);
     this.#handle = handle;
     this.#watchers = new SessionWatchers(handle);
   }

@@ -10,6 +10,7 @@ import type { MaybePromise } from "../rows/coroutine.ts";
 import { RowDriver, type RowParts } from "../rows/row-driver.ts";
 import type { Segment } from "../rows/segments.ts";
 import { CheckpointRows } from "./checkpoint-rows.ts";
+import { LedgerRows } from "./ledger-rows.ts";
 import { Removal, type RemovalStatements } from "./removal.ts";
 import type { ListedQuery } from "./session-filter.ts";
 import { candidatesFor, type SearchIndex } from "./session-search.ts";
@@ -49,6 +50,7 @@ export interface SqlParts<Session extends SqlSession>
 export abstract class SqlDriver<Session extends SqlSession> extends RowDriver<Segment, Session> {
   readonly search?: (terms: readonly SearchTerm[], query: SessionQuery) => Promise<SearchHit[]>;
   readonly eraser: StoreEraser;
+  readonly ledger: LedgerRows;
 
   constructor(database: SqlDatabase, parts: SqlParts<Session>) {
     const { cache, clock, index, listing } = parts;
@@ -56,6 +58,7 @@ export abstract class SqlDriver<Session extends SqlSession> extends RowDriver<Se
     const checkpoints = new CheckpointRows(database);
     super({ ...parts, removal, checkpoints });
     this.eraser = new SqlEraser(database, { ...parts, removal, checkpoints });
+    this.ledger = new LedgerRows(database);
     if (index === null) return;
     const read = (sessionId: string): AsyncIterable<Entry> => this.read(sessionId, readRange({}));
     this.search = (terms, { limit = PAGE_ITEMS_MAX, ...query }) =>

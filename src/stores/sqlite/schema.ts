@@ -31,6 +31,7 @@ const APPLICATION_ID = 0x736b656e;
  * - `marks` records what was erased, and which erasures are running.
  * - `unsettled` lists the sessions with appends since their row in `sessions` was updated, live ones only. The INSERT of an
  *   append selects from it, so it adds nothing to a session that is not in it; the append then locks the session and adds it.
+ * - `spending` and `spending_hours` are the ledger of budgets, see session/ledger.ts.
  */
 const MIGRATIONS: readonly string[] = [
   `CREATE TABLE sessions (
@@ -115,6 +116,14 @@ const MIGRATIONS: readonly string[] = [
    CREATE INDEX sessions_due ON sessions (runs_due) WHERE deleted_at IS NULL AND runs_due IS NOT NULL;`,
   // From this version on, logs may have format 3, which earlier versions of Skein must refuse to open.
   "SELECT 1",
+  `CREATE TABLE spending (user_id TEXT PRIMARY KEY, stamp TEXT NOT NULL, page TEXT NOT NULL) WITHOUT ROWID;
+   CREATE TABLE spending_hours (
+     user_id TEXT NOT NULL,
+     hour INTEGER NOT NULL,
+     total_tokens INTEGER NOT NULL,
+     cost REAL NOT NULL,
+     PRIMARY KEY (user_id, hour)
+   ) WITHOUT ROWID;`,
 ];
 
 /**

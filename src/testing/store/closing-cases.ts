@@ -49,6 +49,7 @@ const calls: Record<Method, (store: SessionStore) => Promise<unknown>> = {
   aggregate: (store) => store.aggregate({ groupBy: [] }),
   ping: (store) => store.ping(),
   eraser: async (store) => store.eraser,
+  ledger: async (store) => store.ledger,
 };
 
 /** Cases: ping, capabilities and closing. */
