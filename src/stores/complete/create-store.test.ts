@@ -66,13 +66,19 @@ test("append rejects with the driver's error, thrown or rejected", async () => {
   await expect(throwing.append("a", [message])).rejects.toBe(failure);
 });
 
-test("reports search and watch as the store provides them, not as the driver declares them", () => {
+test("reports search, watch and ledger as the store provides them, not as the driver declares them", () => {
   const memory = memoryDriver();
   const claimed = { ...memory.capabilities, search: "index", watch: "poll" } as const;
   const without = createStore(driverOn(memory, { capabilities: claimed }));
   expect(without.capabilities).toMatchObject({ search: "scan", watch: "push" });
   const native = { capabilities: { ...claimed, shared: true }, search: async () => [] };
-  expect(createStore(driverOn(memory, native)).capabilities).toEqual(native.capabilities);
+  expect(createStore(driverOn(memory, native)).capabilities).toEqual({ ...native.capabilities, ledger: true });
+});
+
+test("refuses the ledger of a driver that has none", async () => {
+  const store = createStore(driverOn(memoryDriver(), { ledger: undefined } as never));
+  expect(store.capabilities.ledger).toBe(false);
+  expect(() => store.ledger).toThrow(expect.objectContaining({ code: "NOT_SUPPORTED" }));
 });
 
 test("passes the parsed terms, the filter and the limit to a driver that can search", async () => {

@@ -43,6 +43,7 @@ test("reports a file as durable and shared, and a database in memory as neither"
     search: "index",
     watch: "poll",
     lease: "shared",
+    ledger: true,
     path,
   });
 });
