@@ -146,7 +146,7 @@ export class HeavyRequest implements LongWork, Disposable {
   }
 
   beforeSlice(bytes: number): Promise<void> | null {
-    // Background work that the request has started does not count any more.
+    // Background work that the request started no longer counts.
     if (this.#ended === "answered" && !this.isStream) return null;
     if (this.#ended === "taken") throw overloaded();
     if (this.#ended !== null || this.#isLeft || this.#signal?.aborted === true) throw gone();

@@ -74,7 +74,7 @@ function problemsOf(route: Route): JsonObject {
     ...(open === true ? [] : [401, 409]),
     ...(path.includes(":") || body !== undefined ? [404] : []),
     ...(body === undefined && bodyType === undefined ? [] : [415]),
-    // The answer may be too large, too, not only the body.
+    // The answer itself may also be too large.
     ...(open === true && method === "get" ? [] : [413]),
     ...problems,
   ];

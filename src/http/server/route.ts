@@ -240,7 +240,7 @@ export function answerJson(text: string): Response {
   return sized(text, { headers: { "content-type": "application/json" } });
 }
 
-/** An answer with the text, status and headers of another one, whose size counts. */
+/** An answer with the given text, and the status and headers of another answer; its size is counted. */
 export function answerText(text: string, { status, headers }: Pick<Response, "status" | "headers">): Response {
   return text === "" ? new Response(null, { status, headers }) : sized(text, { status, headers });
 }

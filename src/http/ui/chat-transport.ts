@@ -11,24 +11,24 @@ type HeaderValues = Readonly<Record<string, string>>;
 export interface ChatTransportInit {
   /** The address of the chat routes (default `/api/chat`). */
   readonly api?: string;
-  /** Such as who asks; a function is asked each time. */
+  /** Headers such as credentials; a function is called for each request. */
   readonly headers?: HeaderValues | (() => HeaderValues | Promise<HeaderValues>);
-  /** What else the request for an answer says: `agent`, `model`. */
+  /** Further fields of the request for an answer: `agent`, `model`. */
   readonly body?: object;
   readonly credentials?: "omit" | "same-origin" | "include";
-  /** Asks instead of the runtime's own `fetch`. */
+  /** Replaces the runtime's own `fetch`. */
   readonly fetch?: typeof globalThis.fetch;
 }
 
-/** A transport for `useChat` that also reads what was said before. */
+/** A transport for `useChat` that can also load the earlier messages. */
 export interface SkeinChatTransport<Message extends UIMessage> extends ChatTransport<Message> {
-  /** What a chat has come to; none for one that has not begun. */
+  /** Loads the messages of a chat; none if it does not exist yet. */
   messages(chatId: string): Promise<Message[]>;
 }
 
 /**
- * A transport for `useChat` whose `stop()` stops the run, which the stock one cannot: it only drops the connection, as a
- * reload does. It sends the last message instead of all of them.
+ * A transport for `useChat` whose `stop()` cancels the run. The AI SDK's own transport only drops the connection, which
+ * looks like a reload. This one also sends only the last message instead of all.
  */
 export function createChatTransport<Message extends UIMessage = UIMessage>(
   init: ChatTransportInit = {},
@@ -37,12 +37,12 @@ export function createChatTransport<Message extends UIMessage = UIMessage>(
   const latest = new Map<string, Followed>();
   const pathOf = (chatId: string, rest = ""): string => `/${encodeSegment(chatId)}${rest}`;
 
-  /** Stops the run once the signal aborts: a person did that, unless another stream replaces this one. */
+  /** Cancels the run when the signal aborts: the user stopped it, unless another stream replaces this one. */
   const follow = (chatId: string, signal: AbortSignal | null): Followed => {
     const followed: Followed = {};
     latest.set(chatId, followed);
     const stop = async (): Promise<void> => {
-      // The stream that replaces this one begins right after the abort.
+      // A stream that replaces this one starts directly after the abort.
       await new Promise((resolve) => setTimeout(resolve));
       if (latest.get(chatId) !== followed) return;
       await ask(init, pathOf(chatId, "/stop"), { said: { runId: followed.runId }, keepalive: true });
@@ -56,7 +56,7 @@ export function createChatTransport<Message extends UIMessage = UIMessage>(
 
   return {
     async sendMessages({ chatId, messages, trigger, messageId, body, headers = {}, abortSignal: signal = null }) {
-      // What is said after a stop would be refused while the run goes on.
+      // A new message would be refused until the cancelled run has ended.
       await latest.get(chatId)?.stopped;
       const followed = follow(chatId, signal);
       const said = { ...init.body, ...body, id: chatId, messages: messages.slice(-1), trigger, messageId };
@@ -71,20 +71,20 @@ export function createChatTransport<Message extends UIMessage = UIMessage>(
       const response = await ask(init, pathOf(chatId));
       return ((await response.json()) as { messages: Message[] }).messages;
     },
-    // AI SDK 6 asks whether what is streamed again begins at the beginning.
+    // AI SDK 6 asks whether a resumed stream starts at the beginning.
     ...{ resumeStreamIsReplay: true },
   };
 }
 
 /** A stream of a chat. */
 interface Followed {
-  /** The run that it tells of, as soon as that is known. */
+  /** The run of the stream, once it is known. */
   runId?: string;
-  /** Resolves once the server was told to stop the run. */
+  /** Resolves once the cancel request was sent. */
   stopped?: Promise<void>;
 }
 
-/** Says something with a POST, or asks with a GET. */
+/** Sends a message with POST, or resumes with GET. */
 async function ask(
   { api = "/api/chat", headers = {}, credentials = "same-origin", fetch = globalThis.fetch }: ChatTransportInit,
   path: string,

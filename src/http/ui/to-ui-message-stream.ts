@@ -7,17 +7,17 @@ import { AnswerWriter } from "./answer-writer.ts";
 import { messageIdOfRun } from "../shown-turn.ts";
 import { answerIdOf } from "./to-ui-messages.ts";
 
-/** How a run is streamed. */
+/** Options for streaming a run. */
 export interface UIMessageStreamOptions {
-  /** The id of the message (default: that of the answer which the chat routes give the run). */
+  /** The id of the message (default: the id that the chat routes use for the run's answer). */
   readonly messageId?: string;
-  /** The questions that were answered just now: what was told up to them is left out. */
+  /** The questions that were just answered: events up to them are left out. */
   readonly after?: readonly string[];
 }
 
 /**
- * A run as the chunks of one message of the AI SDK, from its beginning. It ends with the run, and where the run waits for
- * approvals: a front end answers those with its next request. The run goes on when nobody reads any more.
+ * A run as the chunks of one AI SDK message, from its beginning. The stream ends with the run, or when the run waits
+ * for approvals, which the front end answers with its next request. The run continues without a reader.
  */
 export function toUIMessageStream(
   run: Pick<SessionRun, "runId" | "listen" | "pendingApprovals">,
@@ -48,9 +48,9 @@ export function toUIMessageStream(
       };
       stop = run.listen((event) => {
         clearTimeout(timer);
-        // Here nothing follows a run that parks; elsewhere it goes on in the same log.
+        // This stream ends when the run parks; the chat routes continue with the same log.
         write([event], event.type === "run-parked" ? event.questions : []);
-        // Calls that need no approval start right after the questions.
+        // Calls that need no approval start directly after the questions.
         timer = writer.ended ? undefined : setTimeout(() => write([], run.pendingApprovals));
       });
       if (writer.ended) stop();

@@ -4,15 +4,15 @@ import { messageIdOf, type ShownTurn } from "../shown-turn.ts";
 import type { UIMessage } from "./ai-sdk.ts";
 import { callParts, uiPartsOf } from "./ui-parts.ts";
 
-/** What is known of a session beside its turns. */
+/** Options for converting a session's turns. */
 export interface UIMessagesOptions {
-  /** What its open run asks and nobody has answered: those calls wait for approval. */
+  /** The unanswered questions of its open run: their calls wait for approval. */
   readonly questions?: readonly { readonly question: string; readonly callId: string }[];
 }
 
 /**
- * The turns of a session as messages of the AI SDK. What a model says to one message of a person, with its calls and their
- * results, is one message in several steps. Ids are those that the chat routes stream, so that nothing appears twice.
+ * Converts the turns of a session to AI SDK messages. All answers to one user message, with calls and results, become
+ * one message with several steps. The ids equal those that the chat routes stream, so nothing appears twice.
  */
 export function toUIMessages(turns: readonly ShownTurn[], options: UIMessagesOptions = {}): UIMessage[] {
   checkObjects(turns, "toUIMessages", "a list of turns");
@@ -37,7 +37,7 @@ export function toUIMessages(turns: readonly ShownTurn[], options: UIMessagesOpt
       const { parts } = answer;
       const { toolCalls = [] } = turn;
       parts.push({ type: "step-start" }, ...uiPartsOf(turn.content, { state: "done" }));
-      // Results may follow what a person said in the middle.
+      // Results may follow a user message that was sent during a run.
       endStep = () => {
         const calls = toolCalls.map((call) => ({
           ...callStateOf(call, asked.get(call.id)),
@@ -56,7 +56,7 @@ export function toUIMessages(turns: readonly ShownTurn[], options: UIMessagesOpt
   return messages;
 }
 
-/** The id of the answer to a message of a person. On each branch there is one. */
+/** The id of the answer to a user message; each branch has one. */
 export function answerIdOf(messageId: string): string {
   return `${messageId}/answer`;
 }

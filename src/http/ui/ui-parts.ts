@@ -5,10 +5,10 @@ import type { JSONValue, UIMessage } from "./ai-sdk.ts";
 /** A part of a message of the AI SDK. */
 export type UIPart = UIMessage["parts"][number];
 
-/** A part that shows a call. */
+/** A message part that shows a call. */
 export type UICallPart = Extract<UIPart, { type: `tool-${string}` }>;
 
-/** The parts of what was said, in a state where they could be under way; what is empty makes none. */
+/** The parts of a content, in their final or streaming state; empty content has none. */
 export function uiPartsOf(content: Content | null, state: { readonly state?: "done" } = {}): UIPart[] {
   return partsOf(content).flatMap((part): UIPart[] => {
     if (!("text" in part)) return [fileOf(part)];
@@ -18,8 +18,8 @@ export function uiPartsOf(content: Content | null, state: { readonly state?: "do
 }
 
 /**
- * The parts of the calls of one answer, in their order. Those behind one that waits for approval are left out until they
- * wait, too, or are done: a front end goes on by itself once each call that it sees has a result or a person's word.
+ * The parts of the calls of one answer, in order. Calls after one that waits for approval are left out until they wait,
+ * too, or have results: a front end sends its next request once every call that it shows has a result or an answer.
  */
 export function callParts(calls: Iterable<CallState>): UICallPart[] {
   let waits = false;
@@ -38,7 +38,7 @@ function callPart({ id: toolCallId, name, input, question, started, result }: Ca
   return { ...part, state: "approval-requested", approval: { id: question } };
 }
 
-/** How a call came out; data is given as data, since a session keeps it as a text. */
+/** The result of a call; JSON is parsed, because a session stores it as text. */
 function outcomeOf({ content, isError }: NonNullable<CallState["result"]>, id: string) {
   const text = textOf(content);
   const data = typeof content === "string" && /^\s*[[{]/.test(text) ? jsonIn(text) : undefined;

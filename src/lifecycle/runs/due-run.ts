@@ -10,24 +10,23 @@ import type { ManagedRunsInit } from "./managed-runs.ts";
 
 const TRIES_MAX = 20;
 
-/** The reason of a denial that nobody gave. */
+/** The reason recorded for a question that expired. */
 const UNANSWERED = "Nobody answered in time.";
 
-/** A run that nobody has and that could begin or go on now. */
+/** A run that no process holds and that can start or continue now. */
 export interface DueRun {
   readonly run: OpenRun;
-  /** What it was asked for with; null for one that began without a request. */
+  /** The request for it; null for a run that started without one. */
   readonly request: EntryOf<"run_request"> | null;
-  /** The agent that it was asked of or that last answered in it, by name; null where the log names none. */
+  /** The name of the agent that was requested or that last answered in it; null if the log names none. */
   readonly agent: string | null;
-  /** The session as it was when this was found. */
+  /** The head of the session when the run was found. */
   readonly head: SessionHead;
 }
 
 /**
- * The run of a session that could begin or go on now; null where none could, or someone has the session. What stands in
- * the way goes on record first: the end of runs that were cancelled and whose process is gone, and the denial of questions
- * that nobody answered in time.
+ * The run of a session that can start or continue now; null if there is none, or if a process holds the session. First
+ * records what is overdue: the end of cancelled runs whose process is gone, and the denial of expired questions.
  */
 export async function findDueRun(
   init: ManagedRunsInit,
@@ -55,7 +54,7 @@ export async function findDueRun(
   return null;
 }
 
-/** The agent that a run was asked of, or else the one that last answered in it, by name; null where the log names none. */
+/** The name of the agent that was requested for a run, or that last answered in it; null if the log names none. */
 export async function agentOf(
   store: SessionStore,
   head: SessionHead,
@@ -66,7 +65,7 @@ export async function agentOf(
   return state === "requested" ? null : ((await readStart(store, head, runId))?.agent ?? null);
 }
 
-/** Where someone appended first, the next look shows what is left to do. */
+/** If another process appended first, the next look shows what is left to do. */
 async function record(store: SessionStore, { header, version }: SessionHead, drafts: EntryDraft[]): Promise<void> {
   try {
     await store.append(header.id, drafts, { expectedVersion: version });
@@ -84,7 +83,7 @@ async function denialsOf(store: SessionStore, { header }: SessionHead, run: Open
       throw new SessionError("QUESTION_NOT_FOUND", `Session ${header.id} lost ${question}.`);
     const { runId, callId } = entry;
     const given = await store.getEntry(header.id, answerIdOf(question));
-    // An earlier version let anyone take the id of an answer; such a question can never be answered.
+    // Earlier versions let other entries use the id of an answer; such a question can never be answered.
     if (given !== null && given.type !== "approval") return [{ type: "cancel", runId, reason: UNANSWERED }];
     denials.push({ type: "approval", id: answerIdOf(question), runId, callId, question, decision });
   }

@@ -9,64 +9,71 @@ import { asksOf, blockedIdOf, inputIdOf, type OpenRun, type RunsWord } from "../
 import type { SessionStore } from "../../session/store.ts";
 import type { Viewer } from "../access.ts";
 
-/** How a run stands that has not ended. */
+/** The state of an open run. */
 export type OpenRunState = "requested" | "running" | "parked" | "interrupted";
 
 /** Which open runs to list. */
 export interface RunsQuery {
   /**
-   * Those that wait to begin or to go on (`requested`), that someone has now (`running`), that have released their session
-   * until an answer (`parked`), whose process is gone (`interrupted`), or, whatever their state, that ask something (`asking`).
+   * The state of the runs: waiting to start or to continue (`requested`), held by a process (`running`), session
+   * released until an answer (`parked`), process gone (`interrupted`), or with an open question in any state
+   * (`asking`).
    */
   readonly state: OpenRunState | "asking";
-  /** Of whose sessions (default: everyone's that the caller may see). */
+  /** Only runs in sessions of this user (default: of all that the caller may see). */
   readonly userId?: string;
-  /** Of at most this many sessions (default 100, at most 1,000). */
+  /** The most sessions (default 100, at most 1,000). */
   readonly limit?: number;
-  /** Where the page before ended: its `next`. */
+  /** The `next` of the previous page. */
   readonly cursor?: string;
 }
 
-/** What an open run asks, for whoever is to answer. */
+/** A question of an open run. */
 export interface OpenQuestion {
-  /** The entry that asks: what `approve` and `deny` take. */
+  /** The id of the question, for `approve` and `deny`. */
   readonly question: string;
   readonly callId: string;
   readonly askedAt: string;
-  /** The tool, its arguments, what the call can do at most and where it would act; null where the log does not say. */
+  /**
+   * The tool, its arguments, the most that the call can do, and where it would act; null if the log does not record
+   * them.
+   */
   readonly name: string | null;
   readonly arguments: JsonValue;
   readonly effects: JsonValue;
   readonly reach: JsonValue;
 }
 
-/** A run that has not ended. */
+/** An open run. */
 export interface OpenRunView {
   readonly sessionId: string;
   readonly userId: string | null;
   readonly runId: string;
   readonly state: OpenRunState;
-  /** Who is to answer, or last answered, by name; when that was asked for and by whom is null where nobody asked for it. */
+  /**
+   * The name of the agent that must answer or last answered. The time and the author of the request are null for a run
+   * without one.
+   */
   readonly agent: string | null;
   readonly group: string | null;
-  /** The model that it is to use instead of the agent's own, as `provider/id`. */
+  /** The model to use instead of the agent's own, as `provider/id`. */
   readonly model: string | null;
   readonly requestedAt: string | null;
-  /** When it first began; null also for a run that began without a request. */
+  /** When it first started; null also for a run without a request. */
   readonly startedAt: string | null;
   readonly by: string | null;
   readonly notBefore?: string;
-  /** Those without an answer. */
+  /** The unanswered questions. */
   readonly questions: readonly OpenQuestion[];
-  /** From when on what it asks counts as denied. */
+  /** The time from which its questions count as denied. */
   readonly expiresAt?: string;
-  /** Why no worker could begin it, or go on with it, the last time that one tried; null where none has failed. */
+  /** Why no worker could start or continue it at the last attempt; null if none has failed. */
   readonly blocked: RunBlock | null;
 }
 
-/** Why no worker could begin a run. */
+/** Why no worker could start a run. */
 export interface RunBlock {
-  /** One of docs/errors.md. */
+  /** A code of docs/errors.md. */
   readonly code: string;
   readonly message: string;
   readonly since: string;
@@ -78,7 +85,7 @@ export interface RunsPage {
   readonly next: string | null;
 }
 
-/** In which listing of a store runs are found that stand so, and which of the open runs of a session those are. */
+/** For each state: the store listing to search, and how to select the matching open runs of a session. */
 const LISTINGS: Readonly<
   Record<RunsQuery["state"], { readonly runs: RunsWord; readonly holds: (run: OpenRun) => boolean }>
 > = {
@@ -89,7 +96,7 @@ const LISTINGS: Readonly<
   asking: { runs: "asking", holds: (run) => asksOf(run).length > 0 },
 };
 
-/** One page of the open runs that a viewer may see, by their state. Reads no more than what the page shows. */
+/** One page of the open runs that a viewer may see, by state. Reads only what the page shows. */
 export async function listRuns(store: SessionStore, query: RunsQuery, viewer: Viewer): Promise<RunsPage> {
   const { state, userId = viewer ?? undefined, limit, cursor } = query;
   if (!Object.hasOwn(LISTINGS, String(state))) {
@@ -120,7 +127,7 @@ export async function openRunsOf(store: SessionStore, head: SessionHead): Promis
   return views;
 }
 
-/** Whether someone has the run of a session that has started. */
+/** Whether a process holds the started run of a session. */
 async function isHeldNow(store: SessionStore, { openRuns, header }: SessionHead): Promise<boolean> {
   return openRuns.some(({ state }) => state === "started") && (await store.leaseOf(header.id)) !== null;
 }
@@ -135,7 +142,7 @@ async function viewOf(store: SessionStore, head: SessionHead, run: OpenRun, isHe
   const { header } = head;
   const { runId, notBefore, expiresAt, blocked } = run;
   const state = stateOf(run, isHeld);
-  // What runs inside of tools ask is gone with the process that had them.
+  // Questions of runs inside tools are lost with their process.
   const questions = state === "interrupted" ? (run.questions ?? []) : asksOf(run);
   const request = await readRequest(store, header.id, runId);
   const input = await store.getEntry(header.id, inputIdOf(runId));
@@ -157,7 +164,7 @@ async function viewOf(store: SessionStore, head: SessionHead, run: OpenRun, isHe
   };
 }
 
-/** The words about a reason why nobody could begin a run. */
+/** The recorded reason why no worker could start a run. */
 export async function readBlock(
   store: SessionStore,
   sessionId: string,

@@ -28,51 +28,51 @@ import {
 } from "./managed-runs.ts";
 
 const WAIT_MS_DEFAULT = 60_000;
-/** The longest time that a timer can wait. */
+/** The longest delay of a timer. */
 const WAIT_MS_MAX = 2 ** 31 - 1;
 const POLL_FIRST_MS = 20;
 const POLL_LAST_MS = 500;
 
-/** How a session is run through an agent. What a loop takes goes before the agent's own. */
+/** Options of a run in a stored session. Options of a loop override the agent's own. */
 export interface ManagedRunOptions extends Omit<Partial<LoopOptions>, "persist">, ActorOptions {
   /**
-   * What to do while another run of the session is open: fail with `SESSION_BUSY` (default), wait for its turn, or stop the
-   * one that has begun and wait for its turn.
+   * What to do while another run of the session is open: fail with `SESSION_BUSY` (default), wait in the queue, or
+   * cancel the running one and wait in the queue.
    */
   readonly ifBusy?: IfBusy;
-  /** How long to wait for the session at most (default 60,000). */
+  /** The longest time to wait for the session (default 60,000). */
   readonly waitMs?: number;
   /**
-   * The directory that the tools act in. A new session has it in its header; one that goes on keeps its own, and this run
-   * alone acts here (default: the session's, else the manager's).
+   * The directory in which the tools act. A new session records it; in an existing session it applies to this run only
+   * (default: the session's, otherwise the manager's).
    */
   readonly workspace?: string;
-  /** Gives what the run begins with another place for its tools. */
+  /** Sets the sandbox placement of the run's input. */
   readonly place?: (input: Session) => Session;
-  /** Waited for before the session is looked for. */
+  /** Awaited before the session is looked up. */
   readonly before?: () => Promise<unknown>;
 }
 
-/** How an agent is run in a session that is made for it. */
+/** Options of a run in a new session. */
 export interface NewRunOptions extends Omit<ManagedRunOptions, "runId" | "ifBusy" | "waitMs" | "before"> {
-  /** Whose session it is (default: the actor's, else the manager's `userId`). */
+  /** The user of the session (default: the actor, otherwise the manager's `userId`). */
   readonly userId?: string;
 }
 
-/** What a managed run needs of its manager. */
+/** The parts of the manager that a run needs. */
 export interface ManagedRun extends ManagedRunsInit {
   readonly sessionId: string;
-  /** Where tools act in a session that says nothing of it; null for nowhere. */
+  /** The default directory of tools; null for none. */
   readonly workspace: string | null;
   readonly runs: ManagedRuns;
-  /** The session, opened for writing. */
+  /** Opens the session for writing. */
   readonly open: () => Promise<SessionTree>;
 }
 
 /**
- * Runs a stored session through an agent, as soon as it is its turn.
+ * Runs an agent in a stored session, when its turn in the queue comes.
  *
- * @throws {SessionError} `INVALID_OPTION` or `INVALID_TOOL` at the call; everything else is how the run fails.
+ * @throws {SessionError} `INVALID_OPTION` or `INVALID_TOOL` synchronously; other errors reject the run.
  */
 export function manageRun(
   managed: ManagedRun,
@@ -102,7 +102,7 @@ export function manageRun(
   return wakingAfter(managed, run) as SessionRun<undefined, string>;
 }
 
-/** What a run begins with: what was said to it, if anything; the last message has the id that belongs to the run. */
+/** The input of a run as a session; its last message has the id derived from the run. */
 export function inputSession(runId: string, said: RequestInput): Session {
   const messages = messagesAsked(said);
   const id = inputIdOf(runId);
@@ -110,14 +110,14 @@ export function inputSession(runId: string, said: RequestInput): Session {
   return Session.of(Transcript.of(rows), { lineage: operation("leaf_user", "createUserSession", []) });
 }
 
-/** A run at whose end those are woken that wait for its session; it has let go of it by then. */
+/** A log opener that wakes waiting runs of the session when the run ends; the session is released by then. */
 export function wakingAfter({ runs, sessionId }: Pick<ManagedRun, "runs" | "sessionId">, run: SessionRun): SessionRun {
   const wake = (): void => runs.released.emit(sessionId);
   void run.synchronize().then(wake, wake);
   return run;
 }
 
-/** Begins without a request on record: one append, or a refusal. */
+/** Starts without a recorded request: a single append, or a refusal. */
 async function openAtOnce(
   managed: ManagedRun,
   request: LogRequest,
@@ -132,18 +132,18 @@ async function openAtOnce(
   return openTreeLog(await open(), { ...request, ...byOf(options) });
 }
 
-/** @throws {SessionError} `INVALID_OPTION` for messages of others than users, where something was said in the session before. */
+/** @throws {SessionError} `INVALID_OPTION` for messages other than users' if the session already has messages. */
 function checkGoesOn({ header, messageCount }: SessionHead, said: SaidInRequest): void {
   if (messageCount > 0 && "messages" in said) checkUserMessages(header.id, said.messages);
 }
 
-/** Lets a run in a session that says nothing of where its tools act have the manager's workspace. */
+/** Gives a run the manager's workspace if its session has no sandbox placement. */
 function aimAtWorkspace({ workspace }: ManagedRun, { user, output }: LogRequest, { header }: SessionHead): void {
   if (workspace === null || header.sandbox !== null || user.sandboxBackend !== null) return;
   for (const session of [user, output]) Session.aim(session, placementOf(workspace));
 }
 
-/** Puts the request on record and begins when it is its turn. A request that has waited in vain is taken back. */
+/** Records the request and starts the run when its turn comes. If the wait times out, the request is withdrawn. */
 async function openInTurn(
   managed: ManagedRun,
   request: LogRequest,
@@ -186,13 +186,13 @@ async function beginWhenFree(
   }
 }
 
-/** @throws {SessionError} `CONFLICT` for a request that is on record from before and whose run is over. */
+/** @throws {SessionError} `CONFLICT` for a recorded request whose run has ended. */
 function checkRepeated({ header, openRuns }: SessionHead, runId: string): void {
   if (openRuns.some((open) => open.runId === runId)) return;
   throw new SessionError("CONFLICT", `Run ${show(runId)} of session ${header.id} is over; use another runId.`);
 }
 
-/** @throws {SessionError} unless the run still waits to begin. */
+/** @throws {SessionError} unless the run still waits to start. */
 function checkWaiting({ header, openRuns, status }: SessionHead, runId: string): void {
   const run = openRuns.find((open) => open.runId === runId);
   if (run?.state === "requested") return;
@@ -201,7 +201,7 @@ function checkWaiting({ header, openRuns, status }: SessionHead, runId: string):
   throw new SessionError("ABORTED", `Run ${show(runId)} was cancelled before it began.`);
 }
 
-/** Whether someone else has the session, or went on in it since it was looked at. */
+/** Whether another process holds the session, or has continued it since it was read. */
 function isTaken(error: unknown): boolean {
   return error instanceof SessionError && (error.code === "SESSION_BUSY" || error.code === "CONFLICT");
 }
@@ -209,7 +209,7 @@ function isTaken(error: unknown): boolean {
 function requestOf(agent: Agent, input: RunInput, loop: Partial<LoopOptions>): ManagedRunRequest {
   const model = loop.model && `${loop.model.provider}/${loop.model.id}`;
   const { deadline, output, outputRetries } = loop;
-  // Whoever takes the run up has no schema of ours, but JSON Schema says nearly as much.
+  // The process that continues the run does not have this schema object, so its JSON Schema is recorded.
   const options = output && { output: outputSchema(output), ...defined({ outputRetries }) };
   return { input, ...defined({ agent: agent.name ?? undefined, model, options, deadline }) };
 }

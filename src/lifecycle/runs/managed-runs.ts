@@ -27,40 +27,40 @@ import { untilAborted } from "../../agent/follow-abort.ts";
 
 const TRIES_MAX = 20;
 
-/** The options of a loop that are plain data and that whoever asks may choose. */
+/** The loop options that are plain data and that a requester may set. */
 const REQUEST_OPTIONS: readonly string[] = [
   ...["toolChoice", "thinkingLevel", "temperature", "maxOutputTokens", "stop", "providerOptions"],
   ...["maxToolRounds", "budget", "builtInTools", "ask", "output", "outputRetries"],
 ];
 
-/** The options of a stored request, those that this version does not know left out: another version may have written them. */
+/** The options of a stored request, without unknown ones, which another version may have written. */
 export function requestedOptions({ options = {} }: Pick<ManagedRunRequest, "options">): Partial<LoopOptions> {
   const known = Object.entries(withCurrentAsk(options)).filter(([key]) => REQUEST_OPTIONS.includes(key));
   return Object.fromEntries(known);
 }
 
-/** What is done where a run of the session is open: refuse, wait in the order of the log, or stop the one that has begun. */
+/** What to do if a run of the session is open: refuse, wait in log order, or cancel the running one. */
 export type IfBusy = "reject" | "enqueue" | "interrupt";
 
-/** What is asked of a session. */
+/** A request for a run. */
 export interface ManagedRunRequest {
-  /** Who is to answer: an agent or a group, by name (default: the only one that whoever runs it has). */
+  /** The name of the agent or group that must answer (default: the only one of the process that runs it). */
   readonly agent?: string;
   readonly group?: string;
-  /** What is said; an empty list of parts says nothing more, so that what was said last is answered. */
+  /** The input; an empty list of parts adds nothing: the last message of the session is answered. */
   readonly input: RunInput;
-  /** The entry to go on from, null for the very beginning (default: the leaf): the leaf moves there with the request. */
+  /** The entry to continue from, null for the beginning (default: the leaf). The request moves the leaf there. */
   readonly from?: string | null;
-  /** The caller's id for it (default: a UUIDv7): the same request again is the same run. */
+  /** The caller's id for the run (default: a UUIDv7). A repeated request with the same id is the same run. */
   readonly runId?: string;
-  /** Instead of the agent's own, as `provider/id`. */
+  /** The model to use instead of the agent's own, as `provider/id`. */
   readonly model?: string;
   /**
-   * What of a loop's options is plain data: parameters of the model's requests, rounds, budget, tools, `ask`, and
-   * the JSON Schema of an `output`.
+   * Loop options that are plain data: request parameters, rounds, budget, tools, `ask`, and the JSON Schema of an
+   * `output`.
    */
   readonly options?: JsonObject;
-  /** When it may begin at the earliest, and when it is stopped at the latest; ISO-8601 with milliseconds, UTC. */
+  /** The earliest start and the latest end; ISO-8601 with milliseconds, UTC. */
   readonly notBefore?: string;
   readonly deadline?: string;
   readonly ifBusy?: IfBusy;
@@ -72,37 +72,37 @@ export interface RunName {
   readonly sessionId: string;
 }
 
-/** Which run is stopped, and why. */
+/** Which run to cancel, and why. */
 export interface CancelRun {
   readonly runId?: string;
   readonly reason?: string;
 }
 
-/** A question: the id of the entry that asks, or one of the `questions` of an answer or of an open run. */
+/** A question: its id, or one of the `questions` of an answer or of an open run. */
 export type QuestionName = string | { readonly question: string };
 
-/** What goes with an approval. */
+/** Options of an approval. */
 export interface ApprovalWord {
-  /** Kept with it, for whoever reads the log. */
+  /** Recorded for readers of the log. */
   readonly note?: string;
 }
 
-/** What goes with a denial. */
+/** Options of a denial. */
 export interface DenialWord extends ApprovalWord {
-  /** Told to the model. */
+  /** Sent to the model. */
   readonly reason?: string | null;
 }
 
-/** What the runs of a manager are kept with. */
+/** What a `ManagedRuns` needs. */
 export interface ManagedRunsInit {
   readonly store: SessionStore;
   readonly sessions: ManagedSessions;
   readonly clock: () => Date;
 }
 
-/** Asks for runs, stops them, talks to them and answers their questions, whatever process has them. */
+/** Requests and cancels runs, adds input to them and answers their questions, whichever process holds them. */
 export class ManagedRuns {
-  /** Emits when a run of this process has let go of its session. */
+  /** Emitted when a run of this process has released its session. */
   readonly released: SessionSignal = new SessionSignal();
   readonly #store: SessionStore;
   readonly #sessions: ManagedSessions;
@@ -114,7 +114,7 @@ export class ManagedRuns {
     this.#clock = clock;
   }
 
-  /** Puts a request on record; the session's head with it. */
+  /** Records a request; returns it with the session's head. */
   async request(
     id: string,
     request: ManagedRunRequest,
@@ -123,7 +123,7 @@ export class ManagedRuns {
     const { runId = uuidv7(), ifBusy = "reject" } = checkRequest(request);
     const draft = requestDraft(runId, request);
     const drafts = [...moveDrafts(runId, request), draft];
-    // One after the other, so that requests of one process stand in the order in which they were made.
+    // Serialized, so that the requests of one process are recorded in the order in which they were made.
     return serialize(this.#store, id, async () => {
       const before = await this.#sessions.prepare(id, options);
       await this.#checkGoesOn(before, draft);
@@ -142,7 +142,7 @@ export class ManagedRuns {
     });
   }
 
-  /** Tells a run to stop; false where none is open. */
+  /** Asks a run to stop; false if none is open. */
   async cancel(id: string, { runId, reason }: CancelRun, options: ActorOptions): Promise<boolean> {
     const told = await this.#atVersion(id, options, ({ openRuns }) => {
       const run =
@@ -153,14 +153,14 @@ export class ManagedRuns {
     return told !== null;
   }
 
-  /** Takes a request back, unless someone has taken it up. */
+  /** Withdraws a request, unless a process has already started the run. */
   async withdraw(id: string, runId: string, options: ActorOptions): Promise<void> {
     await this.#atVersion(id, options, ({ openRuns }) =>
       openRuns.some((run) => run.runId === runId && run.state === "requested") ? [cancelDraft(runId, undefined)] : null,
     );
   }
 
-  /** Says something to the run that has begun. @throws {SessionError} `RUN_ENDED` where none has. */
+  /** Adds input to the running run. @throws {SessionError} `RUN_ENDED` if none is running. */
   async say(id: string, kind: "steer" | "followUp", content: Content, options: ActorOptions): Promise<void> {
     const said = await this.#atVersion(id, options, async ({ openRuns }) => {
       const run = begunOf(openRuns);
@@ -171,7 +171,7 @@ export class ManagedRuns {
     if (said === null) throw new SessionError("RUN_ENDED", `No run of session ${id} has begun; request one.`);
   }
 
-  /** Answers a question, by the id of its entry. The first answer counts, and the same one again is the same answer. */
+  /** Answers a question by its id. The first answer counts; repeating it has no effect. */
   async answer(
     id: string,
     named: QuestionName,
@@ -199,7 +199,7 @@ export class ManagedRuns {
     }
   }
 
-  /** What was asked for before is the same request, whatever the session says by now. */
+  /** A repeated request is accepted, even if the session has messages by now. */
   async #checkGoesOn({ header, messageCount }: SessionHead, { id, messages }: RequestDraft): Promise<void> {
     if (messageCount === 0 || messages === undefined || (await this.#store.getEntry(header.id, id)) !== null) return;
     checkUserMessages(header.id, messages);
@@ -213,7 +213,10 @@ export class ManagedRuns {
     );
   }
 
-  /** The request, with the end of whatever has begun; nothing of that where the request is on record already. */
+  /**
+   * Appends the request together with a cancel of the running run; if the request is already recorded, without the
+   * cancel.
+   */
   async #interrupt(id: string, asked: readonly AskDraft[], options: ActorOptions): Promise<AppendResult> {
     const guard = { status: "active" } as const;
     const draftsFor = async ({ openRuns }: SessionHead): Promise<readonly EntryDraft[]> => {
@@ -252,7 +255,9 @@ export class ManagedRuns {
     return entry;
   }
 
-  /** Whether the run inside of a tool that asked something is still there: it is gone with the process that has the run. */
+  /**
+   * Whether the run inside a tool that asked a question is still alive: it ends with the process that holds the run.
+   */
   async #isAskedStill(
     { header, openRuns }: Pick<SessionHead, "header" | "openRuns">,
     { id, runId }: EntryOf<"approval">,
@@ -263,7 +268,10 @@ export class ManagedRuns {
     return (await this.#store.leaseOf(header.id)) !== null;
   }
 
-  /** Appends what follows from where the session stands; null where nothing does. Looks again where someone was faster. */
+  /**
+   * Appends the drafts computed from the session's present state; null drafts append nothing. Repeats if another writer
+   * was faster.
+   */
   async #atVersion<Drafts extends readonly EntryDraft[] | null>(
     id: string,
     options: ActorOptions,
@@ -283,7 +291,7 @@ export class ManagedRuns {
     }
   }
 
-  /** Appends, and lets a run of this process read it immediately. */
+  /** Appends, and makes a run of this process read the entries immediately. */
   async #append(
     id: string,
     drafts: readonly EntryDraft[],
@@ -296,7 +304,7 @@ export class ManagedRuns {
   }
 }
 
-/** The run that has begun and has not ended: it works, waits for an answer, or has one. */
+/** The run that has started and has not ended: it is working, waits for an answer, or was answered. */
 function begunOf(openRuns: readonly OpenRun[]): OpenRun | undefined {
   return openRuns.find(({ state }) => state !== "requested");
 }
@@ -305,7 +313,7 @@ function cancelDraft(runId: string, reason: string | undefined): EntryDraft {
   return { type: "cancel", runId, ...defined({ reason }) };
 }
 
-/** Something of a request, under an id that makes it safe to repeat. */
+/** An entry of a request, with an id that makes it idempotent. */
 type AskDraft = EntryDraft & { readonly id: string };
 
 function moveDrafts(runId: string, { from }: ManagedRunRequest): readonly AskDraft[] {
@@ -351,7 +359,7 @@ function checkLoopOptions(options: JsonObject): void {
   );
 }
 
-/** @throws {SessionError} `INVALID_OPTION` for none of its words. */
+/** @throws {SessionError} `INVALID_OPTION` for an invalid value. */
 export function checkIfBusy(ifBusy: IfBusy): void {
   if (["reject", "enqueue", "interrupt"].includes(ifBusy)) return;
   throw new SessionError("INVALID_OPTION", `ifBusy is ${show(ifBusy)}; give "reject", "enqueue" or "interrupt".`);
@@ -361,16 +369,16 @@ function isCode(error: unknown, code: SessionError["code"]): boolean {
   return error instanceof SessionError && error.code === code;
 }
 
-/** Wakes those of this process who wait for a session. Nobody relies on it: who waits looks again by itself. */
+/** Wakes waiters of this process for a session. Only an optimization: waiters also poll. */
 class SessionSignal {
   readonly #waiting = new Map<string, Set<() => void>>();
 
-  /** Wakes everyone who waits for a session. */
+  /** Wakes all waiters for a session. */
   emit(sessionId: string): void {
     for (const wake of this.#waiting.get(sessionId) ?? []) wake();
   }
 
-  /** Resolves when the signal is emitted for a session, or after a time; rejects with the reason of an abort. */
+  /** Resolves when the signal is emitted for the session, or after a timeout; rejects with the reason of an abort. */
   async wait(sessionId: string, ms: number, signal: AbortSignal): Promise<void> {
     let wake: () => void = () => {};
     const woken = new Promise<void>((resolve) => {

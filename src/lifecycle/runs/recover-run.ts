@@ -23,35 +23,38 @@ import { inputSession, type ManagedRun, wakingAfter } from "./manage-run.ts";
 
 const TRIES_MAX = 10;
 
-/** Agents by name; a function is also asked with null, for runs whose log names none. */
+/** Agents by name. A function is called with null for runs whose log names no agent. */
 export type AgentsByName =
   | Readonly<Record<string, Agent>>
   | ReadonlyMap<string, Agent>
   | ((name: string | null, run: OpenRun) => Agent | null | undefined);
 
-/** How a run is taken up. What a loop takes goes before what the request says, which goes before the agent's own. */
+/** Options for recovering a run. Loop options override those of the request, which override the agent's own. */
 export interface RecoverOptions extends Omit<Partial<LoopOptions>, "persist" | "runId">, ActorOptions {
-  /** The models that a request may name, as `provider/id`. */
+  /** Finds the models that a request may name, as `provider/id`. */
   readonly models?: (id: string) => Model | null;
-  /** Gives what the run begins with another place for its tools. */
+  /** Sets the sandbox placement of the run's input. */
   readonly place?: (input: Session) => Session;
-  /** Asked once the run has its session and before it does anything; with false it lets go, and is due again. */
+  /**
+   * Called once the run holds its session, before it does anything. If it returns false, the run releases the session
+   * and is due again.
+   */
   readonly mayBegin?: () => Promise<boolean>;
   /** The result of `manager.due` for the session, so that it is not looked up again. */
   readonly due?: DueRun;
 }
 
-/** How a claim fails that came too late; one that took longer than its lease holds is among them. */
+/** The errors of a claim that came too late, or took longer than its lease. */
 const LATE: ReadonlySet<string> = new Set(["CONFLICT", "RUN_ENDED", "LEASE_LOST"]);
 
-/** A run that was taken up; in a box, since a run can be awaited. */
+/** A recovered run, wrapped in an object, because a run is itself awaitable. */
 export interface RecoveredRun {
   readonly run: SessionRun;
 }
 
 /**
- * Takes up the run of a session that is due: goes on with one whose process is gone or whose questions are answered, under
- * the same id, or begins one that was asked for. Null where nothing is due, or someone else has it.
+ * Recovers the due run of a session: continues one whose process is gone or whose questions are answered, under the
+ * same id, or starts a requested one. Null if none is due, or if another process holds it.
  */
 export async function recoverRun(
   init: ManagedRun,
@@ -70,16 +73,17 @@ export async function recoverRun(
       return started;
     } catch (error) {
       if (error instanceof SessionBusyError) return null;
-      // One that has begun has its input in the session, so it needs no room for that.
+      // A started run has its input in the session already, so it needs no room for that.
       if (error instanceof SessionCapacityError && due.run.state === "requested") await endRun(init, due, error);
-      // Someone went on meanwhile, or it was ended here because it got nowhere: what is due now is another matter.
+      // Another process has continued it in the meantime, or its end was recorded here because it made no progress:
+      // something else may be due now.
       if (!(error instanceof SessionError && LATE.has(error.code))) throw error;
     }
   }
   return null;
 }
 
-/** @throws {SessionError} `INVALID_OPTION` unless the agents and the functions in the options are of their types. */
+/** @throws {SessionError} `INVALID_OPTION` unless the agents and the functions in the options have the right types. */
 function checkRecovery(agents: AgentsByName, { due, place, models, mayBegin }: RecoverOptions): void {
   const isAgents = typeof agents === "function" || (typeof agents === "object" && agents !== null);
   checkArgument(isAgents, agents, "recover", "agents by name, such as { helper: agent }");
@@ -88,7 +92,7 @@ function checkRecovery(agents: AgentsByName, { due, place, models, mayBegin }: R
     checkArgument(value === undefined || typeof value === "function", value, "recover", `a function in ${name}`);
 }
 
-/** The run, claimed only if nothing was done about any since it was found; null where the session has changed by now. */
+/** Starts the run; it is claimed only if no run has changed since it was found. Null if the session has changed. */
 async function start(
   init: ManagedRun,
   due: DueRun,
@@ -102,7 +106,7 @@ async function start(
     await checkUnnamed(init.store, head);
   const asked = requestedOptions(request ?? {});
   try {
-    // By themselves, so that only what the request says is held against it.
+    // Checked separately, so that an error concerns only the options of the request.
     checkLoopOptions({ ...asked, model: agent.model });
   } catch (error) {
     await endRun(init, due, error);
@@ -128,15 +132,15 @@ async function start(
 }
 
 /**
- * Ends a run that can never begin or go on, since the session has no room for its input or the request has options that
- * cannot work: those that wait behind it must not wait for it, and no worker must take it up again and again.
+ * Ends a run that can never start or continue, because the session has no room for its input or the request has invalid
+ * options. Otherwise later runs would wait for it, and workers would retry it forever.
  */
 async function endRun({ store }: ManagedRun, { run, head }: DueRun, error: unknown): Promise<void> {
   const failed = { type: "run", runId: run.runId, phase: "failed", error: errorRecord(error) } as const;
   await store.append(head.header.id, [failed], { expectedVersion: head.version }).catch(() => {});
 }
 
-/** What a due run starts from: its input, or all that was said where it had begun. */
+/** The input of a due run, or the messages of the session if it has started. */
 async function inputOf({ store, sessionId }: ManagedRun, { run, request, head }: DueRun) {
   if (run.state === "requested" && request !== null) return inputSession(run.runId, request);
   const { user } = await resumeSession({ store, sessionId });
@@ -144,7 +148,7 @@ async function inputOf({ store, sessionId }: ManagedRun, { run, request, head }:
   return known === head.version ? user : null;
 }
 
-/** @throws {SessionError} `AGENT_NOT_FOUND`; the run stays as it is. */
+/** @throws {SessionError} `AGENT_NOT_FOUND`; the run stays open. */
 function agentFor({ run, request, agent: name, head }: DueRun, agents: AgentsByName): Agent {
   const { group } = request ?? {};
   const which = `Run ${show(run.runId)} of session ${head.header.id}`;
@@ -173,7 +177,8 @@ function lookUp(agents: AgentsByName, name: string | null, run: OpenRun): Agent 
 }
 
 /**
- * @throws {SessionError} `MODEL_NOT_FOUND` where a model that nobody named would go on in a session that another has answered.
+ * @throws {SessionError} `MODEL_NOT_FOUND` if a default model that nobody chose would continue a session that another
+ * model has answered.
  */
 export async function checkUnnamed(store: SessionStore, head: SessionHead): Promise<void> {
   const { byAnother, model } = await answeredBy(store, head);
@@ -185,7 +190,7 @@ export async function checkUnnamed(store: SessionStore, head: SessionHead): Prom
   );
 }
 
-/** @throws {SessionError} `MODEL_NOT_FOUND`; the run stays as it is. */
+/** @throws {SessionError} `MODEL_NOT_FOUND`; the run stays open. */
 function modelFor({ run, head }: DueRun, id: string, models: RecoverOptions["models"]): Model {
   const model = models?.(id) ?? null;
   if (model !== null) return model;

@@ -5,8 +5,9 @@ import type { Message } from "./ag-ui-core.ts";
 type Parts = Exclude<Extract<Message, { role: "user" }>["content"], string>;
 
 /**
- * The turns of a session as messages of AG-UI. An answer of a model has the id of what a person said, with how many
- * answers came before it: that is known when its first word is streamed, so that a snapshot has it under the same id.
+ * Converts the turns of a session to AG-UI messages. The id of an answer consists of the user message's id and the
+ * number of earlier answers to it. It is known when the first word is streamed, so a snapshot has the answer under the
+ * same id.
  */
 export function toAgUiMessages(turns: readonly ShownTurn[]): Message[] {
   let [asked, round] = ["", 0];
@@ -15,19 +16,19 @@ export function toAgUiMessages(turns: readonly ShownTurn[]): Message[] {
     if (role === "tool") return [{ id: `${asked}/${round}/${toolCallId}`, role, toolCallId, content: sent(content) }];
     if (role === "assistant") return answerOf(`${asked}/${++round}`, turn);
     const id = messageIdOf(turnId);
-    // What is said to a run in the middle does not begin another one.
+    // A message sent during a run does not start another run.
     if (role === "user" && (asked === "" || id !== turnId)) [asked, round] = [id, 0];
     return [{ id, role, content: role === "user" ? sent(content) : wholeText(content, "text") } as Message];
   });
 }
 
-/** The text of an answer in one piece, as it is streamed. */
+/** The text of an answer as one string, joined like the streamed text. */
 function wholeText(content: Content | null, type: "text" | "thinking"): string {
   if (content === null || typeof content === "string") return type === "text" ? (content ?? "") : "";
   return content.map((part) => (part.type === type ? part.text : "")).join("");
 }
 
-/** What a person or a tool said, as it is sent. */
+/** The content of a user message or a tool result, in the form that is sent. */
 export function sent(content: Content | null): string | Parts {
   if (content === null || typeof content === "string") return content ?? "";
   return content.flatMap((part): Parts => (part.type === "thinking" ? [] : [partOf(part)]));

@@ -19,12 +19,12 @@ import { answersOf, checkVersion, type RunInput, runInput, wordsOf } from "./run
 
 const event = named<object>("AgUiEvent", z.object({ type: z.string() }));
 
-/** What is told of no run. */
+/** For a stream without a run. */
 const NO_FEED: WriterFeed = { attach: () => () => {}, take: async () => null, questions: [], seen: 0 };
 
 type Call = RouteCall<unknown, RunInput>;
 
-/** Adds the route that a client of AG-UI talks to. A thread is a session. */
+/** Adds the route for AG-UI clients. A thread is a session. */
 export function mountAgUi(app: ServerApp, services: ServerServices, { backlog, feeds }: FrontEndParts): void {
   route(app, {
     method: "post",
@@ -50,7 +50,7 @@ export function mountAgUi(app: ServerApp, services: ServerServices, { backlog, f
   });
 }
 
-/** Does what a request asks for: answers, says something, or only joins. */
+/** Handles a request: appends answers to questions, requests a run, or only joins the present one. */
 async function askedBy(
   services: ServerServices,
   backlog: Backlog,
@@ -72,7 +72,7 @@ async function askedBy(
     return { said, runId: (said.head && openRunOf(said.head)?.runId) ?? null };
   checkRight(caller, "run");
   const { openRuns } = await visibleOrNewHead(services, sessionId, caller);
-  // While a run is open the request is refused, and so changes nothing.
+  // A request that changes variables is refused while a run is open, so it has no effect.
   if (isNew && openRuns.length === 0) {
     const drafts: EntryDraft[] = Object.keys(set).length > 0 ? [{ type: "variables", set, unset: [] }] : [];
     for (const { id, content } of words.slice(0, -1))
@@ -88,13 +88,16 @@ async function askedBy(
   return { runId, said: { ...said, turns: [...said.turns, ...turns], variables: { ...said.variables, ...set } } };
 }
 
-/** Whether something was said before the session was forked off: what it asked for is a run of another session. */
+/** Whether the message was inherited by a fork: then its run belongs to another session. */
 async function isInherited({ store }: ServerServices, head: SessionHead | null, entryId: string): Promise<boolean> {
   const entry = head && (await store.getEntry(head.header.id, entryId));
   return head !== null && entry !== null && !isOwn(head.header, entry, entry.seq);
 }
 
-/** What a client has changed of the variables. What it does not have stays: it may not have heard of it. */
+/**
+ * The variables that a client has changed. Variables that the client does not mention are kept: it may not know them
+ * yet.
+ */
 function changesOf({ state }: RunInput, variables: JsonObject): JsonObject {
   if (state === undefined || state === null) return {};
   if (typeof state !== "object" || Array.isArray(state)) refuse("body.state", "The state of a session is an object.");

@@ -13,41 +13,41 @@ import { type AgUiEvent, type Interrupt, PROTOCOL_VERSION } from "./ag-ui-core.t
 import { sent, toAgUiMessages } from "./ag-ui-messages.ts";
 import type { RunInput } from "./run-input.ts";
 
-/** The run that a stream tells of, and what was said before what it tells. */
+/** The run of a stream, and the messages before it. */
 export interface AskedStream {
-  /** A client has another name for it after an answer; null for none. */
+  /** Another run id that the client uses after an answer; null for none. */
   readonly runId: string | null;
   readonly said: SoFar;
-  /** Questions that were answered just now. */
+  /** The questions that the request has just answered. */
   readonly answered?: readonly string[];
 }
 
 type Finished = Extract<AgUiEvent, { type: "RUN_FINISHED" }>;
 
 /**
- * A session and its run as an AG-UI stream: what the log says, as snapshots, and what follows, up to where the run ends or
- * waits for a person's word. Words and calls have the ids that `toAgUiMessages` gives, and are chunks, which a reader begins
- * and ends by itself.
+ * Writes a session and its run as an AG-UI stream: snapshots of the log, followed by events until the run ends or waits
+ * for approval. Texts and calls have the ids of `toAgUiMessages` and are sent as chunk events, which need no explicit
+ * start and end.
  *
- * A snapshot goes so far into the log. What the run tells of that part is not sent again; what it tells live of a round
- * that the snapshot does not have is held until that is sure.
+ * A snapshot covers the log up to a position; recorded events before it are not sent again. Live events of a round are
+ * held until it is certain that the snapshot does not contain the round.
  */
 export class AgUiWriter implements RunWriter {
   readonly #services: ServerServices;
   readonly #call: RouteCall<unknown, RunInput>;
-  /** The id of the message that asked for the run. */
+  /** The id of the message that requested the run. */
   readonly #asked: string;
   readonly #reducer: AnswerReducer;
   #sure: AgUiEvent[];
   #held: AgUiEvent[] = [];
-  /** The last entry that the latest snapshot has. */
+  /** The position of the last entry in the latest snapshot. */
   #known = -1;
   #variables: JsonObject;
   #round = 0;
   #inStep = false;
-  /** The kinds of words that the present round has. */
+  /** The kinds of text in the present round. */
   readonly #kinds = new Set<TextPiece["kind"]>();
-  /** What was written is not what the log says: the messages are to be restated. */
+  /** The written text differs from the log: all messages must be sent again. */
   #astray = false;
   ended = false;
 
@@ -94,7 +94,7 @@ export class AgUiWriter implements RunWriter {
     }
   }
 
-  /** Sends all messages anew, instead of those that the reader has. */
+  /** Sends a snapshot of all messages, which replaces those that the reader has. */
   #restate({ turns, version }: SoFar): void {
     this.#known = version - 1;
     this.#sure.push({ type: "MESSAGES_SNAPSHOT", messages: toAgUiMessages(turns) });
@@ -158,13 +158,13 @@ export class AgUiWriter implements RunWriter {
     }
   }
 
-  /** The id of the answer of the present round. */
+  /** The id of the present round's answer. */
   get #id(): string {
     return `${this.#asked}/${this.#round}`;
   }
 
   #writeText({ kind, text: delta, begins }: TextPiece): AgUiEvent {
-    // It says anew what the reader has, or goes on after something else: the log says which.
+    // The text repeats what the reader has, or starts a new part; only the log tells which.
     this.#astray ||= begins === true && this.#kinds.has(kind);
     this.#kinds.add(kind);
     if (kind === "text") return { type: "TEXT_MESSAGE_CHUNK", messageId: this.#id, role: "assistant", delta };
@@ -179,7 +179,7 @@ export class AgUiWriter implements RunWriter {
   }
 }
 
-/** What an answer looks like, for a front end that makes a form of it. */
+/** The JSON Schema of an answer to a question, from which a front end can generate a form. */
 const ANSWER_SCHEMA = {
   type: "object",
   properties: { approved: { type: "boolean" }, reason: { type: "string" } },

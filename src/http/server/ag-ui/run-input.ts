@@ -9,15 +9,15 @@ import { PROTOCOL_VERSION } from "./ag-ui-core.ts";
 
 const MESSAGES_MAX = 10_000;
 
-/** A person's word on a question of a run. */
+/** A user's answer to a question of a run. */
 type Resume = { readonly interruptId: string } & (
   | { readonly status: "cancelled" }
   | { readonly status: "resolved"; readonly payload: { readonly approved: boolean; readonly reason?: string } }
 );
 
-/** What a client of AG-UI asks for; whatever else its body holds is passed over. */
+/** A request of an AG-UI client; other fields of its body are ignored. */
 export interface RunInput {
-  /** The session. */
+  /** The session's id. */
   readonly threadId: string;
   readonly runId: string;
   readonly protocolVersion?: string | null;
@@ -26,7 +26,7 @@ export interface RunInput {
   readonly resume?: readonly Resume[] | null;
 }
 
-// What else an answer says, such as other arguments, would not be done.
+// Strict, because other fields, such as edited arguments, would be ignored.
 const payload = z.strictObject({ approved: z.boolean(), reason: z.string().optional() });
 const resume = z.union(
   [
@@ -55,7 +55,7 @@ export function checkVersion({ protocolVersion }: RunInput): void {
   refuse("body.protocolVersion", `The server speaks AG-UI ${PROTOCOL_VERSION}; use @ag-ui/client 1.`);
 }
 
-/** The answers of a person, by what they answer. */
+/** The answers of the user, by question. */
 export function answersOf({ resume: given }: RunInput): readonly QuestionAnswer[] {
   return (given ?? []).map((one) => {
     const { approved, reason } = one.status === "resolved" ? one.payload : { approved: false };
@@ -63,15 +63,15 @@ export function answersOf({ resume: given }: RunInput): readonly QuestionAnswer[
   });
 }
 
-/** Something that a person says. */
+/** Something that a user says. */
 export interface Words {
   readonly id: string;
   readonly content: Content;
 }
 
 /**
- * What a person says: their messages after the last one that the log has. Where nothing comes after that one, it is asked
- * for again. Of what others said the log is the witness, not the client. @throws {HttpError} `INVALID_REQUEST`.
+ * The user's messages after the last one that is in the log. If there are none, the last one is answered again.
+ * Messages of other roles are taken from the log only, never from the client. @throws {HttpError} `INVALID_REQUEST`.
  */
 export function wordsOf({ messages, resume }: RunInput, turns: readonly ShownTurn[]): readonly Words[] {
   const said = new Map(turns.flatMap(({ role, turnId }) => (role === "user" ? [[messageIdOf(turnId), turnId]] : [])));

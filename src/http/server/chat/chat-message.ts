@@ -3,14 +3,14 @@ import type { ChatRequest } from "../../chat-wire.ts";
 import type { QuestionAnswer } from "../runs/speak-to-run.ts";
 import { refuse } from "../schema.ts";
 
-/** What a request says: something of a person, or what a person thinks of calls. */
+/** The new part of a request: a user's message, or answers to questions about calls. */
 export type ChatMessage =
   | { readonly role: "user"; readonly id: string; readonly content: Content }
   | { readonly role: "assistant"; readonly answers: readonly QuestionAnswer[] };
 
 type Fields = Readonly<Record<string, unknown>>;
 
-/** The last message of a request, which is what is new. @throws {HttpError} `INVALID_REQUEST`. */
+/** The last message of a request, the only new one. @throws {HttpError} `INVALID_REQUEST`. */
 export function lastMessageOf({ messages }: ChatRequest): ChatMessage {
   const at = `body.messages.${messages.length - 1}`;
   const message: Fields = messages.at(-1) ?? refuse("body.messages", "There is no message.");

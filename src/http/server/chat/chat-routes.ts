@@ -39,7 +39,7 @@ const chatView = named<ChatView>(
 const chunks = named<object>("UIMessageChunk", z.object({ type: z.string() }));
 const STREAM = eventStream("a chunk of the AI SDK's UI message stream, the last is [DONE]", chunks);
 
-/** Adds the routes that `useChat` of the AI SDK talks to. A chat is a session. */
+/** Adds the routes for `useChat` of the AI SDK. A chat is a session. */
 export function mountChat(app: ServerApp, services: ServerServices, parts: FrontEndParts): void {
   mountStreams(app, services, parts);
   route(app, {
@@ -68,7 +68,7 @@ export function mountChat(app: ServerApp, services: ServerServices, parts: Front
   });
 }
 
-/** Streams a run from its beginning to whoever sent a request, up to where it ends or waits for a person's word. */
+/** Streams a run to the client from its beginning until it ends or waits for approval. */
 async function streamChat(
   services: ServerServices,
   feeds: RunFeeds,

@@ -13,7 +13,10 @@ import { readSoFar } from "../runs/so-far.ts";
 import type { Caller, ServerServices } from "../server-services.ts";
 import type { ChatMessage } from "./chat-message.ts";
 
-/** The run that a person's message asks for: a new one, another answer to it, or an answer to what it says now. */
+/**
+ * The run that a user's message requests: a new one, another answer to the same message, or an answer to the edited
+ * message.
+ */
 export async function askedBy(
   { store }: ServerServices,
   head: SessionHead,
@@ -24,12 +27,12 @@ export async function askedBy(
   const isAgain = regenerates || messageId !== undefined;
   const run = { ...defined({ agent, model }), runId: isAgain ? `${said}~${uuidv7()}` : said };
   const before = isAgain ? await findSaid(store, head, said) : null;
-  // What could not be asked for the first time is asked for by another try.
+  // If the first request was refused, a retry makes it again.
   if (before === null) return { ...run, input: content };
   return regenerates ? { ...run, input: [], from: before.id } : { ...run, input: content, from: before.parentId };
 }
 
-/** What a person said on the active path, by the id that a front end knows it under; null where it is not there. */
+/** Finds a user's message on the active path by the id that a front end uses; null if it is not there. */
 async function findSaid(
   store: SessionStore,
   { header, leafId }: SessionHead,
@@ -43,7 +46,7 @@ async function findSaid(
   return null;
 }
 
-/** What a chat has come to, as messages; none where it could begin here. */
+/** The messages of a chat; none if the chat could be created here. */
 export async function readChat(services: ServerServices, id: string, caller: Caller): Promise<ChatView> {
   const { head, turns } = await readSoFar(services, id, caller);
   const run = head && openRunOf(head);

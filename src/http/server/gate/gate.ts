@@ -64,7 +64,7 @@ export class Gate {
     this.#rate?.take(`address ${address} ${openPath}`);
   }
 
-  /** The origin of the request, if it is one whose pages may read the answer; else null. */
+  /** The request's origin if its pages may read the answer; otherwise null. */
   allowedOriginOf({ headers }: Request): string | null {
     const origin = headers.get("origin");
     return origin !== null && this.#options.allowedOrigins.includes(origin) ? origin : null;

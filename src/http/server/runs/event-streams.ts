@@ -2,15 +2,15 @@ import { SessionCapacityError } from "../../../session/errors.ts";
 import type { Admission } from "../gate/authenticator.ts";
 import { HttpError } from "../http-error.ts";
 
-/** How much of a source goes into one piece, about. */
+/** The approximate size of a frame in characters. */
 export const FRAME_CHARACTERS_MAX: number = 64 * 1024;
 
 const HEARTBEAT_MS = 15_000;
-/** How often it is looked whether those who read streams may still do so. */
+/** How often the permissions of open streams are checked. */
 const LOOK_MS = 250;
 const STREAMS_MAX = 10_000;
 const encoder = new TextEncoder();
-/** A comment, which readers skip; it keeps proxies from closing a connection that seems idle. */
+/** A comment, which clients ignore; it keeps proxies from closing an idle connection. */
 const HEARTBEAT = encoder.encode(":\n\n");
 
 const HEADERS: Readonly<Record<string, string>> = {
@@ -19,31 +19,34 @@ const HEADERS: Readonly<Record<string, string>> = {
   "x-accel-buffering": "no",
 };
 
-/** Where the frames of one event stream come from. */
+/** The source of the frames of an event stream. */
 export interface FrameSource {
-  /** What is there now, at most about `FRAME_CHARACTERS_MAX`; an empty text when nothing is, null at the end. */
+  /**
+   * Returns the available frames, up to about `FRAME_CHARACTERS_MAX` characters; an empty string if there are none,
+   * null at the end.
+   */
   take(): string | null | Promise<string | null>;
-  /** From now on `wake` is called when there may be more; what comes back ends that. */
+  /** Calls `wake` when there may be more frames. Returns a function that stops this. */
   attach(wake: () => void): () => void;
 }
 
-/** Who reads a stream, and whether they would still be let in. */
+/** The reader of a stream, and whether the reader still has access. */
 export type StreamReader = Pick<Admission, "caller" | "holds">;
 
-/** How the streams of a server are kept. */
+/** Options of the event streams of a server. */
 export interface EventStreamsOptions {
-  /** How many streams a user may have open. */
+  /** The most open streams of a user. */
   readonly streamsPerUser: number;
   readonly heartbeatMs?: number;
 }
 
 /**
- * The event streams of a server that are open.
+ * The open event streams of a server.
  *
- * - A stream takes from its source only what its client has room for, so that a slow client costs no memory here.
- * - A client that is gone is forgotten at once.
- * - A stream ends within a second when what let its reader in does not any more, or has expired.
- * - One timer serves all of them for each of these.
+ * - A stream reads from its source only when the connection has room (backpressure), so a slow client needs no memory.
+ * - A stream ends immediately when its client disconnects.
+ * - A stream ends within a second after its reader loses access.
+ * - All streams share one timer for each check.
  */
 export class EventStreams {
   readonly #open = new Set<EventStream>();
@@ -62,12 +65,12 @@ export class EventStreams {
   }
 
   /**
-   * Sends a source as Server-Sent Events to whoever asked for it, for as long as they would be let in.
+   * Sends a source as Server-Sent Events, as long as the reader has access.
    *
    * @throws {HttpError} `TOO_MANY_STREAMS`.
    */
   open(source: FrameSource, { method, signal }: Pick<Request, "method" | "signal">, reader: StreamReader): Response {
-    // Nobody would read what a client gets that wants the headers only, or that has left already.
+    // The client wants only the headers, or has already disconnected.
     if (method === "HEAD" || signal.aborted) return new Response(null, { headers: HEADERS });
     if (this.#open.size >= STREAMS_MAX) throw new SessionCapacityError("open event streams", STREAMS_MAX);
     const { userId } = reader.caller;
@@ -82,11 +85,11 @@ export class EventStreams {
         setInterval(() => this.#look(), LOOK_MS).unref(),
       ];
     }
-    // Nothing is read ahead: each piece is taken when the connection can hold it.
+    // No buffer: each frame is read when the connection can take it.
     return new Response(new ReadableStream(stream, { highWaterMark: 0 }), { headers: HEADERS });
   }
 
-  /** Ends every stream; clients come back, here or to whoever takes over. */
+  /** Ends all streams; clients reconnect to this server or another one. */
   close(): void {
     for (const stream of [...this.#open]) stream.end();
   }
@@ -118,9 +121,9 @@ function tooMany(streamsPerUser: number): HttpError {
   );
 }
 
-/** One open stream; a source of bytes for its connection. */
+/** An open stream: the byte source of its connection. */
 class EventStream {
-  /** Whether its reader may go on reading. */
+  /** Whether its reader still has access. */
   readonly holds: () => boolean;
   readonly #source: FrameSource;
   readonly #signal: AbortSignal;
@@ -128,9 +131,9 @@ class EventStream {
   readonly #forget: () => void;
   readonly #detach: () => void;
   #controller: ReadableStreamDefaultController<Uint8Array> | null = null;
-  /** The connection has room and the source had nothing. */
+  /** The connection has room, but the source had nothing. */
   #waiting = false;
-  /** The source may have more than when it was last asked. */
+  /** The source may have more since the last read. */
   #stale = false;
 
   constructor(source: FrameSource, signal: AbortSignal, holds: () => boolean, forget: () => void) {
@@ -150,7 +153,7 @@ class EventStream {
     try {
       await this.#fill();
     } catch {
-      // A client that rejoins gets the reason; in the middle of a stream nothing can carry it.
+      // A client that reconnects gets the reason as an answer; an open stream cannot carry it.
       this.end();
     }
   }
@@ -165,7 +168,7 @@ class EventStream {
     try {
       controller?.close();
     } catch {
-      // It was cancelled at the same moment.
+      // The stream was cancelled at the same moment.
     }
   }
 

@@ -119,7 +119,7 @@ function mountListing(app: ServerApp, services: ServerServices): void {
 
 function mountSaying(app: ServerApp, services: ServerServices): void {
   const { manager } = services;
-  /** A route that says something to a run and answers with how that stands then. */
+  /** Adds a route that sends something to a run and answers with the run's state. */
   const add = <Body>(
     added: Pick<Route<unknown, Body>, "path" | "operationId" | "summary" | "needs" | "body" | "content" | "frees">,
     say: (call: RouteCall<unknown, Body>, sessionId: string) => Promise<string>,
@@ -247,10 +247,10 @@ function positionOf(lastEventId: string): number {
   throw new HttpError("EVENT_ID_UNKNOWN", "Last-Event-ID is not the position of an entry; leave it out.");
 }
 
-/** Of how many sessions the runs are shown that wait. */
+/** The most sessions whose waiting runs are shown. */
 const WAITING_SESSIONS_MAX = 50;
 
-/** The fleet, as a caller may see it. Costs what is shown, and a count of what waits. */
+/** The fleet as visible to a caller. Reads only what is shown, and the number of waiting runs. */
 async function readFleet(services: ServerServices, caller: Caller): Promise<FleetView> {
   const { roster, store } = services;
   const pageOf = (state: "requested" | "interrupted"): Promise<FleetView["requested"]> =>

@@ -12,15 +12,15 @@ import { HttpError } from "../http-error.ts";
 import type { Caller, ServerServices } from "../server-services.ts";
 import { visibleHead } from "../routes/session-access.ts";
 
-/** For how long it is known how many wait. */
+/** How long the number of waiting runs is cached. */
 const COUNTED_MS = 250;
 
-/** What is asked for; of the routes, only the chat's can say from where. */
+/** A request for a run; only the chat routes can set where it continues from. */
 export type AskedRun = RunRequest & { readonly from?: string | null };
 
 /**
- * Asks for a run on a caller's behalf, and tells those who could run it; its id. The same request again is the same run,
- * whatever holds by now. One that is refused has changed nothing.
+ * Requests a run for a caller and notifies the workers; returns its id. A repeated request returns the same run. A
+ * refused request has no effect.
  */
 export async function requestRun(
   services: ServerServices,
@@ -44,18 +44,21 @@ export async function requestRun(
   const options = output === undefined ? {} : { options: { output } };
   const { runId } = await manager.request(sessionId, { ...rest, ...options, ...who }, { actor: caller });
   const runner = who.agent ?? request.group ?? "";
-  // What is on record is found by the next sweep where nobody hears of it now.
+  // The request is recorded: if the notification fails, the next sweep finds the run.
   await queue.notify(sessionId, { runner, priority: await backlog.priorityOf(head) }).catch(report);
   return runId;
 }
 
-/** @throws {HttpError} `INVALID_REQUEST` for a schema with a pattern: a stranger's can backtrack for hours, and stop a worker. */
+/**
+ * @throws {HttpError} `INVALID_REQUEST` for a schema with a pattern: an untrusted pattern can backtrack for hours and
+ * block a worker.
+ */
 function checkPatterns(output: JsonObject): void {
   const problem = findSchemaProblem(outputSchema(output), { name: "output", patterns: false });
   if (problem !== null) throw new HttpError("INVALID_REQUEST", `The schema of the output is refused: ${problem}.`);
 }
 
-/** What waits to be taken up, as the log has it. */
+/** The waiting runs, as recorded in the log. */
 export class Backlog {
   readonly #store: SessionStore;
   readonly #max: number;
@@ -67,7 +70,7 @@ export class Backlog {
     this.#max = max;
   }
 
-  /** @throws {HttpError} `OVERLOADED` where as many wait as may. */
+  /** @throws {HttpError} `OVERLOADED` if the maximum number of runs is waiting. */
   async check(): Promise<void> {
     const nowMs = performance.now();
     if (nowMs - this.#countedMs > COUNTED_MS) {
@@ -82,31 +85,33 @@ export class Backlog {
     this.#waiting += 1;
   }
 
-  /** Who has many that wait lets others go first. */
+  /** The priority of a run: runs of a user with many waiting runs come later. */
   priorityOf({ header: { userId } }: SessionHead): Promise<number> {
     return this.#store.count({ runs: "requested", ...(userId === null ? {} : { userId }) });
   }
 }
 
-/** A session that a caller may write to. @throws {SessionError} with what its status is. */
+/** The session, if the caller may write to it. @throws {SessionError} that names its status. */
 export async function writableHead(services: ServerServices, sessionId: string, caller: Caller): Promise<SessionHead> {
   const head = await visibleHead(services, sessionId, caller);
   if (head.status !== "active") throw statusError(sessionId, head.status);
   return head;
 }
 
-/** What is said to whoever comes when the server ends. */
+/** The error for requests during shutdown. */
 export function draining(): HttpError {
   return new HttpError("DRAINING", "The server is shutting down; try again later.");
 }
 
-/** The name of an agent that the server or a worker has. @throws {HttpError} `AGENT_NOT_FOUND` for any other. */
+/** Checks that the server or a worker has the agent. @throws {HttpError} `AGENT_NOT_FOUND` otherwise. */
 export function checkAgent({ agents, roster }: ServerServices, name: string | null): string {
   if (name !== null && (agents.has(name) || roster.workers.some((worker) => worker.agents.includes(name)))) return name;
   throw new HttpError("AGENT_NOT_FOUND", `The server has no agent ${name === null ? "at all" : show(name)}.`);
 }
 
-/** Who is to answer, by name: the first agent unless another or a group is named, or another was asked before. */
+/**
+ * The name of the agent or group that must answer: the requested one, the one that answered before, or the first agent.
+ */
 function whoIsAsked(
   services: ServerServices,
   { agent, group, model }: RunRequest,

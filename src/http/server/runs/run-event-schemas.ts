@@ -7,7 +7,7 @@ import { json, jsonObject, named, nameVariants } from "../schema.ts";
 import { approval } from "./run-schemas.ts";
 
 const text = z.string();
-/** `agent` is there where the run of a group tells what happens in an agent's own. */
+/** `agent` is set for events of an agent's own run inside a group. */
 const ofRun = { agent: z.string().optional() };
 const inRound = { ...ofRun, round: z.int().min(0) };
 const error = named<RunError>(
@@ -24,7 +24,7 @@ function event<const Type extends string, Fields extends z.core.$ZodLooseShape>(
   return z.object({ type: z.literal(type), runId: text, ...fields });
 }
 
-/** What happens in a run, of an agent or of a group. */
+/** An event of an agent's or a group's run. */
 export const runEvent: z.ZodType<WireRunEvent> = named<WireRunEvent>(
   "RunEvent",
   nameVariants(

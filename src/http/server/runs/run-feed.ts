@@ -15,12 +15,12 @@ import { textOf } from "../../../session/message.ts";
 import { recordedProblem } from "../problem.ts";
 
 /**
- * How long an event of the log waits for what was told live before it. What is told goes in batches, over a queue, and the
- * log is often quicker.
+ * How long a recorded event waits for earlier live events, which arrive in batches over a queue and are often later
+ * than the log.
  */
 const HOLD_MS = 1000;
 
-/** What it takes to follow a run. */
+/** What a `RunFeed` needs. */
 export interface FeedInit {
   readonly sessionId: string;
   readonly store: SessionStore;
@@ -33,14 +33,15 @@ export interface FeedInit {
 }
 
 /**
- * The events of a run after an id, or from its beginning: what lasts from the log, and between it what is told live.
- * Null when the run has ended there.
+ * Follows the events of a run after an event id, or from its beginning: recorded events from the log, and live events
+ * in between. Null if the run ended before that id.
  *
- * An id is `seq.claim.delta`: the entry that the event is made from, or the run's last entry when it was told live, the
- * claim that the run was in, and how many events were told live since that entry. Ids rise, whichever server gives them, so
- * that whoever goes on after one gets nothing twice.
+ * An event id is `seq.claim.delta`: the position of the event's entry (for a live event, of the run's last entry), the
+ * claim, and the number of live events since that entry. Ids increase on every server, so a reader that continues after
+ * one gets no event twice.
  *
- * @throws {HttpError} `EVENT_ID_UNKNOWN` for an id that no event of the run has; `EVENT_GONE` when its entry was erased.
+ * @throws {HttpError} `EVENT_ID_UNKNOWN` for an id that no event of the run has; `EVENT_GONE` when its entry was
+ * erased.
  */
 export async function followRun(init: FeedInit, lastEventId: string | null): Promise<RunFeed | null> {
   const { first, head, watches, runId } = init;
@@ -80,15 +81,15 @@ function unknownId(): HttpError {
   );
 }
 
-/** An event of a run, and how it is sent. */
+/** An event of a run, with its id and data. */
 export interface FedEvent {
   readonly event: WireRunEvent;
-  /** The entry that it is made from, or after which it was told live. */
+  /** The position of its entry; for a live event, of the entry before it. */
   readonly seq: number;
   readonly frame: string;
 }
 
-/** The events of a run as they are. */
+/** The frames of a run's events, unchanged. */
 export function framesOf(feed: Pick<RunFeed, "attach" | "take">): FrameSource {
   return {
     attach: (wake) => feed.attach(wake),
@@ -101,13 +102,13 @@ export type WriterFeed = Pick<RunFeed, "attach" | "take" | "questions" | "seen">
 
 /** Writes the events of a run in the format of a front end. */
 export interface RunWriter {
-  /** The data of what is sent for some events; they are null once there are no more. */
+  /** The data to send for these events; null events mean that there are no more. */
   write(fed: readonly FedEvent[] | null, feed: WriterFeed): readonly string[] | Promise<readonly string[]>;
-  /** Whether all was told, up to where the run ends or waits for a person's word. */
+  /** Whether everything was sent, up to the end of the run or an approval. */
   readonly ended: boolean;
 }
 
-/** The events of a run as a writer tells them. */
+/** The frames that a writer makes of a run's events. */
 export function writtenFrames(feed: WriterFeed, writer: RunWriter): FrameSource {
   return {
     attach: (wake) => feed.attach(wake),
@@ -117,7 +118,7 @@ export function writtenFrames(feed: WriterFeed, writer: RunWriter): FrameSource 
         const written = await writer.write(fed, feed);
         if (written.length > 0) return written.map((data) => `data: ${data}\n\n`).join("");
         if (fed === null) return null;
-        // What is not sent is no reason to wait for more.
+        // Nothing to send, but more events may be available already.
         if (fed.length === 0) return "";
       }
       return null;
@@ -125,19 +126,19 @@ export function writtenFrames(feed: WriterFeed, writer: RunWriter): FrameSource 
   };
 }
 
-/** Where a reader is in a run. */
+/** A reader's position in a run. */
 interface FeedStart {
-  /** The latest event that the reader has. */
+  /** The position of the latest event that the reader has. */
   readonly position: EventPosition;
-  /** The entry with which whoever has the run began; null before anyone has. */
+  /** The position of the last claim's start; null before the first. */
   readonly started: number | null;
 }
 
-/** An entry, and what it tells of the run. */
+/** An entry, and its event. */
 interface NextEntry {
   readonly seq: number;
   readonly event: WireRunEvent | null;
-  /** Whether whoever has the run tells of it, so that they tell first what came before. */
+  /** Whether the run's holder publishes live events, so that they must be sent first. */
   readonly isTold: boolean;
   readonly claim: number;
 }
@@ -153,16 +154,16 @@ export class RunFeed {
   #started: number | null;
   #claim: number;
   #seen: number;
-  /** How many events were told live up to the position, as whoever has the run counts them; null where that is not known. */
+  /** The number of live events up to the position, as the publisher counts them; null if unknown. */
   #count: number | null = null;
   #wake: () => void = () => {};
   #timer: NodeJS.Timeout | undefined;
   #heldSinceMs: number | null = null;
-  /** Whether nobody told anything about the run for as long as an event waited; no other one waits then. */
+  /** Whether an event has waited in vain for live events of the run; others then do not wait. */
   #untold = false;
-  /** What was told live of the round, where that is known from its beginning. */
+  /** The live text of the round, if it is known from its beginning. */
   #text: string | null = null;
-  /** Whether something of the round was said to be missing. */
+  /** Whether missing live events of the round were already reported. */
   #isCounted = false;
   #ended = false;
 
@@ -176,17 +177,17 @@ export class RunFeed {
     this.#seen = position.seq;
   }
 
-  /** The latest entry of the session that was looked at. */
+  /** The position of the latest entry that was read. */
   get seen(): number {
     return this.#seen;
   }
 
-  /** What the run asks and nobody has answered; nothing while the reader has not come to what was there at first. */
+  /** The unanswered questions of the run; none until the reader has processed the entries that existed at first. */
   get questions(): readonly QuestionView[] {
     return this.#seen < this.#init.head.version - 1 ? [] : questionViews(this.#run);
   }
 
-  /** From now on `wake` is called when there may be more; what comes back ends that. */
+  /** Calls `wake` when there may be more events. Returns a function that stops this. */
   attach(wake: () => void): () => void {
     this.#wake = wake;
     const detach = [this.#reader.attach(wake), this.#init.live.listen(this.#init, wake)];
@@ -196,7 +197,7 @@ export class RunFeed {
     };
   }
 
-  /** What is there now; nothing when nothing is, null at the end. */
+  /** Returns the available events; none if there are none, null at the end. */
   async take(): Promise<readonly FedEvent[] | null> {
     while (!this.#ended) {
       let isLast = false;
@@ -214,13 +215,13 @@ export class RunFeed {
     return null;
   }
 
-  /** Takes entries one after the other; false where one has to wait. */
+  /** Processes entries in order; false if one has to wait. */
   #takeEntries(fed: FedEvent[]): boolean {
     for (;;) {
       this.#next ??= this.#readNext();
       if (this.#next === null) return true;
       const { seq, event, claim } = this.#next;
-      // An event that was told live goes before what the log says after it, as it was told before that was written.
+      // Live events are sent before the recorded event that follows them.
       fed.push(...this.#live(seq - 1));
       if (this.#waits(this.#next)) return false;
       this.#next = null;
@@ -229,7 +230,7 @@ export class RunFeed {
       fed.push(...this.#dropped(this.#toldBefore(seq), seq));
       fed.push(...this.#lost(seq, event));
       if (begins(event)) {
-        // Who comes in the middle counts from what is told next.
+        // A reader that joins in the middle counts from the next live event.
         this.#count = seq < this.#init.head.version ? null : 0;
         [this.#started, this.#untold] = [seq, false];
       }
@@ -247,12 +248,12 @@ export class RunFeed {
     const { open } = this.#run;
     const { state, event } = stepRun(this.#run, entry, this.#init.head.header);
     this.#run = state;
-    // What was there when the reader came is long told.
+    // The live events of entries from before the reader joined were published long ago.
     const isTold = (open?.state === "started" || begins(event)) && entry.seq >= this.#init.head.version;
     return { seq: entry.seq, event, isTold, claim: state.claim };
   }
 
-  /** Whether an entry has to wait for what was told live before it. */
+  /** Whether an entry must wait for earlier live events. */
   #waits({ seq, event, isTold }: NextEntry): boolean {
     clearTimeout(this.#timer);
     if (event === null || !isTold || this.#untold || this.#hasHeard(seq, event)) {
@@ -270,7 +271,7 @@ export class RunFeed {
     return false;
   }
 
-  /** Whether whoever has the run has told all that came before an entry. */
+  /** Whether all live events before an entry have arrived. */
   #hasHeard(seq: number, event: WireRunEvent): boolean {
     const last = this.#init.live.last(this.#init);
     return last !== null && last.seq >= seq && last.since >= (begins(event) ? seq : (this.#started ?? 0));
@@ -281,7 +282,7 @@ export class RunFeed {
     for (const notice of this.#init.live.after(this.#init, this.#position)) {
       const { event, text, seq, delta, since, count } = notice;
       if (seq > upTo) break;
-      // Who had the run before may go on to tell of it for a moment.
+      // The previous holder may publish for a moment longer.
       if (since < (this.#started ?? 0)) continue;
       this.#count ??= count - delta + (seq === this.#position.seq ? this.#position.delta : 0);
       fed.push(...this.#dropped(count - 1, seq));
@@ -293,7 +294,7 @@ export class RunFeed {
     return fed;
   }
 
-  /** How many events were told live before an entry, as far as that is known. */
+  /** The number of live events before an entry, as far as it is known. */
   #toldBefore(seq: number): number {
     const { live } = this.#init;
     const isOurs = ({ since }: { readonly since: number }): boolean => since >= (this.#started ?? 0) && since < seq;
@@ -304,16 +305,16 @@ export class RunFeed {
   }
 
   /**
-   * Who has written a round may have died before its last words were published, and nobody knows how many those are: at
-   * least one is said to be missing then.
+   * The writer of a round may have died before it published the last live events, and their number is unknown: at least
+   * one is then reported as missing.
    */
   #lost(seq: number, event: WireRunEvent): FedEvent[] {
     const [told, isCounted] = [this.#text, this.#isCounted];
     const endsRound = event.type === "round-finished" && !("agent" in event);
     if (endsRound || begins(event)) [this.#text, this.#isCounted] = ["", false];
-    // The text of a round follows the results of the calls before it.
+    // The text of a round starts after the results of earlier calls.
     this.#text ??= "";
-    // What was there when the reader came was told to others.
+    // Live events from before the reader joined went to other readers.
     if (!endsRound || told === null || isCounted || seq < this.#init.head.version) return [];
     if (told === textOf(event.message.content)) return [];
     if (this.#count !== null) this.#count += 1;
@@ -339,17 +340,17 @@ export class RunFeed {
   }
 }
 
-/** Whether an event says that someone has the run from here on. */
+/** Whether an event marks the start of a claim. */
 function begins(event: WireRunEvent | null): boolean {
   return event?.type === "run-started" || event?.type === "group-started";
 }
 
-/** Whether no event of a run follows this one. */
+/** Whether an event is the last one of a run. */
 function endsRun({ type }: WireRunEvent): boolean {
   return type === "run-finished" || type === "run-failed" || type === "group-finished" || type === "group-failed";
 }
 
-/** What a run asks and nobody has answered. */
+/** The unanswered questions of a run. */
 export function questionViews({ questions }: RunState): readonly QuestionView[] {
   return questions.map(({ approval: { innerRunId: _inner, following: _following, ...shown }, askedAt, expiresAt }) => ({
     ...shown,
@@ -358,19 +359,19 @@ export function questionViews({ questions }: RunState): readonly QuestionView[] 
   }));
 }
 
-/** A live event as a part of a stream. */
+/** A live event as a frame. */
 export function liveFrame(event: WireRunEvent): string {
   return frameOf(redacted(event));
 }
 
-/** An event as clients get it: an error in it names nothing of the server. */
+/** An event as clients may see it: errors in it reveal nothing about the server. */
 function redacted(event: WireRunEvent): WireRunEvent {
   if (event.type === "group-finished" && event.outcome.reason === "agent-failed")
     return { ...event, outcome: { ...event.outcome, error: recordedError(event.outcome.error) } };
   return "error" in event && event.error !== undefined ? { ...event, error: recordedError(event.error) } : event;
 }
 
-/** How a run failed, from what its log or an event has of it. */
+/** The error of a run, from its log or an event. */
 export function recordedError(recorded: unknown): RunError {
   const { code, detail: message } = recordedProblem(recorded);
   const known = (recorded ?? {}) as { readonly message?: unknown; readonly details?: JsonObject };
@@ -378,7 +379,7 @@ export function recordedError(recorded: unknown): RunError {
   return whole ? { code, message, details: known.details } : { code, message };
 }
 
-/** An event as a part of a stream, without its id. */
+/** An event as a frame without an id. */
 function frameOf(event: WireRunEvent): string {
   return `event: ${event.type}\ndata: ${JSON.stringify(event)}\n\n`;
 }

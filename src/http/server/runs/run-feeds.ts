@@ -10,23 +10,23 @@ import { SessionWatches } from "./session-watches.ts";
 import { RUN_HEADER } from "../../chat-wire.ts";
 import { cancelRun } from "./speak-to-run.ts";
 
-/** What the streams of a server's runs share. */
+/** What all streams of a server's runs share. */
 export interface RunFeeds {
   readonly streams: EventStreams;
   readonly watches: SessionWatches;
   /** Counts the readers of runs for a front end. */
   readonly readers: ReaderCounts;
-  /** The events of a run after an id, or from its beginning; null when the run has ended there. */
+  /** Follows the events of a run after an event id, or from its beginning; null if the run ended before that id. */
   follow(head: SessionHead, runId: string, lastEventId: string | null): Promise<RunFeed | null>;
 }
 
-/** What the routes of front ends share with those of runs. */
+/** What the front-end routes share with the run routes. */
 export interface FrontEndParts {
   readonly backlog: Backlog;
   readonly feeds: RunFeeds;
 }
 
-/** Opens them; they end when the server shuts down. */
+/** Creates the feeds; they end when the server shuts down. */
 export function openFeeds({ limits }: ServerApp, services: ServerServices): RunFeeds {
   const { store, drain, queue } = services;
   const streams = new EventStreams(limits);
@@ -79,7 +79,10 @@ export class ReaderCounts {
   }
 }
 
-/** Streams a run to whoever sent a request. It goes on when they leave, unless the server stops what everyone has left. */
+/**
+ * Streams a run to a client. The run continues after the client disconnects, unless the server cancels runs that all
+ * readers have left.
+ */
 export async function streamRun(
   services: ServerServices,
   { streams, readers, follow }: RunFeeds,
@@ -103,7 +106,7 @@ export async function streamRun(
     };
   };
   const response = streams.open({ take, attach: joined }, request, admission);
-  // Who has left already did not begin to read.
+  // A client that has already disconnected does not count as a reader.
   if (request.signal.aborted) join()(true);
   response.headers.set(RUN_HEADER, encodeURIComponent(runId));
   return response;

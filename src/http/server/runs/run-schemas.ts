@@ -19,11 +19,11 @@ import { problem } from "../routes/wire-schemas.ts";
 
 const text = z.string();
 const reason = text.max(REASON_CHARACTERS_MAX);
-/** As entries have them: with milliseconds, in UTC. */
+/** The format of times in entries: with milliseconds, in UTC. */
 const time = z.iso.datetime({ precision: 3 });
 const openStatus = z.enum(["requested", "running", "parked", "interrupted"]);
 
-/** How many messages a run is asked for with at most. */
+/** The most messages in the input of a run. */
 const INPUT_MESSAGES_MAX = 1000;
 
 const requestMessage = named<RequestMessage>(
@@ -31,13 +31,13 @@ const requestMessage = named<RequestMessage>(
   z.strictObject({ role: z.enum(["system", "user", "assistant"]), content }),
 );
 
-/** What a run begins with. */
+/** The input of a run. */
 const runInput: z.ZodType<RunInput> = named<RunInput>(
   "RunInput",
   z.union([content, list(requestMessage, INPUT_MESSAGES_MAX, 1)]) as unknown as z.ZodType<RunInput>,
 );
 
-/** What a run is asked for with. */
+/** A request for a run. */
 export const runRequest: z.ZodType<RunRequest> = named<RunRequest>(
   "RunRequest",
   z.strictObject({
@@ -66,7 +66,7 @@ const asked = {
   reach: reach.nullable(),
 };
 
-/** A call that waits for a person's word. */
+/** A call that waits for approval. */
 export const approval: z.ZodType<Approval> = named<Approval>(
   "Approval",
   z.object({ ...asked, following: z.int().optional(), innerRunId: text.optional() }) as unknown as z.ZodType<Approval>,
@@ -126,7 +126,7 @@ const worker = named<FleetWorker>(
   }),
 );
 
-/** Who runs what, and what waits. */
+/** The workers with their runs, and the waiting runs. */
 export const fleetView: z.ZodType<FleetView> = named<FleetView>(
   "Fleet",
   z.object({ workers: z.array(worker), waiting: z.int(), requested: runPage, interrupted: runPage }),
@@ -150,10 +150,10 @@ interface InputRequest {
   readonly content: Content;
 }
 
-/** What is said to a run that goes on. */
+/** A message to a run in progress. */
 export const inputRequest: z.ZodType<InputRequest> = named<InputRequest>("InputRequest", z.strictObject({ content }));
 
-/** From where a session is watched. */
+/** The position at which to start watching a session. */
 export const watchQuery: z.ZodType<{ readonly after?: number | undefined }> = z.strictObject({
   after: queryInteger(-1).optional(),
 });

@@ -14,18 +14,18 @@ import { recordedProblem } from "../problem.ts";
 import type { Caller, ServerServices } from "../server-services.ts";
 import { questionViews } from "./run-feed.ts";
 
-/** How far back the runs of a session are listed. */
+/** How many entries back the runs of a session are listed. */
 const LISTED_ENTRIES_MAX = 2000;
 const LISTED_DEFAULT = 100;
 const LISTED_CHARACTERS_MAX = 8 * 1024 * 1024;
-/** How far back a run is looked for that nobody asked for in the log. */
+/** How many entries back a run without a request is searched for. */
 const UNASKED_ENTRIES_MAX = 10_000;
-/** How long the end of a run is told to those who join: it may have come after they read what was said. */
+/** How long the end of a run is sent to clients that join: it may have been recorded after they read the messages. */
 const ENDED_MS = 60_000;
 const ENDED_ENTRIES_MAX = 50;
 
 /**
- * The position of the first entry of a session's own run; `before` is one after all that the run says of itself.
+ * The position of the first entry of a session's own run; `before` is a position after the run's last entry.
  *
  * @throws {HttpError} `RUN_NOT_FOUND`.
  */
@@ -43,7 +43,7 @@ export async function findRun(
   else {
     for await (const entry of store.read(header.id, { reverse: true, before, limit: UNASKED_ENTRIES_MAX })) {
       if (entry.type !== "run" || !isOwn(header, entry, entry.seq)) continue;
-      // Runs follow one another: before the first entry of one stands the end of another.
+      // Runs are sequential: the first entry of a run is preceded by the end of another.
       if (entry.runId === runId) first = entry.seq;
       else if (first !== null) break;
     }
@@ -52,12 +52,12 @@ export async function findRun(
   throw new HttpError("RUN_NOT_FOUND", `Session ${header.id} has no run ${show(runId)}.`);
 }
 
-/** The run of a session that has begun, else the first that waits to. */
+/** The started run of a session, otherwise the first one that waits to start. */
 export function openRunOf({ openRuns }: SessionHead): OpenRun | undefined {
   return openRuns.find(({ state }) => state !== "requested") ?? openRuns[0];
 }
 
-/** The run that whoever joins a session is told of: the one that is open, or that ended just now. */
+/** The run to send to a client that joins a session: the open one, or one that has just ended. */
 export async function runToJoin({ store }: ServerServices, head: SessionHead): Promise<string | null> {
   const open = openRunOf(head);
   if (open !== undefined) return open.runId;
@@ -68,7 +68,7 @@ export async function runToJoin({ store }: ServerServices, head: SessionHead): P
   return null;
 }
 
-/** How a run of a session stands. Costs what the run has written. @throws {HttpError} `RUN_NOT_FOUND`. */
+/** The state of a run. Reads the entries of the run. @throws {HttpError} `RUN_NOT_FOUND`. */
 export async function readRun(
   services: ServerServices,
   head: SessionHead,
@@ -84,7 +84,7 @@ export async function readRun(
   return viewOf(services, head, run);
 }
 
-/** The runs of a session, the latest first: those that are open, and the latest of all. Costs what these have written. */
+/** The runs of a session, latest first: the open ones, and the latest others. Reads the entries of these runs. */
 export async function listSessionRuns(
   services: ServerServices,
   head: SessionHead,
@@ -92,7 +92,7 @@ export async function listSessionRuns(
 ): Promise<readonly RunView[]> {
   const { header, openRuns } = head;
   const passed: Entry[] = [];
-  /** Up to where each run has written, the latest first. */
+  /** The position of each run's last entry, latest first. */
   const ends = new Map<string, number>();
   const range = { after: inheritedCount(header) - 1, reverse: true, limit: LISTED_ENTRIES_MAX };
   let [more, characters] = [false, 0];
@@ -115,7 +115,7 @@ export async function listSessionRuns(
   const views = await Promise.all(
     [...runIds].map((runId) => {
       const run = fold.states.get(runId);
-      // A run may have begun before the entries that were passed, unless its request is among them.
+      // A run may have started before the entries that were read, unless its request is among them.
       return run !== undefined && (run.request || !more)
         ? viewOf(services, head, run)
         : readRun(services, head, runId, ends.get(runId));
@@ -125,7 +125,7 @@ export async function listSessionRuns(
   return views.sort((one, other) => timeOf(other).localeCompare(timeOf(one)));
 }
 
-/** An entry as far as it says how a run stands. */
+/** An entry without its text, which a run's state does not need. */
 function withoutText(entry: Entry): Entry {
   if (entry.type === "message") return { ...entry, message: { ...entry.message, content: "" } as Message };
   if (entry.type === "custom_message") return { ...entry, content: "" };
@@ -136,7 +136,7 @@ function isOfRun(entry: Entry): entry is EntryOf<"run" | "run_request"> {
   return entry.type === "run" || entry.type === "run_request";
 }
 
-/** A page of the open runs that a caller may see. Reads what it shows, and not the runs. */
+/** A page of the open runs that a caller may see. Reads their index, not their logs. */
 export async function listOpenRuns(
   services: ServerServices,
   query: ListRuns,
@@ -185,7 +185,7 @@ async function viewOf(services: ServerServices, head: SessionHead, state: RunSta
   return { ...run, withoutWorker, problem: end === "failed" && error !== null ? recordedProblem(error) : problem };
 }
 
-/** Whether no worker is there that could take a run, and why none can begin it, as far as that is known. */
+/** Whether no live worker can take a run, and why none could start it, if that is recorded. */
 async function blockOf(
   services: ServerServices,
   run: Parameters<typeof isWithoutWorker>[1],
@@ -213,7 +213,7 @@ async function isWithoutWorker(
   }: Omit<RunView, "withoutWorker" | "notBefore" | "endedAt" | "questions" | "output" | "problem">,
 ): Promise<boolean> {
   if (status !== "requested" && status !== "interrupted") return false;
-  // What has begun before was parked since, and may be tied to the machine where that was.
+  // A requested run that has started before was parked since, and may be bound to a machine.
   const parked = status === "requested" && (startedAt !== null || requestedAt === null);
   const host = parked ? await parkedHost(store, sessionId, { runId, state: "answered" }) : null;
   return roster.lacks(host === null ? (agent ?? group ?? "") : runnerOfHost(host));

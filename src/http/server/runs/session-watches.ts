@@ -8,10 +8,10 @@ import { FRAME_CHARACTERS_MAX, type FrameSource } from "./event-streams.ts";
 
 const RECENT_FRAMES_MAX = 64;
 const RECENT_CHARACTERS_MAX = 256 * 1024;
-/** How many that are behind may hold something large at once. */
+/** How many readers that are behind may hold large entries at the same time. */
 const BEHIND_AT_ONCE = 4;
 
-/** What is being watched: any number of clients watch a session, and the store is asked once. */
+/** The watched sessions: all clients of a session share one watch of the store. */
 export class SessionWatches {
   readonly #store: SessionStore;
   readonly #report: (error: unknown) => void;
@@ -23,16 +23,16 @@ export class SessionWatches {
     this.#report = report;
   }
 
-  /** How many sessions are being watched. */
+  /** The number of watched sessions. */
   get size(): number {
     return this.#watches.size;
   }
 
   /**
-   * The entries of a session after a position (default: from now on), as they come. The first frame says the position, so
-   * that a client that loses its connection before the first entry knows where to go on.
+   * Follows the entries of a session after a position (default: from now on). The first frame has the position, so that
+   * a client that loses its connection before the first entry can resume there.
    *
-   * @throws {HttpError} `EVENT_ID_UNKNOWN` for a position that the log has not reached.
+   * @throws {HttpError} `EVENT_ID_UNKNOWN` for a position beyond the end of the log.
    */
   join(head: SessionHead, after: number | null): FrameSource {
     const end = head.version - 1;
@@ -52,8 +52,8 @@ export class SessionWatches {
   }
 
   /**
-   * The entries of a session after a position, as they come. A reader that is behind what was said last reads the store, a
-   * few of them at once: what it has read is held until it comes for more.
+   * Follows the entries of a session after a position. A reader that is behind the recent entries reads from the store,
+   * a few readers at a time: what they have read is kept in memory until it is sent.
    */
   read({ header: { id: sessionId, userId }, version }: SessionHead, after: number): EntryReader {
     let position = after;
@@ -87,7 +87,7 @@ export class SessionWatches {
     void watch.follow().then(
       () => this.#end(sessionId, watch),
       (error: unknown) => {
-        // A session that was deleted meanwhile is the end of the watch, not a failure of it.
+        // If the session was deleted in the meantime, the watch ends without an error.
         if (!(error instanceof SessionNotFoundError)) this.#report(error);
         this.#end(sessionId, watch);
       },
@@ -101,19 +101,22 @@ export class SessionWatches {
   }
 }
 
-/** An entry, and how it is sent. */
+/** An entry with its frame. */
 export interface WatchedEntry {
   readonly entry: Entry;
   readonly frame: string;
 }
 
-/** Reads a session's entries one piece after the other. */
+/** Reads a session's entries in pieces. */
 export interface EntryReader extends Pick<FrameSource, "attach"> {
-  /** What is there now, at most about `FRAME_CHARACTERS_MAX`; nothing when nothing is, null at the end. */
+  /**
+   * Returns the available entries, up to about `FRAME_CHARACTERS_MAX` characters; none if there are none, null at the
+   * end.
+   */
   take(): Promise<readonly WatchedEntry[] | null>;
 }
 
-/** One watch of the store, with the latest entries; who is further behind reads from the store. */
+/** A watch of the store with the latest entries; readers that are further behind read from the store. */
 class SharedWatch {
   readonly wakes: Set<() => void> = new Set();
   readonly #store: SessionStore;
@@ -121,7 +124,7 @@ class SharedWatch {
   readonly #controller = new AbortController();
   #recent: WatchedEntry[] = [];
   #characters = 0;
-  /** The position of the first recent entry, or of the one to come. */
+  /** The position of the oldest recent entry, or of the next one. */
   #first: number;
 
   constructor(store: SessionStore, sessionId: string, after: number) {
@@ -143,7 +146,7 @@ class SharedWatch {
     for (const wake of this.wakes) wake();
   }
 
-  /** What follows a position; null at the end of the watch. */
+  /** Returns the entries after a position; null at the end of the watch. */
   take(
     position: number,
     behind: HeavyRequest,
@@ -169,7 +172,7 @@ class SharedWatch {
       if (characters >= FRAME_CHARACTERS_MAX) break;
     }
     if (characters <= RECENT_CHARACTERS_MAX) behind.pause();
-    // What was there before the watch began is gone: the session was deleted.
+    // Earlier entries are no longer readable: the session was deleted.
     return taken.length === 0 ? null : taken;
   }
 

@@ -9,25 +9,25 @@ import { mayCreate, visibleHead } from "../routes/session-access.ts";
 import type { Caller, ServerServices } from "../server-services.ts";
 import { openRunOf } from "./run-views.ts";
 
-/** What a session has come to. */
+/** The messages of a session so far. */
 export interface SoFar {
-  /** Null where it could begin. */
+  /** Null if the session could be created. */
   readonly head: SessionHead | null;
-  /** What was said, and what waits to be answered. */
+  /** The turns, including the input of waiting runs. */
   readonly turns: readonly ShownTurn[];
   readonly variables: JsonObject;
-  /** How many entries of the log that is. */
+  /** The number of log entries that were read. */
   readonly version: number;
 }
 
-/** What a request says, as turns; the last has the id that its row will have. */
+/** The input of a request as turns; the last has the id that its row will have. */
 function turnsAsked(request: RequestInput, turnId: string): readonly ShownTurn[] {
   const messages = messagesAsked(request);
   const last = messages.length - 1;
   return messages.map((message, index) => ({ turnId: index === last ? turnId : `${turnId}/${index}`, ...message }));
 }
 
-/** What a session has come to, what waits to be answered included; nothing where it could begin here. */
+/** Reads the messages of a session, including the input of waiting runs; none if the session could be created here. */
 export async function readSoFar(services: ServerServices, id: string, caller: Caller): Promise<SoFar> {
   const { manager, store } = services;
   if (await mayCreate(services, id)) return { head: null, turns: [], variables: {}, version: 0 };

@@ -3,10 +3,12 @@ import type { AnswerRequest } from "../../run-wire.ts";
 import { checkRight } from "../gate/authenticator.ts";
 import type { Caller, ServerServices } from "../server-services.ts";
 
-/** How long whoever stops a run waits for its end. */
+/** How long a cancel waits for the end of the run. */
 const END_MS = 2000;
 
-/** Tells a run to stop, wherever it is, and waits a little for its end; one that has ended stays as it is. */
+/**
+ * Asks a run to stop, on whichever machine it is, and waits briefly for its end. A run that has ended is not changed.
+ */
 export async function cancelRun(
   services: ServerServices,
   sessionId: string,
@@ -19,7 +21,7 @@ export async function cancelRun(
   await untilEnded(services, sessionId, runId);
 }
 
-/** Puts an answer on record, wherever the run is; the run's id. */
+/** Records an answer to a question; returns the id of the run. */
 export async function answerQuestion(
   services: ServerServices,
   {
@@ -38,12 +40,12 @@ export async function answerQuestion(
   return asked?.type === "approval" ? asked.runId : "";
 }
 
-/** An answer, and what it answers. */
+/** An answer with its question. */
 export interface QuestionAnswer extends AnswerRequest {
   readonly question: string;
 }
 
-/** Puts several answers on record; the id of the run that asked the last of them. @throws {HttpError} `FORBIDDEN`. */
+/** Records several answers; returns the id of the run that asked the last question. @throws {HttpError} `FORBIDDEN`. */
 export async function answerQuestions(
   services: ServerServices,
   { sessionId, answers, as }: { sessionId: string; answers: readonly QuestionAnswer[]; as: { actor: Caller } },
@@ -56,13 +58,13 @@ export async function answerQuestions(
   return runId;
 }
 
-/** Notifies the queue about a session that nobody has: whoever has it hears what is said by the log. */
+/** Notifies the queue about a session that no process holds. A process that holds it sees the entry in the log. */
 async function notifyFree({ store, queue, report }: ServerServices, sessionId: string): Promise<void> {
   if ((await store.leaseOf(sessionId)) !== null) return;
   await notifyNext({ store, queue, leaseMs: 0 }, sessionId).catch(report);
 }
 
-/** Waits a little for the end of a run that was told to stop. */
+/** Waits briefly for the end of a run that was asked to stop. */
 async function untilEnded({ store }: ServerServices, sessionId: string, runId: string): Promise<void> {
   const head = await store.head(sessionId);
   if (head?.openRuns.some((run) => run.runId === runId) !== true) return;
