@@ -1,0 +1,101 @@
+import { expect, test } from "vitest";
+import type { Client, WireRunEvent } from "../../src/http/client/index.ts";
+import { isRecorded } from "../../src/session/log/run-event.ts";
+import { newRun, type RunState, stepRun } from "../../src/session/log/run-fold.ts";
+import { openMemoryStore } from "../../src/stores/memory/index.ts";
+import { randomOf } from "../../src/testing/store/random-appends.ts";
+import { openRunServer } from "../http/runs-server.ts";
+import { type HeardEvent, type PlayedRun, playRun, scenarioOf } from "./killed-run.ts";
+
+/** Together they have every part of a scenario. `SKEIN_TEST_SEED=random` draws others. */
+const SEEDS =
+  process.env.SKEIN_TEST_SEED === "random"
+    ? Array.from({ length: 6 }, () => Math.floor(Math.random() * 1e6))
+    : [2, 3, 8, 11, 13, 14];
+
+test.each(SEEDS)(
+  "a run that is killed at any append tells listeners, readers on two servers and the log the same, and comes to the same end (seed %i)",
+  async (seed) => {
+    const [store, random, scenario] = [openMemoryStore(), randomOf(seed), scenarioOf(seed)];
+    const servers = await Promise.all([1, 2].map(() => openRunServer({ store, init: { recoverMs: 0 } })));
+    const clients = servers.map((server) => server.as("ann"));
+    const play = async (id: string, fateOf: Parameters<typeof playRun>[3]): Promise<PlayedRun> => {
+      const playing = playRun(store, id, scenario, fateOf);
+      // Some readers come while the run goes on, others when it has ended.
+      if (id.startsWith("killed")) await playing;
+      else await expect.poll(async () => (await store.head(id))?.openRuns, { interval: 1 }).toHaveLength(1);
+      const [played, read] = await Promise.all([playing, readByTurns(clients, id, random)]);
+      checkPlayed(played, read);
+      return played;
+    };
+    const whole = await play("whole", () => null);
+    const appends = Array.from({ length: whole.appends }, (_, index) => index + 1);
+    const killed = appends.map((at) => {
+      const fate = (at + seed) % 2 === 0 ? "append stored" : "append lost";
+      return play(`killed-${at}`, (append) => (append === at ? fate : null));
+    });
+    const often = play("often", () => (random() < 0.8 ? null : random() < 0.5 ? "append stored" : "append lost"));
+    const end = endOf(whole);
+    for (const played of await Promise.all([...killed, often]))
+      expect({ session: played.sessionId, ...endOf(played) }).toEqual({ session: played.sessionId, ...end });
+  },
+);
+
+/** What listeners, readers and the log say of a run is the same, and so is the state that a recovery begins with. */
+function checkPlayed(played: PlayedRun, read: readonly WireRunEvent[]): void {
+  const { sessionId, heard, differences, compared, doneTwice } = played;
+  expect([sessionId, doneTwice]).toEqual([sessionId, []]);
+  for (const { live, read } of differences) expect([sessionId, plain(read)]).toEqual([sessionId, plain(live)]);
+  // A group shows its state to nobody.
+  if (!foldOf(played).state.group) expect(compared).toBeGreaterThan(5);
+  const { events } = foldOf(played);
+  expect(plain(read)).toEqual(plain(events.map(({ event }) => event)));
+  for (const some of heard) {
+    const [first, last] = [some[0]?.seq ?? 0, some.at(-1)?.seq ?? -1];
+    expect(plain(some)).toEqual(plain(events.filter(({ seq }) => seq >= first && seq <= last)));
+  }
+}
+
+/** The recorded events of a run, read from several servers in turn: a few from each connection. */
+async function readByTurns(
+  clients: readonly Client[],
+  sessionId: string,
+  random: () => number,
+): Promise<WireRunEvent[]> {
+  const read: WireRunEvent[] = [];
+  let lastEventId: string | null = null;
+  for (let turn = 0; ; turn++) {
+    const client = clients[turn % clients.length] as Client;
+    const events = client.runs.events(sessionId, "r", lastEventId === null ? {} : { lastEventId });
+    let left = 2 + Math.floor(random() * 6);
+    for await (const event of events) {
+      if (isRecorded(event)) read.push(event);
+      left -= 1;
+      if (left === 0) break;
+    }
+    if (left > 0) return read;
+    ({ lastEventId } = events);
+  }
+}
+
+/** What does not depend on the moments at which processes died. */
+function endOf(played: PlayedRun): object {
+  const { end, round, toolRounds, usage, cost, output, group } = foldOf(played).state;
+  return { end, round, toolRounds, usage, cost, output, group: group?.ended };
+}
+
+function foldOf({ entries, sessionId, runId }: PlayedRun): { readonly state: RunState; readonly events: HeardEvent[] } {
+  const events: HeardEvent[] = [];
+  let state = newRun(runId);
+  for (const entry of entries) {
+    const step = stepRun(state, entry, { id: sessionId, forkedFrom: null });
+    state = step.state;
+    if (step.event !== null) events.push({ seq: entry.seq, event: step.event });
+  }
+  return { state, events };
+}
+
+/** Without what JSON does not carry. */
+function plain(value: unknown): unknown {
+  return JSON.parse(JSON.stringify(value));
+}
