@@ -5,7 +5,7 @@ import { openStore, SessionError, type SessionStore } from "../index.ts";
 import { isIn } from "../sandboxes/local/follow-links.ts";
 import { show } from "../session/errors.ts";
 import { viewAsInherited } from "../stores/inherited-view.ts";
-import { storePathOf } from "../stores/open-store.ts";
+import { storePathOf } from "../stores/store-path.ts";
 import { findForeignCode } from "../stores/sqlite/foreign-code.ts";
 import { isChosenStore, skeinHome } from "../tree/home.ts";
 import { isTrustedStore, trustStore } from "./trusted-stores.ts";

@@ -83,7 +83,8 @@ async function dispatch(commands: readonly Command[], args: readonly string[], o
 function withoutCommand(commands: readonly Command[], args: readonly string[], output: ProgramOutput): number {
   if (args.includes("--version")) return printLine(output, versionOfPackage());
   const [first] = args;
-  if (first === undefined || args.includes("--help") || args.includes("-h"))
+  const isPlain = args.every((given) => given === "--json" || given === "--no-color");
+  if (first === undefined || isPlain || args.includes("--help") || args.includes("-h"))
     return printLine(output, programHelp(commands, output.columns));
   throw new SessionError(
     "INVALID_OPTION",

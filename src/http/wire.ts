@@ -51,6 +51,33 @@ export interface Catalogue {
   readonly hasPlace: boolean;
 }
 
+/** The programs on the server's machine whose sessions can be imported; none if the server does not offer it. */
+export interface ProgramsView {
+  readonly offered: boolean;
+  readonly programs: readonly ProgramView[];
+}
+
+/** A program on the server's machine, and the progress of its import. */
+export interface ProgramView {
+  readonly name: string;
+  /** The program's display name. */
+  readonly title: string;
+  /** The number of session files; null if the program keeps its sessions in a database. */
+  readonly sessions: number | null;
+  /** When the last session changed. */
+  readonly latestAt: string | null;
+  /** The command that exports a session from the program's database; null if it keeps files. */
+  readonly exportCommand: string | null;
+  /** How far the import is; null if none was begun. */
+  readonly progress: {
+    readonly state: "queued" | "importing" | "following" | "failed";
+    readonly read: number;
+    readonly files: number;
+    /** Why it failed. */
+    readonly problem: string | null;
+  } | null;
+}
+
 /** An agent that the server offers. */
 export interface AgentInfo {
   readonly name: string;
@@ -119,6 +146,8 @@ export interface ListSessions {
   readonly parentId?: string;
   /** Only sessions with a run in this state. */
   readonly runs?: Exclude<OpenRunStatus, "parked"> | "asking";
+  /** Only sessions of this program, such as `skein` or `claude-code`. A page may then have fewer sessions than `limit`. */
+  readonly program?: string;
   readonly deleted?: boolean;
   readonly limit?: number;
   readonly cursor?: string;

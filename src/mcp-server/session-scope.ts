@@ -1,10 +1,8 @@
-import { FOREIGN_FORMATS } from "../interop/formats/formats.ts";
-import { noteOf } from "../interop/formats/foreign-note.ts";
+import { programOf } from "../interop/formats/program-of.ts";
 import type { Actor } from "../lifecycle/access.ts";
 import type { SessionManager } from "../lifecycle/session-manager.ts";
 import { isIn } from "../sandboxes/local/follow-links.ts";
 import { SessionError, SessionNotFoundError } from "../session/errors.ts";
-import { frameworkOf } from "../session/framework.ts";
 import type { SessionHead } from "../session/log/fold.ts";
 import { namedPath } from "../stores/named-path.ts";
 import type { Answer } from "./answer.ts";
@@ -61,12 +59,6 @@ export class SessionScope {
     if (head === null || !this.includes(head)) throw new SessionNotFoundError(id);
     return head;
   }
-}
-
-/** The program that a session is from: one whose sessions are imported, a framework, or Skein. */
-export function programOf({ header }: SessionHead): string {
-  const format = FOREIGN_FORMATS.find(({ name }) => noteOf(header, name) !== null);
-  return format?.name ?? frameworkOf(header)?.framework ?? "skein";
 }
 
 /** A session on one line: its id, name, program, directory and time. */

@@ -4,7 +4,7 @@ import { SessionError, show } from "../session/errors.ts";
 import { hideFromSandboxes } from "../session/sandbox/sandbox-hidden-paths.ts";
 import type { SessionStore } from "../session/store.ts";
 import { openMemoryStore } from "./memory/index.ts";
-import { expandHome } from "./named-path.ts";
+import { pathOf } from "./store-path.ts";
 
 /** Options of `openStore`. Each kind of store uses those that apply to it. */
 export interface OpenStoreOptions {
@@ -53,31 +53,7 @@ export async function openStore(url: string, options: OpenStoreOptions = {}): Pr
   }
 }
 
-/**
- * The path of the file or directory in a store's URL, with a leading `~/` expanded; null for a store without one.
- *
- * @throws {SessionError} `INVALID_OPTION` if the path is missing.
- */
-export function storePathOf(url: string): string | null {
-  const [, kind, address] = /^([a-z][a-z+]*):(.*)$/s.exec(url) ?? [];
-  if (kind !== "jsonl" && kind !== "sqlite") return null;
-  const path = pathOf(url, address);
-  return kind === "sqlite" && path === ":memory:" ? null : path;
-}
-
 /** Removes the login from a URL for an error message: even an invalid URL may contain a password. */
 function withoutLogin(url: unknown): unknown {
   return typeof url === "string" ? url.replace(/\/\/[^/]*@/, "//…@") : url;
-}
-
-function pathOf(url: string, address: string | undefined): string {
-  // `sqlite:///srv/x.db` and `sqlite:/srv/x.db` are the same file; `sqlite://x` would name a host, so it is refused.
-  const path = address?.startsWith("///") ? address.slice(2) : address;
-  if (path === undefined || path === "" || path.startsWith("//") || path.includes("\0")) {
-    throw new SessionError(
-      "INVALID_OPTION",
-      `${show(url)} names no file; write the path after the colon, as in sqlite:./file.db.`,
-    );
-  }
-  return expandHome(path);
 }

@@ -1,7 +1,7 @@
 import { homedir } from "node:os";
 import { isAbsolute, join, resolve } from "node:path";
 import { SessionError, show } from "../session/errors.ts";
-import { storePathOf } from "../stores/open-store.ts";
+import { storePathOf } from "../stores/store-path.ts";
 
 /**
  * The directory of Skein's files: `$SKEIN_HOME`, or else `~/.skein`. Its content is trusted as the user's own, so it never

@@ -175,7 +175,7 @@ test("serve follows the sessions of other programs", async () => {
   await mkdir(join(home, "sessions"));
   await writeFile(path, `${lines.slice(0, 8).join("\n")}\n`);
   const store = `jsonl:${await makeDirectory()}`;
-  const server = await startServerIn({ PI_CODING_AGENT_DIR: home }, "--store", store, "--follow", "pi");
+  const server = await startServerIn({ PI_CODING_AGENT_DIR: home }, "--store", store, "--follow", "all");
   const { sessions } = createClient(server);
   await expect.poll(async () => (await sessions.list()).items).toHaveLength(1);
   await appendFile(path, lines.slice(8).join("\n"));

@@ -45,6 +45,8 @@ test("reads the caller, the catalogue and the analytics", async () => {
   expect(await client.health()).toEqual({ status: "ok" });
   expect(await client.me()).toEqual({ userId: "local", admin: true, may: ALL_RIGHTS });
   const catalogue = await client.catalogue();
+  expect(await client.programs()).toEqual({ offered: false, programs: [] });
+  await expect(client.importPrograms(["pi"])).rejects.toMatchObject({ code: "FORBIDDEN" });
   expect(catalogue.agents).toMatchObject([{ name: "helper", model: "offline/offline", tools: [{ name: "pay" }] }]);
   expect((await client.fleet()).workers).toMatchObject([{ agents: ["helper"], active: 0 }]);
   const { header } = await client.sessions.create({ name: "Sums" });
@@ -181,7 +183,8 @@ test("exports and erases users", async () => {
 
 test("has called every operation of the server's OpenAPI document", () => {
   // The AI SDK's own client calls the chat routes.
-  const operations = patterns.filter((pattern) => / \/(?:api\/(?!chat)|openapi\.json)/.test(pattern));
+  // Only a server for one person imports programs: test/http/programs.test.ts.
+  const operations = patterns.filter((pattern) => / \/(?:api\/(?!chat|programs\/import)|openapi\.json)/.test(pattern));
   expect(operations.length).toBeGreaterThan(40);
   expect(operations.filter((operation) => !asked.has(operation))).toEqual([]);
   // A request that is not in the document would be an undocumented route.

@@ -121,6 +121,7 @@ test("the document has exactly the routes of the server's specification", () => 
       ...["POST /api/chat", "GET /api/chat/:", "GET /api/chat/:/stream", "POST /api/chat/:/stop"],
       "POST /agui/:",
       "POST /mcp",
+      ...["GET /api/programs", "POST /api/programs/import"],
       ...["DELETE /api/users/:", "GET /api/users/:/export"],
       "GET /api/checkpoints/:",
       "DELETE /api/checkpoints/:",

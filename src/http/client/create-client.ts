@@ -1,6 +1,14 @@
 import type { SessionStatus } from "../../session/log/entry.ts";
 import type { CallAnalytics } from "../../session/state/call-samples.ts";
-import type { AnalyticsRequest, AnalyticsView, CallAnalyticsRequest, Catalogue, Me, SearchView } from "../wire.ts";
+import type {
+  AnalyticsRequest,
+  AnalyticsView,
+  CallAnalyticsRequest,
+  Catalogue,
+  Me,
+  ProgramsView,
+  SearchView,
+} from "../wire.ts";
 import type { FleetView } from "../run-wire.ts";
 import { CheckpointsClient } from "./checkpoints-client.ts";
 import { RunsClient } from "./runs-client.ts";
@@ -23,6 +31,8 @@ export interface SearchOptions extends CallOptions {
   readonly userId?: string;
   readonly cwd?: string;
   readonly status?: SessionStatus | readonly SessionStatus[];
+  /** Only sessions of this program, of those that were found, such as `skein` or `claude-code`. */
+  readonly program?: string;
   readonly limit?: number;
 }
 
@@ -55,6 +65,17 @@ export class Client {
   /** The agents, models and groups that the server offers. */
   async catalogue(options: CallOptions = {}): Promise<Catalogue> {
     return this.#transport.json({ path: "/api/catalogue", ...options });
+  }
+
+  /** The programs on the server's machine whose sessions can be imported, with the progress of their imports. */
+  async programs(options: CallOptions = {}): Promise<ProgramsView> {
+    return this.#transport.json({ path: "/api/programs", ...options });
+  }
+
+  /** Begins to import and follow the sessions of these programs (default: all that keep sessions in files). */
+  async importPrograms(names?: readonly string[], options: CallOptions = {}): Promise<ProgramsView> {
+    const json = names === undefined ? {} : { programs: names };
+    return this.#transport.json({ method: "POST", path: "/api/programs/import", json, ...options });
   }
 
   /** The workers with their runs, and the runs that wait for a worker, as far as the caller may see them. */

@@ -15,6 +15,7 @@ import { HttpError } from "./http-error.ts";
 import { problemResponse } from "./problem.ts";
 import type { Route, ServerApp, ServerContext, ServerEnvironment } from "./route.ts";
 import { mountMcp } from "./routes/mcp-routes.ts";
+import { mountPrograms } from "./routes/programs-routes.ts";
 import { mountRuns } from "./runs/mount-runs.ts";
 import { mountSearch } from "./routes/search-routes.ts";
 import type { ServerLogger, ServerServices } from "./server-services.ts";
@@ -81,6 +82,7 @@ const MOUNTS: readonly ((app: ServerApp, services: ServerServices) => void)[] = 
   mountTransfer,
   mountRuns,
   mountUsers,
+  mountPrograms,
   mountMcp,
 ];
 

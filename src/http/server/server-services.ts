@@ -1,6 +1,7 @@
 import type { Agent } from "../../agent/agent.ts";
 import type { Model } from "../../agent/model/model.ts";
 import type { GroupSession } from "../../group/group-session.ts";
+import type { ProgramImports } from "../../interop/formats/program-imports.ts";
 import type { SessionManager } from "../../lifecycle/session-manager.ts";
 import type { SessionStore } from "../../session/store.ts";
 import type { CallerRights } from "../caller-init.ts";
@@ -54,6 +55,8 @@ export interface ServerServices {
   readonly roster: WorkerRoster;
   /** How long a chat's run may have no readers before it is cancelled; null for no limit. */
   readonly cancelWhenLeftMs: number | null;
+  /** The sessions of other programs on this machine; null if the server does not offer them. */
+  readonly programs: ProgramImports | null;
   /** Aborts when the server starts to shut down: streams end, and no more runs start. */
   readonly drain: AbortSignal;
   /** Logs an error outside of any request. */

@@ -17,6 +17,8 @@ import { openUserPlaces, ownDirectoryOf, type RunPlace } from "../../workers/use
 import { UserStorage } from "../../workers/user-storage.ts";
 import { agentsByName, checkOffers, checkQueue, modelsById } from "../../workers/worker-options.ts";
 import { WorkerRoster } from "../../workers/worker-roster.ts";
+import type { ProgramImports } from "../../interop/formats/program-imports.ts";
+import type { ApiToken } from "../api-token.ts";
 import type { CloseOptions, ServerInit, SkeinServer } from "../create-server.ts";
 import { isLoopback } from "../loopback.ts";
 import { checkServerLimits } from "./gate/check-server-limits.ts";
@@ -67,13 +69,18 @@ function checkServerInit(init: ServerInit): void {
   if (store !== undefined) checkStoreArgument(store, "createServer");
 }
 
-/** Creates a server that is ready to listen. @throws {SessionError} `INVALID_OPTION` for an invalid option. */
-export async function startServer(init: ServerInit): Promise<SkeinServer> {
+/**
+ * Creates a server that is ready to listen. With `programs`, it offers to import the sessions of other programs on this machine.
+ *
+ * @throws {SessionError} `INVALID_OPTION` for an invalid option, and for `programs` on a server that is not for one person.
+ */
+export async function startServer(init: ServerInit, programs: ProgramImports | null = null): Promise<SkeinServer> {
   checkServerInit(init);
   const { host = "127.0.0.1", port = 0, allowedOrigins = [], logger = null, agents = [], groups = {} } = init;
   const report = (error: unknown): void => logger?.(errorLine(error));
   const authenticator = authenticatorOf(init, report);
   checkHost(host, authenticator.guarded);
+  if (programs !== null) checkIsPersonal(init, host);
   checkCount(port, "port", 0, 65_535);
   const limits = checkServerLimits(init.limits ?? {}, authenticator.guarded);
   for (const origin of allowedOrigins) checkOrigin(origin);
@@ -107,6 +114,7 @@ export async function startServer(init: ServerInit): Promise<SkeinServer> {
     queue,
     roster: new WorkerRoster(queue),
     cancelWhenLeftMs: cancelWhenLeftMsOf(init),
+    programs,
     drain: drain.signal,
     report,
   };
@@ -257,6 +265,15 @@ function checkHost(host: string, guarded: boolean): void {
   if (guarded || isLoopback(host)) return;
   throw invalidServerOption(
     `Without tokens the server listens on 127.0.0.1 only, not on ${show(host)}; give it tokens or authenticate first.`,
+  );
+}
+
+/** Sessions of the account that runs the server must never be imported for somebody else. */
+function checkIsPersonal({ tokens, authenticate }: ServerInit, host: string): void {
+  const only = Array.isArray(tokens) && tokens.length === 1 ? (tokens[0] as ApiToken) : null;
+  if (only?.admin === true && authenticate === undefined && isLoopback(host)) return;
+  throw invalidServerOption(
+    "A server with programs is for one person: give it one token of an administrator, no authenticate, and a loopback address.",
   );
 }
 

@@ -140,6 +140,8 @@ export interface ForeignFormat {
   home(): string;
   /** Whether a path below that directory is the path of a session file. */
   isSessionFile(path: string): boolean;
+  /** The database in which the program keeps its sessions instead, which Skein does not read, and the command that exports one. */
+  readonly database?: { path(): string; readonly exportCommand: string };
   /** Creates a reader for one file; `path` is null if the text does not come from a file. */
   read(sink: ForeignSink, path: string | null): ForeignReader;
   /** Yields the text of a session in pieces. Entries that the format cannot hold are counted in the report. */
@@ -154,3 +156,6 @@ export interface ForeignFormat {
 
 /** A draft whose id, parent and timestamp the import has decided. */
 export type ForeignDraft = WholeDraft;
+
+/** The part of a format that finds the files. It is in a module of its own, as a format's readers are slow to load. */
+export type ProgramFiles = Pick<ForeignFormat, "name" | "title" | "home" | "isSessionFile" | "database">;

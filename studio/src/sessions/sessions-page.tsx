@@ -1,4 +1,5 @@
 import type { ReactNode } from "react";
+import { ProgramCards } from "../programs/program-cards.tsx";
 import { RequestBoundary } from "../request/request-boundary.tsx";
 import { useClient } from "../request/use-client.ts";
 import { useRevised } from "../request/use-revised.ts";
@@ -35,6 +36,7 @@ export function SessionsPage(): ReactNode {
           {create.error.message}
         </p>
       )}
+      <ProgramCards />
       <section aria-labelledby="sessions-first">
         <h2 id="sessions-first" className="sessions-heading">
           What you can do

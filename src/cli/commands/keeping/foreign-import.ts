@@ -1,13 +1,16 @@
 import { join } from "node:path";
 import {
+  type FollowedPath,
   type ForeignFormat,
   followFiles,
+  foreignFormat,
   ImportCache,
   type ImportTarget,
   importFiles,
   importCacheName,
   type ImportStep,
 } from "../../../interop/formats/index.ts";
+import { ALL_PROGRAMS, findPrograms } from "../../../interop/formats/find-programs.ts";
 import { skeinHome } from "../../../tree/home.ts";
 import { type CommandContext, textOption } from "../../command.ts";
 import { counted } from "../../terminal.ts";
@@ -30,12 +33,20 @@ interface ImportSum {
   readonly kinds: Record<string, number>;
 }
 
-/** Imports the sessions of another program from a file or a directory; a null format is detected from the file. */
-export async function importForeignFiles(
-  context: CommandContext,
-  format: ForeignFormat | null,
-  path: string | undefined,
-): Promise<number> {
+/** What is imported: a file or a directory (default: the program's own). A null format is detected from each file. */
+export interface ImportSource {
+  readonly format: ForeignFormat | null;
+  readonly path?: string;
+}
+
+/** The programs on this machine that keep sessions in files. */
+export async function allSources(): Promise<readonly ImportSource[]> {
+  const found = (await findPrograms()).filter(({ name }) => ALL_PROGRAMS.includes(name));
+  return found.map(({ name }) => ({ format: foreignFormat(name) }));
+}
+
+/** Imports the sessions of other programs. */
+export async function importForeignFiles(context: CommandContext, sources: readonly ImportSource[]): Promise<number> {
   const { values, signal } = context;
   const userId = textOption(values, "user") ?? LOCAL_USER;
   const dryRun = values["dry-run"] === true;
@@ -48,22 +59,25 @@ export async function importForeignFiles(
     sessions: { new: 0, grown: 0, same: 0, deleted: 0 },
     lines: { mapped: 0, kept: 0, tooLarge: 0, doubled: 0, lost: 0 },
   };
-  const options = {
-    ...{ format, signal, storeUrl: context.storeUrl },
-    ...(path === undefined ? {} : { path }),
-    ...(since === undefined ? {} : { since }),
-    ...(dryRun ? {} : { cache }),
-  };
-  for await (const step of importFiles(target, options)) {
-    addStep(sum, step);
-    context.progress(
-      `${step.number} of ${counted(step.files, "file", "files")}, ${counted(sum.entries, "entry", "entries")}`,
-    );
+  for (const source of sources) {
+    const options = {
+      ...{ ...source, signal, storeUrl: context.storeUrl },
+      ...(since === undefined ? {} : { since }),
+      ...(dryRun ? {} : { cache }),
+    };
+    const of = sources.length > 1 ? ` of ${source.format?.title}` : "";
+    for await (const step of importFiles(target, options)) {
+      addStep(sum, step);
+      context.progress(
+        `${step.number} of ${counted(step.files, "file", "files")}${of}, ${counted(sum.entries, "entry", "entries")}`,
+      );
+    }
   }
   if (!dryRun) await cache.save();
   if (context.json) context.printJson(sum);
   else printSum(context, sum, dryRun);
-  if (values["follow"] === true && format !== null && !dryRun) await follow(context, target, format, path);
+  const followed = sources.filter((source): source is FollowedPath => source.format !== null);
+  if (values["follow"] === true && followed.length > 0 && !dryRun) await follow(context, target, followed);
   return sum.lines.lost > 0 ? 1 : 0;
 }
 
@@ -71,11 +85,10 @@ export async function importForeignFiles(
 async function follow(
   { signal, print, fail, json, printJson }: CommandContext,
   target: ImportTarget,
-  format: ForeignFormat,
-  path: string | undefined,
+  paths: readonly FollowedPath[],
 ): Promise<void> {
   if (!json) print("Following the files; press Ctrl-C to stop.");
-  await followFiles(target, [{ format, ...(path === undefined ? {} : { path }) }], {
+  await followFiles(target, paths, {
     signal,
     onImported({ sessions }) {
       for (const { sessionId: session, added } of sessions.filter(({ outcome }) => outcome !== "same")) {

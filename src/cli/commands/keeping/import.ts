@@ -6,7 +6,7 @@ import { SessionError } from "../../../index.ts";
 import { show } from "../../../session/errors.ts";
 import { detectFormat, foreignFormat } from "../../../interop/formats/index.ts";
 import { FOREIGN_NAMES } from "./foreign-export.ts";
-import { importForeignFiles } from "./foreign-import.ts";
+import { allSources, importForeignFiles } from "./foreign-import.ts";
 import { type Command, type CommandContext, textOption } from "../../command.ts";
 
 /** Imports sessions of Skein and of other programs. */
@@ -28,9 +28,10 @@ export const importCommand: Command = {
       choices: FOREIGN_NAMES,
       what: "the program that wrote it (default: detected from the content)",
     },
+    all: { what: "import the sessions of all programs on this machine that keep them in files" },
     since: { value: "AGE", what: "for another program: only files changed within this time, as in 30d" },
     "dry-run": { what: "for another program: only print what would be imported" },
-    follow: { what: "with --from: keep importing what the program adds, until stopped with Ctrl-C" },
+    follow: { what: "with --from or --all: keep importing what the programs add, until stopped with Ctrl-C" },
     user: {
       value: "ID",
       what: "the user that the session belongs to (default: as in the file; for another program, you)",
@@ -47,6 +48,7 @@ export const importCommand: Command = {
       line: "skein import --from claude-code",
       what: "import all sessions of Claude Code; the next time, only what is new",
     },
+    { line: "skein import --all", what: "import the sessions of every program on this machine" },
     {
       line: "skein import --from pi ~/old --since 30d --dry-run",
       what: "see what would be imported from a directory of pi",
@@ -70,9 +72,16 @@ export const importCommand: Command = {
   async run(context) {
     const file = context.positionals[0];
     const from = textOption(context.values, "from");
-    if (from !== undefined) return importForeignFiles(context, foreignFormat(from), file);
-    if (file === undefined) throw new SessionError("INVALID_OPTION", "import needs a file, or --from with a program.");
-    if (await isForeign(file)) return importForeignFiles(context, null, file);
+    if (context.values["all"] === true) {
+      const other = file === undefined ? from && "--from" : "a file";
+      if (other !== undefined) throw new SessionError("INVALID_OPTION", `Give --all or ${other}, not both.`);
+      return importForeignFiles(context, await allSources());
+    }
+    const path = file === undefined ? {} : { path: file };
+    if (from !== undefined) return importForeignFiles(context, [{ format: foreignFormat(from), ...path }]);
+    if (file === undefined)
+      throw new SessionError("INVALID_OPTION", "import needs a file, --from with a program, or --all.");
+    if (await isForeign(file)) return importForeignFiles(context, [{ format: null, path: file }]);
     return importOwn(context, file);
   },
 };

@@ -6,7 +6,7 @@ import type { SessionPage, SessionQuery } from "../../../session/store.ts";
 import { asksOf } from "../../../session/log/open-runs.ts";
 import { isIn } from "../../../sandboxes/local/follow-links.ts";
 import { summaryOf } from "../../../session/listing.ts";
-import { storePathOf } from "../../../stores/open-store.ts";
+import { storePathOf } from "../../../stores/store-path.ts";
 import { defaultSessionDirectory } from "../../../tree/home.ts";
 import { type Command, type CommandContext, type CommandOption, textOption, textsOption } from "../../command.ts";
 import { storeExists } from "../../open-named-store.ts";

@@ -1,7 +1,7 @@
 import { once } from "node:events";
 import { access } from "node:fs/promises";
 import { createToken } from "../../../http/api-token.ts";
-import { createServer, type ServerInit } from "../../../http/create-server.ts";
+import type { ServerInit } from "../../../http/create-server.ts";
 import { announceServer, type LocalServer } from "../../../http/local-servers.ts";
 import { isLoopback } from "../../../http/loopback.ts";
 import { openTokenFile, type TokenFile } from "../../../http/token-file.ts";
@@ -22,7 +22,7 @@ import { bullmqQueue } from "../../../workers/bullmq-queue.ts";
 import { AGENTS_OPTION, type AgentsFile, loadAgents } from "./agents-file.ts";
 import { type Command, type CommandContext, textOption, textsOption } from "../../command.ts";
 import { ageOption, countOption } from "../../options/option-values.ts";
-import { FOLLOW_OPTION, followPrograms } from "./follow-programs.ts";
+import { FOLLOW_OPTION, programImports } from "./follow-programs.ts";
 import { type OfferedModels, offeredModels } from "../../options/offered-models.ts";
 import { LOCAL_USER } from "../../../lifecycle/access.ts";
 import { openManager, openServiceManager } from "../../open-manager.ts";
@@ -47,7 +47,7 @@ export const serve: Command = {
   name: "serve",
   summary: "Serve sessions and the studio over HTTP, until stopped with Ctrl-C or SIGTERM.",
   details:
-    "The address serves the studio to a browser, and the API to programs. Besides the agents' own models, those of providers whose key is in the environment can be chosen. The tools of --tools and --mcp, and those of skein.config.mjs in the current directory, are for all agents and users; their code runs in the server, with the rights of its account. Without --token-file, the server makes a token for the user who starts it: the printed address contains it, and skein open prints it again. Sessions then do not expire and have no limits. With --token-file, users see only their own sessions, and their tools are isolated, in a separate directory for each user below the workspace; changes of the file take effect within a second. Each user may have SKEIN_MAX_SESSIONS_PER_USER open sessions (100) of SKEIN_MAX_TURNS_PER_SESSION turns (1000); a request beyond that gets CAPACITY until a session is closed or deleted. Sessions expire only if SKEIN_SESSION_TTL is set. SIGTERM and Ctrl-C let runs finish first; a second one stops right away.",
+    "The address serves the studio to a browser, and the API to programs. Besides the agents' own models, those of providers whose key is in the environment can be chosen. The tools of --tools and --mcp, and those of skein.config.mjs in the current directory, are for all agents and users; their code runs in the server, with the rights of its account. Without --token-file, the server makes a token for the user who starts it: the printed address contains it, and skein open prints it again. The studio then offers to import the sessions of other programs on this machine; nothing of them is read before. Sessions then do not expire and have no limits. With --token-file, users see only their own sessions, and their tools are isolated, in a separate directory for each user below the workspace; changes of the file take effect within a second. Each user may have SKEIN_MAX_SESSIONS_PER_USER open sessions (100) of SKEIN_MAX_TURNS_PER_SESSION turns (1000); a request beyond that gets CAPACITY until a session is closed or deleted. Sessions expire only if SKEIN_SESSION_TTL is set. SIGTERM and Ctrl-C let runs finish first; a second one stops right away.",
   arguments: [],
   options: {
     host: {
@@ -91,8 +91,8 @@ export const serve: Command = {
   examples: [
     { line: "skein serve", what: "for yourself, with the offline model, which needs no key" },
     {
-      line: "skein serve --follow claude-code,codex,pi",
-      what: "with your sessions of these programs, kept up to date",
+      line: "skein serve --follow all",
+      what: "with your sessions of Claude Code, Codex, pi and OpenRath, kept up to date",
     },
     { line: "skein serve --workspace . --samples", what: "with tools for the files here, and sample sessions" },
     {
@@ -122,11 +122,16 @@ export const serve: Command = {
     const groups = samples ? { newsroom: sampleGroup(manager) } : {};
     const { queue } = init;
     await using _queue = queue === undefined ? null : { [Symbol.asyncDispose]: () => queue.close() };
-    await using server = await createServer({ ...init, manager, groups: { ...groups, ...offered.groups(manager) } });
+    const { imports, begin } = programImports(context, store);
+    const { token } = access;
+    const { startServer } = await import("../../../http/server/start-server.ts");
+    await using server = await startServer(
+      { ...init, manager, groups: { ...groups, ...offered.groups(manager) } },
+      token === null ? null : imports,
+    );
     const url = await server.listen();
     manager.start();
-    const followed = followPrograms(context, store);
-    const { token } = access;
+    begin();
     if (values["open-to-this-machine"] === true) context.fail(OPEN_TO_ALL);
     await using _announced = token === null ? null : await announce(context, { url, token });
     if (context.json) context.printJson(token === null ? { url } : { url, token });
@@ -139,7 +144,7 @@ export const serve: Command = {
       context.print(offlineLine(known));
     if (!signal.aborted) await once(signal, "abort");
     await server.close({ drainMs });
-    await followed;
+    await imports.ended();
     return 0;
   },
 };

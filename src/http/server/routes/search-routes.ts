@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { programOf } from "../../../interop/formats/program-of.ts";
 import type { SessionStatus } from "../../../session/log/entry.ts";
 import { SessionCapacityError } from "../../../session/errors.ts";
 import { parseSearch, type SearchTerm } from "../../../session/search.ts";
@@ -11,7 +12,7 @@ import { answer, route, type ServerApp } from "../route.ts";
 import { id, limit, named, queryList } from "../schema.ts";
 import type { Caller, ServerServices } from "../server-services.ts";
 import { listedViews } from "./session-access.ts";
-import { listedSession, status } from "./wire-schemas.ts";
+import { listedSession, program, status } from "./wire-schemas.ts";
 
 const PATTERN_TIMEOUT_MS = 1000;
 /** How many searches with a pattern may run concurrently; each has a thread. */
@@ -48,10 +49,12 @@ export function mountSearch(app: ServerApp, services: ServerServices): void {
       userId: id.optional(),
       cwd: z.string().min(1).optional(),
       status: queryList(status).optional(),
+      program: program.optional(),
       limit: limit.optional(),
     }),
     answers: { 200: { description: "The sessions found.", schema: searchView } },
-    async handle({ query: { q, limit: most = LIMIT_DEFAULT, status: wanted, ...filter }, caller }) {
+    async handle({ query: { q, limit: most = LIMIT_DEFAULT, status: wanted, program: from, ...filter }, caller }) {
+      const isFrom = ({ head }: SearchHit) => from === undefined || programOf(head) === from;
       const terms = parseSearch(q);
       const { userId } = filter;
       if (!caller.admin && userId !== undefined && userId !== caller.userId) return answer({ items: [] });
@@ -64,7 +67,7 @@ export function mountSearch(app: ServerApp, services: ServerServices): void {
       const request = { terms, query, limit: most };
       if (!terms.some(({ type }) => type === "pattern")) {
         const hits = await services.store.search(q, { ...query, limit: most });
-        return answer({ items: await withCurrentStatus(services, hits, caller, wanted) });
+        return answer({ items: await withCurrentStatus(services, hits.filter(isFrom), caller, wanted) });
       }
       const own = patterns.filter((each) => each === caller.userId).length;
       if (own >= PATTERNS_PER_USER || patterns.length >= PATTERNS_MAX) {
@@ -74,7 +77,7 @@ export function mountSearch(app: ServerApp, services: ServerServices): void {
       patterns.push(caller.userId);
       try {
         const hits = await searchPattern(services, request);
-        return answer({ items: await withCurrentStatus(services, hits, caller, wanted) });
+        return answer({ items: await withCurrentStatus(services, hits.filter(isFrom), caller, wanted) });
       } finally {
         patterns.splice(patterns.indexOf(caller.userId), 1);
       }

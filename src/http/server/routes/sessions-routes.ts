@@ -2,7 +2,10 @@ import { z } from "zod";
 import type { EntryDraft } from "../../../session/log/entry.ts";
 import { SessionNotFoundError } from "../../../session/errors.ts";
 import { NAME_CHARACTERS_MAX } from "../../../session/limits.ts";
-import type { SessionQuery } from "../../../session/store.ts";
+import type { SessionHead } from "../../../session/log/fold.ts";
+import { programOf } from "../../../interop/formats/program-of.ts";
+import type { SessionManager } from "../../../lifecycle/session-manager.ts";
+import type { SessionPage, SessionQuery } from "../../../session/store.ts";
 import { encodeSegment } from "../../path-segment.ts";
 import type { NewSession, SessionPatch } from "../../wire.ts";
 import { WHOLE_CHARACTERS_MAX } from "./answer-bytes.ts";
@@ -11,9 +14,20 @@ import { answer, noContent, route, type ServerApp } from "../route.ts";
 import { id, jsonObject, limit, list, named, queryFlag, queryList } from "../schema.ts";
 import type { Caller, ServerServices } from "../server-services.ts";
 import { listedViews, openTree, readView } from "./session-access.ts";
-import { emptyRequest, reasonRequest, sessionPage, sessionState, sessionView, status } from "./wire-schemas.ts";
+import {
+  emptyRequest,
+  program,
+  reasonRequest,
+  sessionPage,
+  sessionState,
+  sessionView,
+  status,
+} from "./wire-schemas.ts";
 
 const VARIABLES_MAX = 10_000;
+const PAGE_DEFAULT = 100;
+/** How many pages a filter by program reads at most for one of its own. */
+const PAGES_READ_MAX = 20;
 const name = z.string().max(NAME_CHARACTERS_MAX);
 
 const newSession = named<NewSession>(
@@ -60,12 +74,13 @@ function mountListing(app: ServerApp, services: ServerServices): void {
       parentId: id.optional(),
       runs: z.enum(["requested", "running", "asking", "interrupted"]).optional(),
       deleted: queryFlag.optional(),
+      program: program.optional(),
       limit: limit.optional(),
       cursor: z.string().optional(),
     }),
     answers: { 200: { description: "The page.", schema: sessionPage } },
-    async handle({ query, as }) {
-      const { items, next } = await manager.list(query as SessionQuery, as);
+    async handle({ query: { program: wanted, ...query }, as }) {
+      const { items, next } = await listPage(manager, query as SessionQuery, { as, program: wanted });
       return answer({ items: await listedViews(services, items), next });
     },
   });
@@ -88,6 +103,26 @@ function mountListing(app: ServerApp, services: ServerServices): void {
       return answer(await readView(services, sessionId, caller), { status: 201, headers });
     },
   });
+}
+
+/** A page of sessions. No index holds the program, so its filter reads a limited number of pages, and may return fewer sessions. */
+async function listPage(
+  manager: SessionManager,
+  query: SessionQuery,
+  { as, program: wanted }: { readonly as: { readonly actor: Caller }; readonly program: string | undefined },
+): Promise<Pick<SessionPage, "items" | "next">> {
+  if (wanted === undefined) return manager.list(query, as);
+  const { limit: most = PAGE_DEFAULT, cursor } = query;
+  const items: SessionHead[] = [];
+  let next = cursor ?? null;
+  for (let pages = 0; pages < PAGES_READ_MAX && items.length < most; pages++) {
+    const position = next === null ? {} : { cursor: next };
+    const page = await manager.list({ ...query, ...position, limit: most - items.length }, as);
+    items.push(...page.items.filter((head) => programOf(head) === wanted));
+    next = page.next;
+    if (next === null) break;
+  }
+  return { items, next };
 }
 
 function mountOne(app: ServerApp, services: ServerServices): void {

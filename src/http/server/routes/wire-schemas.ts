@@ -23,6 +23,8 @@ const text = z.string();
 const count = z.int().min(0);
 const nullableText = text.nullable();
 
+/** The name of the program that a session is from. */
+export const program: z.ZodType<string> = z.string().min(1).max(100);
 /** The status of a session. */
 export const status: z.ZodType<SessionStatus> = z.enum(["active", "suspended", "closed", "expired"]);
 

@@ -3,9 +3,10 @@ import { countFilters, isShown, NO_FILTER, patternProblem, queryOf, runsOf } fro
 
 test("passes to the server what it can filter, and nothing without a filter", () => {
   expect(queryOf(NO_FILTER)).toEqual({});
-  expect(queryOf({ search: "", userId: " ann ", cwd: "/srv", show: "closed" })).toEqual({
+  expect(queryOf({ search: "", userId: " ann ", cwd: "/srv", program: "codex", show: "closed" })).toEqual({
     userId: "ann",
     cwd: "/srv",
+    program: "codex",
     status: "closed",
   });
   expect([queryOf({ ...NO_FILTER, show: "interrupted" }), runsOf("interrupted")]).toEqual([{}, "interrupted"]);
@@ -30,5 +31,5 @@ test("detects an invalid pattern before a request", () => {
 });
 
 test("counts the active filters", () => {
-  expect(countFilters({ search: "x", userId: " ", cwd: "/srv", show: "running" })).toBe(2);
+  expect(countFilters({ search: "x", userId: " ", cwd: "/srv", program: "pi", show: "running" })).toBe(3);
 });

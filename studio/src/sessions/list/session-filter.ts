@@ -8,6 +8,8 @@ export interface SessionFilter {
   readonly search: string;
   readonly userId: string;
   readonly cwd: string;
+  /** The name of a program; empty for all. */
+  readonly program: string;
   readonly show: ShowChoice;
 }
 
@@ -15,7 +17,7 @@ export interface SessionFilter {
 export type ShowChoice = "all" | SessionMark | "deleted";
 
 /** All sessions that are not deleted. */
-export const NO_FILTER: SessionFilter = { search: "", userId: "", cwd: "", show: "all" };
+export const NO_FILTER: SessionFilter = { search: "", userId: "", cwd: "", program: "", show: "all" };
 
 /** The states to choose from, with their names. */
 export const SHOW_CHOICES: readonly { readonly value: ShowChoice; readonly name: string }[] = [
@@ -31,6 +33,19 @@ export const SHOW_CHOICES: readonly { readonly value: ShowChoice; readonly name:
   { value: "deleted", name: "Deleted" },
 ];
 
+/** The programs to choose from, by the names that the server knows. */
+export const PROGRAM_CHOICES: readonly { readonly value: string; readonly name: string }[] = [
+  { value: "", name: "Any program" },
+  { value: "skein", name: "Skein" },
+  { value: "claude-code", name: "Claude Code" },
+  { value: "codex", name: "Codex" },
+  { value: "opencode", name: "opencode" },
+  { value: "openrath", name: "OpenRath" },
+  { value: "pi", name: "pi" },
+  { value: "LangGraph", name: "LangGraph" },
+  { value: "OpenAI Agents", name: "OpenAI Agents" },
+];
+
 type RunsChoice = NonNullable<ListSessions["runs"]>;
 
 /** The required state of an open run; null for any. */
@@ -41,11 +56,17 @@ export function runsOf(show: ShowChoice): RunsChoice | null {
 const RUNS: readonly RunsChoice[] = ["running", "asking", "requested", "interrupted"];
 
 /** The part of a filter that the server applies, also to a search. */
-export function queryOf({ userId, cwd, show }: SessionFilter): Pick<ListSessions, "userId" | "cwd" | "status"> {
+export function queryOf({
+  userId,
+  cwd,
+  program,
+  show,
+}: SessionFilter): Pick<ListSessions, "userId" | "cwd" | "program" | "status"> {
   const status = show === "all" || show === "deleted" || runsOf(show) !== null ? null : (show as SessionStatus);
   return {
     ...(userId.trim() === "" ? {} : { userId: userId.trim() }),
     ...(cwd.trim() === "" ? {} : { cwd: cwd.trim() }),
+    ...(program === "" ? {} : { program }),
     ...(status === null ? {} : { status }),
   };
 }
@@ -71,6 +92,6 @@ export function patternProblem(search: string): string | null {
 }
 
 /** The number of active filters, without the search. */
-export function countFilters({ userId, cwd, show }: SessionFilter): number {
-  return [userId.trim() !== "", cwd.trim() !== "", show !== "all"].filter(Boolean).length;
+export function countFilters({ userId, cwd, program, show }: SessionFilter): number {
+  return [userId.trim() !== "", cwd.trim() !== "", program !== "", show !== "all"].filter(Boolean).length;
 }

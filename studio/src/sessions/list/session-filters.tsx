@@ -1,8 +1,8 @@
 import { type ReactNode, useId, useState } from "react";
 import { EraseDialog } from "../erase-dialog.tsx";
-import { NO_FILTER, type SessionFilter, SHOW_CHOICES, type ShowChoice } from "./session-filter.ts";
+import { NO_FILTER, PROGRAM_CHOICES, type SessionFilter, SHOW_CHOICES, type ShowChoice } from "./session-filter.ts";
 
-/** The filters of the list: state, user and directory. */
+/** The filters of the list: state, program, user and directory. */
 export function SessionFilters({
   filter,
   onChange,
@@ -27,6 +27,20 @@ export function SessionFilters({
           onChange={(event) => onChange({ ...filter, show: event.target.value as ShowChoice })}
         >
           {SHOW_CHOICES.map(({ value, name }) => (
+            <option key={value} value={value}>
+              {name}
+            </option>
+          ))}
+        </select>
+      </label>
+      <label className="small">
+        Program
+        <select
+          className="field"
+          value={filter.program}
+          onChange={(event) => onChange({ ...filter, program: event.target.value })}
+        >
+          {PROGRAM_CHOICES.map(({ value, name }) => (
             <option key={value} value={value}>
               {name}
             </option>
